@@ -202,7 +202,7 @@ class AssistantConfig:
     compact_preserve_window: int = compaction(
         20,
         whole(1, 10_000, "messages"),
-        "Newest messages that a compaction keeps in full. Short private talk is kept as well.",
+        "Newest lines of talk that a compaction keeps in full.",
     )
     compact_preserve_token_share: float = compaction(
         0.2,
@@ -215,22 +215,15 @@ class AssistantConfig:
     compact_prompt: str | None = compaction(
         None, or_none(PROSE), "Replaces the built-in prompt for summaries."
     )
-    compact_strategy: str = compaction(
-        "cascade",
-        choice("cascade", "single"),
-        "cascade: a recent and a long-term summary. single: one summary, updated each time.",
-    )
     immediate_window: int | None = compaction(
         None,
         or_none(whole(1, 100_000, "messages")),
-        "Messages kept when compacting by count. Short private talk and messages of an "
-        "extraction do not count.",
+        "Lines of talk kept when compacting by count.",
     )
     recent_window: int | None = compaction(
         None,
         or_none(whole(1, 100_000, "messages")),
-        "Messages summarised at a time when compacting by count. Messages of an extraction "
-        "leave with them; short private talk stays.",
+        "Lines of talk summarised at a time when compacting by count.",
     )
     summary_max_tokens: int = compaction(
         800, whole(50, 100_000, "tokens"), "Largest size of each summary."
@@ -455,7 +448,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     # The newest messages in full serve as examples; what is older becomes short memories, made
     # 64 messages at a time, as base models want it.
     "fewshot": {
-        "compact_strategy": "cascade",
         "immediate_window": 64,
         "recent_window": 64,
         "compact_preserve_window": 64,

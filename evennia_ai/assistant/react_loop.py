@@ -3,7 +3,6 @@
 import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -15,7 +14,7 @@ from evennia_ai.history.audience import PUBLIC, is_private, private, visible
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
 from evennia_ai.llm_interaction.budget import BudgetEvent
-from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, CONTEXTS
+from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.guards import guarded
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
@@ -42,7 +41,7 @@ from evennia_ai.rag_memory.recalled import drawn_on, found_texts
 from evennia_ai.recall.values import brief
 from evennia_ai.tools.asking import confirmed
 from evennia_ai.tools.base import ToolContext
-from evennia_ai.tools.execution import Failures, execute_tool_calls, facts_as_calls
+from evennia_ai.tools.execution import Failures, execute_tool_calls
 
 # Texts of a model that are longer than this are never tokenised on the reactor thread.
 _COUNT_CHARS = 20_000
@@ -74,10 +73,9 @@ def run_turn(
         A Deferred that fires with a `TurnReport`, or fails with `ModelError` when no model
         answered; what was stored until then stays.
     """
-    if request.context != CONTEXT_PRE_COMPACTION:  # a rollback must leave no trace of that one
-        script.history.heal()
+    script.history.heal()
     turn, aside = _Turn(script, character, request), ""
-    report, usable = turn.report, script.tools.traits.extracts
+    report = turn.report
     while report.iterations < request.max_iterations:
         answer = yield turn.ask()
         if answer is None:
@@ -89,14 +87,11 @@ def run_turn(
             turn.end(text, aside, reply)
             break
         aside = text or aside
-        if turn.context.extracting and any(c["function"]["name"] not in usable for c in calls):
-            report.stopped_by = "other_tool"
-        act = partial(turn.act, text, calls, reply)
-        ended = yield script.between_turns(act) if request.beside else act()
-        if ended or report.stopped_by == "other_tool":
+        ended = yield turn.act(text, calls, reply)
+        if ended:
             if aside and not report.spoken and turn.is_fit(aside, reply.model):
                 turn.speak(aside)
-            report.stopped_by = "noop" if ended else "other_tool"
+            report.stopped_by = "noop"
             break
     return report
 
@@ -138,7 +133,6 @@ class _Turn:
             self.report.spoken,
             request.source_ids,
             request.retrieved,
-            whole_history=request.context == CONTEXT_PRE_COMPACTION,
         )
         proposals, own_lines = script.runtime.proposals, self.tools.own_lines()
         if confirmed(proposals.get(request.asker or ""), own_lines, character.key, script.now()):
@@ -149,7 +143,6 @@ class _Turn:
         newest = next((m for m in seen if visible(m.audience, request.audience)), None)
         self.since = newest.id if newest else None  # what the turn itself adds comes behind it
         self.model = ""  # whom the prompt is made for, if not its own model
-        self.known = {m.id for m in script.history.messages()} if request.beside else set[str]()
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
         self.budget: BudgetEvent | None = None  # of the last request that was answered
         self.asked = 0  # requests made
@@ -210,13 +203,10 @@ class _Turn:
                 withdrawn=self.failures.withdrawn,
                 rules=request.rules,
                 talks=request.talks,
-                hidden_ids=self._hidden_ids(),
                 answering=request.answering,
                 since=self.since,
                 found=self.found,
                 model=self.model,
-                archived=request.archived,
-                instruction=request.instruction,
                 asker=request.asker,
             )
 
@@ -227,15 +217,6 @@ class _Turn:
         shown = f"{window.tokens:,} tokens, by {window.source}" if window else "unknown"
         script.log(f"the prompt is too large for {model} (window: {shown}); shortening it")
         self.model = "" if model == script.model_name else model
-
-    def _hidden_ids(self) -> frozenset[str]:
-        """Live messages to leave out; beside other turns also what came meanwhile."""
-        hidden = self.request.hidden_ids
-        if not self.request.beside:
-            return hidden
-        later = (m for m in self.script.history.messages() if m.id not in self.known)
-        context = self.request.context
-        return hidden | {m.id for m in later if m.metadata.get("context") != context}
 
     @inlineCallbacks
     def _complete(
@@ -360,11 +341,8 @@ class _Turn:
 
     def _written_calls(self, reply: ModelReply) -> tuple[tuple[ChatToolCall, ...], str]:
         """The calls that a reply writes as text, and the rest of it."""
-        tools, content = self.script.tools, reply.content or ""
-        is_plain = self.script.config.llm_api == "completion" and reply.model != OFFLINE_MODEL
-        if is_plain and self.context.extracting:
-            return facts_as_calls(content, tools, lambda: new_id("call_")), ""
-        return read_calls(content, lambda: new_id("call_"), tools.main_arguments)
+        main = self.script.tools.main_arguments
+        return read_calls(reply.content or "", lambda: new_id("call_"), main)
 
     @inlineCallbacks
     def moderated(
@@ -450,7 +428,7 @@ class _Turn:
         if not calls and not (text and self.context.speaks):
             return
         metadata: dict[str, Any] = {"model": reply.model, **self._meta}
-        if self.tools.retrieved:  # an extraction must not learn what only repeats a memory
+        if self.tools.retrieved:  # a note must not rest on what only repeats a memory
             said = " ".join([text, *(str(call["function"].get("arguments")) for call in calls)])
             if memories := drawn_on(self.tools.retrieved, said[:_DRAWN_CHARS]):
                 metadata[MEMORIES] = memories

@@ -16,14 +16,13 @@ from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.rag_memory.indexing import mend_index
 from evennia_ai.rag_memory.working_memory import from_history
 from evennia_ai.recall.values import seconds
-from evennia_ai.sleep.compaction.extraction import complete_extraction
+from evennia_ai.sleep.compaction.due import check_room
 from evennia_ai.sleep.compaction.publishing import (
     COMMITTED,
     SUMMARISING,
     drop_intent,
     publish_pending,
 )
-from evennia_ai.sleep.compaction.triggers import check_feasible
 from evennia_ai.tools.approval import close_interrupted
 
 # Time that a restart may take without making what was heard before it too old to answer.
@@ -75,7 +74,6 @@ def repair_when_ready(script: LiveAssistant) -> None:
     script.history.recount()
     script.history.heal()
     close_interrupted(script)
-    complete_extraction(script, script.obj)
     intent = script.state.intent
     if intent.get("phase") == SUMMARISING:
         script.log("a compaction was cut short by a stop; nothing of it was stored")
@@ -86,7 +84,7 @@ def repair_when_ready(script: LiveAssistant) -> None:
     mend_index(script)
     if not script.runtime.conversations:
         script.runtime.conversations = from_history(script.history.messages(), script.now())
-    check_feasible(script)
+    check_room(script)
 
 
 def restore_queue(script: LiveAssistant) -> None:

@@ -29,6 +29,7 @@ from evennia_ai.tools.asking import Proposal
 
 if TYPE_CHECKING:
     from evennia_ai.assistant.spend import SharedSpend
+    from evennia_ai.sleep.compaction.compact import Prepared
 
 T = TypeVar("T")
 
@@ -88,9 +89,9 @@ class Runtime:
         queue_saved: Whether the saved copy of the queue is up to date.
         dropped: Events not taken since the last drain because the queue was full.
         fixed_tokens: Tokens of system text, tools and ledger in the last prompt.
-        feasible_for: For which configuration and limit it was checked whether compaction can help.
-        count_cut: Where a compaction by count would cut, with the messages and the windows that
-            this was computed for.
+        room_for: For which configuration and limit it was checked whether there is room to talk.
+        compaction_waits: How many automatic compactions failed in a row, and when the next may be
+            tried, seconds since the epoch.
         last_error_at: When the last trouble was, in seconds since the epoch.
         error_passes: Whether a turn that succeeds clears the last trouble.
         counts: Ticks, turns, errors and the like, since the server started.
@@ -100,8 +101,7 @@ class Runtime:
         stored: Events stored while something held the lock, for the next tick.
         exclusive: Whether something other than a tick holds the lock.
         behind: The compaction in the background, if one runs, and what fired it.
-        nothing_due: The history and the configuration for which no plan was found, so that not
-            every tick makes one.
+        prepared: The next step of a night's compaction, and what was extracted for it.
         better_tries: How often the owed summaries were tried in vain, and when to try again,
             seconds since the epoch.
         waiting: Of events not answered yet: when they were heard, and `worked_s` then.
@@ -132,9 +132,8 @@ class Runtime:
     last_error_at: float = 0.0
     error_passes: bool = False
     compaction_requested: bool = False
-    hopeless_told: bool = False
-    feasible_for: tuple[AssistantConfig, int] | None = None
-    count_cut: tuple[tuple[Message, ...], tuple[int, int], int] | None = None
+    room_for: tuple[AssistantConfig, int] | None = None
+    compaction_waits: tuple[int, float] = (0, 0.0)
     spent_told: str = ""
     counts: "Counter[str]" = field(default_factory=Counter)
     budgets: "deque[BudgetEvent]" = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
@@ -145,7 +144,7 @@ class Runtime:
     stored: tuple[Message, ...] = ()
     exclusive: bool = False
     behind: "tuple[Deferred[Any], str] | None" = None
-    nothing_due: tuple[tuple[Message, ...], AssistantConfig] | None = None
+    prepared: "Prepared | None" = None
     better_tries: tuple[int, float] = (0, 0.0)
     waiting: dict[str, tuple[float, float]] = field(default_factory=dict)
     said: "deque[tuple[str, str | None, str]]" = field(

@@ -18,7 +18,6 @@ from evennia_ai.assistant.soundness import (
 from evennia_ai.assistant.spend_book import lifts
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import (
-    as_count,
     as_dict,
     as_dicts,
     as_texts,
@@ -27,7 +26,6 @@ from evennia_ai.history.records import (
 )
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
-from evennia_ai.sleep.compaction.plan import STALLS_TO_STOP
 from evennia_ai.tools.waiting import KEY as WAITING
 
 # The changes of options that can be undone, oldest first, and how many are kept.
@@ -41,8 +39,6 @@ RUNTIME_KEYS = (
     "sleep_phase",
     "context_signals",
     "compaction_hold",
-    "compaction_stalls",
-    "compaction_stalls_by_count",
     "summaries_owed",
     "conversation_history",
     "conversation_tail",
@@ -250,31 +246,6 @@ class StateHandler:
         """Make automatic compaction wait, or go on."""
         if on != self.hold:
             self.store.set("compaction_hold", on)
-
-    @property
-    def stalls(self) -> int:
-        """How many compactions in a row were of no use, not counting those by count."""
-        return as_count(self.store.get("compaction_stalls"))
-
-    @property
-    def stalls_by_count(self) -> int:
-        """How many compactions in a row that a count trigger started were of no use."""
-        return as_count(self.store.get("compaction_stalls_by_count"))
-
-    def count_stalls(self, stalls: int, by_count: bool = False) -> None:
-        """Store how many compactions in a row were of no use."""
-        if stalls != (self.stalls_by_count if by_count else self.stalls):
-            self.store.set("compaction_stalls" + ("_by_count" if by_count else ""), stalls)
-
-    @property
-    def stalled_out(self) -> bool:
-        """Whether automatic compaction has stopped because it frees nothing."""
-        return self.stalls >= STALLS_TO_STOP
-
-    @property
-    def stalled_by_count(self) -> bool:
-        """Whether count triggers have stopped for the same reason."""
-        return self.stalls_by_count >= STALLS_TO_STOP
 
     @property
     def extraction(self) -> dict[str, Any]:

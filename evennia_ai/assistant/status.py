@@ -7,7 +7,6 @@ from evennia_ai import conf
 from evennia_ai.assistant.residence import ELSEWHERE, is_elsewhere
 from evennia_ai.assistant.spend import GAME
 from evennia_ai.assistant.spend_book import Cap, SpendRow
-from evennia_ai.history.records import as_count
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import (
     context_caps,
@@ -19,7 +18,7 @@ from evennia_ai.llm_interaction.prompt import (
     offered_tools,
 )
 from evennia_ai.llm_interaction.tool_protocol import tool_protocol
-from evennia_ai.sleep.compaction.triggers import feasibility
+from evennia_ai.sleep.compaction.due import no_room
 from evennia_ai.tools.approval import waiting_calls
 
 if TYPE_CHECKING:
@@ -85,24 +84,23 @@ def compaction_state(script: "AssistantScript") -> str:
         return "off"
     if not script.config.compact_auto:
         return "by command only"
-    if script.state.stalled_out:
-        return "stopped after stalls"
     if script.state.hold:
         return "held after a rollback until the next compact or until the context is full"
-    has_windows = script.config.immediate_window and script.config.recent_window
     if script.runtime.behind is not None:
         return "compacting in the background"
-    stopped = has_windows and script.state.stalled_by_count
-    return "on, but by count stopped after stalls" if stopped else "on"
+    if script.now() < script.runtime.compaction_waits[1]:
+        return "on, but the last one failed; it is tried again in a while"
+    return "on"
 
 
 def _stored(script: "AssistantScript") -> dict[str, int]:
     messages = script.history.messages()
-    markers = [message for message in messages if message.is_summary]
+    live = sum(not message.is_summary for message in messages)
+    recorded, _ = script.history.recorded
     return {
-        "live_messages": len(messages) - len(markers),
+        "live_messages": live,
         "live_tokens": script.history.tokens(),
-        "archived_messages": sum(as_count(m.metadata.get("compacted_count")) for m in markers),
+        "archived_messages": recorded - live - len(script.history.tombstones()),
         "archive_segments": archive_segments(script),
         "summaries": len(script.history.summary_ids()),
         "journal_entries": script.obj.journal.count(),
@@ -134,7 +132,7 @@ def warnings(script: "AssistantScript") -> list[str]:
             f"leave no room under the limit of {limit:,} tokens. {limit_source(script).remedy}, "
             "or switch tools off by `tool_levels`."
         )
-    elif reason := feasibility(script):
+    elif reason := no_room(script):
         found.append(reason)
     window = learned_window(script)
     if window and window.tokens < config.max_context_tokens:

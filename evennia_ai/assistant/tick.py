@@ -29,21 +29,19 @@ from evennia_ai.rag_memory.injection import chosen, experiences, memory_line, wo
 from evennia_ai.rag_memory.working_memory import note, visible_conversations
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction.behind import EMERGENCY, better_follows
-from evennia_ai.sleep.compaction.compact import (
-    compact_conversation_history,
-    extract_first,
+from evennia_ai.sleep.compaction.behind import better_follows
+from evennia_ai.sleep.compaction.compact import compact_conversation_history, prepared
+from evennia_ai.sleep.compaction.due import (
+    COUNT,
+    EMERGENCY,
+    REQUEST,
+    SLEEP,
+    check_room,
+    due,
+    firing,
 )
 from evennia_ai.sleep.compaction.extraction import EMERGENCY_MAX_ITERATIONS, SIGNAL
 from evennia_ai.sleep.compaction.publishing import SUMMARISING
-from evennia_ai.sleep.compaction.triggers import (
-    check_feasible,
-    count_fires,
-    is_held_up,
-    make_plan,
-    wants_compaction,
-    worth_a_try,
-)
 from evennia_ai.tools.approval import expire
 
 # Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
@@ -69,7 +67,7 @@ def run_tick(script: LiveAssistant, character: Character) -> Generator[Deferred[
         script.runtime.stop_behind()
         _store_many(script)
         return "disabled"
-    check_feasible(script)
+    check_room(script)
     if script.state.mode == "sleep":
         script.runtime.stop_behind()
         if not script.is_called():
@@ -111,39 +109,24 @@ def check_emergency(
 
     With `compact_background` no model is asked but the offline one: the better summary follows.
     """
-    threshold = script.config.compact_emergency_threshold
-    if not wants_compaction(script, threshold, by_count=False):
+    emergency = due(script, EMERGENCY)
+    if emergency is None:
         return False
-    behind = script.runtime.behind
-    if behind is not None and behind[1] == EMERGENCY and context_usage(script) < 1.0:
+    behind, share = script.runtime.behind, context_usage(script)
+    if behind is not None and behind[1] == EMERGENCY and share < 1.0:
         return False  # room is being made
-    if not worth_a_try(script, threshold):
-        return False
-    plan, share = make_plan(script, automatic=False, threshold=threshold), context_usage(script)
-    if plan.empty or is_held_up(script, threshold, plan):
-        if not script.runtime.hopeless_told:  # say it once; the prompt is cut to its limit
-            script.runtime.hopeless_told = True
-            held = len(plan.held)
-            older = f", {held} older ones of private talk that a summary would not shorten"
-            script.alert(
-                f"the context is at {share:.0%} (trigger {threshold:.0%}) and no compaction can "
-                f"help: it is filled by the newest messages{older if held else ''} and fixed "
-                "regions. Raise `max_context_tokens`."
-            )
-        return False
-    script.log(f"context nearly full ({share:.1%} of the limit): compacting now", warning=True)
+    script.log(f"context nearly full ({share:.1%} of its room): compacting now", warning=True)
     script.runtime.stop_behind()
-    extracts = better_follows(script)
+    extracts, ready, most = better_follows(script), None, EMERGENCY_MAX_ITERATIONS
     if not extracts:
-        most = EMERGENCY_MAX_ITERATIONS
-        yield extract_first(script, character, plan, threshold, most, "emergency")
+        ready = yield prepared(script, character, emergency.plan, EMERGENCY, most)
     result = yield compact_conversation_history(
         script,
         character,
         force=True,
-        threshold=threshold,
-        trigger="emergency",
+        trigger=EMERGENCY,
         extracts=extracts,
+        prepared=ready,
     )
     if not result["success"] or result.get("skipped"):
         script.log(
@@ -160,19 +143,13 @@ def check_count(script: LiveAssistant, character: Character) -> Generator[Deferr
     """
     if script.config.compact_background:
         return False
-    asked, script.runtime.compaction_requested = script.runtime.compaction_requested, False
-    config = script.config
-    threshold = config.compact_sleep_threshold
-    if not (count_fires(script) or asked) or not wants_compaction(
-        script, threshold if asked else 1.0
-    ):
+    found = due(script, COUNT, REQUEST)
+    script.runtime.compaction_requested = False
+    if found is None:
         return False
-    plan = make_plan(script, automatic=True)
-    if plan.empty:
-        return False
-    trigger, most = "request" if asked else "count", config.pre_compact_max_iterations
-    yield extract_first(script, character, plan, threshold, most, trigger)
-    yield compact_conversation_history(script, character, trigger=trigger)
+    most = script.config.pre_compact_max_iterations
+    ready = yield prepared(script, character, found.plan, found.trigger, most)
+    yield compact_conversation_history(script, character, trigger=found.trigger, prepared=ready)
     return True
 
 
@@ -455,7 +432,7 @@ def _sleeping(script: LiveAssistant, character: Character) -> Generator[Deferred
     """A tick in sleep: run the sleep cycle once, then only compact while usage is high."""
     _store_many(script)
     first = not script.state.dreamt
-    if not first and not wants_compaction(script, script.config.compact_sleep_threshold):
+    if not first and not firing(script, SLEEP):
         return "asleep"
     script.state.set_mode("sleep", "dreaming")
     report = yield run_sleep_tick(script, character, first=first)

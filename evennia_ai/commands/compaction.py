@@ -13,12 +13,15 @@ from evennia_ai.history.audience import visible
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import OVERHEAD_TOKENS, total_tokens
 from evennia_ai.history.verification import Violation, verify
-from evennia_ai.llm_interaction.prompt import context_caps, context_usage
-from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
-from evennia_ai.sleep.compaction.better import TRIGGER as BETTER
+from evennia_ai.llm_interaction.prompt import context_usage
+from evennia_ai.sleep.compaction.compact import (
+    compact_conversation_history,
+    prepared,
+    summary_cap,
+)
+from evennia_ai.sleep.compaction.due import BETTER, MANUAL, make_plan
 from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.rollback import Rollback, rollback_compaction
-from evennia_ai.sleep.compaction.triggers import make_plan
 
 # Tokens of a summary's title and frame, on top of its text.
 _MARKER_TOKENS = OVERHEAD_TOKENS + 8
@@ -200,21 +203,22 @@ def compact_now(
 
     Over the spend cap there is no extraction, and the summary is extractive. A hold after a
     rollback also ends if there is nothing to compact, but not if the compaction fails. Fires with
-    the result of `compact_conversation_history`, the extraction's report or None as `extraction`,
+    the result of `compact_conversation_history`, how many facts went into the journal as `saved`,
     and as `released` whether a hold ended without compaction.
     """
     config, body = script.config, script.obj
-    extraction = None
-    will_compact = config.compact_enabled and not make_plan(script, automatic=False).empty
-    if will_compact and config.pre_compact_extraction_enabled and not script.over_spend():
-        extraction = yield run_pre_compaction_extraction(
-            script, body, max_iterations=config.pre_compact_max_iterations
-        )
-    result = yield compact_conversation_history(script, body, force=True, instructions=instructions)
+    plan, ready = make_plan(script), None
+    if config.compact_enabled and not plan.empty:
+        most = config.pre_compact_max_iterations
+        ready = yield prepared(script, body, plan, MANUAL, most, instructions)
+    result = yield compact_conversation_history(
+        script, body, force=True, instructions=instructions, prepared=ready
+    )
     released = bool(result.get("skipped") and script.config.compact_enabled and script.state.hold)
     if released:
         script.state.set_hold(False)
-    return {**result, "extraction": extraction, "released": released}
+    saved = ready.extraction.report["facts_recorded"] if ready else 0
+    return {**result, "saved": saved, "released": released}
 
 
 def result_line(name: str, result: dict[str, Any]) -> str:
@@ -241,45 +245,39 @@ def result_line(name: str, result: dict[str, Any]) -> str:
 
 
 def saved_line(result: dict[str, Any]) -> str:
-    """What the extraction before a compaction saved; empty if there was none."""
-    if not result.get("extraction"):
-        return ""
-    saved = result["extraction"]["facts_recorded"]
-    return f"Saved into the journal first: {saved} {'entry' if saved == 1 else 'entries'}."
+    """What the extraction before a compaction saved; empty if it was nothing."""
+    saved = result.get("saved", 0)
+    entries = "entry" if saved == 1 else "entries"
+    return f"Saved into the journal: {saved} {entries}." if saved else ""
 
 
 def preview_lines(script: AssistantScript, audience: str) -> list[str]:
     """What a compaction would do now; words that `audience` may not see are only counted."""
     name, config = script.obj.key, script.config
-    plan = make_plan(script, automatic=False)
+    plan = make_plan(script)
     lines = [f"{name} uses {context_usage(script):.1%} of its context."]
     if not config.compact_enabled:
         lines.append("Compaction is off; compact/on switches it on.")
-    held = (  # without whose they are
-        f"{len(plan.held)} older messages of private talk stay, too: a summary would not shorten "
-        "them."
-    )
+    held = f"{len(plan.held)} older messages of talk too short for a summary stay, too."
     if plan.empty:
         window = config.compact_preserve_window
         within = f"lies within the newest {window} messages."
         if not plan.held:
             return [*lines, f"Nothing would leave: all {within}"]
         return [*lines, held, f"Nothing would leave: all else {within}"]
-    summaries = len(plan.audiences)
+    summaries = len(plan.summarised)
     first, last = plan.leaving[0].created_at, plan.leaving[-1].created_at
     lines.append(
         f"{counted(len(plan.leaving), 'message')} would leave, from {moment(first)} to "
         f"{moment(last)} (UTC), into {summaries} {'summary' if summaries == 1 else 'summaries'}:"
     )
-    lines += [_part_line(plan, each, audience) for each in plan.audiences]
+    lines += [_part_line(plan, each, audience) for each in plan.scopes]
     if plan.held:
         lines.append(held)
-    if config.pre_compact_extraction_enabled and (more := config.compact_preserve_window // 2):
-        lines.append(f"What is saved into the journal first makes up to {more} more leave.")
-    tiers = 2 if config.compact_strategy == "cascade" else 1
-    most = tiers * summaries * (context_caps(script).summary + _MARKER_TOKENS)
+    # Of each scope there is a summary of what leaves, and one of what left before.
+    most = 2 * summaries * (summary_cap(script, plan) + _MARKER_TOKENS)
     now, stays = script.history.tokens(), total_tokens(plan.staying)
-    lines.append(  # a compaction that would not shrink is not made
+    lines.append(
         f"Tokens of the history: {now:,} now; then {stays:,} of what stays and at most {most:,} "
         f"of summaries, together at most about {min(now, stays + most):,}."
     )
@@ -292,7 +290,8 @@ def _part_line(plan: Plan, owner: str, audience: str) -> str:
     size = f"{counted(len(part), 'message')}, {total_tokens(part):,} tokens"
     if not visible(owner, audience):
         return f"  [not for you] {size}"
+    few = " (only archived)" if owner in plan.unsummarised else ""
     texts = [one_line(message.content) for message in part if message.content] or [""]
     ends = dict.fromkeys(text[:_EXCERPT] for text in (texts[0], texts[-1]))
     shown = " ... ".join(f'"{text}"' for text in ends)
-    return f"  {audience_mark(owner) or '[public] '}{size}: {shown}"
+    return f"  {audience_mark(owner) or '[public] '}{size}{few}: {shown}"

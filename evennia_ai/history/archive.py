@@ -143,7 +143,7 @@ class Archive:
                 found.append(record)
                 continue
             seen.add(key)
-            below = (*record.child_ids, *record.earlier_ids)
+            below = record.child_ids
             waiting += [(key, True), *((each, False) for each in reversed(below))]
         return found
 

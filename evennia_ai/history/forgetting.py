@@ -175,7 +175,7 @@ def _emptied(
     made_from: dict[str, list[str]] = {}
     waiting = []
     for record in records:
-        for below in (*record.child_ids, *record.earlier_ids):
+        for below in record.child_ids:
             made_from.setdefault(below, []).append(record.id)
         if record.segment in hit or found.own.are_in(record.text):
             waiting.append(record.id)

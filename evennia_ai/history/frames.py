@@ -39,7 +39,7 @@ _UNSAFE = re.compile(r'[\s"\[\]<>]+')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"\s*')
 # Behind an id any verb will do: games have channels of their own.
 _HEARD = re.compile(
-    r'(?P<who>[^"\[\]<>\n]{1,120}?)(?: \[(?P<id>[^\[\]\n]{1,80})\])? '
+    r'(?:\d{1,5}\. )?(?P<who>[^"\[\]<>\n]{1,120}?)(?: \[(?P<id>[^\[\]\n]{1,80})\])? '
     rf'(?P<verb>{"|".join(_VERBS.values())}|(?<=\] )[\w ]{{1,24}}(?=: "))(?:: (?P<said>.*))?'
 )
 _NAME = r"[A-Z][\w'’-]*(?: [A-Z][\w'’-]*){0,3}"
@@ -62,8 +62,8 @@ _WHO_SAID = re.compile(
 _STAMP = r"(?:\[\d{4}-\d\d-\d\d[^\]\n]{0,20}\]\s*)*"
 _STAMPS = re.compile(rf"{_STAMP}(?:{_LABEL.pattern}\s*)?{_STAMP}")
 _SOURCE = re.compile(
-    r"(?:\[[^\]]*\] )?(assistant|system|user|(?P<tool>tool)\b ?(?P<name>[^:]{0,60})): "
-    r"(?P<text>.*)"
+    r"(?:\d{1,5}\. )?(?:\[[^\]]*\] )?(assistant|system|user|(?P<tool>tool)\b ?(?P<name>[^:]{0,60}))"
+    r": (?P<text>.*)"
 )
 _DAY_LINE = re.compile(r"\[\d{4}-\d\d-\d\d\]")
 _RESULT = re.compile(r"\[Result of (?P<name>[^\]\n]+)\] (?P<text>.*)")
@@ -135,7 +135,7 @@ def heard_line(key: str, speaker_id: str, channel: str, text: str) -> str:
 
 
 def read_heard(line: str) -> Heard | None:
-    """What `heard_line` wrote, or a line like it, perhaps without quotes; else None.
+    """What `heard_line` wrote, or a line like it, perhaps numbered or without quotes; else None.
 
     Without an id in the line the verb must be that of a known channel.
     """
@@ -150,7 +150,12 @@ def read_heard(line: str) -> Heard | None:
 def is_framed(line: str) -> bool:
     """Whether a line has the form of those a summariser is given: a heard line, a day."""
     heard = read_heard(line)
-    return bool(heard and heard.id) or bool(_DAY_LINE.fullmatch(line)) or bool(_SOURCE.match(line))
+    return bool(heard and heard.id) or is_day(line) or bool(_SOURCE.match(line))
+
+
+def is_day(line: str) -> bool:
+    """Whether a line only names the day of those that follow."""
+    return bool(_DAY_LINE.fullmatch(line))
 
 
 def read_spoken(line: str) -> Heard | None:

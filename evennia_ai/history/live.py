@@ -15,13 +15,14 @@ from twisted.internet.interfaces import IReactorTime
 from evennia_ai.background import pause
 from evennia_ai.history.archive import ARCHIVE, COMPACTIONS, Archive
 from evennia_ai.history.aside import put_aside
-from evennia_ai.history.audience import PUBLIC, visible, widest_of
+from evennia_ai.history.audience import visible, widest_of
 from evennia_ai.history.masking import masked, unmasked
 from evennia_ai.history.messages import (
     SCHEMA_VERSION,
     Message,
     call_ids,
     is_complete,
+    is_talk,
     made_at,
     mask_of,
     new_id,
@@ -78,9 +79,8 @@ class HistoryHandler(Archive):
         self._page: list[Message] = []
         self._all: tuple[Message, ...] = ()
         self._tally: dict[str, int] = {}
-        self._marked: set[str] = set()
         self._waiting: Counter[str] = Counter()
-        self._widest = 0
+        self._widest, self._lines = 0, 0
         self._counted_by = ""
         self._recorded: tuple[int, str] = (0, EMPTY_DIGEST)
         self._rebuilt_at = ""
@@ -219,11 +219,10 @@ class HistoryHandler(Archive):
             known = {**self.archived(missing), **known}
         return [known[each] for each in wanted if each in known]
 
-    def audiences(self, least_tokens: int = 0) -> tuple[str, ...]:
-        """The audiences of the live messages that are public, have a summary or `least_tokens`."""
+    def lines(self) -> int:
+        """How many live messages are lines of talk; constant time."""
         self._refresh()
-        sure = {PUBLIC, *self._marked}
-        return tuple(o for o, held in self._tally.items() if o in sure or held >= least_tokens)
+        return self._lines
 
     def raw_back(
         self, audience: str, room_tokens: int, live: Sequence[Message] = ()
@@ -376,7 +375,7 @@ class HistoryHandler(Archive):
 
     def _load(self, merged: list[Message], page: list[Message]) -> None:
         self._merged, self._page, self._all = merged, page, ()
-        self._tally, self._marked, self._waiting = {}, set(), Counter()
+        self._tally, self._waiting, self._lines = {}, Counter(), 0
         self._keep([*merged, *page])
 
     def _keep(self, new: Sequence[Message]) -> None:
@@ -384,8 +383,7 @@ class HistoryHandler(Archive):
         for message in new:
             owner = message.audience
             self._tally[owner] = self._tally.get(owner, 0) + message.tokens
-            if message.is_summary:
-                self._marked.add(owner)
+            self._lines += is_talk(message)
             # Count the calls that wait for a result, by their ids.
             self._waiting.update(call_ids(message))
             if message.role == "tool":  # keys of 0 are dropped: `_waiting` is true while calls wait

@@ -419,3 +419,10 @@ def widest_view_tokens(messages: Iterable[Message]) -> int:
 
 
 SPEECH = ("say", "whisper", "page", "pose")
+_NOT_TALK = ("arrive", "leave", "tool", "summary")
+
+
+def is_talk(message: Message) -> bool:
+    """Whether a message is a line that people heard or saw; windows count these."""
+    said = message.role in ("user", "assistant") and message.content
+    return bool(said) and message.channel not in _NOT_TALK

@@ -29,9 +29,8 @@ UNKNOWN = "unknown"
 LIVE, ABSORBED, ROLLED_BACK = "live", "absorbed", "rolled back"
 # The state of a compaction that was not rolled back.
 COMMITTED = "committed"
-# The tier of the tool calls of an extraction that a rollback took out: they have a record of
-# their own, which no marker shows.
-WITHDRAWN = "withdrawn"
+# The tier of a record that stands for a few lines archived without a summary; no marker shows it.
+UNSUMMARISED = "unsummarised"
 # Counts and sums beyond this were put in by hand; Python does not even write very long numbers.
 MOST = 10**15
 _LAST_SECOND = 253_000_000_000.0  # in the year 9987
@@ -351,8 +350,6 @@ _SUMMARY: Mapping[str, Reader] = {
     "text": as_text,
     "source_ids": _ids,
     "child_ids": _ids,
-    "earlier_ids": _ids,
-    "replaces": _ids,
     "segment": _text_or_none,
     "absorbed_by": _text_or_none,
     "level": as_text,
@@ -427,13 +424,11 @@ class SummaryRecord(_Record):
     """One summary that was ever made.
 
     Args:
-        tier: ``recent``, ``node``, ``long``, ``single`` or `WITHDRAWN`.
+        tier: ``recent``, ``node``, ``long`` or `UNSUMMARISED`.
         status: `LIVE`, `ABSORBED` or `ROLLED_BACK`.
         created_at: UTC ISO 8601.
         source_ids: The messages it was made from, oldest first.
         child_ids: The summaries it was made from.
-        earlier_ids: With one summary an audience, the summaries whose text it took over.
-        replaces: The summaries in whose places it stands, as an emergency made them in haste.
         segment: The archive segment of its messages; None for a summary of summaries.
         absorbed_by: The summary that took it over.
         level: How it was made (`llm_interaction.summary.LEVELS`).
@@ -453,8 +448,6 @@ class SummaryRecord(_Record):
     text: str
     source_ids: tuple[str, ...] = ()
     child_ids: tuple[str, ...] = ()
-    earlier_ids: tuple[str, ...] = ()
-    replaces: tuple[str, ...] = ()
     segment: str | None = None
     absorbed_by: str | None = None
     level: str = ""
@@ -466,8 +459,6 @@ class SummaryRecord(_Record):
     unsupported: int = 0
     optional: frozenset[str] = frozenset(
         (
-            "earlier_ids",
-            "replaces",
             "absorbed_by",
             "tree_level",
             "in_summary",
@@ -475,11 +466,6 @@ class SummaryRecord(_Record):
             "unsupported",
         )
     )
-
-
-def replaced_ids(records: Iterable[SummaryRecord]) -> set[str]:
-    """Ids of the summaries in whose places others stand."""
-    return {each for record in records if record.status != ROLLED_BACK for each in record.replaces}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -497,7 +483,7 @@ class CompactionRecord(_Record):
         leaving: The messages that left, oldest first.
         masked: The tool results that were masked.
         markers_before: The markers that stood there before; None in old records.
-        summaries_before: ``{"status", "absorbed_by"}`` of the summaries it changed, by id.
+        summaries_before: What it changed of summaries, as it was before, by id.
         extraction: What the extraction before it did.
         last_before: The figures of the compaction before.
         order: All raw messages before it; empty if simply the oldest left.

@@ -23,7 +23,7 @@ from evennia_ai.history.records import (
     ABSORBED,
     LIVE,
     ROLLED_BACK,
-    WITHDRAWN,
+    UNSUMMARISED,
     Segment,
     SummaryRecord,
 )
@@ -232,7 +232,7 @@ def _records(evidence: Evidence) -> Iterator[Violation]:
 
 def _children(record: SummaryRecord) -> list[str]:
     """Ids of the summaries a summary was made from."""
-    return [each for each in (*record.child_ids, *record.earlier_ids) if each]
+    return [each for each in record.child_ids if each]
 
 
 def _broken_chains(summaries: Mapping[str, SummaryRecord]) -> dict[str, str]:
@@ -300,7 +300,7 @@ def _markers(evidence: Evidence) -> Iterator[Violation]:
             reached.add(summary_id)
             waiting += _children(evidence.summaries[summary_id])
     for summary_id, record in evidence.summaries.items():
-        if record.status == LIVE and record.tier != WITHDRAWN and summary_id not in reached:
+        if record.status == LIVE and record.tier != UNSUMMARISED and summary_id not in reached:
             detail = f"Summary `{summary_id}` is live, but no marker in the history shows it."
             yield Violation("marker", detail)
 

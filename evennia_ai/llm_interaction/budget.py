@@ -162,11 +162,6 @@ class BudgetEvent:
         return budget_line(self.regions, self.limit)
 
 
-def usage(tokens: int, limit: int) -> float:
-    """Share of the context in use; 1.0 where there is no room at all."""
-    return tokens / limit if limit > 0 else 1.0
-
-
 def newest_that_fit(
     messages: Sequence[Message], room_tokens: int
 ) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
@@ -184,21 +179,6 @@ def newest_that_fit(
     return tuple(messages[:position]), tuple(messages[position:])
 
 
-def feasible(fixed: int, window_tokens: int, reserve: int, trigger_tokens: int) -> str | None:
-    """Why, in numbers, no compaction can bring the prompt under its trigger; None if one can.
-
-    All in tokens: the fixed regions, the messages that must stay, what is kept for the reply and
-    the volatile regions, the trigger.
-    """
-    needed = fixed + window_tokens + reserve
-    if needed <= trigger_tokens:
-        return None
-    return (
-        f"fixed regions {fixed:,} + messages to keep {window_tokens:,} + reserves {reserve:,} "
-        f"= {needed:,} tokens, more than the trigger of {trigger_tokens:,}"
-    )
-
-
 def shortened(text: str, room_chars: int) -> str:
     """A text cut in its middle to about `room_chars`, saying how much was left out."""
     if len(text) <= room_chars:
@@ -206,6 +186,17 @@ def shortened(text: str, room_chars: int) -> str:
     half = max(0, (room_chars - 60) // 2)
     gone = len(text) - 2 * half
     return f"{text[:half]} [... {gone:,} characters left out here ...] {text[len(text) - half :]}"
+
+
+def capped(text: str, cap_tokens: int, count: Counter) -> str:
+    """A summary cut at a sentence so that it holds at most `cap_tokens`."""
+    tokens = count(text)
+    while tokens > cap_tokens and len(text) > 8:
+        shorter = text[: int(len(text) * min(0.9, max(cap_tokens, 1) / tokens))]
+        end = max(shorter.rfind(mark) for mark in (". ", "! ", "? ", "\n"))
+        text = shorter[: end + 1] if end > len(shorter) // 2 else shorter.rstrip()
+        tokens = count(text)
+    return text.strip()
 
 
 def packed(lines: Sequence[str], room_tokens: int, count: Counter) -> tuple[tuple[str, ...], ...]:

@@ -47,25 +47,20 @@ in one or two short sentences, in plain words. Who {name} is: {persona}"""
 SLEEP_RULES = """You are asleep and dreaming. Nobody hears you. Go over what happened: \
 write what is worth keeping in your journal, then call noop."""
 
-PRE_COMPACTION_RULES = """This is a pre-compaction pass (pre_compaction): the older part of the \
-conversation above is about to be replaced by a summary. Before that, save what must not be lost.
+PRE_COMPACTION_RULES = """This is a pre-compaction pass (pre_compaction): the numbered lines that \
+follow are about to be replaced by a summary. Before that, save what must not be lost.
 - Call add_journal_entry once for each fact, decision, promise, preference, name or number worth \
-keeping that is not in the journal yet. One fact, one to three sentences, with the names in it.
+keeping. One fact, one to three sentences, with the names in it; in `lines` the numbers of the \
+lines it rests on.
 - Call update_entity_observation for what you learned about a person, place or thing.
-- Do not save greetings, small talk, or text that came from your own memory.
-- Do not speak. When everything worth keeping is saved, call noop."""
+- Make all calls in one reply. Do not save greetings or small talk.
+- Nobody hears you. When everything worth keeping is saved, call noop."""
 
-# The same as an instruction behind the prompt of a turn awake, which offers all tools.
-EXTRACT_NOW = f"""{PRE_COMPACTION_RULES}
-- Of the tools only add_journal_entry, update_entity_observation and noop act now; any other call \
-ends this pass. What stands in results of search_memory is your own memory."""
-
-# Around the prompt of a summary, behind the prompt of a turn awake.
-SUMMARISE_NOW = """Do not answer the conversation now: the part of it that you see, up to here, is \
-what is to be summarised. Call no tool; nobody hears what you write. Leave out \
-what search_memory found: it was said before."""
-ONLY_LINES = "The summaries that stand before its first line stay as they are: do not repeat them."
-WITH_EARLIER = "Take up what the summary before its first line tells, too."
+# Behind these rules, where the same request may give the summary, too.
+SUMMARY_MARK = "SUMMARY:"
+CLOSE_WITH_SUMMARY = f"""- Instead of noop, close with a summary of all the lines, in the same \
+reply as the calls if you can: write {SUMMARY_MARK} and behind it the summary as plain text. This \
+is what the summary must be like:"""
 
 
 @dataclass(frozen=True)

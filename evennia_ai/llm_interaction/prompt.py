@@ -10,11 +10,10 @@ from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.frames import moment_lines
 from evennia_ai.history.masking import unmasked
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, mask_of
-from evennia_ai.history.pairs import said_and_done
-from evennia_ai.history.records import as_dict, as_text
-from evennia_ai.llm_interaction.budget import BudgetEvent, TokenBudget, usage
+from evennia_ai.llm_interaction.budget import BudgetEvent, TokenBudget
 from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
+    CONTEXT_PRE_COMPACTION,
     CONTEXTS,
     plain_identity,
     system_prompt,
@@ -26,8 +25,10 @@ from evennia_ai.llm_interaction.regions import (
     as_text_protocol,
     effective_caps,
     fit_prompt,
+    text_tokens,
     tools_tokens,
 )
+from evennia_ai.llm_interaction.room import Room
 from evennia_ai.llm_interaction.tool_calls import tool_instructions
 from evennia_ai.llm_interaction.tool_protocol import tool_protocol
 from evennia_ai.llm_interaction.transcript import (
@@ -108,15 +109,22 @@ def context_caps(script: Assistant, model: str = "") -> Caps:
     )
 
 
-def context_usage(script: Assistant) -> float:
-    """Share of the context in use, by §5.1's formula; constant time.
+def room_of(script: Assistant, model: str = "") -> Room:
+    """The room of its history, under the limit of a model, its own by default; constant time.
 
-    (history + queued events + last measured fixed regions + caps of the volatile regions +
-    reply reserve) / limit, where the history is the largest view any one audience has.
+    The fixed regions are those of the last prompt.
+    """
+    caps = context_caps(script, model)
+    return Room(context_limit(script, model), script.runtime.fixed_tokens, caps.volatile)
+
+
+def context_usage(script: Assistant) -> float:
+    """The share of its room that history, summaries and queued events take; constant time.
+
+    Of the history it is the largest view any one audience has.
     """
     tokens = script.history.widest_tokens() + script.runtime.queued_tokens()
-    tokens += script.runtime.fixed_tokens + context_caps(script).volatile
-    return usage(tokens, context_limit(script))
+    return room_of(script).usage(tokens)
 
 
 class PromptOptions(TypedDict, total=False):
@@ -126,13 +134,10 @@ class PromptOptions(TypedDict, total=False):
     withdrawn: Sequence[str]
     rules: str | None
     talks: Sequence[str]
-    hidden_ids: Collection[str]
     answering: Sequence[str]
     since: str | None
     found: Mapping[str, str]
     model: str
-    archived: Sequence[Message]
-    instruction: str
     asker: str | None
 
 
@@ -148,14 +153,12 @@ def build_prompt(
     Arguments and result are those of `draft_prompt`.
     """
     prompt = draft_prompt(script, character, audience, context, **options)
-    if context == CONTEXT_AWAKE:  # an extraction has fewer tools; it says nothing of the next turn
+    if context == CONTEXT_AWAKE:
         if not options.get("model"):
             script.runtime.fixed_tokens = _fixed_tokens(prompt)
         script.runtime.left_out = frozenset(prompt.budget.left_out)
-    # What an extraction is for stands in the signal that bears the name of its context.
-    trigger = as_text(as_dict(script.state.signals().get(context)).get("trigger"))
     model = options.get("model") or script.model_name
-    note_request(script, prompt.budget, context, model, audience, trigger)
+    note_request(script, prompt.budget, context, model, audience)
     return prompt
 
 
@@ -190,13 +193,10 @@ def draft_prompt(
     withdrawn: Sequence[str] = (),
     rules: str | None = None,
     talks: Sequence[str] = (),
-    hidden_ids: Collection[str] = (),
     answering: Sequence[str] = (),
     since: str | None = None,
     found: Mapping[str, str] = MappingProxyType({}),
     model: str = "",
-    archived: Sequence[Message] = (),
-    instruction: str = "",
     asker: str | None = None,
 ) -> Prompt:
     """The prompt of one model call, of which nothing is noted.
@@ -213,37 +213,25 @@ def draft_prompt(
         withdrawn: Names of tools not offered any more.
         rules: Text instead of the context's rules.
         talks: Lines on what those present last spoke of.
-        hidden_ids: Ids of live messages that are left out.
         answering: The lines that the turn answers, as rows of the present moment.
         since: Id of the newest message when the turn began. What came after it stands behind the
             present moment, so that the turn's tool results come last.
         found: What this turn's searches gave, by the id of the result, where less is stored.
         model: The model it is for, if not its own: a fallback may have a smaller window.
-        archived: Archived messages that stand before the live ones.
-        instruction: Text of the last message, in place of memories and the present moment. All
-            before it is then as in a turn awake, so that a provider's cache serves it.
         asker: Stable id of whom the turn answers; what they may not see is not shown.
     """
-    situation = CONTEXT_AWAKE if instruction else context
-    tools, system = _fixed(script, character, audience, situation, withdrawn, rules)
+    tools, system = _fixed(script, character, audience, context, withdrawn, rules)
     history, older = shown_history(script, audience)
-    before = script.memory.quarantine.messages(archived)
-    shown = [*before, *(m for m in history if m.id not in hidden_ids)]
     traits = script.tools.traits
-    if CONTEXTS[situation].extracting:
-        shown = said_and_done(shown, traits)
     regions = Regions(
         system=system,
         tools=tools,
-        history=tuple(_as_shown(m, found, traits.recalls) for m in shown),
+        history=tuple(_as_shown(m, found, traits.recalls) for m in history),
         archived=older,
         retrieved=tuple(retrieved),
-        tail=()
-        if instruction
-        else (*answering, *present_lines(script, character, audience, asker), *talks),
+        tail=(*answering, *present_lines(script, character, audience, asker), *talks),
         ledger=script.memory.quarantine.notes(script.ledger.shown(audience)),
         since=since,
-        instruction=instruction,
     )
     return _fitted(script, regions, model)
 
@@ -415,11 +403,73 @@ def model_request(
         }
     if config.llm_api == "completion" and not offline:
         extracting = purpose in CONTEXTS and CONTEXTS[purpose].extracting
-        as_text = as_facts_prompt if extracting else as_transcript
-        text = as_text(prompt.messages, character.key)
+        text = (
+            as_facts_prompt(prompt.messages)
+            if extracting
+            else as_transcript(prompt.messages, character.key)
+        )
         stop: tuple[str, ...] = FACTS_STOPS if extracting else STOPS
         return ModelRequest(api="completion", prompt=text, stop=stop, **common)
     return ModelRequest(messages=prompt.messages, tools=prompt.tools, **common)
+
+
+def job_prompt(
+    script: Assistant,
+    character: Character,
+    rules: str,
+    text: str,
+    tools: Sequence[dict[str, Any]],
+    summary_tokens: int = 0,
+) -> Prompt:
+    """The prompt of a job that the assistant does on itself: rules, tools and one text.
+
+    `summary_tokens` are those of a summary in the reply.
+    """
+    system = _job_system(character, script, rules)
+    messages = ({"role": "system", "content": system}, {"role": "user", "content": text})
+    sizes = {
+        "System": text_tokens(system, script.counter),
+        "Tools": _job_tools_tokens(script, tools),
+        "History": text_tokens(text, script.counter),
+        "Reserve": context_caps(script).reserve + summary_tokens,
+    }
+    return Prompt(messages, tuple(tools), TokenBudget(sizes, context_limit(script)))
+
+
+def job_room(prompt: Prompt) -> int:
+    """Tokens of the text that the prompt of a job, here without any, has room for."""
+    return max(100, prompt.budget.limit - prompt.budget.total - 2 * OVERHEAD_TOKENS)
+
+
+def with_exchange(
+    script: Assistant,
+    prompt: Prompt,
+    text: str,
+    calls: Sequence[Mapping[str, Any]],
+    results: Sequence[str],
+) -> Prompt:
+    """The prompt of a job with a reply's calls and their results behind it."""
+    new = [{"role": "assistant", "content": text, "tool_calls": list(calls)}]
+    for call, result in zip(calls, results, strict=True):
+        name = call["function"]["name"]
+        new.append({"role": "tool", "tool_call_id": call["id"], "name": name, "content": result})
+    more = sum(text_tokens(str(each), script.counter) for each in new)
+    sizes = {**prompt.budget.regions, "History": prompt.budget.regions["History"] + more}
+    budget = replace(prompt.budget, regions=sizes)
+    return replace(prompt, messages=(*prompt.messages, *new), budget=budget)
+
+
+def _job_system(character: Character, script: Assistant, rules: str) -> str:
+    situation, persona = CONTEXTS[CONTEXT_PRE_COMPACTION], script.config.persona
+    if script.config.llm_api == "completion" and script.model_name != OFFLINE_MODEL:
+        return plain_identity(character.key, persona)
+    return system_prompt(situation, character.key, persona, rules)
+
+
+def _job_tools_tokens(script: Assistant, tools: Sequence[dict[str, Any]]) -> int:
+    if _writes_calls(script):
+        return _written_tokens(tools, script.counter, is_small(script))
+    return tools_tokens(tools, script.counter)
 
 
 def _reply_tokens(script: Assistant, prompt: Prompt, purpose: str, offline: bool) -> int:
@@ -436,11 +486,6 @@ def _reply_tokens(script: Assistant, prompt: Prompt, purpose: str, offline: bool
 def _repeat_penalty(script: Assistant) -> float | None:
     chosen: float | None = script.config.llm_repeat_penalty
     return SMALL_REPEAT_PENALTY if chosen is None and is_small(script) else chosen
-
-
-def can_continue(script: Assistant) -> bool:
-    """Whether its model gets prompts with tools, so that another request can continue one."""
-    return script.model_name != OFFLINE_MODEL and not _writes_calls(script)
 
 
 def asked_once_more(asked: ModelRequest) -> ModelRequest:

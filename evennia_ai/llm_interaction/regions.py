@@ -95,7 +95,6 @@ class Regions:
         ledger: Approved notes the audience may see, as `rag_memory.ledger.shown_to` orders them.
         archived: How many messages of the archive could not fit.
         since: Id of the message behind which memories and tail stand; None: behind all.
-        instruction: Text of a message behind these; it is never shortened.
     """
 
     system: str
@@ -106,7 +105,6 @@ class Regions:
     ledger: tuple[PinnedNote, ...] = ()
     archived: int = 0
     since: str | None = None
-    instruction: str = ""
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,7 @@ def fit_prompt(
     memories, cut_memories = _lines(MEMORIES_LABEL, regions.retrieved, caps.retrieved, count)
     moment, cut_moment = _lines(MOMENT_LABEL, regions.tail, caps.tail, count)
     ledger = pinned(regions.ledger, caps.ledger, count)
-    capped = _Texts(regions.system, ledger, summaries, memories, moment, regions.instruction)
+    capped = _Texts(regions.system, ledger, summaries, memories, moment)
     room = limit - tools - caps.reserve
     texts = _squeezed(capped, regions.ledger, room - _least_history(raw, room, count), count)
     left_out, kept, notes = fit_history(raw, room - texts.tokens(count), count)
@@ -177,7 +175,7 @@ def fit_prompt(
         "Summaries": sum(text_tokens(text, count) for text in texts.summaries),
         "History": sum(m.tokens for m in kept) - earlier[1] - turn[1],
         "Retrieved": text_tokens(texts.retrieved, count),
-        "Tail": text_tokens(texts.tail, count) + text_tokens(texts.instruction, count),
+        "Tail": text_tokens(texts.tail, count),
         "Reserve": caps.reserve,
     }
     if texts.ledger.left_out:
@@ -216,11 +214,10 @@ class _Texts:
     summaries: tuple[str, ...]
     retrieved: str
     tail: str
-    instruction: str = ""
 
     def tokens(self, count: Counter) -> int:
         before = (self.system, self.ledger.text, *self.summaries)
-        texts = (*before, self.retrieved, self.tail, self.instruction)
+        texts = (*before, self.retrieved, self.tail)
         return sum(text_tokens(text, count) for text in texts)
 
 
@@ -351,7 +348,7 @@ def _assembled(
     before = (texts.ledger.text, *texts.summaries)
     messages += [{"role": "user", "content": text} for text in before if text]
     messages += earlier
-    behind = (texts.retrieved, texts.tail, texts.instruction)
+    behind = (texts.retrieved, texts.tail)
     messages += [{"role": "user", "content": text} for text in behind if text]
     return (*messages, *turn)
 

@@ -8,16 +8,15 @@ from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from evennia_ai.errors import ModelError, WindowError
 from evennia_ai.history.frames import (
-    EARLIER_LABEL,
-    INSTRUCTION_LABEL,
     MESSAGES_LABEL,
+    is_day,
     is_framed,
     source_line,
 )
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, rendered, tool_calls
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
-from evennia_ai.llm_interaction.budget import TokenBudget, packed
+from evennia_ai.llm_interaction.budget import TokenBudget, capped, packed
 from evennia_ai.llm_interaction.grounding import MOST_STRUCK, Grounded, grounded_in
 from evennia_ai.llm_interaction.guards import Around, without_loops, without_repeats
 from evennia_ai.llm_interaction.prompt import (
@@ -26,7 +25,7 @@ from evennia_ai.llm_interaction.prompt import (
     context_limit,
     note_request,
 )
-from evennia_ai.llm_interaction.regions import Prompt, text_tokens
+from evennia_ai.llm_interaction.regions import text_tokens
 from evennia_ai.llm_interaction.reply import is_refusal, strip_markup, strip_thoughts
 from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.llm_interaction.tool_calls import looks_like_tool_call
@@ -41,8 +40,6 @@ EXTRACT_SHARE = 0.8
 FRAME_TOKENS = 40
 # So often the text of requests is made shorter because a window is smaller than was known.
 FITS = 6
-# Failures of a model that answers.
-_REPLY_KINDS = ("bad_response", "refused", "context_window")
 NOTHING_SAID = "Nothing was said."
 
 DEFAULT_COMPACTION_PROMPT = """You summarise the older part of a conversation in a text game. \
@@ -71,8 +68,6 @@ class Summary:
         completion_tokens: Tokens of all replies.
         rejected: Why earlier levels were not taken, in plain words.
         unsupported: How many sentences were struck because the source does not support them.
-        continued: The prompt it was asked with, if that went on from a turn awake.
-        source: What it was made from, as one request shows it; empty if that took several.
     """
 
     text: str
@@ -82,16 +77,11 @@ class Summary:
     completion_tokens: int = 0
     rejected: tuple[str, ...] = ()
     unsupported: int = 0
-    continued: Prompt | None = None
-    source: str = ""
 
 
-def format_messages_for_compaction(messages: Sequence[Message], earlier: str = "") -> str:
-    """Messages as the text a summariser reads: one line each, a line for each new day.
-
-    `earlier` is a summary of what came before.
-    """
-    return _request_text(message_lines(messages), earlier)
+def format_messages_for_compaction(messages: Sequence[Message]) -> str:
+    """Messages as the text a summariser reads: one line each, a line for each new day."""
+    return request_text(message_lines(messages))
 
 
 def message_lines(messages: Sequence[Message]) -> list[str]:
@@ -110,9 +100,23 @@ def message_lines(messages: Sequence[Message]) -> list[str]:
     return lines
 
 
-def _request_text(lines: Sequence[str], earlier: str = "") -> str:
-    before = [EARLIER_LABEL, earlier, ""] if earlier else []
-    return "\n".join([*before, MESSAGES_LABEL, *lines])
+def numbered_lines(
+    messages: Sequence[Message], numbered: bool = True
+) -> tuple[list[str], dict[int, Message]]:
+    """The same lines, numbered from 1 if wanted, and the message of each number."""
+    lines = message_lines(messages)
+    if numbered:
+        number = 0
+        for place, line in enumerate(lines):
+            if not is_day(line):
+                number += 1
+                lines[place] = f"{number}. {line}"
+    return lines, dict(enumerate(messages, 1))
+
+
+def request_text(lines: Sequence[str]) -> str:
+    """The text of a request that shows lines of messages."""
+    return "\n".join([MESSAGES_LABEL, *lines])
 
 
 def _line(message: Message) -> str:
@@ -144,12 +148,10 @@ def ask_model(
     max_tokens: int | None = None,
     purpose: str = "summary",
     user_tokens: int | None = None,
-    continued: Prompt | None = None,
 ) -> Generator[Deferred[Any], Any, ModelReply]:
     """As `call_llm_simple`, but fires with the whole `ModelReply`.
 
-    `user_tokens` are those of the user message, if they were counted already. A `continued` prompt
-    stands in place of both messages.
+    `user_tokens` are those of the user message, if they were counted already.
     """
     config = script.config
     if user_tokens is None:
@@ -175,9 +177,6 @@ def ask_model(
         "Reserve": request.max_tokens,
     }
     budget = TokenBudget(sizes, context_limit(script, name))
-    if continued is not None:
-        budget = continued.budget
-        request = replace(request, messages=continued.messages, tools=continued.tools)
     prompt_tokens = budget.total - budget.regions["Reserve"]
     request = replace(request, prompt_tokens=prompt_tokens)
     trigger = as_text(script.state.intent.get("trigger")) if purpose == "summary" else ""
@@ -189,44 +188,49 @@ def ask_model(
 
 @inlineCallbacks
 def generate_context_summary(
-    script: Assistant,
-    messages_to_compact: Sequence[Message],
-    earlier: str = "",
-    instructions: str | None = None,
+    script: Assistant, messages_to_compact: Sequence[Message], instructions: str | None = None
 ) -> Generator[Deferred[Any], Any, str]:
     """Fires with the text of a summary of messages; see `summarise`."""
-    summary = yield summarise(script, messages_to_compact, earlier, instructions)
+    summary = yield summarise(script, messages_to_compact, instructions)
     return str(summary.text)
 
 
 def summarise(
     script: Assistant,
     messages: Sequence[Message],
-    earlier: str = "",
     instructions: str | None = None,
-    continued: Prompt | None = None,
+    cap: int | None = None,
+    written: ModelReply | None = None,
 ) -> "Deferred[Summary]":
     """Summarise messages, level by level: the model, its fallbacks, the offline extract.
 
     Every character of what was said and done is in a request that succeeded: in chunks where the
-    messages exceed the window, in pieces where one message does. `earlier` is a summary of what
-    came before; a `continued` prompt, which shows the same, is tried first where one request takes
-    all. Fires with a `Summary`, or fails with `ModelError` when no level gave one shorter than its
-    source. Where nothing was said or done, no model is asked.
+    messages exceed the window, in pieces where one message does.
+
+    Args:
+        script: The assistant's script.
+        messages: What it is made from.
+        instructions: Additional instructions.
+        cap: Most tokens; by default what the configuration allows.
+        written: A reply that may hold the summary already; another is asked for if it does not.
+
+    Returns:
+        A Deferred that fires with a `Summary`, or fails with `ModelError` when no level gave one
+        shorter than its source. Where nothing was said or done, no model is asked.
     """
     said = said_and_done(messages, script.tools.traits)
     if not said:
-        return succeed(Summary(earlier or NOTHING_SAID, "", LEVELS[0]))
-    return summarise_lines(script, message_lines(said), earlier, instructions, continued)
+        return succeed(Summary(NOTHING_SAID, "", LEVELS[0]))
+    return summarise_lines(script, message_lines(said), instructions, cap, written)
 
 
 @inlineCallbacks
 def summarise_lines(
     script: Assistant,
     lines: Sequence[str],
-    earlier: str = "",
     instructions: str | None = None,
-    continued: Prompt | None = None,
+    cap: int | None = None,
+    written: ModelReply | None = None,
 ) -> Generator[Deferred[Any], Any, Summary]:
     """As `summarise`, of lines of text."""
     prompt, told = summary_prompt(script, instructions), instructions or ""
@@ -234,27 +238,28 @@ def summarise_lines(
     parts: list[Summary] = []
     fits_left = FITS
     while True:
-        cap = context_caps(script).summary
+        most = context_caps(script).summary if cap is None else cap
         models = [model for _, model in summary_levels(script)]
-        room = request_room(script, models, prompt, earlier)
+        room = request_room(script, models, prompt)
         runs = yield script.mind.work(packed, lines, room, script.counter)
         # Summaries of summaries end: where they are not fewer than before, one request takes all.
         last = bool(made) and len(runs) >= len(parts)
         new: list[Summary] = []
         try:
             for run in [tuple(lines)] if last else runs:
-                text = _request_text(run, earlier if not made else "")
                 may_shorten = fits_left > 0 and not last
-                warm = continued if len(runs) == 1 and not made else None
-                part = _one_summary(script, prompt, text, cap, told, may_shorten, warm)
+                there = None if made else written
+                part = _one_summary(
+                    script, prompt, request_text(run), most, told, may_shorten, there
+                )
                 new.append((yield part))
         except WindowError:  # the window is smaller than was known: pack the lines anew
-            fits_left, continued = fits_left - 1, None
+            fits_left -= 1
             continue
         parts = new
         made += parts
         lines = [part.text for part in parts]
-        if len(parts) == 1 or script.count("\n".join(lines)) <= cap:
+        if len(parts) == 1 or script.count("\n".join(lines)) <= most:
             return _joined(made, "\n".join(lines))
 
 
@@ -269,8 +274,6 @@ def _joined(parts: Sequence[Summary], text: str) -> Summary:
         sum(part.completion_tokens for part in parts),
         tuple(reason for part in parts for reason in part.rejected),
         sum(part.unsupported for part in parts),
-        parts[0].continued if len(parts) == 1 else None,
-        parts[0].source if len(parts) == 1 else "",
     )
 
 
@@ -282,7 +285,7 @@ def _one_summary(
     cap: int,
     instructions: str,
     may_shorten: bool,
-    continued: Prompt | None = None,
+    written: ModelReply | None = None,
 ) -> Generator[Deferred[Any], Any, Summary]:
     """The summary of one request's text, by the first level whose answer is one.
 
@@ -290,23 +293,14 @@ def _one_summary(
     """
     rejected: list[str] = []
     source = yield script.mind.work(count_tokens, text, script.counter)
+    there = [(LEVELS[0], written.model, written)] if written else []
     levels = [(level, model, None) for level, model in summary_levels(script)]
-    is_own = levels[0][:2] == (LEVELS[0], script.model_name)
-    first = [(LEVELS[0], script.model_name, continued)] if continued and is_own else []
-    down = ""
-    for level, model, warm in (*first, *levels):
-        if model == down:
-            continue
+    for level, model, reply in (*there, *levels):
         try:
-            reply = yield ask_model(
-                script,
-                prompt,
-                text,
-                model=model,
-                max_tokens=cap,
-                user_tokens=source,
-                continued=warm,
-            )
+            if reply is None:
+                reply = yield ask_model(
+                    script, prompt, text, model=model, max_tokens=cap, user_tokens=source
+                )
             finish = extract if model == OFFLINE_MODEL else shortened
             short = yield script.mind.work(finish, reply, source, cap, script.counter)
             struck, ground = 0, f"{text}\n{instructions}"
@@ -316,11 +310,11 @@ def _one_summary(
             if isinstance(error, WindowError) and may_shorten:
                 raise
             rejected.append(f"{level} ({model}): {error}")
-            # A reply that is no summary may be one where the request is of its own.
-            down = model if warm and error.kind not in _REPLY_KINDS else ""
         else:
-            tokens = (reply.prompt_tokens, reply.completion_tokens)
-            return Summary(short, reply.model, level, *tokens, tuple(rejected), struck, warm, text)
+            # The tokens of a reply that was there already are the extraction's.
+            is_new = reply is not written
+            tokens = (reply.prompt_tokens, reply.completion_tokens) if is_new else (0, 0)
+            return Summary(short, reply.model, level, *tokens, tuple(rejected), struck)
     raise ModelError("no summary: " + "; ".join(rejected), kind="bad_response")
 
 
@@ -382,12 +376,9 @@ def summary_prompt(script: Assistant, instructions: str | None = None) -> str:
     return f"{prompt}\n\nAdditional instructions: {instructions}" if instructions else prompt
 
 
-def request_room(script: Assistant, models: Iterable[str], *frame: str) -> int:
-    """Tokens of a source that one summary's request may hold, whichever of the models gets it.
-
-    `frame` are the other texts in the request.
-    """
-    used = sum(map(script.count, frame)) + context_caps(script).summary + FRAME_TOKENS
+def request_room(script: Assistant, models: Iterable[str], prompt: str) -> int:
+    """Tokens of a source that one summary's request may hold, whichever of the models gets it."""
+    used = script.count(prompt) + context_caps(script).summary + FRAME_TOKENS
     least = min(context_limit(script, model) for model in models)
     return max(100, least - used)
 
@@ -403,7 +394,7 @@ def accepted(reply: ModelReply) -> str:
         raise ModelError("a tool call instead of a summary")
     if not text:
         raise ModelError("an empty summary")
-    if text.startswith((MESSAGES_LABEL, EARLIER_LABEL, INSTRUCTION_LABEL)):
+    if text.startswith(MESSAGES_LABEL):
         raise ModelError("an echo of the request instead of a summary")
     if is_refusal(text):
         raise ModelError("a refusal instead of a summary", kind="refused")
@@ -414,14 +405,3 @@ def accepted(reply: ModelReply) -> str:
     if len(kept) < len(text) / 2:
         raise ModelError("mostly repetition instead of a summary")
     return kept
-
-
-def capped(text: str, cap_tokens: int, count: Callable[[str], int]) -> str:
-    """A summary cut at a sentence so that it holds at most `cap_tokens`."""
-    tokens = count(text)
-    while tokens > cap_tokens and len(text) > 8:
-        shorter = text[: int(len(text) * min(0.9, max(cap_tokens, 1) / tokens))]
-        end = max(shorter.rfind(mark) for mark in (". ", "! ", "? ", "\n"))
-        text = shorter[: end + 1] if end > len(shorter) // 2 else shorter.rstrip()
-        tokens = count(text)
-    return text.strip()

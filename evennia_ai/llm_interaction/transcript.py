@@ -50,10 +50,12 @@ def as_transcript(messages: Iterable[Mapping[str, object]], name: str) -> str:
     return "\n".join([*about, "", *talk, f'{name} says: "'])
 
 
-def as_facts_prompt(messages: Iterable[Mapping[str, object]], name: str) -> str:
+def as_facts_prompt(messages: Sequence[Mapping[str, object]]) -> str:
     """The same for an extraction: it ends where the first fact is to be written."""
-    about, talk, _ = _parts(messages, name)
-    return "\n".join([*about, "", *talk, "", FACTS])
+    about = [str(each["content"]) for each in messages if each["role"] == "system"]
+    shown = "\n".join(str(each["content"]) for each in messages if each["role"] == "user")
+    lines = [line for row in shown.splitlines() if (line := _source_row(row))]
+    return "\n".join([*about, "", *lines, "", FACTS])
 
 
 def as_summary_prompt(task: str, source: str) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
 
@@ -125,13 +124,7 @@ class TurnRequest:
         deadline: Time after which no further model call is made, seconds since the epoch.
         rules: Text instead of the context's rules.
         talks: Lines on what those present last spoke of.
-        hidden_ids: Ids of live messages the prompt leaves out.
         answering: The lines it answers, as rows of the prompt's present moment.
-        archived: Archived messages that the prompt shows before the live ones.
-        beside: Whether other turns go on beside it. Then its tools run between turns, and its
-            prompts leave out what is said after it began.
-        instruction: What it is to do, behind the prompt of a turn awake; in place of its context's
-            rules, memories and the present moment.
     """
 
     audience: str = PUBLIC
@@ -146,11 +139,7 @@ class TurnRequest:
     deadline: float = float("inf")
     rules: str | None = None
     talks: tuple[str, ...] = ()
-    hidden_ids: frozenset[str] = frozenset()
     answering: tuple[str, ...] = ()
-    archived: tuple[Message, ...] = ()
-    beside: bool = False
-    instruction: str = ""
 
 
 @dataclass(slots=True)

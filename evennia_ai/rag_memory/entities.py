@@ -44,6 +44,19 @@ def new_profile(entity_id: str, name: str, at: float | str, kind: str = "person"
     return tidy(Profile(entity_id, name, kind, first_seen=when, last_seen=when))
 
 
+def profile_met(
+    profiles: Mapping[str, Profile], here: Mapping[str, Any] | None, name: str, at: float
+) -> Profile:
+    """The profile of somebody present (as the game names them), or known, or a new one."""
+    if here is not None:
+        profile = profiles.get(here["id"]) or new_profile(here["id"], here["key"], at, here["kind"])
+        return profile if name == here["id"] else with_alias(profile, name)
+    if (known := find(profiles, name)) is not None:
+        return profiles[known]
+    unmet = unmet_id(name)
+    return profiles.get(unmet) or new_profile(unmet, " ".join(name.split()), at, "unknown")
+
+
 def observe(
     profile: Profile,
     text: str,

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
-from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.language.sentences import asks, sentences
@@ -53,27 +52,6 @@ def grounds_of_turn(
     texts = tuple(_said(m) for m in (*heard, *seen))
     stated = is_recalled(note, [_said(_stated(m)) for m in heard])
     return Grounds(tuple(answered), None, is_recalled(note, known, texts), stated, texts)
-
-
-def grounds_of_history(
-    note: str,
-    messages: Sequence[Message],
-    audience: str,
-    retrieved: Iterable[str],
-    traits: ToolTraits,
-) -> Grounds:
-    """What a note for an audience, made from a whole history, rests on: what others said there.
-
-    The writer's own lines are no source: they may repeat what it was shown from memory. `retrieved`
-    are the lines of memories in its prompt.
-    """
-    seen = (m for m in messages if m.role == "user" and visible(m.audience, audience))
-    others = {m.id: m for m in map(_stated, seen) if m.content}
-    found = supporting(note, others.values())
-    heard = [others[each] for each in found]
-    known, texts = [*retrieved, *shown_memories(messages, traits)], tuple(map(_said, heard))
-    at = heard[0].created_at if heard else None
-    return Grounds(found, at, is_recalled(note, known, texts), bool(found), texts)
 
 
 def _stated(message: Message) -> Message:

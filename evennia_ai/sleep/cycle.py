@@ -15,14 +15,14 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.episodic_index import prune_low_importance_entries
 from evennia_ai.rag_memory.profiles import note_met, run_entity_consolidation_batch
 from evennia_ai.rag_memory.working_memory import clear_stale_conversations
-from evennia_ai.sleep.compaction.better import better_summaries
 from evennia_ai.sleep.compaction.compact import (
     compact_conversation_history,
-    extract_first,
+    prepared,
     skipped,
 )
+from evennia_ai.sleep.compaction.due import SLEEP, due
 from evennia_ai.sleep.compaction.publishing import is_pending, publish_pending, publish_summaries
-from evennia_ai.sleep.compaction.triggers import make_plan, wants_compaction
+from evennia_ai.sleep.compaction.remake import better_summaries
 from evennia_ai.sleep.consolidation import (
     SLICE,
     consolidate_memories_to_semantic,
@@ -74,25 +74,26 @@ def clear_stale(script: Assistant, character: Character) -> dict[str, Any]:
     return {"cleared": counts["cleared"], "kept": counts["kept"]}
 
 
-def extract_before_compaction(script: Assistant, character: Character) -> Any:
-    """The extraction, only when a compaction will follow."""
-    threshold = script.config.compact_sleep_threshold
-    if not wants_compaction(script, threshold):
+@inlineCallbacks
+def extract_before_compaction(
+    script: Assistant, character: Character
+) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """The extraction, only when a compaction will follow; what it gives the compaction stores."""
+    script.runtime.prepared, found = None, due(script, SLEEP)
+    if found is None:
         return skipped("no compaction will follow")
-    plan = make_plan(script, automatic=True)
-    if plan.empty:
-        return skipped("nothing would be folded")
-    iterations = script.config.pre_compact_max_iterations
-    return extract_first(script, character, plan, threshold, iterations, "sleep")
+    most = script.config.pre_compact_max_iterations
+    ready = yield prepared(script, character, found.plan, SLEEP, most)
+    script.runtime.prepared = ready
+    return dict(ready.extraction.report)
 
 
 def compact_if_needed(script: Assistant, character: Character) -> Any:
     """The compaction at the sleep threshold."""
     if not script.config.compact_auto:
         return skipped("automatic compaction is off")
-    if script.state.stalled_out:
-        return skipped("stopped after stalled compactions")
-    return compact_conversation_history(script, character)
+    ready, script.runtime.prepared = script.runtime.prepared, None
+    return compact_conversation_history(script, character, prepared=ready)
 
 
 @inlineCallbacks

@@ -25,31 +25,24 @@ from evennia_ai.background import pause
 from evennia_ai.errors import ModelError, StoreError
 from evennia_ai.history.aside import drop_from_aside
 from evennia_ai.history.forgetting import Forgetting, Heard, OwnWords, plan_forgetting
-from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
+from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import (
     ROLLED_BACK,
-    WITHDRAWN,
+    UNSUMMARISED,
     CompactionRecord,
-    SummaryRecord,
-    as_text,
     as_texts,
 )
 from evennia_ai.history.sealed import UNMET
-from evennia_ai.llm_interaction.prompt import context_caps
 from evennia_ai.llm_interaction.reply_trace import without_people
-from evennia_ai.llm_interaction.summary import Summary, summarise, summarise_lines
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.entities import forgotten
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry
 from evennia_ai.rag_memory.ledger import Note
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.sleep.compaction.publishing import (
-    correct_syntheses,
-    publish_summaries,
-    synthesis_id,
-)
-from evennia_ai.sleep.compaction.retention_gate import retained
+from evennia_ai.sleep.compaction.folding import synthesis_id
+from evennia_ai.sleep.compaction.publishing import publish_summaries
+from evennia_ai.sleep.compaction.remake import all_below, put_remade, put_text, remade, with_text
 
 # Key of the ids that must leave the search index and semantic memory, and of those among them
 # whose new texts are to be indexed.
@@ -191,7 +184,7 @@ class _Forgetter:
         step("forget summaries")
         yield from self._summaries(emptied)
         step("forget compactions")
-        yield from self._compactions(emptied, gone)
+        yield from self._compactions(emptied)
         step("forget repeated")
         yield from self._messages(self._found.repeated, self._found.changed)
         step("forget said")
@@ -255,7 +248,7 @@ class _Forgetter:
         for some in _slices(records):
             with self._store.transaction():
                 for record in some:
-                    in_use = record.status != ROLLED_BACK and record.tier != WITHDRAWN
+                    in_use = record.status != ROLLED_BACK and record.tier != UNSUMMARISED
                     unsaid = {**record.extra, "lost": [], "rejected": []}
                     extra = {**unsaid, **({TO_REMAKE: True} if in_use else {})}
                     self._history.save_summary(replace(record, text=EMPTIED, extra=extra))
@@ -265,12 +258,12 @@ class _Forgetter:
             put_text(self._script, emptied, EMPTIED)
         yield
 
-    def _compactions(self, emptied: Collection[str], gone: Collection[str]) -> Iterator[None]:
-        """Clear records of compactions of names, of former profiles and of former summaries."""
+    def _compactions(self, emptied: Collection[str]) -> Iterator[None]:
+        """Clear records of compactions of names and of former summaries."""
         for some in _slices(self._history.compactions()):
             with self._store.transaction():
                 for record in some:
-                    kept = self._compaction_left(record, emptied, gone)
+                    kept = self._compaction_left(record, emptied)
                     if kept != record:
                         self._history.save_compaction(kept)
             yield
@@ -278,8 +271,6 @@ class _Forgetter:
         with self._store.transaction():
             if last := state.last_compaction:
                 self._store.set("last_compaction", self._figures_left(last))
-            if noted := state.extraction:
-                state.note_extraction(self._extraction_left(noted, gone))
             for store in (self._store, self._character.journal.store):
                 drop_from_aside(store, lambda value: self._is_of_theirs(str(value)))
         yield
@@ -288,43 +279,26 @@ class _Forgetter:
         return self._own.are_in(text) or any(person in text for person in self._people)
 
     def _compaction_left(
-        self, record: CompactionRecord, emptied: Collection[str], gone: Collection[str]
+        self, record: CompactionRecord, emptied: Collection[str]
     ) -> CompactionRecord:
         markers = record.markers_before
         return replace(
             record,
             result=self._figures_left(record.result),
             last_before=self._figures_left(record.last_before),
-            extraction=self._extraction_left(record.extraction, gone),
+            summaries_before={
+                key: {**former, "text": EMPTIED} if key in emptied and "text" in former else former
+                for key, former in record.summaries_before.items()
+            },
             speakers={k: v for k, v in record.speakers.items() if k not in self._people},
             markers_before=markers
-            and tuple(_with_text(self._script, m, emptied, EMPTIED) for m in markers),
+            and tuple(with_text(self._script, m, emptied, EMPTIED) for m in markers),
         )
 
     def _figures_left(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """A compaction's figures; its query holds names from what left."""
         query = result.get("query")
         return {**result, "query": ""} if self._own.are_in(query) else dict(result)
-
-    def _extraction_left(
-        self, extraction: Mapping[str, Any], gone: Collection[str]
-    ) -> dict[str, Any]:
-        """What an extraction noted, its copies of profiles cleared as the profiles are."""
-
-        def left(key: str, profile: Mapping[str, Any] | None) -> dict[str, Any] | None:
-            kept = profile and self._profile_left(Profile.from_dict(profile, key), gone)
-            return kept.to_dict() if kept else None
-
-        found = dict(extraction)
-        for name in ("profiles", "profiles_after"):
-            if name in found:
-                known = {
-                    key: left(key, profile)
-                    for key, profile in found[name].items()
-                    if not self._own.are_in(key)
-                }
-                found[name] = {k: p for k, p in known.items() if p or name == "profiles"}
-        return found
 
     def _messages(
         self, gone: frozenset[str], changed: frozenset[str] = frozenset()
@@ -376,25 +350,6 @@ def _slices(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
         yield items[start : start + SLICE]
 
 
-def put_text(script: Assistant, summary_ids: Collection[str], text: str) -> None:
-    """Show this text wherever the live history shows one of these summaries."""
-    live = script.history.messages()
-    shown = [_with_text(script, message, summary_ids, text) for message in live]
-    if any(new is not old for new, old in zip(shown, live, strict=True)):
-        script.history.replace(shown)
-
-
-def _with_text(
-    script: Assistant, marker: Message, summary_ids: Collection[str], text: str
-) -> Message:
-    """A marker with another text; the same if it shows none of these summaries."""
-    if not marker.is_summary or marker.metadata.get("summary_id") not in summary_ids:
-        return marker
-    metadata = {**marker.metadata, "summary_token_count": script.count(text)}
-    changed = replace(marker, content=f"{SUMMARY_TITLE}\n{text}", metadata=metadata)
-    return changed.counted(script.count)
-
-
 @inlineCallbacks
 def _clear_derived(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, None]:
     """Take what is noted out of the index and semantic memory, and look whether it is gone.
@@ -435,70 +390,25 @@ def remake_summary(script: Assistant, character: Character) -> Generator[Deferre
     if not emptied:
         yield publish_summaries(script)
         return False
-    record = next((r for r in emptied.values() if emptied.keys().isdisjoint(_below(r))), None)
+    record = next((r for r in emptied.values() if emptied.keys().isdisjoint(r.child_ids)), None)
     record = record or next(iter(emptied.values()))  # a ring, made by hand
-    made = yield _remade(script, character, record)
+    extra = {key: value for key, value in record.extra.items() if key != TO_REMAKE}
+    try:
+        made, _ = yield remade(script, replace(record, extra=extra), {})
+    except ModelError as error:
+        script.log_error("making a summary again", error)
+        made = replace(record, text=EMPTIED, extra=extra)
     script.at_commit_step("forget remake")
     with history.store.transaction():
-        history.save_summary(made)
-        put_text(script, [made.id], made.text)
+        put_remade(script, [made])
         for compaction in history.compactions():
             markers = compaction.markers_before or ()
-            new = tuple(_with_text(script, m, [made.id], made.text) for m in markers)
+            new = tuple(with_text(script, m, [made.id], made.text) for m in markers)
             if new != markers:
                 history.save_compaction(replace(compaction, markers_before=new))
-        correct_syntheses(script, {made.id: made.text})
-        beneath = _all_below(script, made)
+        beneath = all_below(script, made)
         for above in history.summaries():  # a compaction may have used the empty text meanwhile
-            if made.id in _below(above) and above.id not in {*emptied, *beneath}:
+            if made.id in above.child_ids and above.id not in {*emptied, *beneath}:
                 extra = {**above.extra, TO_REMAKE: True}
                 history.save_summary(replace(above, extra=extra))
     return True
-
-
-def _below(record: SummaryRecord) -> set[str]:
-    return {*record.child_ids, *record.earlier_ids}
-
-
-def _all_below(script: Assistant, record: SummaryRecord) -> set[str]:
-    """The ids of all summaries that one was made from; its own too in a ring, made by hand."""
-    found, left = set[str](), _below(record)
-    while left:
-        found |= left
-        known = filter(None, map(script.history.summary, left))
-        left = set[str]().union(*map(_below, known)) - found
-    return found
-
-
-@inlineCallbacks
-def _remade(
-    script: Assistant, character: Character, record: SummaryRecord
-) -> Generator[Deferred[Any], Any, SummaryRecord]:
-    """A summary made again from what is left of its messages, or of the summaries below it."""
-    history = script.history
-    segment = history.segment(record.segment) if record.segment else None
-    messages = segment.messages if segment else ()
-    ids = (*record.child_ids, *record.earlier_ids)
-    below = [known for each in ids if (known := history.summary(each))]
-    texts = [f"[{r.created_at[:16].replace('T', ' ')}] {r.text}" for r in below]
-    earlier, whole = "\n".join(r.text for r in below), "\n".join(texts)
-    extra = {key: value for key, value in record.extra.items() if key != TO_REMAKE}
-    try:
-        if record.segment:
-            summary = yield summarise(script, messages, earlier)
-        elif script.count(whole) <= context_caps(script).summary:
-            summary = Summary(whole, "", as_text(record.level))
-        else:
-            summary = yield summarise_lines(script, texts)
-    except ModelError as error:
-        script.log_error("making a summary again", error)
-        return replace(record, text=EMPTIED, extra=extra)
-    kept = yield retained(script, character, messages, earlier, summary, record.audience)
-    return replace(
-        record,
-        text=kept.text,
-        level=summary.level,
-        retention=round(kept.score, 4),
-        in_summary=round(kept.in_summary, 4),
-        extra={**extra, "model": summary.model, "prompt_tokens": summary.prompt_tokens},
-    )

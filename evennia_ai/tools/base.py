@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from evennia_ai.errors import ToolError
@@ -43,7 +44,6 @@ class ToolContext:
     acts: int = 0  # others noticed in this turn, besides words, and tries at them
     has_acted: bool = False  # whether one of them was done
     confirmed: Proposal | None = None  # the act that the one who asks has said yes to
-    whole_history: bool = False  # whether the turn looks back at all, not at what was just said
 
     @property
     def game(self) -> GamePort:
@@ -163,7 +163,10 @@ class Tool(ABC):
         """Whether it needs somebody who asks for it by name: it does more than speak or know."""
         return (self.public_act and not self.speaks) or self.obeyed or self.lock not in FOR_PLAYERS
 
-    def schema(self) -> dict[str, Any]:
-        """The tool in the form of the chat API's `tools`; its text is the class's first line."""
+    def schema(self, more: Mapping[str, Parameter] = MappingProxyType({})) -> dict[str, Any]:
+        """The tool in the form of the chat API's `tools`; its text is the class's first line.
+
+        `more` are parameters besides its own.
+        """
         says = (self.__doc__ or self.name).strip().split("\n", 1)[0]
-        return function_schema(self.name, says, self.parameters)
+        return function_schema(self.name, says, {**self.parameters, **more})

@@ -4,7 +4,7 @@ from typing import Any
 
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import LIVE, ROLLED_BACK, WITHDRAWN, as_count
+from evennia_ai.history.records import LIVE, ROLLED_BACK, UNSUMMARISED, as_count
 from evennia_ai.llm_interaction.contributors import contributors, newest_turn
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.tools.base import Tool, ToolContext
@@ -78,7 +78,7 @@ class TraceSummaries(Tool):
             for record in ctx.script.history.summaries()
             if visible(record.audience, ctx.audience)
             and record.status != ROLLED_BACK
-            and record.tier != WITHDRAWN
+            and record.tier != UNSUMMARISED
         ]
         newest = [
             {

@@ -12,14 +12,14 @@ from evennia_ai.errors import AssistantError, ConfigError, NotObeyedError, ToolE
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.llm_interaction.tool_calls import ChatToolCall, main_arguments, tool_call
-from evennia_ai.llm_interaction.transcript import read_facts
+from evennia_ai.llm_interaction.tool_calls import main_arguments
 from evennia_ai.tools import waiting
 from evennia_ai.tools.asking import check_asked
 from evennia_ai.tools.base import NOT_SAID, Tool, ToolContext
-from evennia_ai.tools.parameters import read_arguments
+from evennia_ai.tools.parameters import Numbers, read_arguments
 
 WITHDRAW_AFTER = 3
+LINES, _CITED = "lines", Numbers("Numbers of the lines it rests on.", required=False)
 RESULT_CHARS = 20_000
 TOOL_TIMEOUT_S = 60.0
 
@@ -56,22 +56,20 @@ class ToolRegistry:
         usable = (tool for name, tool in self.tools.items() if levels.get(name) != "off")
         return [tool for tool in usable if tool.extracts or not extracting]
 
+    def note_schemas(self) -> list[dict[str, Any]]:
+        """The tools of an extraction in the API's form; those that note something cite lines."""
+        return [
+            tool.schema() if tool.ends_turn else tool.schema({LINES: _CITED})
+            for tool in self.offered(extracting=True)
+        ]
 
-def facts_as_calls(
-    text: str, registry: ToolRegistry, make_id: Callable[[], str]
-) -> tuple[ChatToolCall, ...]:
-    """The facts that a base model wrote, as calls of the tool that takes one, and the turn's end.
-
-    Empty if the text holds no fact.
-    """
-    offered = [tool.name for tool in registry.offered(extracting=True)]
-    keeps = next((name for name in offered if name in registry.main_arguments), None)
-    if keeps is None:
-        return ()
-    main = registry.main_arguments[keeps]
-    calls = [(keeps, json.dumps({main: fact}, ensure_ascii=False)) for fact in read_facts(text)]
-    ends = [(name, "{}") for name in offered if name in registry.ending][: len(calls)]
-    return tuple(tool_call(make_id(), name, arguments) for name, arguments in (*calls, *ends))
+    def read_note(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        """The checked arguments of an extraction's call; raises `ToolError` for a bad one."""
+        function = call["function"]
+        tool = self.tools.get(str(function.get("name") or ""))
+        if tool is None or tool not in self.offered(extracting=True):
+            raise ToolError(f"there is no tool `{function.get('name')}` here")
+        return read_arguments(function.get("arguments"), {**tool.parameters, LINES: _CITED})
 
 
 @dataclass

@@ -8,11 +8,11 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.language.words import plain, telling_words
-from evennia_ai.rag_memory.entities import find, new_profile, observe, unmet_id, with_alias
+from evennia_ai.rag_memory.entities import observe, profile_met
 from evennia_ai.rag_memory.importance_scoring import score_importance
 from evennia_ai.rag_memory.journal_entry import OWN, RECALLED
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.rag_memory.provenance import Grounds, grounds_of_history, grounds_of_turn
+from evennia_ai.rag_memory.provenance import Grounds, grounds_of_turn
 from evennia_ai.rag_memory.recalled import is_recalled
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import Scale, Text
@@ -73,7 +73,7 @@ class AddJournalEntry(Tool):
 
 def _is_small_talk(ctx: ToolContext) -> bool:
     """Whether what the turn answers tells nothing: greetings, or the echoes of assistants."""
-    if ctx.whole_history or not ctx.source_message_ids:
+    if not ctx.source_message_ids:
         return False
     heard = ctx.script.history.by_ids(list(ctx.source_message_ids))
     spoken = [m for m in heard if m.channel in SPEECH]
@@ -84,19 +84,14 @@ def _is_small_talk(ctx: ToolContext) -> bool:
 
 
 def _grounds(ctx: ToolContext, note: str) -> "Deferred[Grounds]":
-    """Fires with what a note rests on, looked up on a thread.
-
-    An extraction looks at all that the note's audience may see, any other turn at what it answers.
-    """
-    seen, shown = ctx.script.history.messages()[-_HISTORY_SEEN:], ctx.retrieved
-    work, traits = ctx.script.mind.work, ctx.script.tools.traits
-    if ctx.whole_history:
-        return work(grounds_of_history, note, seen, ctx.audience, shown, traits)
-    return work(grounds_of_turn, note, seen, ctx.source_message_ids, shown, traits)
+    """Fires with what a note rests on, looked up on a thread: what the turn answers."""
+    seen, traits = ctx.script.history.messages()[-_HISTORY_SEEN:], ctx.script.tools.traits
+    answered, shown = ctx.source_message_ids, ctx.retrieved
+    return ctx.script.mind.work(grounds_of_turn, note, seen, answered, shown, traits)
 
 
 def _sources(ctx: ToolContext, grounds: Grounds) -> tuple[str, ...]:
-    """Ids of messages, and of the extraction, by which a rollback finds what it made."""
+    """Ids of the messages it rests on, best first."""
     return tuple(dict.fromkeys((*grounds.sources, *ctx.source_message_ids)))
 
 
@@ -136,7 +131,8 @@ class UpdateEntityObservation(Tool):
             return "You know that from memory already; nobody said it now."
         at = ctx.script.now()
         sources = _sources(ctx, grounds)
-        profile = _profile(ctx, entity, at)
+        known, here = ctx.character.entities.profiles(), ctx.game.identify(entity)
+        profile = profile_met(known, here, entity, at)
         fact["told_by"] = _teller(ctx, profile, grounds)
         profile = observe(profile, observation, grounds.at or at, sources, ctx.audience, **fact)
         ctx.character.entities.put({profile.id: profile})
@@ -149,17 +145,3 @@ def _teller(ctx: ToolContext, profile: Profile, grounds: Grounds) -> str:
     is_hearsay = profile.kind == "person" and all(m.speaker_id != profile.id for m in said)
     names = {m.speaker_name for m in said}
     return names.pop() if is_hearsay and len(names) == 1 else ""
-
-
-def _profile(ctx: ToolContext, entity: str, at: float) -> Profile:
-    """The profile of somebody present, of somebody known by id or name, or a new one."""
-    known = ctx.character.entities.profiles()
-    here = ctx.game.identify(entity)
-    if here is not None:
-        profile = known.get(here["id"]) or new_profile(here["id"], here["key"], at, here["kind"])
-        return profile if entity == here["id"] else with_alias(profile, entity)
-    found = find(known, entity)
-    if found is not None:
-        return known[found]
-    unmet = unmet_id(entity)
-    return known.get(unmet) or new_profile(unmet, " ".join(entity.split()), at, "unknown")

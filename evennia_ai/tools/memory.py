@@ -229,7 +229,10 @@ class RequestCompaction(Tool):
         for refused, why in (
             (not config.compact_enabled, "compaction is switched off"),
             (not config.compact_auto, "compaction is done only when staff start it"),
-            (state.stalled_out, "the last compactions freed nothing; staff must look into it"),
+            (
+                ctx.script.now() < ctx.script.runtime.compaction_waits[1],
+                "the last one failed; it is tried again in a while",
+            ),
             (state.hold, "staff took the last one back; it waits for them"),
         ):
             if refused:

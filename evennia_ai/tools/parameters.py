@@ -1,6 +1,7 @@
 """Parameters of tools: small types that make a JSON Schema and check what a model sent."""
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -73,6 +74,19 @@ class Scale(Parameter):
         if number != number or not self.low <= number <= self.high or number != int(number):
             raise ValueError(wanted)
         return int(number)
+
+
+@dataclass(frozen=True)
+class Numbers(Parameter):
+    """Some whole numbers; a text that holds them is taken, too."""
+
+    def schema(self) -> dict[str, Any]:
+        """Its JSON Schema."""
+        return {"type": "array", "items": {"type": "integer"}, "description": self.says}
+
+    def value(self, raw: object) -> tuple[int, ...]:
+        """The numbers, whatever stands between them."""
+        return tuple(int(number) for number in re.findall(r"\d{1,9}", str(raw)))
 
 
 def function_schema(name: str, says: str, parameters: Mapping[str, Parameter]) -> dict[str, Any]:

@@ -11,17 +11,17 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.sleep.compaction.better import better_summaries, is_better_due
-from evennia_ai.sleep.compaction.compact import compact_conversation_history, extract_first
-from evennia_ai.sleep.compaction.triggers import (
-    count_fires,
-    is_held_up,
-    make_plan,
-    wants_compaction,
-    worth_a_try,
+from evennia_ai.sleep.compaction.compact import compact_conversation_history, prepared
+from evennia_ai.sleep.compaction.due import (
+    BACKGROUND,
+    BETTER,
+    COUNT,
+    EMERGENCY,
+    REQUEST,
+    Due,
+    due,
 )
-
-EMERGENCY = "emergency"
+from evennia_ai.sleep.compaction.remake import better_summaries, is_better_due
 
 
 def better_follows(script: Assistant) -> bool:
@@ -44,83 +44,57 @@ def begin_behind(script: Assistant, character: Character) -> bool:
         return False
     if not (script.ready and script.enabled) or script.state.mode != "awake":
         return False
-    trigger = _due(script)
-    if not trigger:
+    work = _due(script)
+    if work is None:
         return False
-    runtime.run_behind(lambda: _behind(script, character, trigger), trigger)
+    trigger = work if isinstance(work, str) else work.trigger
+    runtime.run_behind(lambda: _behind(script, character, work), trigger)
     return True
 
 
-def _due(script: Assistant) -> str:
-    """What fires now; empty if nothing does."""
-    config, runtime = script.config, script.runtime
-    asleep, awake = config.compact_sleep_threshold, config.compact_emergency_threshold
-    asked, by_count = runtime.compaction_requested, count_fires(script)
-    if is_emergency_due(script):
-        return EMERGENCY
+def _due(script: Assistant) -> Due | str | None:
+    """What fires now: a compaction, or better summaries (`BETTER`); None if nothing does."""
+    config = script.config
+    if better_follows(script) and (emergency := due(script, EMERGENCY)):
+        return emergency
     if script.is_flooded():
-        return ""  # model calls wait for a lull
+        return None  # model calls wait for a lull
     if is_better_due(script):
-        return "better"
-    if not wants_compaction(script, asleep):
-        runtime.compaction_requested = False
-        return ""
-    share = context_usage(script)
-    if script.is_called() and not by_count and share < (asleep + awake) / 2:
-        return ""
-    messages, known = script.history.messages(), runtime.nothing_due
-    if known is not None and known[0] is messages and known[1] is config:
-        return ""
-    plan = make_plan(script, automatic=True)
-    is_vain = not worth_a_try(script, asleep) or is_held_up(script, asleep, plan)
-    if plan.empty or (is_vain and not by_count):
-        runtime.nothing_due = messages, config
-        return ""
-    runtime.compaction_requested = False
-    return "request" if asked else "count" if by_count and share < asleep else "background"
-
-
-def is_emergency_due(script: Assistant) -> bool:
-    """Whether the context is so full that room is made at once, without waiting for a line."""
-    threshold = script.config.compact_emergency_threshold
-    if not wants_compaction(script, threshold, by_count=False) or not better_follows(script):
-        return False
-    messages, known = script.history.messages(), script.runtime.nothing_due
-    if known is not None and known[0] is messages and known[1] is script.config:
-        return False
-    plan = make_plan(script, automatic=False, threshold=threshold)
-    is_vain = not worth_a_try(script, threshold) or is_held_up(script, threshold, plan)
-    return not (plan.empty or is_vain)
+        return BETTER
+    found = due(script, COUNT, REQUEST, BACKGROUND)
+    half = (config.compact_sleep_threshold + config.compact_emergency_threshold) / 2
+    is_early = script.is_called() and context_usage(script) < half
+    if found is None or (found.trigger != COUNT and is_early):
+        return None
+    script.runtime.compaction_requested = False
+    return found
 
 
 @inlineCallbacks
 def _behind(
-    script: Assistant, character: Character, trigger: str
+    script: Assistant, character: Character, work: Due | str
 ) -> Generator[Deferred[Any], Any, None]:
     """One compaction; what it fails with is logged."""
     try:
         yield script.breathe()
-        if trigger == "better":
+        if isinstance(work, str):
             yield better_summaries(script, character, beside=True)
             return
-        if trigger == EMERGENCY:
-            yield compact_conversation_history(
-                script,
-                character,
-                force=True,
-                threshold=script.config.compact_emergency_threshold,
-                trigger=EMERGENCY,
-                beside=True,
-                extracts=True,
-            )
-            return
-        threshold = script.config.compact_sleep_threshold
-        most = script.config.pre_compact_max_iterations
-        plan = make_plan(script, automatic=True)
-        yield script.breathe()
-        yield extract_first(script, character, plan, threshold, most, trigger, beside=True)
-        yield script.breathe()
-        yield compact_conversation_history(script, character, trigger=trigger, beside=True)
+        is_emergency = work.trigger == EMERGENCY
+        ready = None
+        if not is_emergency:
+            most = script.config.pre_compact_max_iterations
+            ready = yield prepared(script, character, work.plan, work.trigger, most)
+            yield script.breathe()
+        yield compact_conversation_history(
+            script,
+            character,
+            force=is_emergency,
+            trigger=work.trigger,
+            beside=True,
+            extracts=is_emergency,
+            prepared=ready,
+        )
     except CancelledError:
         raise
     except Exception as error:  # noqa: BLE001 - the ticks go on

@@ -4,18 +4,28 @@ Each step has a name. A crash or an exception between any two leaves everything 
 database and in Evennia's caches.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from evennia_ai.history.messages import SCHEMA_VERSION, Message
+from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import order_before
-from evennia_ai.history.records import CompactionRecord
+from evennia_ai.history.records import CompactionRecord, SummaryRecord
 from evennia_ai.protocol import Assistant
+from evennia_ai.sleep.compaction.extraction import Note, write_notes
 from evennia_ai.sleep.compaction.folding import Fold
 from evennia_ai.sleep.compaction.plan import Plan, spliced
-from evennia_ai.sleep.compaction.publishing import correct_syntheses
 
-COMMIT_STEPS = ("archive", "summaries", "history", "journal", "record", "last_compaction")
+COMMIT_STEPS = (
+    "archive",
+    "summaries",
+    "history",
+    "notes",
+    "journal",
+    "record",
+    "last_compaction",
+)
+# What of a summary changes when it is made again.
+REMADE = ("text", "level", "retention", "in_summary", "unsupported")
 
 
 class CompactionCommit:
@@ -26,10 +36,16 @@ class CompactionCommit:
         self._script = script
         self.on_step = script.at_commit_step
 
-    def __call__(self, plan: Plan, folds: Sequence[Fold], record: CompactionRecord) -> None:
+    def __call__(
+        self,
+        plan: Plan,
+        folds: Sequence[Fold],
+        record: CompactionRecord,
+        notes: Sequence[Note] = (),
+    ) -> None:
         """Commit; raises what a step raised, with nothing changed.
 
-        What a rollback needs is added to the record.
+        `notes` are those of the extraction. What a rollback needs is added to the record.
         """
         history, full = self.history, self._with_undoing(record, folds)
         order = order_before(history.messages(), plan.leaving)
@@ -46,10 +62,15 @@ class CompactionCommit:
             self.on_step("history")
             markers = [marker for made in folds for marker in made.markers]
             history.replace(spliced(history.messages(), plan, markers))
+            self.on_step("notes")
+            written = write_notes(self._script, notes) if notes else {}
+            both = {
+                key: [*full.extraction.get(key, ()), *written.get(key, ())]
+                for key in ("ids", "entries")
+            }
+            full = replace(full, extraction=both)
             self.on_step("journal")
             new = [self.journal.add(**fields).id for made in folds for fields in made.entries]
-            for made in folds:
-                correct_syntheses(self._script, made.corrected)
             self.on_step("record")
             if self.state.intent.get("extracts"):
                 self.state.owe({**self.state.owed, record.id: False})
@@ -70,6 +91,31 @@ class CompactionCommit:
             self.on_step("last_compaction")
             self._note_last(full)
             self.on_step("done")
+
+    def remade(
+        self,
+        records: Sequence[SummaryRecord],
+        record: CompactionRecord,
+        put: Callable[[Assistant, Sequence[SummaryRecord]], None],
+    ) -> CompactionRecord:
+        """Commit summaries that were made again, by `put`; returns the record as it is stored."""
+        full = self._with_undoing(record, ())
+        former = filter(None, map(self.history.summary, (each.id for each in records)))
+        texts = {each.id: {key: getattr(each, key) for key in REMADE} for each in former}
+        with self.history.store.transaction():
+            self.on_step("summaries")
+            put(self._script, records)
+            self.on_step("record")
+            result = {**record.result, "new_tokens": self.history.tokens()}
+            full = replace(full, result=result, summaries_before=texts)
+            self.state.owe({})
+            changed = [each.id for each in records]
+            self.state.intend({"phase": "committed", "id": record.id, "changed": changed})
+            self._close(full)
+            self.on_step("last_compaction")
+            self._note_last(full)
+            self.on_step("done")
+        return full
 
     def _with_undoing(self, record: CompactionRecord, folds: Sequence[Fold]) -> CompactionRecord:
         """The record with what a rollback needs to know of the state before."""
@@ -98,5 +144,4 @@ class CompactionCommit:
 
     def _note_last(self, record: CompactionRecord) -> None:
         about = {"id": record.id, "at": record.at, "trigger": record.trigger}
-        last = {"version": SCHEMA_VERSION, **about, **record.result}
-        self.history.store.set("last_compaction", last)
+        self.history.store.set("last_compaction", {**about, **record.result})

@@ -1,24 +1,20 @@
 """One compaction: fold the older part of a history into summaries without losing a message.
 
-The order: is it allowed and due, the plan, masking if that is enough, summaries with their
-retention gate (nothing is stored until all are there), one commit, what follows from it.
+The order: is it allowed and due, the plan, masking if that is enough, the extraction (by the
+callers, with `prepared`), summaries scope by scope, one commit, what follows from it. Nothing is
+stored until all is there.
 """
 
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from twisted.internet.defer import (
-    CancelledError,
-    Deferred,
-    inlineCallbacks,
-    maybeDeferred,
-    succeed,
-)
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
 
 from evennia_ai.errors import ModelError
-from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.audience import PUBLIC, most_seen
 from evennia_ai.history.masking import masked, plan_masks, unmasked
 from evennia_ai.history.messages import (
     Message,
@@ -29,16 +25,59 @@ from evennia_ai.history.messages import (
     widest_view_tokens,
 )
 from evennia_ai.history.records import CompactionRecord
-from evennia_ai.llm_interaction.prompt import context_usage
+from evennia_ai.llm_interaction.prompt import context_caps, context_usage, room_of
 from evennia_ai.llm_interaction.summary import LEVELS
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.commit import CompactionCommit
-from evennia_ai.sleep.compaction.extraction import run_pre_compaction_extraction
-from evennia_ai.sleep.compaction.folding import Fold, fold
+from evennia_ai.sleep.compaction.due import (
+    COUNT,
+    EMERGENCY,
+    MANUAL,
+    SLEEP,
+    firing,
+    kept_tokens,
+    make_plan,
+    usage_of,
+)
+from evennia_ai.sleep.compaction.extraction import Extraction, Note, extracted
+from evennia_ai.sleep.compaction.folding import Fold, archived, fold
 from evennia_ai.sleep.compaction.plan import Plan, spliced
 from evennia_ai.sleep.compaction.publishing import begin_intent, drop_intent, publish_pending
-from evennia_ai.sleep.compaction.receipts import announce, count_stall
-from evennia_ai.sleep.compaction.triggers import HEADROOM, count_fires, make_plan, usage_with
+from evennia_ai.sleep.compaction.receipts import announce
+
+# Masks are enough if they bring usage this far under the trigger.
+HEADROOM = 0.9
+# The first wait after an automatic compaction in vain, in seconds; each further one is four times
+# as long.
+WAIT_S, MOST_WAIT_S = 60.0, 3600.0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan, and what the extraction saves of what leaves by it."""
+
+    plan: Plan
+    extraction: Extraction = field(default_factory=Extraction)
+
+
+@inlineCallbacks
+def prepared(
+    script: Assistant,
+    character: Character,
+    plan: Plan,
+    trigger: str,
+    max_iterations: int,
+    instructions: str | None = None,
+) -> Generator[Deferred[Any], Any, Prepared]:
+    """The extraction before a compaction, if that will call a model; fires with a `Prepared`."""
+    extraction = Extraction(stopped_by="not needed")
+    is_enough = trigger != MANUAL and _masked_history(script, plan, trigger) is not None
+    if not (script.over_spend() or is_enough):
+        parts = {scope: plan.part(scope) for scope in plan.summarised}
+        extraction = yield extracted(
+            script, character, parts, max_iterations, trigger, instructions, summarises=True
+        )
+    return Prepared(plan, extraction)
 
 
 @inlineCallbacks
@@ -47,10 +86,10 @@ def compact_conversation_history(
     character: Character,
     force: bool = False,
     instructions: str | None = None,
-    threshold: float | None = None,
     trigger: str | None = None,
     beside: bool = False,
     extracts: bool = False,
+    prepared: Prepared | None = None,
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Fold the older part of the history into summaries.
 
@@ -59,65 +98,81 @@ def compact_conversation_history(
         character: Its body.
         force: Skip the threshold; never `compact_enabled` nor the preserve window.
         instructions: Additional instructions for the summary.
-        threshold: The usage from which to compact; `compact_sleep_threshold` by default.
-        trigger: What fired (`CompactionRecord.trigger`); by default ``manual`` if forced.
+        trigger: What fired (`due.TRIGGERS`); by default ``manual`` if forced, else ``sleep``.
         beside: Whether turns go on beside it. If not, call it under the turn lock.
         extracts: Whether to ask no model but the offline one, as nobody may wait. Better
             summaries are then owed (`StateHandler.owed`).
+        prepared: The plan to carry out, and what was extracted for it.
 
     Returns:
         A Deferred that fires with a dict: `success`, `skipped` and `reason`, or `error`, or the
         figures of what was done. Nothing is raised for a failing model.
     """
-    share = threshold if threshold is not None else script.config.compact_sleep_threshold
-    trigger = trigger or ("manual" if force else "sleep")
+    trigger = trigger or (MANUAL if force else SLEEP)
     locked = script.between_turns if beside else maybeDeferred
-    plan = yield locked(partial(_planned_or_masked, script, force, share, trigger))
-    if isinstance(plan, dict):
-        return plan
-    # An automatic compaction that fails again and again must stop, like one that frees nothing.
-    by_count, counts = plan.by_count > 0, trigger != "manual"
+    result: dict[str, Any] = {"success": False}
     try:
+        plan = yield locked(partial(_planned_or_masked, script, force, trigger, prepared))
+        if isinstance(plan, dict):
+            result = plan
+            return result
         yield script.breathe()
         begin_intent(script, trigger, extracts)
         yield script.breathe()
-        result = yield _compact(script, character, plan, instructions, trigger, locked)
-    except Exception as error:
-        # If somebody stopped it, that says nothing about its use.
-        if counts and not isinstance(error, CancelledError):
-            count_stall(script, True, by_count)
+        extraction = prepared.extraction if prepared else Extraction()
+        result = yield _compact(script, plan, extraction, instructions, trigger, locked)
+    except CancelledError:
+        result = {"success": True}  # somebody stopped it: that says nothing about its use
         raise
-    if counts and not result["success"]:
-        count_stall(script, True, by_count)
+    finally:
+        _note_outcome(script, trigger, result)
     return dict(result)
 
 
+def _note_outcome(script: Assistant, trigger: str, result: Mapping[str, Any]) -> None:
+    """Let automatic compactions wait after one that failed, longer each time."""
+    if result["success"]:
+        if not result.get("skipped"):
+            script.runtime.compaction_waits = 0, 0.0
+    elif trigger != MANUAL:
+        tries = script.runtime.compaction_waits[0] + 1
+        wait_s = min(MOST_WAIT_S, WAIT_S * 4 ** (tries - 1))
+        script.runtime.compaction_waits = tries, script.now() + wait_s
+
+
 def _planned_or_masked(
-    script: Assistant, force: bool, share: float, trigger: str
+    script: Assistant, force: bool, trigger: str, prepared: Prepared | None
 ) -> Plan | dict[str, Any]:
     """The plan, or the report if there is nothing to summarise; masks are committed at once."""
-    reason = _skip_reason(script, force, share)
+    reason = _skip_reason(script, force, trigger)
     if reason is not None:
         return skipped(reason)
-    plan = make_plan(script, automatic=not force, threshold=share)
+    plan = prepared.plan if prepared else make_plan(script, trigger)
     if plan.empty:
         held = {"held_messages": len(plan.held)} if plan.held else {}
         return {**skipped("history within preserve window"), **held}
-    enough = _masked_history(script, plan, share) if trigger != "manual" else None
+    enough = _masked_history(script, plan, trigger) if trigger != MANUAL else None
     return plan if enough is None else _mask(script, plan, trigger, *enough)
 
 
-def _skip_reason(script: Assistant, force: bool, threshold: float) -> str | None:
+def _skip_reason(script: Assistant, force: bool, trigger: str) -> str | None:
     if not script.config.compact_enabled:
         return "compaction disabled"
     if not script.history.messages():
         return "no history"
-    share = context_usage(script)
-    if not force and share < threshold and not count_fires(script):
+    share, threshold = context_usage(script), _threshold(script, trigger)
+    if not force and share < threshold and not firing(script, COUNT):
         return f"below threshold ({share:.1%} < {threshold:.1%})"
     if not force and script.state.hold and share < 1.0:
         return "automatic compaction is held after a rollback"
     return None
+
+
+def _threshold(script: Assistant, trigger: str) -> float:
+    """The usage at which this trigger fires."""
+    config = script.config
+    is_awake = trigger == EMERGENCY
+    return config.compact_emergency_threshold if is_awake else config.compact_sleep_threshold
 
 
 def skipped(reason: str) -> dict[str, Any]:
@@ -130,40 +185,20 @@ def _failed(detail: str) -> dict[str, Any]:
     return {"success": False, "skipped": False, "error": error, "detail": detail}
 
 
-def extract_first(
-    script: Assistant,
-    character: Character,
-    plan: Plan,
-    threshold: float,
-    max_iterations: int,
-    trigger: str,
-    beside: bool = False,
-) -> Deferred[dict[str, Any]]:
-    """The extraction before an automatic compaction, if that will call a model.
-
-    Fires with the extraction's report, or with why there was none. `beside` as for
-    `compact_conversation_history`.
-    """
-    if script.over_spend():
-        return succeed(skipped("the spend cap is reached"))
-    if _masked_history(script, plan, threshold) is not None:
-        return succeed(skipped("old tool outputs are only masked"))
-    return run_pre_compaction_extraction(script, character, max_iterations, trigger, beside)
-
-
 def _masked_history(
-    script: Assistant, plan: Plan, threshold: float
+    script: Assistant, plan: Plan, trigger: str
 ) -> tuple[list[Message], list[str]] | None:
     """The history with old tool outputs masked, and their ids; None if that is not enough.
 
     Masks are no relief if there are too many messages.
     """
-    if count_fires(script):
+    if trigger == COUNT:
         return None
     at = utc_iso(script.now())
     ids = set(plan_masks(plan.leaving, len(plan.leaving), script.config.mask_min_tokens))
     history = [masked(m, at, script.count) if m.id in ids else m for m in script.history.messages()]
-    if not ids or usage_with(script, widest_view_tokens(history)) >= threshold * HEADROOM:
+    usage = usage_of(script, widest_view_tokens(history))
+    if not ids or usage >= _threshold(script, trigger) * HEADROOM:
         return None
     return history, sorted(ids)
 
@@ -190,38 +225,43 @@ def _mask(
     )
     CompactionCommit(script).masks(history, record)
     result = {**result, "compaction_id": record.id}
-    announce(script, plan, record, result)
+    announce(script, record, result)
     return result
 
 
 @inlineCallbacks
 def _compact(
     script: Assistant,
-    character: Character,
     plan: Plan,
+    extraction: Extraction,
     instructions: str | None,
     trigger: str,
     locked: Callable[[Callable[[], Any]], Deferred[Any]],
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Summaries first, then the commit, then what follows from it."""
     original = script.history.tokens()
-    folds: list[Fold] = []
-    tied = plan.tied
+    cap, folds = summary_cap(script, plan), list[Fold]()
     try:
-        for audience in plan.audiences:
-            made = yield fold(script, character, plan, audience, instructions)
-            yield script.breathe()
-            replaced = total_tokens((*made.leaving, *plan.previous(audience)))
-            if audience in tied or total_tokens(made.markers) < replaced:
-                folds.append(made)
+        for scope in plan.scopes:
+            leaving = plan.part(scope)
+            if scope in plan.unsummarised:
+                made = yield archived(script, scope, leaving)
             else:
-                plan = plan.without([audience])
-        if not folds:
+                told = [note.text for note in extraction.notes if note.scope == scope]
+                written = extraction.summaries.get(scope)
+                made = yield fold(script, scope, leaving, cap, told, instructions, written)
+            yield script.breathe()
+            former = [m for m in plan.folded if m.audience == scope]
+            if total_tokens(made.markers) < total_tokens((*leaving, *former)):
+                folds.append(made)
+            else:  # lines so short that a summary is as long
+                plan = plan.without(scope)
+        if not any(made.markers for made in folds) and not plan.unsummarised:
             return _failed("the summaries would be as long as what they stand for")
         if not script.config.compact_enabled:  # switched off while the model was writing
             return skipped("compaction disabled")
         result: dict[str, Any] = yield locked(
-            partial(_commit, script, plan, folds, original, trigger)
+            partial(_commit, script, plan, folds, extraction.notes, original, trigger)
         )
     except ModelError as error:
         script.log_error("compaction", error)
@@ -234,8 +274,24 @@ def _compact(
     return result
 
 
+def summary_cap(script: Assistant, plan: Plan) -> int:
+    """Most tokens of each summary, so that all that one reader sees share their part of the room.
+
+    A reader sees two tiers of each scope.
+    """
+    markers = [m for m in plan.staying if m.is_summary]
+    scopes = {PUBLIC, *plan.summarised, *(m.audience for m in markers)}
+    most = room_of(script).summary_cap(kept_tokens(plan), 2 * most_seen(scopes))
+    return min(context_caps(script).summary, most)
+
+
 def _commit(
-    script: Assistant, plan: Plan, folds: Sequence[Fold], original: int, trigger: str
+    script: Assistant,
+    plan: Plan,
+    folds: Sequence[Fold],
+    notes: Sequence[Note],
+    original: int,
+    trigger: str,
 ) -> dict[str, Any]:
     """Carry the plan out and report. The history may have grown meanwhile; it is read again."""
     live = script.history.messages()
@@ -243,8 +299,6 @@ def _commit(
         return _failed(overtaken)
     now = script.history.tokens()
     after = total_tokens(spliced(live, plan, [m for made in folds for m in made.markers]))
-    if after >= now:
-        return _failed(f"the summaries would not shrink the history ({now} to {after} tokens)")
     result = _result(plan, folds, original, after - (now - original))
     record = CompactionRecord(
         id=new_id("c"),
@@ -254,9 +308,9 @@ def _commit(
         leaving=tuple(message.id for message in plan.leaving),
         speakers=speakers(plan.leaving),
     )
-    CompactionCommit(script)(plan, folds, record)
+    CompactionCommit(script)(plan, folds, record, notes)
     result = {**result, "compaction_id": record.id}
-    announce(script, plan, record, result)
+    announce(script, record, result)
     return result
 
 
@@ -281,34 +335,42 @@ def _raw_text(message: Message) -> str:
     return json.dumps(raw, sort_keys=True, default=str)
 
 
-def _result(plan: Plan, folds: Sequence[Fold], original: int, new: int) -> Mapping[str, Any]:
+def figures(folds: Sequence[Fold]) -> dict[str, Any]:
+    """What the summaries of some folds are like, for a compaction's report."""
     summaries = [summary for made in folds for summary in made.summaries]
     return {
-        "success": True,
-        "skipped": False,
-        "compacted_messages": len(plan.leaving),
-        "left_from": plan.leaving[0].created_at,
-        "left_until": plan.leaving[-1].created_at,
-        "query": next((made.query for made in folds if made.audience == PUBLIC), ""),
-        "preserved_messages": sum(not m.is_summary for m in plan.staying),
-        "held_messages": len(plan.held),
-        "held_tokens": total_tokens(plan.held),
-        "window_shrunk": plan.shrunk,
-        "original_tokens": original,
-        "new_tokens": new,
-        "reduction_pct": _pct(original, new),
-        "summary_id": folds[0].summary_id,
-        "summary_ids": [made.summary_id for made in folds],
         "level": max((made.level for made in folds), key=LEVELS.index),
         "retention": round(min(made.score for made in folds), 3),
         "in_summary": round(min(made.in_summary for made in folds), 3),
         "drift": max(made.drift for made in folds),
         "unsupported": sum(summary.unsupported for summary in summaries),
         "generation": max(made.generation for made in folds),
+        "query": next((made.query for made in folds if made.scope == PUBLIC), ""),
         "token_usage": {
             "prompt_tokens": sum(s.prompt_tokens for s in summaries),
             "completion_tokens": sum(s.completion_tokens for s in summaries),
         },
+    }
+
+
+def _result(plan: Plan, folds: Sequence[Fold], original: int, new: int) -> dict[str, Any]:
+    ids = [str(made.markers[-1].metadata["summary_id"]) for made in folds if made.markers]
+    ids = ids or [next(iter(folds[0].records))]
+    return {
+        "success": True,
+        "skipped": False,
+        "compacted_messages": len(plan.leaving),
+        "left_from": plan.leaving[0].created_at,
+        "left_until": plan.leaving[-1].created_at,
+        "preserved_messages": sum(not m.is_summary for m in plan.staying),
+        "held_messages": len(plan.held),
+        "window_shrunk": plan.shrunk,
+        "original_tokens": original,
+        "new_tokens": new,
+        "reduction_pct": _pct(original, new),
+        "summary_id": ids[0],
+        "summary_ids": ids,
+        **figures(folds),
     }
 
 

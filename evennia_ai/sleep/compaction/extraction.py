@@ -1,276 +1,362 @@
-"""Pre-compaction extraction: facts are saved into the journal before anything is folded."""
+"""Pre-compaction extraction: before lines leave, a model notes what must not be lost of them.
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import replace
+A job beside the talk, not a turn: nothing of it enters the history. Each scope has passes of its
+own over numbered lines, and each note cites the numbers it rests on, so that its sources are exact
+and its audience is the scope. Nothing is written before all is there.
+"""
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.errors import ModelError
-from evennia_ai.history.audience import PUBLIC, visible
+from evennia_ai.errors import ModelError, ToolError, WindowError
+from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message, new_id, utc_iso
-from evennia_ai.history.pairs import said_and_done
-from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
-from evennia_ai.llm_interaction.continuation import extraction_instruction
-from evennia_ai.llm_interaction.prompt import context_limit, draft_prompt
-from evennia_ai.llm_interaction.values import TurnRequest
+from evennia_ai.history.pairs import MEMORIES, said_and_done
+from evennia_ai.language.words import words
+from evennia_ai.llm_interaction.budget import packed
+from evennia_ai.llm_interaction.contexts import (
+    CLOSE_WITH_SUMMARY,
+    CONTEXT_PRE_COMPACTION,
+    CONTEXTS,
+    SUMMARY_MARK,
+)
+from evennia_ai.llm_interaction.prompt import (
+    OFFLINE_MODEL,
+    context_caps,
+    job_prompt,
+    job_room,
+    model_request,
+    note_request,
+    with_exchange,
+)
+from evennia_ai.llm_interaction.regions import Prompt
+from evennia_ai.llm_interaction.reply import strip_thoughts
+from evennia_ai.llm_interaction.summary import numbered_lines, request_text, summary_prompt
+from evennia_ai.llm_interaction.tool_calls import bounded, read_calls, storable_call, tool_call
+from evennia_ai.llm_interaction.transcript import read_facts
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory.profile import Profile, summary_line
-from evennia_ai.sleep.compaction.plan import Plan, circle_windows, is_extraction, windows
-from evennia_ai.sleep.compaction.rollback_plan import without_extraction
-from evennia_ai.sleep.compaction.triggers import MUCH_LESS, make_plan
+from evennia_ai.rag_memory.entities import observe, profile_met
+from evennia_ai.rag_memory.importance_scoring import score_importance
+from evennia_ai.rag_memory.provenance import supporting
 
 MIN_MESSAGES = 5
-# Journal entries among which those of an extraction that a crash cut short are looked for.
-MOST_ENTRIES = 100
 MAX_ITERATIONS = 5
 EMERGENCY_MAX_ITERATIONS = 3
 SIGNAL = "pre_compaction"
-_STOPPED = {"reply": "no_tool_call", "silence": "no_tool_call"}
+# The two tools that note something, and the argument in which they name lines.
+ENTRY, OBSERVATION, LINES = "add_journal_entry", "update_entity_observation", "lines"
+# Newest journal entries among which the same words are looked for.
+_JOURNAL_SEEN = 200
+# So often lines are packed anew because a model's window is smaller than was known.
+_FITS = 6
+
+
+@dataclass(frozen=True)
+class Note:
+    """One thing to keep: a journal entry, or what was learned of somebody or something.
+
+    Args:
+        fields: The arguments of the tool, checked.
+        scope: Who may know it.
+        sources: Ids of the messages it rests on.
+        at: When the first of them was said, UTC ISO 8601; empty if it names none.
+        told_by: Name of the only person who said it, of somebody else.
+    """
+
+    tool: str
+    fields: Mapping[str, Any]
+    scope: str
+    sources: tuple[str, ...] = ()
+    at: str = ""
+    told_by: str = ""
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return str(self.fields["content" if self.tool == ENTRY else "observation"])
+
+
+@dataclass
+class Extraction:
+    """What the passes over some scopes gave, nothing of it stored yet.
+
+    Args:
+        summaries: The replies with which passes closed, by the key of the part they sum up.
+        stopped_by: ``noop``, ``no_tool_call``, ``other_tool``, ``iterations``, ``summary``,
+            ``disabled``, ``too few messages`` or ``error``.
+        error: What failed, if anything did.
+    """
+
+    notes: tuple[Note, ...] = ()
+    summaries: dict[str, ModelReply] = field(default_factory=dict)
+    iterations: int = 0
+    stopped_by: str = "noop"
+    error: str = ""
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """``{"success", "facts_recorded", "iterations", "stopped_by"}``, and ``error``."""
+        facts = sum(note.tool == ENTRY for note in self.notes)
+        failed = {"error": self.error} if self.error else {}
+        return {
+            "success": not self.error,
+            "facts_recorded": facts,
+            "iterations": self.iterations,
+            "stopped_by": self.stopped_by,
+            **failed,
+        }
 
 
 @inlineCallbacks
 def run_pre_compaction_extraction(
-    script: Assistant,
-    character: Character,
-    max_iterations: int = MAX_ITERATIONS,
-    trigger: str = "manual",
-    beside: bool = False,
-    archived: Sequence[Message] = (),
+    script: Assistant, character: Character, max_iterations: int = MAX_ITERATIONS
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
-    """Let the assistant save facts into its journal before the history is folded.
+    """Let the assistant save facts of its whole live history, and write them at once.
 
-    One pass for each audience whose messages would leave, on the full history that audience may
-    see, with `noop`, `add_journal_entry` and `update_entity_observation` only. Of a history that
-    does not fit into one prompt only what would leave is shown, if need be in parts; to a private
-    circle then its own words, and of what was said aloud the nearest that fits. What it did is
-    noted (`state.extraction`), so that a rollback of the compaction takes it back too. `trigger` is
-    what fired the compaction, as in `CompactionRecord`. With `beside` turns go on meanwhile.
-    `archived` are messages to look at in place of the live ones.
+    Before a compaction `extracted` is used, whose notes the commit writes. A rollback of the next
+    compaction takes back what is written here, too.
 
     Fires with ``{"success", "facts_recorded", "iterations", "stopped_by"}``, also if a model fails.
     """
-    if not script.config.pre_compact_extraction_enabled:
-        return _report(True, 0, 0, "disabled")
-    if len(archived or script.history.messages()) < MIN_MESSAGES:
-        return _report(True, 0, 0, "too few messages")
-    trace = _ExtractionTrace(script, character, beside)
-    trace.begin()
-    script.state.signal(SIGNAL, {"since": utc_iso(script.now()), "trigger": trigger})
-    try:
-        yield script.breathe()
-        iterations, stopped = yield _passes(
-            script, character, max_iterations, trace.id, beside, archived
-        )
-    except ModelError as error:
-        script.log_error("pre-compaction extraction", error)
-        return {**_report(False, trace.facts(), 0, "error"), "error": str(error)}
-    finally:
-        script.state.signal(SIGNAL, None)
-        trace.save()
-    return _report(True, trace.facts(), iterations, _STOPPED.get(stopped, stopped))
+    raw = [message for message in script.history.messages() if not message.is_summary]
+    scopes = dict.fromkeys(message.audience for message in raw)
+    parts = {scope: [m for m in raw if m.audience == scope] for scope in scopes}
+    extraction = yield extracted(script, character, parts, max_iterations, "manual")
+    if extraction.notes:
+        known = script.state.extraction
+        with script.history.store.transaction():
+            written = write_notes(script, extraction.notes)
+            script.state.note_extraction(
+                {key: [*known.get(key, ()), *ids] for key, ids in written.items()}
+            )
+    return dict(extraction.report)
 
 
 @inlineCallbacks
-def _passes(
+def extracted(
     script: Assistant,
     character: Character,
+    parts: Mapping[str, Sequence[Message]],
     max_iterations: int,
-    extraction_id: str,
-    beside: bool,
-    archived: Sequence[Message],
-) -> Generator[Deferred[Any], Any, tuple[int, str]]:
-    """The turns; fires with model calls made and the last reason.
+    trigger: str,
+    instructions: str | None = None,
+    summarises: bool = False,
+) -> Generator[Deferred[Any], Any, Extraction]:
+    """Look through the lines of each scope.
 
-    The limit bounds them all together, but that each part of each audience's history is shown
-    once: what is folded was looked at.
+    Args:
+        script: The assistant's script.
+        character: Its body.
+        parts: Messages of one scope each, oldest first, by any key.
+        max_iterations: Most model calls in all, but that each part's lines are shown once.
+        trigger: What fired the compaction.
+        instructions: Additional instructions for the summary.
+        summarises: Whether a pass may close with the summary of its lines.
+
+    Returns:
+        A Deferred that fires with an `Extraction`, also if a model fails.
     """
-    iterations, stopped = 0, "noop"
-    views, limit = _views(script, character, archived), context_limit(script)
-    while views:
-        yield script.breathe()
-        audience, shown = views.pop(0)
-        raw = {m.id for m in script.history.messages() if not m.is_summary}
-        instruction = "" if shown else _instruction(script, character, audience)
-        request = TurnRequest(
-            audience,
-            CONTEXT_PRE_COMPACTION,
-            rules=script.config.pre_compact_prompt,
-            source_ids=(extraction_id,),
-            max_iterations=max(1, max_iterations - iterations),
-            hidden_ids=frozenset(raw - shown if shown or archived else ()),
-            archived=tuple(m for m in archived if m.id in shown),
-            beside=beside,
-            instruction=instruction,
+    if not script.config.pre_compact_extraction_enabled:
+        return Extraction(stopped_by="disabled")
+    if sum(map(len, parts.values())) < MIN_MESSAGES:
+        return Extraction(stopped_by="too few messages")
+    script.state.signal(SIGNAL, {"since": utc_iso(script.now()), "trigger": trigger})
+    job = _Job(script, character, max_iterations, instructions or "", summarises)
+    try:
+        for key, messages in parts.items():
+            yield script.breathe()
+            yield job.look_through(key, script.memory.quarantine.messages(messages))
+    except ModelError as error:
+        script.log_error("pre-compaction extraction", error)
+        return Extraction(stopped_by="error", error=str(error))
+    finally:
+        script.state.signal(SIGNAL, None)
+    return job.extraction
+
+
+def write_notes(script: Assistant, notes: Sequence[Note]) -> dict[str, list[str]]:
+    """Write notes; returns the ids by which a rollback finds them, as ``{"ids", "entries"}``.
+
+    All that is written has the id of the extraction among its sources.
+    """
+    extraction_id, entries = new_id("x"), list[str]()
+    for note in notes:
+        sources = (*note.sources, extraction_id)
+        if note.tool == ENTRY:
+            importance = note.fields.get("importance") or score_importance(note.text)
+            entry = script.journal.add(
+                note.text,
+                importance=importance,
+                audience=note.scope,
+                source_message_ids=sources,
+            )
+            entries.append(entry.id)
+            continue
+        now, fact = script.now(), dict(note.fields)
+        name = str(fact.pop("entity"))
+        profile = profile_met(script.entities.profiles(), script.game.identify(name), name, now)
+        text = str(fact.pop("observation"))
+        fact["told_by"] = note.told_by if profile.kind == "person" else ""
+        at = note.at or now
+        script.entities.put({profile.id: observe(profile, text, at, sources, note.scope, **fact)})
+    return {"ids": [extraction_id], "entries": entries}
+
+
+class _Job:
+    """The passes of one extraction."""
+
+    def __init__(
+        self,
+        script: Assistant,
+        character: Character,
+        most: int,
+        instructions: str,
+        summarises: bool,
+    ):
+        self.script, self.character, self.most = script, character, most
+        self.instructions = instructions
+        config = script.config
+        own = not (config.pre_compact_prompt or config.compact_model)
+        is_chat = config.llm_api == "chat" and script.model_name != OFFLINE_MODEL
+        self.summarises = summarises and own and is_chat
+        self.extraction = Extraction()
+
+    @inlineCallbacks
+    def look_through(
+        self, key: str, messages: Sequence[Message]
+    ) -> Generator[Deferred[Any], Any, None]:
+        """The passes over one part: one, or as many as its lines need."""
+        script = self.script
+        said = said_and_done(messages, script.tools.traits)
+        if not said:
+            return
+        lines, owners = numbered_lines(said, script.config.llm_api == "chat")
+        for _ in range(_FITS):
+            room = job_room(self._prompt(""))
+            runs = yield script.mind.work(packed, lines, room, script.counter)
+            try:
+                for run in runs:
+                    reply = yield self._pass(said[0].audience, run, owners)
+                    if reply is not None and len(runs) == 1:
+                        self.extraction.summaries[key] = reply
+                return
+            except WindowError as error:
+                last = error
+        raise last
+
+    def _prompt(self, text: str) -> Prompt:
+        """The prompt of a pass that shows this text."""
+        script, config = self.script, self.script.config
+        rules, more = config.pre_compact_prompt or CONTEXTS[CONTEXT_PRE_COMPACTION].rules, 0
+        if self.summarises:
+            prompt = summary_prompt(script, self.instructions)
+            rules, more = f"{rules}\n{CLOSE_WITH_SUMMARY}\n{prompt}", context_caps(script).summary
+        return job_prompt(script, self.character, rules, text, script.tools.note_schemas(), more)
+
+    @inlineCallbacks
+    def _pass(
+        self, scope: str, lines: Sequence[str], owners: Mapping[int, Message]
+    ) -> Generator[Deferred[Any], Any, ModelReply | None]:
+        """One pass over lines that fit into a request; fires with a summary it closed with."""
+        script, extraction = self.script, self.extraction
+        prompt = self._prompt(request_text(lines))
+        left = max(1, self.most - extraction.iterations)
+        extraction.stopped_by = "iterations"
+        for _ in range(left):
+            yield script.breathe()
+            reply, calls = yield self._ask(prompt, scope)
+            extraction.iterations += 1
+            if not calls:
+                extraction.stopped_by = "no_tool_call"
+            results = [self._noted(call, scope, owners) for call in calls]
+            if calls:
+                names = {call["function"]["name"] for call in calls}
+                if names - {ENTRY, OBSERVATION} - script.tools.ending:
+                    extraction.stopped_by = "other_tool"
+                elif names & script.tools.ending:
+                    extraction.stopped_by = "noop"
+            summary = _closing(reply) if self.summarises else None
+            if summary is not None and extraction.stopped_by != "other_tool":
+                extraction.stopped_by = "summary"
+            if extraction.stopped_by != "iterations":
+                return summary
+            stored = [storable_call(call) for call in calls]
+            prompt = with_exchange(script, prompt, reply.content or "", stored, results)
+            if not prompt.fits:
+                break
+        return None
+
+    @inlineCallbacks
+    def _ask(self, prompt: Prompt, scope: str) -> Generator[Deferred[Any], Any, Any]:
+        """One model call; fires with the reply and its calls."""
+        script, purpose = self.script, CONTEXT_PRE_COMPACTION
+        trigger = str(script.state.signals().get(SIGNAL, {}).get("trigger", ""))
+        event = note_request(script, prompt.budget, purpose, script.model_name, scope, trigger)
+        reply = yield script.complete(model_request(script, self.character, prompt, purpose))
+        script.spent(reply, purpose, script.budgets.answered(event, reply))
+        calls, _ = bounded(reply.tool_calls)
+        if not calls and script.config.llm_api == "completion" and reply.model != OFFLINE_MODEL:
+            facts = [json.dumps({"content": fact}) for fact in read_facts(reply.content or "")]
+            calls = tuple(tool_call(new_id("call_"), ENTRY, fact) for fact in facts)
+            calls += tuple(tool_call(new_id("call_"), name, "{}") for name in script.tools.ending)
+            return reply, calls
+        if not calls:
+            main = script.tools.main_arguments
+            calls, text = read_calls(reply.content or "", lambda: new_id("call_"), main)
+            reply = replace(reply, content=text) if calls else reply
+        return reply, calls
+
+    def _noted(self, call: Mapping[str, Any], scope: str, owners: Mapping[int, Message]) -> str:
+        """Take the note of a call, unless it is none or nothing new; returns the result."""
+        name = str(call["function"].get("name") or "")
+        if name not in (ENTRY, OBSERVATION):
+            return "ok"
+        try:
+            fields = self.script.tools.read_note(call)
+        except ToolError as error:
+            return f"error: {error}"
+        cited = [owners[number] for number in fields.pop(LINES, ()) if number in owners]
+        note = Note(name, fields, scope)
+        if not cited:
+            known = {message.id: message for message in owners.values()}
+            cited = [known[each] for each in supporting(note.text, known.values())]
+        if cited and all(m.role == "assistant" and m.metadata.get(MEMORIES) for m in cited):
+            return "That repeats a memory; nobody said it now."
+        if self._is_known(note):
+            return "That is in your journal already."
+        said = [message for message in cited if message.role == "user"]
+        tellers = {m.speaker_name for m in said if m.speaker_name}
+        is_other = all(m.speaker_name != fields.get("entity") for m in said)
+        note = replace(
+            note,
+            sources=tuple(dict.fromkeys(message.id for message in cited)),
+            at=min((m.created_at for m in cited), default=""),
+            told_by=tellers.pop() if len(tellers) == 1 and is_other else "",
         )
-        report = yield script.run_turn(request)
-        yield script.breathe()
-        iterations, stopped = iterations + report.iterations, report.stopped_by
-        # The window may be smaller than was known: then show less at once.
-        if context_limit(script) < MUCH_LESS * limit:
-            views, limit = _views(script, character, archived), context_limit(script)
-    return iterations, stopped
+        self.extraction.notes += (note,)
+        return "Noted."
+
+    def _is_known(self, note: Note) -> bool:
+        """Whether the journal, or this extraction, says the same in the same words or more."""
+        mine = [n for n in self.extraction.notes if n.tool == note.tool]
+        texts = [n.text for n in mine if visible(n.scope, note.scope)]
+        if note.tool == ENTRY:
+            entries = self.script.journal.recent(_JOURNAL_SEEN)
+            texts += [
+                e.content for e in entries if visible(e.audience, note.scope) and e.may_consolidate
+            ]
+        told = set(words(note.text))
+        return any(told <= set(words(text)) for text in texts)
 
 
-def _instruction(script: Assistant, character: Character, audience: str) -> str:
-    """What a turn that is shown all says behind the prompt of one awake; empty if it cannot."""
-    leaving = make_plan(script, automatic=False).leaving
-    ids = [m.id for m in leaving if visible(m.audience, audience)]
-    return extraction_instruction(script, character, audience, ids)
-
-
-def _views(
-    script: Assistant, character: Character, archived: Sequence[Message] = ()
-) -> list[tuple[str, frozenset[str]]]:
-    """Audience and ids of the messages shown to it, for each turn there is to be; no ids: all."""
-    plan = Plan(tuple(archived), (), ()) if archived else make_plan(script, automatic=False)
-    return [
-        (audience, shown)
-        for audience in plan.audiences or (PUBLIC,)
-        for shown in _parts_shown(script, character, plan, audience, bool(archived))
-        if shown or not archived
-    ]
-
-
-def _parts_shown(
-    script: Assistant,
-    character: Character,
-    plan: Plan,
-    audience: str,
-    is_archived: bool,
-) -> list[frozenset[str]]:
-    """What each of an audience's turns is shown; no ids where one prompt has all that leaves."""
-    known = [m for m in plan.leaving if visible(m.audience, audience)]
-    said = said_and_done(known, script.tools.traits)
-    leaving = [m if m.tokens else m.counted(script.counter) for m in said]
-    rules = script.config.pre_compact_prompt
-    prompt = draft_prompt(script, character, audience, CONTEXT_PRE_COMPACTION, rules=rules)
-    if not is_archived and {m.id for m in leaving}.isdisjoint(prompt.budget.left_out):
-        return [frozenset()]
-    room = prompt.budget.limit - prompt.budget.total + prompt.budget.regions["History"]
-    if audience == PUBLIC:
-        parts = windows(leaving, room)
-    else:  # what was said aloud the public turns were shown
-        parts = circle_windows(leaving, audience, room)
-    return [frozenset(m.id for m in part) for part in parts]
-
-
-class _ExtractionTrace:
-    """What an extraction leaves behind, found by comparing before and after."""
-
-    def __init__(self, script: Assistant, character: Character, beside: bool = False):
-        self.id = new_id("x")
-        self._beside = beside
-        self._script = script
-        self._character = character
-        self._messages = {message.id for message in script.history.messages()}
-        self._entries = character.journal.count()
-        self._profiles = character.entities.profiles()
-
-    def begin(self) -> None:
-        """Note the extraction's id, so that what a crash cuts short can be completed."""
-        state = self._script.state
-        state.note_extraction({**state.extraction, "begun": self.id})
-
-    def facts(self) -> int:
-        """How many journal entries were made."""
-        return len(self._made())
-
-    def _made(self) -> list[str]:
-        """Ids of the entries made; what others wrote meanwhile has another source."""
-        since = int(self._character.journal.count() - self._entries)
-        entries = self._character.journal.recent(since) if since > 0 else ()
-        return [e.id for e in entries if self.id in e.source_message_ids]
-
-    def _said(self) -> list[str]:
-        """Ids of the messages of the extraction itself, not of what arrived meanwhile."""
-        return [
-            message.id
-            for message in self._script.history.messages()
-            if message.id not in self._messages and is_extraction(message)
-        ]
-
-    def save(self) -> None:
-        """Note it on the script; an earlier extraction without a compaction is taken in."""
-        state, profiles = self._script.state, self._character.entities.profiles()
-        former = {key: self._profiles.get(key) for key in profiles}
-        if self._beside:  # turns that went on meanwhile may have changed profiles, too
-            former = {
-                key: _former_profile(now, self.id, former[key]) for key, now in profiles.items()
-            }
-        merged = _merged(state.extraction, self.id, self._said(), self._made(), former, profiles)
-        state.note_extraction(merged)
-
-
-def _merged(
-    earlier: Mapping[str, Any],
-    extraction_id: str,
-    messages: Iterable[str],
-    entries: Iterable[str],
-    former: Mapping[str, Profile | None],
-    profiles: Mapping[str, Profile],
-) -> dict[str, Any]:
-    """What an extraction did, with what is noted of an earlier one without a compaction.
-
-    `former` are all profiles, by id, as they were before it, None for those it made.
-    """
-    changed = [key for key, now in profiles.items() if now != former[key]]
-    return {
-        "ids": [*earlier.get("ids", ()), extraction_id],
-        "messages": [*earlier.get("messages", ()), *messages],
-        "entries": [*earlier.get("entries", ()), *entries],
-        "profiles": {**_stored(former, changed), **earlier.get("profiles", {})},
-        "profiles_after": {**earlier.get("profiles_after", {}), **_stored(profiles, changed)},
-    }
-
-
-def _stored(
-    profiles: Mapping[str, Profile | None], ids: Iterable[str]
-) -> dict[str, dict[str, Any] | None]:
-    found = {each: profiles[each] for each in ids}
-    return {key: profile.to_dict() if profile else None for key, profile in found.items()}
-
-
-def complete_extraction(script: Assistant, character: Character) -> None:
-    """Note what an extraction did that a crash cut short, by the id it had noted; at start."""
-    noted = script.state.extraction
-    begun = noted.get("begun")
-    if not begun:
-        return
-    known = {*noted.get("messages", ())}
-    for record in script.history.compactions():
-        known.update(record.extraction.get("messages", ()))
-    said = [
-        message.id
-        for message in script.history.messages()
-        if is_extraction(message) and message.id not in known
-    ]
-    newest = character.journal.recent(MOST_ENTRIES)
-    entries = [entry.id for entry in newest if begun in entry.source_message_ids]
-    profiles = character.entities.profiles()
-    former = {key: _former_profile(now, begun) for key, now in profiles.items()}
-    script.state.note_extraction(_merged(noted, begun, said, entries, former, profiles))
-
-
-def _former_profile(
-    now: Profile, extraction_id: str, before: Profile | None = None
-) -> Profile | None:
-    """A profile without what an extraction added, as far as can be told; None if nothing is left.
-
-    `before` is the profile when the extraction began, if that is known.
-    """
-    known = before.to_dict() if before else {}
-    former = Profile.from_dict(without_extraction(now.to_dict(), [extraction_id], known))
-    if former.observations != now.observations:
-        former = replace(former, summary=summary_line(former))
-    is_kept = former.observations or former.aliases or former.memory_links
-    return former if is_kept or former == now else None
-
-
-def _report(success: bool, facts: int, iterations: int, stopped_by: str) -> dict[str, Any]:
-    return {
-        "success": success,
-        "facts_recorded": facts,
-        "iterations": iterations,
-        "stopped_by": stopped_by,
-    }
+def _closing(reply: ModelReply) -> ModelReply | None:
+    """The reply as that of a summary's request, if it closes with a whole summary."""
+    if reply.finish_reason == "length":
+        return None
+    _, mark, text = strip_thoughts(reply.content or "", reported=True).partition(SUMMARY_MARK)
+    return replace(reply, content=text.strip(), tool_calls=()) if mark and text.strip() else None

@@ -1,45 +1,42 @@
-"""Folding: the summaries of one audience's part of a compaction, tier by tier.
+"""Folding: the summaries of one scope's part of a compaction, tier by tier.
 
-With the strategy `cascade` a new recent summary is made from raw messages, and the former ones
-go into the long-term summary. Recent summaries hang in a tree of fan-in 8
-(`sleep.compaction.cascade`); the long-term summary is made from the topmost nodes, never from
-its own former text. With `single` there is one summary, made from the former one and the raw
-messages.
+A new recent summary is made from raw messages, and the former ones go into the long-term summary.
+Recent summaries hang in a tree of fan-in 8 (`sleep.compaction.cascade`); the long-term summary is
+made from the topmost nodes, never from its own former text.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.history.archive import ARCHIVE, SUMMARIES
+from evennia_ai.history.audience import visible
 from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
-from evennia_ai.history.messages import (
-    SCHEMA_VERSION,
-    Message,
-    new_id,
-    total_tokens,
-    utc_iso,
-)
+from evennia_ai.history.items import Item, items_of, source_items
+from evennia_ai.history.messages import Message, new_id, total_tokens, utc_iso
+from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import (
     ABSORBED,
     LIVE,
     ROLLED_BACK,
+    UNSUMMARISED,
     Segment,
     SummaryRecord,
-    replaced_ids,
 )
-from evennia_ai.llm_interaction.continuation import summary_continuation
-from evennia_ai.llm_interaction.prompt import context_caps
 from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summarise_lines
-from evennia_ai.protocol import Assistant, Character
+from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.protocol import Assistant
+from evennia_ai.rag_memory.journal_entry import SYNTHESIS
 from evennia_ai.sleep.compaction.cascade import Node, depth, due_groups, topmost
-from evennia_ai.sleep.compaction.plan import Plan
-from evennia_ai.sleep.compaction.retention import drift
-from evennia_ai.sleep.compaction.retention_gate import Kept, retained
+from evennia_ai.sleep.compaction.retention import Kept, drift, kept
 
 SYNTHESIS_IMPORTANCE = 7
+NO_SUMMARY = "A few lines, archived without a summary."
+# Newest journal entries in which a thing may be kept besides the summary.
+JOURNAL_ENTRIES = 200
 # Journal entries that take up names a summary had no room for.
 OVERFLOW_CHARS = 1500
 # The oldest recent summaries whose facts each long-term summary is checked for.
@@ -50,27 +47,28 @@ LOST_NAMED = 200
 
 @dataclass
 class Fold:
-    """One audience's part of a compaction, ready to be committed.
+    """One scope's part of a compaction, ready to be committed.
 
     `score` and `in_summary` are those of the new recent summary's `Kept`.
 
     Args:
         leaving: Raw messages, oldest first.
         segment: Id of the archive segment to make of them; empty if they are archived already.
+        cap: Most tokens of one of its summaries.
         markers: The new summary messages, long-term first.
         records: Summary records to write, new and changed, by id.
         entries: Fields of the journal entries to make.
         summaries: All that models made, for the figures.
         drift: Share of those of the oldest recent summaries that the long-term one has lost.
-        generation: How many times this audience's history was folded, this time included.
+        generation: How many times this scope's history was folded, this time included.
         query: Names in what left, by which it can be found again.
-        corrected: New texts of summaries' journal entries, by the ids of the summaries.
         sealed: The archive segment itself.
     """
 
-    audience: str
+    scope: str
     leaving: tuple[Message, ...]
     segment: str
+    cap: int
     markers: list[Message] = field(default_factory=list)
     records: dict[str, SummaryRecord] = field(default_factory=dict)
     entries: list[dict[str, Any]] = field(default_factory=list)
@@ -80,13 +78,7 @@ class Fold:
     drift: float = 0.0
     generation: int = 1
     query: str = ""
-    corrected: dict[str, str] = field(default_factory=dict)
     sealed: Segment | None = None
-
-    @property
-    def summary_id(self) -> str:
-        """The id of the new recent summary."""
-        return str(self.markers[-1].metadata["summary_id"])
 
     def put(self, record: SummaryRecord) -> SummaryRecord:
         """Note a record to write; returns it."""
@@ -101,99 +93,171 @@ class Fold:
     @property
     def level(self) -> str:
         """The lowest level that was needed."""
-        return max((s.level for s in self.summaries), key=LEVELS.index)
+        return max((s.level for s in self.summaries), key=LEVELS.index, default=LEVELS[0])
 
 
 @inlineCallbacks
 def fold(
     script: Assistant,
-    character: Character,
-    plan: Plan,
-    audience: str,
+    scope: str,
+    leaving: Sequence[Message],
+    cap: int,
+    notes: Sequence[str] = (),
     instructions: str | None = None,
+    written: ModelReply | None = None,
 ) -> Generator[Deferred[Any], Any, Fold]:
-    """Make the summaries of one audience's part.
+    """Make the summaries of one scope's part, of which nothing is stored yet.
 
-    Fires with a `Fold`, of which nothing is stored yet, or fails with `ModelError` when no level
-    gave a summary.
+    Args:
+        script: The assistant's script.
+        scope: The audience of what leaves.
+        leaving: Its messages, oldest first.
+        cap: Most tokens of one summary.
+        notes: What the extraction before it saves of them.
+        instructions: Additional instructions for the summary.
+        written: A reply that may hold the recent summary already.
+
+    Returns:
+        A Deferred that fires with a `Fold`, or fails with `ModelError` when no level gave a
+        summary.
     """
-    made = Fold(audience, plan.part(audience), new_id("g"))
-    known = in_use(script, audience)
-    made.generation = 1 + sum(record.tier in ("recent", "single") for record in known)
-    single = script.config.compact_strategy == "single"
-    previous = plan.previous(audience)
-    earlier = "\n".join(summary_text(marker) for marker in previous) if single else ""
-    told = script.memory.quarantine.messages(made.leaving)
-    warm = summary_continuation(script, character, told, earlier, instructions)
-    summary = yield summarise(script, told, earlier, instructions, warm)
-    kept = yield retained(script, character, told, earlier, summary, audience, instructions)
-    record = new_record(script, made, summary, kept, "single" if single else "recent")
-    made.summaries += filter(None, (summary, kept.asked_again))
-    made.score, made.in_summary, made.query = kept.score, kept.in_summary, " ".join(kept.named)
-    count = len(made.leaving)
-    if single:
-        former = [r for r in known if r.status == LIVE]
-        ids, optional = tuple(r.id for r in former), record.optional - {"earlier_ids"}
-        record = made.put(replace(record, earlier_ids=ids, optional=optional))
-        made.absorb(former, record.id)
-        count += sum(marker.metadata.get("compacted_count", 0) for marker in previous)
-    else:
-        yield cascade(script, character, made, known)
-    made.markers.append(marker_of(script, made, record, count))
-    synthesis = {
-        "id": f"compact_{record.id[1:]}",
-        "content": f"{SYNTHESIS_TITLE} {record.text}",
-        "source_type": "compaction",
-        "importance": SYNTHESIS_IMPORTANCE,
-        "tags": ["compaction", "synthesis"],
-        "audience": audience,
-        "source_message_ids": list(record.source_ids),
-    }
-    made.entries += [synthesis, *_overflow_entries(made, record, kept)]
-    # What can be done before the commit, which is one piece of work for the reactor.
-    script.history.store.preload(made.records, SUMMARIES)
-    script.history.store.preload([made.segment], ARCHIVE)
-    made.sealed = yield script.mind.work(Segment.sealed, made.segment, record.id, made.leaving)
+    made = Fold(scope, tuple(leaving), new_id("g"), cap)
+    former = in_use(script, scope)
+    made.generation = 1 + sum(record.tier == "recent" for record in former)
+    record = yield recent(script, made, notes, instructions, written)
+    yield cascade(script, made, former)
+    made.markers.append(marker_of(script, made, record, len(made.leaving)))
+    yield _seal(script, made, record)
     return made
 
 
-def in_use(script: Assistant, audience: str) -> list[SummaryRecord]:
-    """An audience's summaries, oldest first, without those rolled back or replaced.
+@inlineCallbacks
+def archived(
+    script: Assistant, scope: str, leaving: Sequence[Message]
+) -> Generator[Deferred[Any], Any, Fold]:
+    """A scope with too few lines for a summary: they are archived, and search finds them.
 
-    One that stands in another's place stands where that was.
+    Fires with a `Fold` whose only record is one that no marker shows.
     """
-    records = script.history.summaries()
-    replaced = replaced_ids(records)
-    known = [
-        r
-        for r in records
-        if r.audience == audience and r.status != ROLLED_BACK and r.id not in replaced
+    made = Fold(scope, tuple(leaving), new_id("g"), 0)
+    record = new_record(script, made, Summary("", "", LEVELS[0]), Kept(NO_SUMMARY), UNSUMMARISED)
+    yield _seal(script, made, record)
+    return made
+
+
+@inlineCallbacks
+def recent(
+    script: Assistant,
+    made: Fold,
+    notes: Sequence[str] = (),
+    instructions: str | None = None,
+    written: ModelReply | None = None,
+) -> Generator[Deferred[Any], Any, SummaryRecord]:
+    """The recent summary of what leaves with a fold, and its journal entries; put into the fold.
+
+    The other arguments are those of `fold`.
+    """
+    told = script.memory.quarantine.messages(made.leaving)
+    summary = yield summarise(script, told, instructions, made.cap, written)
+    traits = script.tools.traits
+    items = partial(source_items, said_and_done(told, traits), traits)
+    held = yield retained(script, items, summary.text, made, notes)
+    record = new_record(script, made, summary, held, "recent")
+    made.summaries.append(summary)
+    made.score, made.in_summary = min(made.score, held.score), min(made.in_summary, held.in_summary)
+    made.query = made.query or " ".join(held.named)
+    synthesis = {
+        "id": synthesis_id(record.id),
+        "content": f"{SYNTHESIS_TITLE} {record.text}",
+        "source_type": SYNTHESIS,
+        "importance": SYNTHESIS_IMPORTANCE,
+        "tags": ["compaction", "synthesis"],
+        "audience": made.scope,
+        "source_message_ids": list(record.source_ids),
+    }
+    made.entries += [synthesis, *_overflow_entries(made, record, held)]
+    return record
+
+
+@inlineCallbacks
+def _seal(
+    script: Assistant, made: Fold, record: SummaryRecord
+) -> Generator[Deferred[Any], Any, None]:
+    """Make the archive segment, and what else can be done before the commit, which is one piece."""
+    script.history.store.preload(made.records, SUMMARIES)
+    script.history.store.preload([made.segment], ARCHIVE)
+    made.sealed = yield script.mind.work(Segment.sealed, made.segment, record.id, made.leaving)
+
+
+def retained(
+    script: Assistant,
+    items: Callable[[Sequence[str]], Sequence[Item]],
+    text: str,
+    made: Fold,
+    notes: Sequence[str] = (),
+) -> "Deferred[Kept]":
+    """Fires with a summary's text and what of the source it must not lose, as `kept` finds it.
+
+    `items` gives those of the source, from the names that are known; `notes` are texts that the
+    journal gets together with the summary.
+    """
+    own = script.obj.key.lower()
+    names = [profile.name for profile in script.entities.profiles().values()]
+    elsewhere = [*notes, *_elsewhere(script, made.scope)]
+    work = partial(_kept, items, [name for name in names if name.lower() != own], own)
+    return script.mind.work(work, text, elsewhere, made.cap, script.counter)
+
+
+def _kept(
+    items: Callable[[Sequence[str]], Sequence[Item]], names: Sequence[str], own: str, *rest: Any
+) -> Kept:
+    return kept([item for item in items(names) if item.text.lower() != own], *rest)
+
+
+def _elsewhere(script: Assistant, scope: str) -> list[str]:
+    """Texts in which a thing is kept besides the summary: journal and ledger.
+
+    Entries that repeat a summary do not count: with them a merge of summaries could drop all.
+    """
+    notes = [note.text for note in script.ledger.shown(scope)]
+    return notes + [
+        entry.content
+        for entry in script.journal.recent(JOURNAL_ENTRIES)
+        if visible(entry.audience, scope) and not entry.withdrawn and entry.source_type != SYNTHESIS
     ]
-    return sorted(known, key=lambda r: min((*r.replaces, r.id)))
+
+
+def in_use(script: Assistant, scope: str) -> list[SummaryRecord]:
+    """A scope's summaries, oldest first, without those rolled back."""
+    return [
+        r
+        for r in script.history.summaries()
+        if r.audience == scope and r.status != ROLLED_BACK and r.tier != UNSUMMARISED
+    ]
 
 
 @inlineCallbacks
 def cascade(
-    script: Assistant, character: Character, made: Fold, known: Sequence[SummaryRecord]
+    script: Assistant, made: Fold, former: Sequence[SummaryRecord]
 ) -> Generator[Deferred[Any], Any, None]:
     """Merge the former recent summaries into the long-term one."""
-    older = {r.id: r for r in known if r.tier in ("recent", "node", "single")}
+    older = {r.id: r for r in former if r.tier in ("recent", "node")}
     if not older:
         return
     nodes = [_node(record) for record in older.values()]
     while groups := due_groups(nodes):
         for group in groups:
-            record = yield _merge(script, character, made, [older[i] for i in group], "node")
+            record = yield _merge(script, made, [older[i] for i in group], "node")
             record = made.put(replace(record, tree_level=1 + _node(older[group[0]]).level))
             older[record.id] = record
             nodes.append(_node(record))
     roots = [older[root] for root in topmost(nodes)]
-    long = yield _merge(script, character, made, roots, "long")
+    long = yield _merge(script, made, roots, "long")
     passed = 1 + max(depth(nodes, node.id) for node in nodes if node.level == 0)
     oldest = [r.text for r in older.values() if r.tier != "node"][:DRIFT_SUMMARIES]
     made.drift = yield script.mind.work(drift, oldest, long.text)
     long = made.put(replace(long, drift=made.drift, extra={**long.extra, "depth": passed}))
-    made.absorb([r for r in known if r.tier == "long" and r.status == LIVE], long.id)
+    made.absorb([r for r in former if r.tier == "long" and r.status == LIVE], long.id)
     count = sum(len(r.source_ids) for r in older.values() if r.tier != "node")
     made.markers.append(marker_of(script, made, long, count))
 
@@ -204,65 +268,67 @@ def _node(record: SummaryRecord) -> Node:
 
 @inlineCallbacks
 def _merge(
-    script: Assistant,
-    character: Character,
-    made: Fold,
-    children: Sequence[SummaryRecord],
-    tier: str,
+    script: Assistant, made: Fold, children: Sequence[SummaryRecord], tier: str
 ) -> Generator[Deferred[Any], Any, SummaryRecord]:
-    """A summary of summaries: their texts as they are if they fit, else written by a model."""
-    texts = [f"[{r.created_at[:16].replace('T', ' ')}] {r.text}" for r in children]
-    whole = "\n".join(texts)
-    if script.count(whole) <= context_caps(script).summary:
-        # As good as the worst of them.
-        known = [r.level for r in children if r.level in LEVELS]
-        summary = Summary(whole, "", max(known, key=LEVELS.index, default=LEVELS[0]))
-        score = min((r.retention for r in children if r.retention is not None), default=1.0)
-        least = min((r.in_summary for r in children if r.in_summary is not None), default=1.0)
-        kept = Kept(whole, score, least)
-    else:
-        summary = yield summarise_lines(script, texts)
-        source = "\n".join(r.text for r in children)  # the times in front are no facts
-        kept = yield retained(script, character, (), source, summary, made.audience)
-        made.summaries += filter(None, (summary, kept.asked_again))
-    record = new_record(script, made, summary, kept, tier, children)
-    made.entries += _overflow_entries(made, record, kept)
+    """A summary of summaries, which absorbs them."""
+    summary, held = yield merged(script, made, children)
+    made.summaries += [summary] if summary.model else []
+    record = new_record(script, made, summary, held, tier, children)
+    made.entries += _overflow_entries(made, record, held)
     made.absorb(children, record.id)
     return record
+
+
+@inlineCallbacks
+def merged(
+    script: Assistant, made: Fold, children: Sequence[SummaryRecord]
+) -> Generator[Deferred[Any], Any, tuple[Summary, Kept]]:
+    """Fires with summaries as one: their texts as they are if they fit, else a model's."""
+    texts = [f"[{r.created_at[:16].replace('T', ' ')}] {r.text}" for r in children]
+    whole = "\n".join(texts)
+    if script.count(whole) <= made.cap:
+        # As good as the worst of them.
+        levels = [r.level for r in children if r.level in LEVELS]
+        summary = Summary(whole, "", max(levels, key=LEVELS.index, default=LEVELS[0]))
+        score = min((r.retention for r in children if r.retention is not None), default=1.0)
+        least = min((r.in_summary for r in children if r.in_summary is not None), default=1.0)
+        return summary, Kept(whole, score, least)
+    summary = yield summarise_lines(script, texts, cap=made.cap)
+    source = "\n".join(r.text for r in children)  # the times in front are no facts
+    held = yield retained(script, partial(items_of, source), summary.text, made)
+    return summary, held
 
 
 def new_record(
     script: Assistant,
     made: Fold,
     summary: Summary,
-    kept: Kept,
+    held: Kept,
     tier: str,
     children: Sequence[SummaryRecord] = (),
 ) -> SummaryRecord:
-    """The record of a summary of what leaves, or of its children."""
-    again = kept.asked_again
+    """The record of a summary of what leaves, or of its children; put into the fold."""
     record = SummaryRecord(
         id=new_id("s"),
         tier=tier,
         status=LIVE,
         created_at=utc_iso(script.now()),
-        audience=made.audience,
-        text=kept.text,
+        audience=made.scope,
+        text=held.text,
         source_ids=() if children else tuple(m.id for m in made.leaving),
         child_ids=tuple(child.id for child in children),
         segment=None if children else made.segment,
         level=summary.level,
         generation=made.generation,
-        retention=round(kept.score, 4),
-        in_summary=round(kept.in_summary, 4),
-        unsupported=summary.unsupported + (again.unsupported if again else 0),
+        retention=round(held.score, 4),
+        in_summary=round(held.in_summary, 4),
+        unsupported=summary.unsupported,
         extra={
-            "version": SCHEMA_VERSION,
             "model": summary.model,
             "prompt_tokens": summary.prompt_tokens,
             "rejected": list(summary.rejected),
-            "lost": [item.text for item in kept.lost][:LOST_NAMED],
-            "lost_count": len(kept.lost),
+            "lost": [item.text for item in held.lost][:LOST_NAMED],
+            "lost_count": len(held.lost),
         },
     )
     return made.put(record)
@@ -277,7 +343,7 @@ def marker_of(script: Assistant, made: Fold, record: SummaryRecord, count: int) 
         f"{SUMMARY_TITLE}\n{record.text}",
         id=new_id("m"),
         created_at=at,
-        audience=made.audience,
+        audience=made.scope,
         channel="summary",
         metadata={
             "type": "compaction",
@@ -295,14 +361,14 @@ def marker_of(script: Assistant, made: Fold, record: SummaryRecord, count: int) 
     return marker.counted(script.count)
 
 
-def summary_text(marker: Message) -> str:
-    """The text of a marker without its title."""
-    return marker.content.removeprefix(SUMMARY_TITLE).strip()
+def synthesis_id(summary_id: str) -> str:
+    """The id of the journal entry that a compaction makes of a summary."""
+    return f"compact_{summary_id[1:]}"
 
 
-def _overflow_entries(made: Fold, record: SummaryRecord, kept: Kept) -> list[dict[str, Any]]:
+def _overflow_entries(made: Fold, record: SummaryRecord, held: Kept) -> list[dict[str, Any]]:
     texts, line = [], ""
-    for item in kept.overflow:
+    for item in held.overflow:
         if len(line) + len(item.text) > OVERFLOW_CHARS:
             texts.append(line)
             line = ""
@@ -313,7 +379,7 @@ def _overflow_entries(made: Fold, record: SummaryRecord, kept: Kept) -> list[dic
             "source_type": "retention",
             "importance": 4,
             "tags": ["compaction", "retention"],
-            "audience": made.audience,
+            "audience": made.scope,
             "source_message_ids": [m.id for m in made.leaving],
         }
         for text in (*texts, line)

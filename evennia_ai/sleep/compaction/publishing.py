@@ -13,9 +13,10 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.history.records import ROLLED_BACK, SummaryRecord, replaced_ids
+from evennia_ai.history.records import ROLLED_BACK, SummaryRecord, as_texts
 from evennia_ai.protocol import MEMORY_SUMMARY, Assistant
 from evennia_ai.rag_memory.journal_entry import JournalEntry
+from evennia_ai.sleep.compaction.folding import synthesis_id
 
 # Phases of the intent: a compaction is at work; a compaction or rollback is stored, and publishing
 # is pending.
@@ -78,31 +79,22 @@ def publish_summaries(script: Assistant) -> Generator[Deferred[Any], Any, dict[s
         if record.status == ROLLED_BACK
         for source in (*record.summaries, *record.entries, *record.extraction.get("entries", ()))
     ]
-    replaced = replaced_ids(script.history.summaries())
-    withdrawn += replaced
+    withdrawn += as_texts(script.state.intent.get("changed"))
     yield script.memory.forget(withdrawn)
     known = yield script.mind.memories.sources(script.scope)
-    gone = [known[source] for source in withdrawn if source in known]
+    gone = [known.pop(source) for source in withdrawn if source in known]
     if gone:
         yield script.mind.memories.delete(script.scope, gone)
     items = [
         summary_item(record)
         for record in script.history.summaries()
-        if record.tier in ("recent", "single")
-        and record.status != ROLLED_BACK
-        and record.id not in known
-        and record.id not in replaced
+        if record.tier == "recent" and record.status != ROLLED_BACK and record.id not in known
     ]
     if items and not script.spend.may_embed(item["text"] for item in items):
         items = []  # the next sleep stores them
     if items:
         yield script.mind.memories.add(script.scope, items)
     return {"published": len(items)}
-
-
-def synthesis_id(summary_id: str) -> str:
-    """The id of the journal entry that a compaction makes of a summary."""
-    return f"compact_{summary_id[1:]}"
 
 
 def correct_syntheses(script: Assistant, texts: Mapping[str, str]) -> None:

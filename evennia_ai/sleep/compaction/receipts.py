@@ -1,4 +1,4 @@
-"""Receipts: what a compaction did, for staff and logs, and the count of those that did nothing."""
+"""Receipts: what a compaction did, for staff and logs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -6,37 +6,20 @@ from typing import Any
 
 from evennia_ai.history.records import CompactionRecord
 from evennia_ai.protocol import Assistant
-from evennia_ai.sleep.compaction.plan import STALLS_TO_STOP, Plan
 
 # From this generation on, detail may have faded.
 FADING_GENERATION = 3
-# A compaction that frees a smaller share of the tokens was of no use.
-STALL_SHARE = 0.05
 
 
-def announce(
-    script: Assistant, plan: Plan, record: CompactionRecord, result: Mapping[str, Any]
-) -> None:
-    """Announce a compaction that is committed, and count it if it was of no use.
+def announce(script: Assistant, record: CompactionRecord, result: Mapping[str, Any]) -> None:
+    """Announce a compaction that is committed; it stands, whatever fails here.
 
-    It stands, whatever fails here: a room that a game's own code guards, a receipt.
+    Of better summaries behind an emergency, which free nothing, players are not told.
     """
-    freed = result["original_tokens"] - result["new_tokens"]
-    able = result["original_tokens"] - result.get("held_tokens", 0)
-    stalled = plan.missed if plan.by_count else bool(freed < STALL_SHARE * able)
+    frees = not result.get("summarised_messages")
     _do_each(
         script,
-        script.compacted,
-        lambda: script.audit("compaction", trigger=record.trigger, **result),
-        lambda: _tell_staff(script, record),
-        lambda: count_stall(script, stalled, plan.by_count > 0),
-    )
-
-
-def announce_better(script: Assistant, record: CompactionRecord, result: Mapping[str, Any]) -> None:
-    """Announce better summaries behind an emergency. It frees nothing, so it is no stall."""
-    _do_each(
-        script,
+        *((script.compacted,) if frees else ()),
         lambda: script.audit("compaction", trigger=record.trigger, **result),
         lambda: _tell_staff(script, record),
     )
@@ -55,30 +38,6 @@ def _tell_staff(script: Assistant, record: CompactionRecord) -> None:
     name, unsaid = str((script.obj or script).key), {**record.result, "query": ""}
     logged = receipt_line(name, replace(record, result=unsaid))
     script.tell_staff(receipt_line(name, record), logged)
-
-
-def count_stall(script: Assistant, stalled: bool, by_count: bool) -> None:
-    """Count compactions in a row that were of no use; the last one stops the automatic ones.
-
-    Those by count are counted separately and stop only these, as the others still keep the context
-    within its limit. A compaction by tokens that is of use resets both counts.
-    """
-    state = script.state
-    before = state.stalls_by_count if by_count else state.stalls
-    state.count_stalls(before + 1 if stalled else 0, by_count)
-    if not stalled and not by_count:
-        state.count_stalls(0, by_count=True)
-    if by_count and state.stalled_by_count:
-        script.alert(
-            f"{STALLS_TO_STOP} compactions by count in a row failed or folded less than half of "
-            "what was to leave. The count windows are off until another compaction frees at least "
-            f"{STALL_SHARE:.0%}. See `aistatus`."
-        )
-    elif state.stalled_out:
-        script.alert(
-            f"{STALLS_TO_STOP} compactions in a row failed or freed less than {STALL_SHARE:.0%}; "
-            "automatic compaction is stopped until a manual one frees more. See `aistatus`."
-        )
 
 
 def receipt_line(name: str, record: CompactionRecord) -> str:
@@ -122,7 +81,7 @@ def receipt_line(name: str, record: CompactionRecord) -> str:
         newest = int(result["preserved_messages"]) - int(result.get("held_messages", 0))
         parts.append(
             f"Only the {newest} newest messages stayed, fewer than "
-            "configured: with more it would have come out over its trigger."
+            "configured: more would not have fitted."
         )
     if result["generation"] >= FADING_GENERATION:
         parts.append(

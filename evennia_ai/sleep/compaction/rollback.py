@@ -1,37 +1,23 @@
 """Rollback: undo the latest compaction and the extraction before it, in one transaction."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, maybeDeferred
 
 from evennia_ai.errors import AssistantError
-from evennia_ai.history.audience import STAFF
-from evennia_ai.history.messages import SCHEMA_VERSION, new_id, utc_iso, widest_view_tokens
-from evennia_ai.history.records import (
-    COMMITTED,
-    LIVE,
-    ROLLED_BACK,
-    WITHDRAWN,
-    CompactionRecord,
-    Segment,
-    SummaryRecord,
-)
-from evennia_ai.llm_interaction.prompt import context_limit
+from evennia_ai.history.messages import utc_iso, widest_view_tokens
+from evennia_ai.history.records import COMMITTED, ROLLED_BACK, CompactionRecord
+from evennia_ai.llm_interaction.prompt import room_of
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.sleep.compaction.commit import REMADE
+from evennia_ai.sleep.compaction.due import usage_of
 from evennia_ai.sleep.compaction.publishing import correct_syntheses, publish_pending
-from evennia_ai.sleep.compaction.rollback_plan import (
-    Undone,
-    damage,
-    plan_rollback,
-    profile_without,
-    without_extraction,
-)
-from evennia_ai.sleep.compaction.triggers import usage_with
+from evennia_ai.sleep.compaction.rollback_plan import Undone, damage, plan_rollback
 
-ROLLBACK_STEPS = ("history", "withdrawn", "summaries", "journal", "entities", "record")
+# What compactions change of summaries.
+CHANGED = ("status", "absorbed_by", *REMADE)
+ROLLBACK_STEPS = ("history", "summaries", "journal", "entities", "record")
 
 
 def rollback_compaction(
@@ -59,12 +45,12 @@ def rollback_compaction(
             )
         before, undone = script.history.tokens(), rollback.undone(record)
         tokens = widest_view_tokens(undone.history)
-        share = usage_with(script, tokens)
-        if share > 1.0:
+        if usage_of(script, tokens) > 1.0:
+            room = room_of(script)
             raise AssistantError(
-                f"The messages no longer fit: the history would hold {tokens:,} tokens, which "
-                f"with the fixed regions and reserves is {share:.0%} of the limit of "
-                f"{context_limit(script):,}. Raise `max_context_tokens` first."
+                f"The messages no longer fit: the history would hold {tokens:,} tokens, and there "
+                f"is room for {room.tokens:,} of the {room.limit:,} that a request may hold. Raise "
+                "`max_context_tokens` first."
             )
         rollback(record, script.now(), undone)
         report = {
@@ -114,73 +100,33 @@ class Rollback:
         """
         undone, at_iso = undone or self.undone(record), utc_iso(at)
         entries = [*record.entries, *record.extraction.get("entries", ())]
+        changed = record.summaries_before.items()
+        texts = {key: str(former["text"]) for key, former in changed if "text" in former}
         with self.history.store.transaction():
             self.on_step("history")
             self.history.replace(undone.history)
-            self.on_step("withdrawn")
-            if undone.withdrawn:
-                self._withdraw_messages(record, undone, at_iso)
             self.on_step("summaries")
             for summary in self.history.summaries():
                 if summary.id in record.summaries:
                     self.history.save_summary(replace(summary, status=ROLLED_BACK))
                 elif before := record.summaries_before.get(summary.id):
-                    status = before.get("status", summary.status)
-                    by = before.get("absorbed_by", summary.absorbed_by)
-                    self.history.save_summary(replace(summary, status=status, absorbed_by=by))
+                    fields = {key: before[key] for key in CHANGED if key in before}
+                    self.history.save_summary(replace(summary, **fields))
             self.on_step("journal")
             self.journal.withdraw(entries)
-            correct_syntheses(self._script, self._texts_before(record))
+            correct_syntheses(self._script, texts)
             self.on_step("entities")
-            self._restore_profiles(record.extraction)
-            self.entities.forget_sources(entries)
+            self.entities.forget_sources([*record.extraction.get("ids", ()), *entries])
             self.on_step("record")
             self.history.save_compaction(replace(record, status=ROLLED_BACK, rolled_back_at=at_iso))
             self.history.store.set("last_compaction", dict(record.last_before))
             self.state.set_hold(True)
-            self.state.intend({"phase": "committed", "id": record.id, "rolled_back": at_iso})
-            self.on_step("done")
-
-    def _texts_before(self, record: CompactionRecord) -> dict[str, str]:
-        """The texts of the summaries that this compaction replaced, by id."""
-        made = filter(None, map(self.history.summary, record.summaries))
-        replaced = (self.history.summary(each) for one in made for each in one.replaces)
-        return {former.id: former.text for former in replaced if former}
-
-    def _withdraw_messages(self, record: CompactionRecord, undone: Undone, at_iso: str) -> None:
-        """The extraction's calls go into a segment of their own: nothing is deleted."""
-        segment, summary_id = new_id("g"), new_id("s")
-        self.history.archive(Segment.sealed(segment, summary_id, undone.withdrawn))
-        unused = {"model": "", "prompt_tokens": 0, "lost": [], "rejected": []}
-        self.history.save_summary(
-            SummaryRecord(
-                id=summary_id,
-                tier=WITHDRAWN,
-                status=LIVE,
-                created_at=at_iso,
-                audience=STAFF,
-                text=f"Tool calls of the extraction before compaction {record.id}, taken back "
-                "with it.",
-                source_ids=tuple(message.id for message in undone.withdrawn),
-                segment=segment,
-                extra={"version": SCHEMA_VERSION, **unused},
+            self.state.intend(
+                {
+                    "phase": "committed",
+                    "id": record.id,
+                    "rolled_back": at_iso,
+                    "changed": list(texts),
+                }
             )
-        )
-
-    def _restore_profiles(self, extraction: Mapping[str, Any]) -> None:
-        """Take what the extraction added out of the profiles."""
-        sources = set(extraction.get("ids", ()))
-        known, after = extraction.get("profiles", {}), extraction.get("profiles_after", {})
-        changed, removed = {}, []
-        for key, profile in self.entities.profiles().items():
-            now = profile.to_dict()
-            if key not in known:
-                former = without_extraction(now, sources)
-            else:
-                former = profile_without(now, known[key], after.get(key), sources) or {}
-            if not former:
-                removed.append(key)
-            elif former != now:
-                changed[key] = Profile.from_dict(former, key)
-        self.entities.put(changed)
-        self.entities.remove(removed)
+            self.on_step("done")

@@ -1,0 +1,149 @@
+"""When a compaction is due, and its plan: one list of rules, asked by every caller."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from evennia_ai.history.messages import widest_view_tokens
+from evennia_ai.llm_interaction.prompt import (
+    context_limit,
+    context_usage,
+    limit_source,
+    measure_fixed,
+    room_of,
+)
+from evennia_ai.protocol import Assistant
+from evennia_ai.sleep.compaction.plan import FEW_LINES, Plan, plan_compaction
+
+MANUAL, EMERGENCY, COUNT, REQUEST, BACKGROUND, SLEEP, BETTER = TRIGGERS = (
+    "manual",
+    "emergency",
+    "count",
+    "request",
+    "background",
+    "sleep",
+    "better",
+)
+# Lines of scopes with too few for a summary are archived once they are so old.
+FEW_STAY = timedelta(weeks=4)
+# A limit that falls below this share of what it was is looked at again.
+MUCH_LESS = 0.8
+
+
+@dataclass(frozen=True)
+class Due:
+    """A compaction that is due: what fired, and what it would do."""
+
+    trigger: str
+    plan: Plan
+
+
+def _over(threshold: str) -> Callable[[Assistant], bool]:
+    """The rule that usage has reached the threshold of an option."""
+
+    def fires(script: Assistant) -> bool:
+        return context_usage(script) >= float(getattr(script.config, threshold))
+
+    return fires
+
+
+def _by_count(script: Assistant) -> bool:
+    """More lines of talk stand there than the two windows hold."""
+    config = script.config
+    if config.immediate_window is None or config.recent_window is None:
+        return False
+    return script.history.lines() > config.immediate_window + config.recent_window
+
+
+def _asked_for(script: Assistant) -> bool:
+    """The assistant asked for it, with reason."""
+    return script.runtime.compaction_requested and RULES[SLEEP](script)
+
+
+RULES: dict[str, Callable[[Assistant], bool]] = {
+    EMERGENCY: _over("compact_emergency_threshold"),
+    COUNT: _by_count,
+    REQUEST: _asked_for,
+    BACKGROUND: _over("compact_sleep_threshold"),
+    SLEEP: _over("compact_sleep_threshold"),
+}
+
+
+def due(script: Assistant, *triggers: str) -> Due | None:
+    """The first of these triggers that fires and has something to do.
+
+    None fires that may not: switched off, waiting after failures, or held after a rollback, when
+    only an overflow does.
+    """
+    trigger = firing(script, *triggers)
+    if not trigger:
+        return None
+    plan = make_plan(script, trigger)
+    return None if plan.empty else Due(trigger, plan)
+
+
+def firing(script: Assistant, *triggers: str) -> str:
+    """The first of these triggers that fires; empty if none does. Constant time."""
+    config = script.config
+    if not (config.compact_enabled and config.compact_auto):
+        return ""
+    if script.now() < script.runtime.compaction_waits[1]:
+        return ""
+    if script.state.hold and context_usage(script) < 1.0:
+        return ""
+    return next((each for each in triggers if RULES[each](script)), "")
+
+
+def make_plan(script: Assistant, trigger: str = MANUAL) -> Plan:
+    """The plan of a compaction that this trigger started.
+
+    In sleep and in the background a share of the limit is kept as well as the window. By count
+    just those lines leave for which there is a window.
+    """
+    config, history = script.config, script.history.messages()
+    room, before = room_of(script), datetime.fromtimestamp(script.now(), UTC) - FEW_STAY
+    if trigger == COUNT and config.immediate_window and config.recent_window:
+        # One stays over, as more than the two windows hold fires.
+        few = min(FEW_LINES, config.recent_window)
+        window = config.immediate_window + 1
+        return plan_compaction(history, window, room, archives_few=True, few_lines=few)
+    keep = 0
+    if trigger in (SLEEP, BACKGROUND, REQUEST):
+        keep = int(config.compact_preserve_token_share * config.max_context_tokens)
+    window = config.compact_preserve_window
+    return plan_compaction(history, window, room, keep, before.isoformat())
+
+
+def usage_of(script: Assistant, history_tokens: int) -> float:
+    """The usage if the widest view of the history held so many tokens."""
+    return room_of(script).usage(history_tokens + script.runtime.queued_tokens())
+
+
+def kept_tokens(plan: Plan) -> int:
+    """Tokens of the widest view of the raw messages that stay."""
+    return widest_view_tokens(m for m in plan.staying if not m.is_summary)
+
+
+def check_room(script: Assistant) -> None:
+    """Say it if there is no room: at the start, for a new configuration, for a smaller limit."""
+    checked, limit = script.runtime.room_for, context_limit(script)
+    if checked and checked[0] == script.config and limit > MUCH_LESS * checked[1]:
+        return
+    script.runtime.room_for = script.config, limit
+    measure_fixed(script, script.obj)
+    if reason := no_room(script):
+        script.trouble(reason)
+
+
+def no_room(script: Assistant) -> str:
+    """Why there is no room for a talk, with the numbers and what to change; empty if there is."""
+    room = room_of(script)
+    if not room.is_too_small:
+        return ""
+    source = limit_source(script)
+    left = max(0, room.limit - room.fixed - room.reserved)
+    return (
+        f"there is hardly room to talk: of {room.limit:,} tokens rules, tools and ledger take "
+        f"{room.fixed:,}, reply, memories and the present {room.reserved:,}, which leaves {left:,} "
+        f"({source.name} sets the limit). {source.remedy}, or switch tools off by `tool_levels`."
+    )

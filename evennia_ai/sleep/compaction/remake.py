@@ -1,0 +1,308 @@
+"""Summaries made again: behind an emergency's extract, or without what was forgotten.
+
+A record keeps its id and its sources; only what it says changes, and with it the markers, the
+journal entry and the summaries above that were made from it. No message moves.
+"""
+
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
+
+from evennia_ai.errors import ModelError
+from evennia_ai.history.frames import SUMMARY_TITLE
+from evennia_ai.history.items import source_items
+from evennia_ai.history.messages import Message, new_id, utc_iso
+from evennia_ai.history.pairs import said_and_done
+from evennia_ai.history.records import COMMITTED, ROLLED_BACK, CompactionRecord, SummaryRecord
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summary_levels
+from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.protocol import Assistant, Character
+from evennia_ai.sleep.compaction.commit import CompactionCommit
+from evennia_ai.sleep.compaction.compact import figures, skipped, summary_cap
+from evennia_ai.sleep.compaction.due import BETTER
+from evennia_ai.sleep.compaction.extraction import (
+    EMERGENCY_MAX_ITERATIONS,
+    Extraction,
+    extracted,
+    write_notes,
+)
+from evennia_ai.sleep.compaction.folding import Fold, merged, retained
+from evennia_ai.sleep.compaction.plan import Plan
+from evennia_ai.sleep.compaction.publishing import (
+    begin_intent,
+    correct_syntheses,
+    drop_intent,
+    publish_pending,
+)
+from evennia_ai.sleep.compaction.receipts import announce
+
+EXTRACTIVE = LEVELS[-1]
+# The first wait after a try in vain, in seconds; each further one is four times as long.
+WAIT_S, MOST_WAIT_S = 60.0, 3600.0
+# Tries in vain, with the facts extracted, after which the extracts stay.
+MOST_TRIES = 6
+
+
+class _Untimely(Exception):
+    """No better summary could be made now."""
+
+
+@inlineCallbacks
+def remade(
+    script: Assistant,
+    record: SummaryRecord,
+    changed: Mapping[str, SummaryRecord],
+    written: ModelReply | None = None,
+) -> Generator[Deferred[Any], Any, tuple[SummaryRecord, Fold]]:
+    """A summary made again from its messages, or from the summaries below it.
+
+    Args:
+        script: The assistant's script.
+        record: What it is now.
+        changed: Summaries below it that are made again already, by id.
+        written: A reply that may hold it already.
+
+    Returns:
+        A Deferred that fires with its new record and a fold that holds the figures. It fails with
+        `ModelError` where no level gives one.
+    """
+    history = script.history
+    cap = summary_cap(script, Plan((), (), history.messages()))
+    made = Fold(record.audience, (), "", cap, generation=record.generation)
+    if record.segment:
+        segment = history.segment(record.segment)
+        made.leaving = segment.messages if segment else ()
+        told = script.memory.quarantine.messages(made.leaving)
+        summary: Summary = yield summarise(script, told, None, cap, written)
+        traits = script.tools.traits
+        items = partial(source_items, said_and_done(told, traits), traits)
+        held = yield retained(script, items, summary.text, made)
+        made.query = " ".join(held.named)
+    else:
+        below = (changed.get(each) or history.summary(each) for each in record.child_ids)
+        summary, held = yield merged(script, made, [each for each in below if each])
+    made.summaries.append(summary)
+    made.score, made.in_summary = held.score, held.in_summary
+    about = {"model": summary.model, "prompt_tokens": summary.prompt_tokens}
+    new = replace(
+        record,
+        text=held.text,
+        level=summary.level,
+        retention=round(held.score, 4),
+        in_summary=round(held.in_summary, 4),
+        unsupported=summary.unsupported,
+        extra={**record.extra, **about},
+    )
+    return new, made
+
+
+def put_remade(script: Assistant, records: Sequence[SummaryRecord]) -> None:
+    """Store summaries that were made again, and their texts wherever they are shown.
+
+    Call it in a transaction.
+    """
+    for record in records:
+        script.history.save_summary(record)
+        put_text(script, [record.id], record.text)
+    correct_syntheses(script, {record.id: record.text for record in records})
+
+
+def put_text(script: Assistant, summary_ids: Collection[str], text: str) -> None:
+    """Show this text wherever the live history shows one of these summaries."""
+    live = script.history.messages()
+    shown = [with_text(script, message, summary_ids, text) for message in live]
+    if any(new is not old for new, old in zip(shown, live, strict=True)):
+        script.history.replace(shown)
+
+
+def with_text(
+    script: Assistant, marker: Message, summary_ids: Collection[str], text: str
+) -> Message:
+    """A marker with another text; the same if it shows none of these summaries."""
+    if not marker.is_summary or marker.metadata.get("summary_id") not in summary_ids:
+        return marker
+    metadata = {**marker.metadata, "summary_token_count": script.count(text)}
+    changed = replace(marker, content=f"{SUMMARY_TITLE}\n{text}", metadata=metadata)
+    return changed.counted(script.count)
+
+
+def all_below(script: Assistant, record: SummaryRecord) -> set[str]:
+    """The ids of all summaries that one was made from; its own too in a ring, made by hand."""
+    found, left = set[str](), set(record.child_ids)
+    while left:
+        found |= left
+        known = filter(None, map(script.history.summary, left))
+        left = {each for record in known for each in record.child_ids} - found
+    return found
+
+
+def owed_compactions(script: Assistant) -> list[CompactionRecord]:
+    """The emergencies that still wait for better summaries, oldest first."""
+    owed = script.state.owed
+    if not owed:
+        return []
+    known = script.history.compactions()
+    return [record for record in known if record.id in owed and record.status == COMMITTED]
+
+
+def is_better_due(script: Assistant) -> bool:
+    """Whether better summaries are owed and may be tried now."""
+    config, (_, at) = script.config, script.runtime.better_tries
+    if not script.state.owed or script.now() < at:
+        return False
+    if not (config.compact_enabled and config.compact_auto) or script.state.hold:
+        return False
+    return not script.over_spend()
+
+
+@inlineCallbacks
+def better_summaries(
+    script: Assistant, character: Character, beside: bool = False
+) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """Extract facts behind emergencies, and make their extracts again, by a model.
+
+    Args:
+        script: The assistant's script.
+        character: Its body.
+        beside: Whether turns go on beside it. If not, call it under the turn lock.
+
+    Returns:
+        A Deferred that fires with a dict as of `compact_conversation_history`.
+    """
+    if not is_better_due(script):
+        return skipped("no better summary is due")
+    locked = script.between_turns if beside else maybeDeferred
+    try:
+        result = yield _better(script, character, locked)
+    except (ModelError, _Untimely) as error:
+        tries = script.runtime.better_tries[0] + 1
+        wait_s = min(MOST_WAIT_S, WAIT_S * 4 ** (tries - 1))
+        script.runtime.better_tries = tries, script.now() + wait_s
+        if tries >= MOST_TRIES and all(script.state.owed.values()):
+            script.trouble(f"the extracts of an emergency stay: {error}")
+            _close(script)
+        return {"success": False, "skipped": False, "error": str(error)}
+    return dict(result)
+
+
+def _close(script: Assistant) -> None:
+    script.state.owe({})
+    script.runtime.better_tries = (0, 0.0)
+
+
+@inlineCallbacks
+def _better(
+    script: Assistant, character: Character, locked: Callable[[Callable[[], Any]], Deferred[Any]]
+) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """The facts, the summaries from below upward, then the commit."""
+    owed, before = owed_compactions(script), script.history.summaries()
+    then = {each for record in owed for each in record.summaries}
+    extracts = {r.id: r for r in before if r.id in then and r.level == EXTRACTIVE}
+    extraction: Extraction = yield _facts(script, character, owed, extracts, locked)
+    if not extracts or summary_levels(script)[0][1] == OFFLINE_MODEL:
+        _close(script)
+        return skipped("no extract is in use any more")
+    above = [
+        r
+        for r in before
+        if r.id not in extracts
+        and r.status != ROLLED_BACK
+        and not extracts.keys().isdisjoint(all_below(script, r))
+    ]
+    order = sorted(
+        (*extracts.values(), *above),
+        key=lambda r: (r.segment is None, r.tier == "long", r.tree_level, r.id),
+    )
+    begin_intent(script, BETTER)
+    made: dict[str, SummaryRecord] = {}
+    folds: list[Fold] = []
+    try:
+        for former in order:
+            yield script.breathe()
+            written = extraction.summaries.get(former.id)
+            new, figures_of = yield remade(script, former, made, written)
+            if new.level == EXTRACTIVE:
+                raise _Untimely("no model gave a summary")
+            made[new.id] = new
+            folds.append(figures_of)
+        result: dict[str, Any] = yield locked(partial(_commit, script, made, folds, owed, before))
+    finally:
+        if drop_intent(script):
+            publish_pending(script)
+    publish_pending(script)
+    return result
+
+
+@inlineCallbacks
+def _facts(
+    script: Assistant,
+    character: Character,
+    owed: Sequence[CompactionRecord],
+    extracts: Mapping[str, SummaryRecord],
+    locked: Callable[[Callable[[], Any]], Deferred[Any]],
+) -> Generator[Deferred[Any], Any, Extraction]:
+    """Extract facts from the messages that left with the emergencies, once, and store them."""
+    new = [record for record in owed if not script.state.owed.get(record.id)]
+    parts: dict[str, tuple[Message, ...]] = {}
+    for record in new:
+        for each in record.summaries:
+            known = extracts.get(each)
+            segment = script.history.segment(known.segment) if known and known.segment else None
+            if segment is not None:
+                parts[each] = segment.messages
+    if not parts:
+        return Extraction()
+    extraction: Extraction = yield extracted(
+        script, character, parts, EMERGENCY_MAX_ITERATIONS, BETTER, summarises=True
+    )
+    if extraction.error:
+        raise _Untimely(extraction.error)
+
+    def store() -> None:
+        with script.history.store.transaction():
+            if extraction.notes:
+                known = script.state.extraction
+                written = write_notes(script, extraction.notes)
+                script.state.note_extraction(
+                    {key: [*known.get(key, ()), *ids] for key, ids in written.items()}
+                )
+            script.state.owe({**script.state.owed, **{record.id: True for record in new}})
+
+    yield locked(store)
+    return extraction
+
+
+def _commit(
+    script: Assistant,
+    made: Mapping[str, SummaryRecord],
+    folds: Sequence[Fold],
+    owed: Sequence[CompactionRecord],
+    before: Sequence[SummaryRecord],
+) -> dict[str, Any]:
+    """Store the better summaries, if nothing has changed meanwhile, and report."""
+    if list(script.history.summaries()) != list(before):
+        raise _Untimely("the summaries have changed meanwhile")
+    original = script.history.tokens()
+    leaves = [record for record in made.values() if record.segment]
+    result = {
+        "success": True,
+        "skipped": False,
+        "better_for": [record.id for record in owed],
+        "compacted_messages": 0,
+        "summarised_messages": sum(len(record.source_ids) for record in leaves),
+        "original_tokens": original,
+        "summary_id": leaves[0].id,
+        "summary_ids": [record.id for record in leaves],
+        **figures(folds),
+    }
+    at = utc_iso(script.now())
+    record = CompactionRecord(id=new_id("c"), at=at, trigger=BETTER, result=result)
+    record = CompactionCommit(script).remade(list(made.values()), record, put_remade)
+    script.runtime.better_tries = (0, 0.0)
+    result = {**record.result, "compaction_id": record.id}
+    announce(script, record, result)
+    return result
