@@ -116,16 +116,25 @@ LINES = (
     Line("  first after a start", RECALL, lambda f: f["speed"][1]["first_search_ms"], 1_000, "ms"),
     Line("recall, R@5", RECALL, lambda f: f["headline"]["R@5"], 0.72, at_least=True),
     Line("recall, R@10", RECALL, lambda f: f["headline"]["R@10"], 0.79, at_least=True),
-    Line("cached: turns", CACHE, lambda f: f["continued"]["awake"]["mean"], 0.9, at_least=True),
+    Line("cached: turns", CACHE, lambda f: f["requests"]["awake"]["mean"], 0.9, at_least=True),
     Line(
-        "cached: extractions",
-        CACHE,
-        lambda f: f["continued"]["pre_compaction"]["mean"],
-        0.85,
-        at_least=True,
+        "calls of a compaction with whisperers",
+        "whisperers",
+        lambda f: max(row["calls"] for row in f["limits"]),
+        8,
     ),
     Line(
-        "cached: summaries", CACHE, lambda f: f["continued"]["summary"]["mean"], 0.85, at_least=True
+        "prompt tokens of it",
+        "whisperers",
+        lambda f: max(row["prompt_tokens"] for row in f["limits"]),
+        18_000,
+    ),
+    Line(
+        "lines of talk it keeps",
+        "whisperers",
+        lambda f: min(row["talk_kept"] for row in f["limits"] if row["limit"] >= 6000),
+        16,
+        at_least=True,
     ),
     Line(
         "a line to its request, p95", EVENING, lambda f: f["line_to_request_ms"]["p95"], 100, "ms"

@@ -347,7 +347,7 @@ def _deeds(plan: dict[str, Any]) -> tuple[str, ...]:
         return ("behind", "better")
     if step.startswith("emergency"):
         return ("emergency",)
-    if step.startswith(("commit", "extraction")):
+    if step.startswith("commit"):
         return ("talk", "compact")
     if step.startswith("consolidation"):
         return ("journal", "dream")

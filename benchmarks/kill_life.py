@@ -219,7 +219,7 @@ class Life:
 
     def _triggered(self, option: str, deed: Callable[[], None]) -> None:
         """Do something while usage is just above a trigger and nothing holds it up."""
-        if self.script.state.hold or self.script.state.stalled_out:
+        if self.script.state.hold:
             self.compact()
             self.talk()
         kill_steps.lower(self.script, option)

@@ -26,23 +26,34 @@ CONFIG = {
 CHRONICLE = " ".join(f"In year {year} the river rose {year % 7} ells." for year in range(900, 1200))
 # What an action sets just below the current usage, so that it fires.
 TRIGGERS = ("compact_sleep_threshold", "compact_emergency_threshold")
-COMMIT = ("archive", "summaries", "history", "journal", "record", "last_compaction", "done")
+COMMIT = (
+    "archive",
+    "summaries",
+    "history",
+    "notes",
+    "journal",
+    "record",
+    "last_compaction",
+    "done",
+)
+REMADE = ("summaries", "record", "last_compaction", "done")
 MASK = tuple(f"mask {name}" for name in ("history", "record", "last_compaction", "done"))
 EMERGENCY = tuple(f"emergency {name}" for name in COMMIT)
 # Behind the ticks: these need a model that takes time.
-BEHIND = tuple(f"{kind} {name}" for name in COMMIT for kind in ("background", "better"))
+BEHIND = (
+    *(f"background {name}" for name in COMMIT),
+    *(f"better {name}" for name in REMADE),
+)
 ROLLBACK = tuple(
-    f"rollback {name}"
-    for name in ("history", "withdrawn", "summaries", "journal", "entities", "record", "done")
+    f"rollback {name}" for name in ("history", "summaries", "journal", "entities", "record", "done")
 )
 PUBLISH, WITHDRAW = "commit, then publish", "rollback, then withdraw"
 BEFORE_STORE = "consolidation: before store"
 BEFORE_MARK = "consolidation: between store and mark"
 FIRST_WRITE, SECOND_WRITE = "journal: page turn, first write", "journal: page turn, second write"
-EXTRACTION = "extraction: between call and result"
-OTHERS = (PUBLISH, WITHDRAW, BEFORE_MARK, BEFORE_STORE, FIRST_WRITE, SECOND_WRITE, EXTRACTION)
+OTHERS = (PUBLISH, WITHDRAW, BEFORE_MARK, BEFORE_STORE, FIRST_WRITE, SECOND_WRITE)
 # Triggers whose commits have steps of their own names.
-OWN_NAMES = ("emergency", "background", "better")
+OWN_NAMES = ("emergency", "background")
 STEPS = (*MASK, *EMERGENCY, *(f"commit {name}" for name in COMMIT), *ROLLBACK, *OTHERS)
 
 
@@ -190,8 +201,8 @@ class Killer:
         def stepping(doing: str, inner: Any) -> Any:
             def run(handler: Any, *args: Any) -> Any:
                 name = doing
-                if doing == "commit" and args[-1].trigger in OWN_NAMES:
-                    name = args[-1].trigger
+                if doing == "commit" and args[2].trigger in OWN_NAMES:
+                    name = args[2].trigger
                 handler.on_step = lambda step: self.at(f"{name} {step}")
                 return inner(handler, *args)
 
@@ -199,6 +210,7 @@ class Killer:
 
         _wrap(CompactionCommit, "__call__", lambda inner: stepping("commit", inner))
         _wrap(CompactionCommit, "masks", lambda inner: stepping("mask", inner))
+        _wrap(CompactionCommit, "remade", lambda inner: stepping("better", inner))
         _wrap(Rollback, "__call__", lambda inner: stepping("rollback", inner))
 
     def _arm_memory(self) -> None:
@@ -239,8 +251,6 @@ class Killer:
                 stored = inner(history, messages)
                 noted = [{"id": m.id, "sha": sha(m)} for m in stored]
                 on_commit(lambda: self.log.note("stored", *noted))
-                if any(m.tool_calls and _extracts(m) for m in stored):
-                    self.at(EXTRACTION)
                 return stored
 
             return append
@@ -281,11 +291,6 @@ class Killer:
                 execute(sql, *rest)
             self.die()
         return execute(sql, *rest)
-
-
-def _extracts(message: Any) -> bool:
-    """Return whether a message belongs to the extraction before a compaction."""
-    return bool(message.metadata.get("context") == "pre_compaction")
 
 
 def _wrap(owner: type, name: str, around: Callable[[Any], Any]) -> None:

@@ -2,11 +2,9 @@
 
 Providers charge less for a beginning they have seen lately. Each request (tools first, then the
 messages, as providers hash them) is compared with all earlier ones of the last five minutes on a
-simulated clock, a line every eight seconds. The talk has sleeps and emergency compactions. It runs
-twice: as it is, and with extraction and summaries asked in requests of their own, as
-`pre_compact_prompt` and `compact_model` make them. `merge` are summaries of earlier summaries,
-which no turn shows. For comparison the naive order is measured on the same turns: retrieved
-memories and the present moment in the system message.
+simulated clock, a line every eight seconds. The talk has sleeps and emergency compactions. `merge`
+are summaries of earlier summaries. For comparison the naive order is measured on the same turns:
+retrieved memories and the present moment in the system message.
 
     python -m benchmarks.prompt_cache --lines 150 --tokens 8000
 """
@@ -21,7 +19,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.world import world
-from evennia_ai.llm_interaction.contexts import PRE_COMPACTION_RULES
 from evennia_ai.testing import ScriptedModel, call
 from tests.waiting import pump_until, wait_for
 
@@ -197,18 +194,15 @@ def main() -> None:
     lines, limit = options.lines, {"max_context_tokens": options.tokens}
     limit |= {"compact_background": not options.front}
     model = ScriptedModel()
-    plain = {"pre_compact_prompt": PRE_COMPACTION_RULES, "compact_model": "scripted/model"}
     with world(model) as make:
         script, sent = talk(make, model, "Aria", lines, **limit)
-        _, apart = talk(make, model, "Bela", lines, **limit, **plain)
         count = script.count
         report = {
             "lines": lines,
             **limit,
             "compactions": dict(Counter(r.trigger for r in script.history.compactions())),
-            "continued": figures(sent, "text", count),
-            "apart": figures(apart, "text", count),
-            "naive": {"awake": figures(apart, "naive", count)["awake"]},
+            "requests": figures(sent, "text", count),
+            "naive": {"awake": figures(sent, "naive", count)["awake"]},
         }
     print(json.dumps(report, indent=2))
 

@@ -2,7 +2,7 @@
 
 The record is a plain list to which the driver adds what it gave to the assistant. After each
 step what is stored must equal it, byte for byte, each message once, in order. See
-`tests/test_interleavings.py` and `benchmarks/interleavings.py`.
+`tests/sleep/test_interleavings.py` and `benchmarks/interleavings.py`.
 """
 
 import json
@@ -16,11 +16,12 @@ from twisted.internet.defer import Deferred, maybeDeferred
 
 from evennia_ai.assistant.tick import check_emergency, run_tick
 from evennia_ai.errors import AssistantError
-from evennia_ai.history.archive import ARCHIVE, SUMMARIES
+from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import PUBLIC, private, visible
 from evennia_ai.history.live import HISTORY, HistoryHandler, verify_history
 from evennia_ai.history.messages import Message, new_id, utc_iso
 from evennia_ai.history.messages import Speaker as Person
+from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     build_prompt,
@@ -35,6 +36,8 @@ from evennia_ai.sleep.compaction import (
 )
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
+from evennia_ai.sleep.compaction.compact import prepared
+from evennia_ai.sleep.compaction.due import MANUAL, make_plan
 from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS, rollback_compaction
 from evennia_ai.testing import ScriptedModel, call, model_down
 from tests.loopback import check_pairs
@@ -46,6 +49,9 @@ AUDIENCES = (PUBLIC, *(private([each]) for each in PEOPLE.values()), PAIR)
 ODD = ("", "{braces} |lc|n", 'said: "no"\nBob [o2.b] says: "yes"', "漢字 🜁\u2028", "7,500 crowns")
 FIELDS = ("role", "content", "speaker", "tool_calls", "tool_call_id", "name", "audience", "channel")
 _SECRET = re.compile(r"SECRET-(\d)-\d+")
+_LINE = re.compile(r"\bw(\d+) ")
+# What asks a model for no turn: each request holds the lines of one audience.
+JOBS = ("summary", "pre_compaction")
 # Of the pauses between two steps of work, so many last until the next answer.
 BREATHS_HELD = 0.2
 # Call ids are few, so that they repeat.
@@ -74,12 +80,15 @@ class Talk:
 
     def __init__(self, rng):
         self.rng, self.number = rng, 0
+        self.audiences = {}
 
     def line(self, audience):
         """A text that names its audience by a secret where it is private."""
         self.number += 1
+        self.audiences[str(self.number)] = audience
         words = self.rng.choice(("Mirabel hid", "the mill owes", "north of Saltmarsh", "barrel"))
         text = f"w{self.number} {words} {self.rng.choice(ODD)} {self.rng.randrange(1000)}"
+        text += " and on it went" * self.rng.randrange(6)
         if self.rng.random() < 0.05:
             text += " timber" * self.rng.randrange(200, 1500)
         if audience != PUBLIC:
@@ -88,7 +97,7 @@ class Talk:
 
     def event(self, at):
         """A heard line."""
-        audience = self.rng.choice((PUBLIC, PUBLIC, PUBLIC, *AUDIENCES[1:]))
+        audience = self.rng.choice((*(PUBLIC,) * 6, *AUDIENCES[1:]))
         key = self.rng.choice(list(PEOPLE))
         channel = "say" if audience in (PUBLIC, PAIR) else self.rng.choice(("whisper", "page"))
         return Message(
@@ -166,13 +175,15 @@ class Speaker:
     def _extraction(self, text):
         secrets = re.findall(r"SECRET-\S+", text)
         fact = f"Fact {self.rng.randrange(99)} {self.rng.choice(secrets) if secrets else ''}"
+        cited = {"lines": self.rng.sample(range(1, 9), 2)} if self.rng.random() < 0.5 else {}
         answers = (
-            call("add_journal_entry", content=fact),
-            call("add_journal_entry", content=fact) + call("noop"),
-            call("update_entity_observation", entity="Alice", observation=fact),
+            call("add_journal_entry", content=fact, **cited),
+            call("add_journal_entry", content=fact, **cited) + call("noop"),
+            call("update_entity_observation", entity="Alice", observation=fact, **cited),
             call("noop"),
             call("say", text="I am not to speak."),
             "Nothing more.",
+            f"{SUMMARY_MARK} They talked of {' '.join(secrets[:9])}.",
             model_down(),
         )
         return self.rng.choice(answers)
@@ -231,14 +242,16 @@ class Interleaving:
             free = ("hear", "hear", "edit", "checkpoint", "release", "release", "crash", "behind")
             every = (
                 *("hear",) * 6,
-                *("tick",) * 4,
+                *("tick", "chat") * 4,
                 *("exchange",) * 2,
                 *("compact",) * 3,
                 *("extract_and_compact", "automatic") * 2,
+                "extract",
                 *("roll_back",) * 2,
                 *("behind",) * 10,
                 *("emergency", "emergency", "take_over"),
-                *("edit", "reload", "crash", "sleep", "switch", "slow", "fail", "checkpoint"),
+                *("edit", "reload", "crash", "sleep", "switch", "slow", "checkpoint"),
+                *("fail",) * 3,
             )
             self.step(self.rng.choice(free if self.pending is not None else every))
         self.step("release")
@@ -285,6 +298,13 @@ class Interleaving:
         script.runtime.last_turn_at = 0.0
         return self._do_turn(run_tick)
 
+    def _chat(self):
+        """So many lines of one audience that a summary of them may be worth it."""
+        audience = self.rng.choice((PUBLIC, PUBLIC, *AUDIENCES[1:]))
+        lines = [self.talk.line(audience) for _ in range(self.rng.choice((4, 8, 12)))]
+        said = [Message("user", line, audience=audience, channel="say") for line in lines]
+        self._do(self.world.script.history.append, said)
+
     def _exchange(self):
         self._do(self.world.script.history.append, self.talk.exchange())
 
@@ -296,14 +316,24 @@ class Interleaving:
         script, body = self.world.script, self.world.body
 
         def both():
-            done = run_pre_compaction_extraction(script, body, 3)
-            return done.addCallback(lambda _: compact_conversation_history(script, body, True))
+            done = prepared(script, body, make_plan(script), MANUAL, 3)
+            return done.addCallback(
+                lambda ready: compact_conversation_history(script, body, True, prepared=ready)
+            )
 
         return self._do(script.run_exclusive, both)
 
+    def _extract(self):
+        return self._do_alone(run_pre_compaction_extraction, max_iterations=2)
+
     def _automatic(self):
         threshold = self.rng.choice((0.01, 0.3, 0.7))
-        return self._do_alone(compact_conversation_history, threshold=threshold)
+
+        def compact(script, body):
+            self.world.configure(compact_sleep_threshold=threshold)
+            return compact_conversation_history(script, body)
+
+        return self._do_alone(compact)
 
     def _do_alone(self, function, **options):
         """Run something under the turn lock, which stops a compaction in the background."""
@@ -337,7 +367,7 @@ class Interleaving:
     def _lower(self, is_full=True):
         """Let the automatic triggers fire at the usage there is now; if full, an emergency's."""
         self.world.script.state.set_hold(False)
-        self.world.script.state.count_stalls(0)
+        self.world.script.runtime.compaction_waits = (0, 0.0)
         share = max(0.02, min(0.98, context_usage(self.world.script)))
         awake = share if is_full else 0.99
         self.world.configure(compact_sleep_threshold=share * 0.9, compact_emergency_threshold=awake)
@@ -384,7 +414,6 @@ class Interleaving:
     def _switch(self):
         choices = {
             "compact_enabled": (True, True, True, False),
-            "compact_strategy": ("cascade", "cascade", "single"),
             "compact_preserve_window": (2, 5, 8),
             "pre_compact_extraction_enabled": (True, True, False),
         }
@@ -394,7 +423,8 @@ class Interleaving:
     def _slow(self):
         """The next model call waits; other things happen meanwhile."""
         self.world.model.held = True
-        self.rng.choice((self._tick, self._compact, self._extract_and_compact, self._automatic))()
+        deeds = (self._tick, self._compact, self._extract, self._extract_and_compact)
+        self.rng.choice((*deeds, self._automatic))()
         if self.pending is None:
             self.world.model.held = False
 
@@ -412,7 +442,7 @@ class Interleaving:
         else:
             self.world.script.at_commit_step = lambda name: self._raise_at(name, wanted)
         deeds = (self._compact, self._extract_and_compact, self._automatic, self._roll_back)
-        self.rng.choice((*deeds, self._tick, self._exchange))()
+        self.rng.choice((*deeds, self._extract, self._tick, self._exchange))()
         self.world.script.__dict__.pop("at_commit_step", None)
         if self.disk:
             self.world.storage.disk.left = None
@@ -487,7 +517,6 @@ class Interleaving:
             compact_preserve_window=rng.choice((2, 4, 8)),
             max_context_tokens=rng.choice((5000, 8000, 16000)),
             compact_preserve_token_share=rng.choice((0.0, 0.2)),
-            compact_strategy=rng.choice(("cascade", "cascade", "single")),
             summary_max_tokens=rng.choice((120, 300)),
             mask_min_tokens=rng.choice((40, 200)),
             pre_compact_max_iterations=2,
@@ -503,8 +532,8 @@ class Interleaving:
         def append(messages):
             given = list(messages)
             stored = inner(given)
-            for one, kept in zip(given, stored, strict=True):
-                self.record.append((kept.id, raw_bytes(kept, one)))
+            new = [(kept.id, raw_bytes(kept, one)) for one, kept in zip(given, stored, strict=True)]
+            history.store.on_commit(lambda: self.record.extend(new))
             return stored
 
         heal = history.heal
@@ -586,7 +615,7 @@ class Interleaving:
         segments = [s for s in fresh.segments() if s.id not in restored]
         archived = [m for s in segments for m in s.messages]
         self._check_bytes([*live, *archived])
-        self._check_order(fresh, live, segments)
+        self._check_order(live, segments)
         self._check_queue(script)
 
     def _check_bytes(self, messages):
@@ -600,24 +629,17 @@ class Interleaving:
         for message in messages:
             assert raw_bytes(message) == known[message.id], f"changed: {message.id}"
 
-    def _check_order(self, fresh, live, segments):
+    def _check_order(self, live, segments):
         place = {each: n for n, (each, _) in enumerate(self.record)}
         for messages in (live, *(s.messages for s in segments)):
             places = [place[m.id] for m in messages if m.id not in self.loose]
             assert places == sorted(places), f"out of order: {[m.id for m in messages]}"
-        kept = [s for s in segments if not self._withdrawn(fresh, s)]
-        gone = [m for s in kept for m in s.messages if m.id not in self.loose]
+        gone = [m for s in segments for m in s.messages if m.id not in self.loose]
         here = [m for m in live if m.id not in self.loose]
         for audience in {m.audience for m in gone}:
             newest = max(place[m.id] for m in gone if m.audience == audience)
             older = [m.id for m in here if m.audience == audience and place[m.id] < newest]
             assert not older, f"left behind by what is archived: {older}"
-
-    @staticmethod
-    def _withdrawn(fresh, segment):
-        return (
-            fresh.store.get(segment.stored["summary_id"], category=SUMMARIES)["tier"] == "withdrawn"
-        )
 
     def _check_queue(self, script):
         queued = Counter(event.id for event in script.runtime.queue)
@@ -640,11 +662,13 @@ class Interleaving:
                 assert visible(owner, audience), f"words of {owner} in a prompt for {audience}"
 
     def _check_requests(self):
-        """No request holds words of two circles that nobody may hear together."""
+        """No request holds words of two circles that nobody may hear together, no job of two."""
         for purpose, text in self.model.seen:
             owners = {AUDIENCES[int(number)] for number in _SECRET.findall(text)}
             fit = any(all(visible(o, viewer) for o in owners) for viewer in AUDIENCES)
             assert fit, f"a request ({purpose}) mixes {owners}"
+            lines = {self.talk.audiences[number] for number in _LINE.findall(text)}
+            assert purpose not in JOBS or len(lines | owners) <= 1, (purpose, lines, owners)
         self.model.seen.clear()
 
     def _check_derived(self, script):
@@ -686,15 +710,9 @@ class Interleaving:
                 assert visible(owner, label), f"words of {owner} under the label {label}: {item}"
 
     def _switched_off(self):
-        """Switched off, the raw history is the record without what was withdrawn."""
+        """Switched off, the raw history is the record."""
         script = self.world.script
         history = script.history
-        withdrawn = {
-            m.id
-            for s in history.segments()
-            if self._withdrawn(history, s) and s.id not in history.restored_segments()
-            for m in s.messages
-        }
         for audience in AUDIENCES[:4]:
             raw = [m for m in history.messages() if not m.is_summary]
             live = [m for m in raw if visible(m.audience, audience)]
@@ -703,7 +721,7 @@ class Interleaving:
             wanted = [
                 each
                 for each, stored in self.record
-                if each not in withdrawn and visible(json.loads(stored)["audience"], audience)
+                if visible(json.loads(stored)["audience"], audience)
             ]
             assert known == set(wanted), (len(known), len(wanted))
             order = [m.id for m in shown if m.id not in self.loose]

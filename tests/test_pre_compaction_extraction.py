@@ -148,13 +148,36 @@ class TestPreCompactionExtraction(AssistantTest):
         (extraction,) = self.script.state.extraction["ids"]
         self.assertTrue(all(extraction in o.sources for o in told))
 
-    def test_its_calls_enter_the_history(self):
-        """Each call and its result stand there as the newest messages, and age like any other."""
+    def test_nothing_of_it_enters_the_history(self):
+        """Nobody said it: the history holds what people could hear or see."""
         self.fill(30)
+        before = self.script.history.messages()
         self.model.answers = [call("add_journal_entry", content="A fact."), call("noop")]
         self.extract()
-        newest = self.script.history.messages()[30:]
-        self.assertEqual([m.role for m in newest], ["assistant", "tool", "assistant", "tool"])
+        self.assertEqual(self.script.history.messages(), before)
+
+    def test_lines_are_cited_by_number(self):
+        """The numbers that a note names are its sources, whatever words it uses."""
+        said = self.fill(10)
+        self.model.answers = [
+            call("add_journal_entry", content="Es gibt drei Faesser.", lines=[3, "7", 99]),
+            call("noop"),
+        ]
+        self.extract()
+        (entry,) = self.aria.journal.recent()
+        self.assertEqual(entry.source_message_ids[:2], (said[2].id, said[6].id))
+        self.assertIn(f"3. user: {said[2].content[:12]}", str(self.model.requests[0].messages))
+
+    def test_what_the_journal_says_is_not_written_again(self):
+        """Nor is what says less than an entry that the scope may see."""
+        self.fill(10)
+        self.aria.journal.add("Bob owes Alice 3 barrels of cider.")
+        self.model.answers = [
+            call("add_journal_entry", content="Bob owes Alice 3 barrels."),
+            call("add_journal_entry", content="Bob owes Alice 5 barrels."),
+            call("noop"),
+        ]
+        self.assertEqual(self.extract()["facts_recorded"], 1)
 
     def test_secrets_are_saved_for_their_circle(self):
         """What leaves for a private audience is looked through apart, and kept for it alone."""

@@ -66,8 +66,7 @@ class TestNames(unittest.TestCase):
     def test_lazily_from_rag_memory(self):
         """Compaction, extraction and sleep are importable from `rag_memory` as well."""
         from evennia_ai import rag_memory
-        from evennia_ai.sleep import run_sleep_tick
-        from evennia_ai.sleep.compaction import compact as compaction
+        from evennia_ai.sleep import compaction, run_sleep_tick
 
         self.assertIs(
             rag_memory.compact_conversation_history, compaction.compact_conversation_history

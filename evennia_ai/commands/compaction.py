@@ -261,7 +261,7 @@ def preview_lines(script: AssistantScript, audience: str) -> list[str]:
     held = f"{len(plan.held)} older messages of talk too short for a summary stay, too."
     if plan.empty:
         window = config.compact_preserve_window
-        within = f"lies within the newest {window} messages."
+        within = f"lies within the newest {window} lines of talk."
         if not plan.held:
             return [*lines, f"Nothing would leave: all {within}"]
         return [*lines, held, f"Nothing would leave: all else {within}"]

@@ -423,6 +423,15 @@ _NOT_TALK = ("arrive", "leave", "tool", "summary")
 
 
 def is_talk(message: Message) -> bool:
-    """Whether a message is a line that people heard or saw; windows count these."""
-    said = message.role in ("user", "assistant") and message.content
-    return bool(said) and message.channel not in _NOT_TALK
+    """Whether a message is a line that people heard or saw; windows count these.
+
+    What a tool says stands in its argument `text` (`pairs.ToolTraits.speaks`).
+    """
+    if message.role not in ("user", "assistant") or message.channel in _NOT_TALK:
+        return False
+    calls = (call.get("function") for call in message.tool_calls)
+    return bool(message.content) or any(
+        '"text"' in str(function.get("arguments"))
+        for function in calls
+        if isinstance(function, Mapping)
+    )

@@ -315,6 +315,8 @@ def _by_id(value: object) -> dict[str, dict[str, Any]]:
 
 _EXTRACTION: Mapping[str, Reader] = {
     "ids": as_texts,
+    "cited": as_texts,
+    "met": as_texts,
     "messages": as_texts,
     "entries": as_texts,
     "profiles": _profiles,

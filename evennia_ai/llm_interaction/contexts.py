@@ -29,9 +29,12 @@ speak too. Other lines are what you overheard. Say a thing once.
 - If nobody speaks to you, or you have nothing to add, call noop.
 - When you are asked to remember something, or learn something worth keeping, call \
 add_journal_entry.
-- When asked about something not in front of you, call search_memory first. If memory does not \
-hold the answer, say that you do not know. Never invent personal details.
-- When you rely on a memory and are asked how you know, name its id.
+- When asked about something not in front of you, call search_memory first. If neither memory nor \
+a summary nor the talk holds the answer, say that you do not know. Never invent personal details.
+- A summary may have lost details: say so, and search before you rely on it.
+- When you rely on a memory or a summary and are asked how you know, name its id.
+- When you are told that your context is nearly full, save what matters and call \
+request_compaction.
 - What was whispered or paged to you stays between you and that person."""
 
 SHORT_RULES = """Rules:

@@ -285,7 +285,8 @@ def _summary_text(marker: Message, cap: int, count: Counter) -> str:
     """A summary as it is rendered. The cap is that of its own text, without title and label."""
     body = _cut(marker.content, cap + text_tokens(SUMMARY_TITLE, count), count)
     folded = marker.metadata.get("compacted_count", "some")
-    label = summary_label(folded, older=marker.metadata.get("tier") == "long")
+    is_long, name = marker.metadata.get("tier") == "long", marker.metadata.get("summary_id")
+    label = summary_label(folded, is_long, str(name or ""))
     return f"{label}\n{body}"
 
 

@@ -234,14 +234,20 @@ def cut_back(profile: Profile) -> tuple[Profile, list[Observation]]:
     return tidy(replace(profile, observations=kept)), [item for item in held if id(item) in gone]
 
 
-def without_sources(profile: Profile, sources: Iterable[str]) -> Profile:
-    """A profile without what rests on these sources alone; what that superseded holds again."""
+def without_sources(
+    profile: Profile, sources: Iterable[str], cited: Collection[str] = ()
+) -> Profile:
+    """A profile without what rests on these sources alone; what that superseded holds again.
+
+    `cited` are messages that these rest on in turn.
+    """
     gone = set(sources)
     if not any(gone.intersection(item.source_ids) for item in profile.observations):
         return profile
     kept = []
     for item in profile.observations:
-        if left := tuple(source for source in item.source_ids if source not in gone):
+        if not item.rests_on(gone, cited):
+            left = tuple(source for source in item.source_ids if source not in gone)
             kept.append(replace(item, source=left[0], sources=left if item.sources else ()))
     return _with_only(profile, kept)
 

@@ -4,7 +4,7 @@ Times are UTC ISO 8601 (`history.messages.utc_iso`), which sorts as text.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any
@@ -83,6 +83,11 @@ class Observation:
         """The ids of the messages and journal entries that it rests on."""
         return self.sources or (self.source,)
 
+    def rests_on(self, gone: Collection[str], cited: Collection[str] = ()) -> bool:
+        """Whether it rests on sources that are gone alone, and on messages cited with these."""
+        rest = [source for source in self.source_ids if source not in gone]
+        return len(rest) < len(self.source_ids) and all(source in cited for source in rest)
+
     @property
     def latest(self) -> str:
         """When it was observed last."""
@@ -138,6 +143,12 @@ class Profile:
     summary: str = ""
     tidied: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing but its name is known."""
+        told = (self.observations, self.archived, self.aliases, self.memory_links)
+        return not (any(told) or self.relationship)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], key: str = "") -> "Profile":

@@ -137,11 +137,14 @@ class EntityHandler:
         head = {"version": SCHEMA_VERSION, "id": page.id, "name": page.name}
         self.store.set(key, {**head, "observations": observations}, category=ARCHIVE)
 
-    def forget_sources(self, sources: Iterable[str]) -> None:
-        """Take out the observations that rest on these sources alone, in one write."""
-        gone, profiles = set(sources), self._load()
+    def forget_sources(self, sources: Iterable[str], cited: Iterable[str] = ()) -> None:
+        """Take out the observations that rest on these sources alone, in one write.
+
+        `cited` are messages that these rest on in turn.
+        """
+        gone, below, profiles = set(sources), set(cited), self._load()
         changed = {
-            key: entities.without_sources(profile, gone) for key, profile in profiles.items()
+            key: entities.without_sources(profile, gone, below) for key, profile in profiles.items()
         }
         changed = {key: new for key, new in changed.items() if new is not profiles[key]}
         with self.store.transaction():
@@ -149,9 +152,14 @@ class EntityHandler:
                 self.put(changed)
             for key in self.store.keys(ARCHIVE):
                 page = self._page(key)
-                kept = [item for item in page.observations if not gone.issuperset(item.source_ids)]
+                kept = [item for item in page.observations if not item.rests_on(gone, below)]
                 if len(kept) < len(page.observations):
                     self._set_page(key, replace(page, observations=tuple(kept)))
+
+    def remove_bare(self, entity_ids: Iterable[str]) -> None:
+        """Drop those of these profiles that hold nothing but a name."""
+        profiles = filter(None, map(self.get, entity_ids))
+        self.remove([each.id for each in profiles if each.is_bare])
 
     def forget(self, left: Callable[[Profile], Profile | None]) -> Iterator[None]:
         """Replaces each profile and archived page by what `left` returns, a few at each step.

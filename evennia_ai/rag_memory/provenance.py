@@ -50,11 +50,11 @@ def grounds_of_turn(
     seen = [m for m in since if m.role == "tool" and m.name not in traits.recalls]
     known = [*retrieved, *shown_memories(messages, traits)]
     texts = tuple(_said(m) for m in (*heard, *seen))
-    stated = is_recalled(note, [_said(_stated(m)) for m in heard])
+    stated = is_recalled(note, [_said(statement_of(m)) for m in heard])
     return Grounds(tuple(answered), None, is_recalled(note, known, texts), stated, texts)
 
 
-def _stated(message: Message) -> Message:
+def statement_of(message: Message) -> Message:
     """A message without its questions: asking whether something is so does not say it is."""
     said = [each for each in sentences(message.content) if not asks(each)]
     return replace(message, content=" ".join(said))

@@ -78,18 +78,18 @@ class TestAlerts(AssistantTest):
         wait_for(compact_conversation_history(self.script, self.aria, force=True))
         self.assertEqual(self.told[self.account], [])
 
-    def test_the_stall_breaker(self):
-        """Where automatic compaction stops itself, admins are told."""
+    def test_compactions_that_fail(self):
+        """Where one after the other fails, admins are told."""
         self.configure(pre_compact_extraction_enabled=False)
         self.model.default = ""
         self.fill(60)
-        self.script.state.count_stalls(2)
+        self.script.runtime.compaction_waits = 2, 0.0
         self.model.default = ValueError("spoilt")
         done = compact_conversation_history(self.script, self.aria, force=True, trigger="emergency")
         with self.assertRaises(ValueError):
             wait_for(done)
         (line,) = self.told[self.account]
-        self.assertIn("automatic compaction is stopped", line)
+        self.assertIn("3 compactions in a row failed", line)
 
 
 class TestNoModelAtAll(AssistantTest):

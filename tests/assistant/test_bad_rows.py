@@ -289,8 +289,6 @@ class TestJunkEverywhere(BadRowTest):
         bad.state.follow(1)
         bad.state.enable(True)
         bad.state.set_hold(True)
-        bad.state.count_stalls(1)
-        bad.state.count_stalls(1, by_count=True)
         bad.state.note_extraction({"ids": ["x"]})
         bad.state.intend({"phase": "summarising"})
         bad.attributes.add("tombstones", {"m1": "0" * 64})
@@ -317,7 +315,7 @@ class TestJunkEverywhere(BadRowTest):
             for owner, stored in self.before.items()
             for key, value, category in stored
         ]
-        self.assertGreater(len(places), 35, [place[1] for place in places])
+        self.assertGreater(len(places), 30, [place[1] for place in places])
         for (owner, key, category, good), junk, state in sampled(product(places, JUNK, STATES)):
             with self.subTest(attribute=key, category=category, junk=repr(type(junk)), state=state):
                 self.put_back()

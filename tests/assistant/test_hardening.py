@@ -305,17 +305,17 @@ class TestEndlessLoops(AssistantTest):
         self.assertEqual(self.model.requests, [])
 
     def test_failing_compaction_stops(self):
-        """Automatic compactions that fail are stopped after three."""
+        """An automatic compaction that failed is not tried again at the next tick."""
         self.configure(max_context_tokens=4000, pre_compact_extraction_enabled=False)
         self.fill(80, words=40)
         self.model.default = model_down()
         for _ in range(8):
             self.tick()
-        self.assertTrue(self.script.state.stalled_out)
-        self.assertLessEqual(len(self.model.requests), 3 * 2)
+        self.assertEqual(self.script.runtime.compaction_waits[0], 1)
+        self.assertLessEqual(len(self.model.requests), 2)
 
     def test_a_stopped_compaction_is_no_failure(self):
-        """Compactions that staff stop do not add up to a stall."""
+        """A compaction that staff stop makes none wait."""
         self.configure(max_context_tokens=4000, pre_compact_extraction_enabled=False)
         self.fill(80, words=40)
         for _ in range(3):
@@ -325,7 +325,7 @@ class TestEndlessLoops(AssistantTest):
             pump_until(lambda: self.model.requests)
             self.assertTrue(self.script.stop_thinking())
             pump_until(lambda: self.script.runtime.in_flight is None)
-        self.assertEqual(self.script.state.stalls, 0)
+        self.assertEqual(self.script.runtime.compaction_waits, (0, 0.0))
 
     def test_spend_cap_holds_inside_a_turn(self):
         """When the cap is reached the turn ends."""

@@ -277,15 +277,10 @@ class TestStatus(CommandLineTest):
         self.tick()
         self.assertTold("aistatus Aria", "memory_links: failed: ", "Last trouble: sleep step")
 
-    def test_infeasible(self):
-        """A window that cannot fit under a threshold is named with the numbers."""
-        self.configure(max_context_tokens=4000)
-        self.fill(20, words=120)
-        self.assertTold(
-            "aistatus Aria",
-            "cannot get under `compact_sleep_threshold` with the 20 newest messages",
-            "more than the trigger of 2,800",
-        )
+    def test_hardly_any_room(self):
+        """Where fixed regions and reserves leave next to nothing, the numbers are named."""
+        self.configure(max_context_tokens=2600)
+        self.assertTold("aistatus Aria", "hardly room to talk: of 2,600 tokens")
 
     def test_no_room_for_any_prompt(self):
         """A limit under which not even the rules and tools fit is told at once, before a turn."""

@@ -314,7 +314,7 @@ class TestCompact(MemoryLineTest):
         self.fill(40)
         self.model.answers = [call("add_journal_entry", content="Bob keeps bees."), call("noop")]
         shown = self.typed("compact Aria", until="compacted")
-        self.assertIn("Saved into the journal first: 1 entry.", shown)
+        self.assertIn("Saved into the journal: 1 entry.", shown)
 
     def test_no_extraction_for_nothing(self):
         """No model is asked if nothing would leave."""
@@ -412,14 +412,17 @@ class TestCompact(MemoryLineTest):
     def test_preview_of_private_talk(self):
         """Where a game opens the command to others, private words are counted, not shown."""
         self.configure(compact_preserve_window=2)
-        self.secret("the key is under the mat" + ", and nobody else may ever know" * 20)
+        for _ in range(5):
+            self.secret("the key is under the mat")
         self.heard("a public word")
-        self.fill(4)
+        self.fill(7)
         self.assertTold("compact/preview Aria", "under the mat", "a public word")
         self.char1.cmdset.add(OpenCmdSet)
         self.assertTold("compact/preview Aria", "under the mat", "a public word")
         self.be("Player")
-        shown = self.assertTold("compact/preview Aria", "a public word", "[not for you] 1 message,")
+        shown = self.assertTold(
+            "compact/preview Aria", "a public word", "[not for you] 5 messages,"
+        )
         self.assertNotIn("under the mat", shown)
         self.assertTold("compact Aria", "`compact` is for admins")
         for switch in ("rollback", "verify", "on", "off"):
@@ -446,7 +449,9 @@ class TestCompact(MemoryLineTest):
         """Then it is not said that all lies within the window."""
         self.whispered()
         self.fill(20)
-        self.assertTold("compact/preview Aria", "2 older messages of private talk", "all else lies")
+        self.assertTold(
+            "compact/preview Aria", "2 older messages of talk too short", "all else lies"
+        )
         self.assertTold("compact Aria", "but for 2 older ones", until="did not")
         self.assertEqual(self.model.requests, [])
 

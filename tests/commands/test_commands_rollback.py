@@ -4,7 +4,6 @@ from evennia_ai.assistant.status import compaction_state
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
-from evennia_ai.sleep.compaction.plan import STALLS_TO_STOP
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import model_down
 from tests.command_line import WholePagesTest
@@ -105,10 +104,10 @@ class TestHold(RollbackLineTest):
         self.configure(compact_auto=False)
         self.assertTold("compact/on Aria", "by command only")
         self.configure(compact_auto=True)
-        self.script.state.count_stalls(STALLS_TO_STOP)
-        self.assertTold("compact/on Aria", "stopped after stalls")
-        self.script.state.count_stalls(0)
         self.script.state.set_hold(False)
+        self.script.runtime.compaction_waits = 1, self.script.now() + 60
+        self.assertTold("compact/on Aria", "the last one failed")
+        self.script.runtime.compaction_waits = 0, 0.0
         self.assertTold("compact/on Aria", "Aria compacts its history again.")
 
     def test_no_id(self):
@@ -145,7 +144,8 @@ class TestWhatIsStored(RollbackLineTest):
         self.fill(60)
         self.configure(max_context_tokens=14000)
         share = context_usage(self.script) * 0.95
-        done = wait_for(compact_conversation_history(self.script, self.aria, threshold=share))
+        self.configure(compact_sleep_threshold=share)
+        done = wait_for(compact_conversation_history(self.script, self.aria))
         self.assertEqual(done["level"], "masked")
         told = self.status("Last compaction:")
         self.assertRegex(

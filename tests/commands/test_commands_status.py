@@ -2,7 +2,7 @@
 
 from evennia_ai.commands.compaction import CmdCompact
 from evennia_ai.commands.show import ago
-from evennia_ai.testing import model_down
+from evennia_ai.testing import call, model_down
 from tests.command_line import WholePagesTest
 
 
@@ -141,9 +141,10 @@ class TestOnce(StatusTest):
     def test_what_was_saved_first(self):
         """A follower also gets what the receipt does not say."""
         self.configure(pre_compact_extraction_enabled=True)
+        self.model.answers = [call("add_journal_entry", content="Bob keeps bees."), call("noop")]
         self.fill(60)
         self.typed("ai/follow Aria")
-        self.typed("compact Aria", until="Saved into the journal first: 0 entries.")
+        self.typed("compact Aria", until="Saved into the journal: 1 entry.")
 
     def test_a_rollback(self):
         """So it is with a rollback."""

@@ -248,7 +248,7 @@ class TestPlanForgetting(unittest.TestCase):
             SummaryRecord(id="s0", text="Hay.", segment="g0", **fields),
             SummaryRecord(id="s1", text="Hay.", segment="g1", **fields),
             SummaryRecord(id="s2", text="Hay.", child_ids=("s0", "s2"), **fields),
-            SummaryRecord(id="s3", text="Zorblax5.", earlier_ids=("s9",), **fields),
+            SummaryRecord(id="s3", text="Zorblax5.", child_ids=("s9",), **fields),
         ]
         evidence = Evidence(
             (*lines[2], line(7, "zorblax7", ALICE)),

@@ -102,6 +102,8 @@ class TestBlocks(unittest.TestCase):
         for older, title in ((True, "[Older memories]"), (False, "[Recent past]")):
             label = frames.summary_label(9, older)
             self.assertTrue(label.startswith(f"{title} (a summary of 9 "), label)
+            named = frames.summary_label(9, older, "s1")
+            self.assertTrue(named.startswith(f"{title} (summary s1 of 9 "), named)
             self.assertIn(frames.label_of(label), frames.SUMMARIES)
 
     def test_blocks(self):

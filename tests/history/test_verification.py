@@ -459,8 +459,8 @@ class TestWords(unittest.TestCase):
         shown["child_ids"] = []
         self.assertEqual(kinds(replace(evidence, summaries=more)), ["marker"])
 
-    def test_withdrawn_with_a_rollback(self):
-        """What a rollback took out has a record and segment of its own, which no marker shows."""
+    def test_archived_without_a_summary(self):
+        """A few lines have a record and a segment of their own, which no marker shows."""
         evidence = self.world.evidence()
         messages = [heard("noted", id="m99").to_dict()]
         segment = {"id": "g", "summary_id": "s", "sha256": checksum(messages)}
@@ -468,7 +468,7 @@ class TestWords(unittest.TestCase):
         whole = replace(
             evidence,
             segments=(*evidence.segments, {**segment, "messages": messages}),
-            summaries={**evidence.summaries, "s": {**record, "tier": "withdrawn"}},
+            summaries={**evidence.summaries, "s": {**record, "tier": "unsummarised"}},
             recorded_count=evidence.recorded_count + 1,
             recorded_digest=digest_add(evidence.recorded_digest, ["m99"]),
         )

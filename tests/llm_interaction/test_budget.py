@@ -13,10 +13,8 @@ from evennia_ai.llm_interaction.budget import (
     REGIONS,
     BudgetEvent,
     TokenBudget,
-    feasible,
     newest_that_fit,
     shortened,
-    usage,
 )
 from evennia_ai.llm_interaction.values import ModelReply
 from tests.strategies import FEW, MANY, calls, heard, histories, numbered, result
@@ -89,21 +87,6 @@ class TestBudgetEvent(unittest.TestCase):
         self.assertEqual(event.sizes, (1, 0, 0, 0, 0, 0, 0, 0))
         self.assertEqual((event.at, event.cost, event.notes, event.audience), (0.0, 0.0, (), STAFF))
         self.assertEqual(len(BudgetEvent.from_dict({"sizes": [1] * 20}).regions), len(REGIONS))
-
-
-class TestFigures(unittest.TestCase):
-    """Shares and sums."""
-
-    def test_usage(self):
-        """A share of the limit; full where there is no room at all."""
-        self.assertEqual((usage(50, 200), usage(0, 10), usage(5, 0), usage(5, -1)), (0.25, 0, 1, 1))
-
-    def test_feasible(self):
-        """Silent where it fits exactly; one token more is told with all numbers."""
-        self.assertIsNone(feasible(100, 200, 50, 350))
-        says = feasible(100, 2000, 51, 2150)
-        for figure in ("100", "2,000", "51", "2,151", "2,150"):
-            self.assertIn(figure, says)
 
 
 class TestNewestThatFit(unittest.TestCase):

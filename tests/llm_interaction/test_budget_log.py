@@ -8,10 +8,8 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.budget_log import EVENTS_KEPT, KEY, SAVED_EVERY
 from evennia_ai.llm_interaction.summary import call_llm_simple
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
-from evennia_ai.sleep.compaction import (
-    compact_conversation_history,
-    run_pre_compaction_extraction,
-)
+from evennia_ai.sleep.compaction.compact import compact_conversation_history, prepared
+from evennia_ai.sleep.compaction.due import make_plan
 from evennia_ai.testing import FakeAssistant, ScriptedModel, model_down
 from tests.waiting import wait_for
 
@@ -63,8 +61,12 @@ class TestBudgetLog(unittest.TestCase):
     def test_a_compaction(self):
         """Extraction and summary are logged with what triggered their compaction."""
         script = self.aria
-        wait_for(run_pre_compaction_extraction(script, script.obj, trigger="emergency"))
-        wait_for(compact_conversation_history(script, script.obj, force=True, trigger="emergency"))
+        ready = wait_for(prepared(script, script.obj, make_plan(script), "emergency", 5))
+        wait_for(
+            compact_conversation_history(
+                script, script.obj, force=True, trigger="emergency", prepared=ready
+            )
+        )
         events = script.budgets.events()
         self.assertEqual({e.purpose for e in events}, {"pre_compaction", "summary"})
         self.assertEqual({e.trigger for e in events}, {"emergency"})

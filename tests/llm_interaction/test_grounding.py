@@ -255,7 +255,7 @@ class TestRequest(unittest.TestCase):
             speaker=Speaker("Mara Voss", "o1.m"),
             channel="say",
         )
-        source = format_messages_for_compaction([said], "Earlier, Egon sold his cart.")
+        source = format_messages_for_compaction([said]) + "\nEgon sold his cart."
         true = "On 4 March Mara Voss said that her boat is called Heron. Egon sold a cart."
         self.assertEqual(struck(true, source), [])
         self.assertEqual(struck("Mara Voss called her horse Star.", source), ["name"])

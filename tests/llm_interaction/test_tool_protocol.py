@@ -1,6 +1,5 @@
 """Whether a model is shown its tools, and how it is told of them if not."""
 
-import json
 import unittest
 
 from evennia_ai.history.messages import Message
@@ -14,8 +13,8 @@ from evennia_ai.llm_interaction.prompt import (
 )
 from evennia_ai.llm_interaction.tool_protocol import CARRIED, DROPPED, NATIVE, tool_protocol
 from evennia_ai.llm_interaction.values import ModelRequest, TurnRequest
+from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.testing import FakeAssistant, ScriptedModel
-from evennia_ai.tools.execution import ToolRegistry, facts_as_calls
 from tests import loopback
 from tests.loopback import LoopbackServer
 from tests.waiting import pump_until, wait_for
@@ -175,21 +174,11 @@ class TestToolProtocol(unittest.TestCase):
         """Each whole line is a journal entry, and the pass is over."""
         answer = " Bram owes Ilse four silver.\n- The well is dry.\n- Wen"
         aria = self.aria(None, [answer], llm_api="completion")
-        aria.history.append([Message("user", "I owe Ilse four silver. The well is dry.")])
-        aria.run_turn(TurnRequest(context="pre_compaction"))
+        aria.history.append([Message("user", "I owe Ilse four silver. The well is dry.")] * 5)
+        wait_for(run_pre_compaction_extraction(aria, aria.obj))
         [asked] = aria.mind.model.requests
         self.assertTrue(asked.prompt.endswith("\n-"))
         self.assertEqual(
             [entry.content for entry in aria.obj.journal.recent(5)],
             ["Bram owes Ilse four silver.", "The well is dry."],
         )
-
-    def test_facts_need_a_tool_that_takes_them(self):
-        """Without one nothing is called, and so it is without a fact."""
-        aria = self.aria()
-        ids = iter("abcdef")
-        calls = facts_as_calls("A is B.", aria.tools, lambda: next(ids))
-        self.assertEqual(json.loads(calls[0]["function"]["arguments"]), {"content": "A is B."})
-        self.assertEqual([c["function"]["name"] for c in calls], ["add_journal_entry", "noop"])
-        self.assertEqual(facts_as_calls("nothing", aria.tools, lambda: "x"), ())
-        self.assertEqual(facts_as_calls("A is B.", ToolRegistry(()), lambda: "x"), ())

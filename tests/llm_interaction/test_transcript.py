@@ -126,7 +126,7 @@ class TestTranscript(unittest.TestCase):
 class TestFacts(unittest.TestCase):
     def test_the_prompt_ends_where_the_first_fact_begins(self):
         """No examples stand in it: they would become facts."""
-        text = as_facts_prompt([system(), user(heard_line("Bob", BOB, "say", "I owe Al 4."))], "Al")
+        text = as_facts_prompt([system(), user(heard_line("Bob", BOB, "say", "I owe Al 4."))])
         self.assertTrue(text.endswith("with names and numbers:\n-"))
         self.assertNotIn("traveller", text)
 

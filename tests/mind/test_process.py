@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from evennia_ai.sleep.compaction.retention_gate import items_to_keep, with_appendix
 from twisted.internet.protocol import ServerFactory
 
 from evennia_ai.errors import ModelError, StoreError
@@ -27,7 +28,6 @@ from evennia_ai.rag_memory.recalled import is_recalled
 from evennia_ai.recall.embedding import dimensions
 from evennia_ai.recall.values import Query, Turn
 from evennia_ai.sleep.compaction.retention import drift
-from evennia_ai.sleep.compaction.retention_gate import items_to_keep, with_appendix
 from tests.loopback import HANG, failure, slow, text
 from tests.mind.case import KEY, START_S, MindTest, is_alive, pump, request
 from tests.waiting import pump_until, started_reactor, wait_for

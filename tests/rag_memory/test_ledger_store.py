@@ -1,5 +1,7 @@
 """The ledger in the game: commands, the assistant's own proposals, prompts, the retention gate."""
 
+from evennia_ai.sleep.compaction.retention_gate import _elsewhere
+
 from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.commands.cmdset import AssistantCmdSet
@@ -12,7 +14,6 @@ from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN, LedgerError
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
 from evennia_ai.recall.values import Query
-from evennia_ai.sleep.compaction.retention_gate import _elsewhere
 from evennia_ai.testing import call
 from tests.base import AssistantTest
 from tests.command_line import CommandLineTest

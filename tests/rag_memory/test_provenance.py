@@ -3,10 +3,9 @@
 import unittest
 from dataclasses import replace
 
-from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.rag_memory.provenance import grounds_of_history, grounds_of_turn, supporting
+from evennia_ai.rag_memory.provenance import grounds_of_turn, supporting
 from evennia_ai.tools import BUILTIN_TOOLS
 from tests.strategies import heard, marker, numbered, reply, result
 
@@ -59,35 +58,6 @@ class TestGrounds(unittest.TestCase):
 
     DRINK = "Alice: My favourite drink is plum brandy."
     NOTE = "Alice's favourite drink is plum brandy."
-
-    def test_of_a_history(self):
-        """The message that says it best gives the time; a later one with another value does not."""
-        messages = dated(
-            heard("My favourite drink is plum brandy.", speaker=ALICE),
-            heard("My favourite drink is cider now.", speaker=ALICE),
-        )
-        found = grounds_of_history(self.NOTE, messages, PUBLIC, (), TRAITS)
-        self.assertEqual((found.sources[0], found.at), ("m0", messages[0].created_at))
-        self.assertEqual((found.stated, found.recalled), (True, False))
-
-    def test_questions_and_own_lines_are_no_sources(self):
-        """Who asks says nothing, nor does what the writer said itself from memory."""
-        answer = replace(reply(self.NOTE), metadata={"memories": [self.DRINK]})
-        unmarked = heard("tell me if my favourite drink is plum brandy", speaker=ALICE)
-        asked = heard("Is my favourite drink plum brandy?", speaker=ALICE)
-        for question in (unmarked, asked):
-            found = grounds_of_history(self.NOTE, dated(question, answer), PUBLIC, (), TRAITS)
-            self.assertEqual((found.sources, found.at), ((), None))
-            self.assertEqual((found.stated, found.recalled), (False, True))
-        own = grounds_of_history(self.NOTE, dated(asked, reply(self.NOTE)), PUBLIC, (), TRAITS)
-        self.assertFalse(own.recalled)
-
-    def test_of_what_its_audience_may_see(self):
-        """A whisper bears out no public note."""
-        whispered = heard("My favourite drink is plum brandy.", audience=private(["o1"]))
-        self.assertEqual(
-            grounds_of_history(self.NOTE, dated(whispered), PUBLIC, (), TRAITS).sources, ()
-        )
 
     def test_of_a_turn(self):
         """What the turn answers is the source; told anew, or found by a tool, is not recalled."""

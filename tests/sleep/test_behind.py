@@ -9,8 +9,8 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage, meas
 from evennia_ai.offline.brain import respond
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
-from evennia_ai.sleep.compaction.better import WAIT_S
-from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
+from evennia_ai.sleep.compaction.commit import COMMIT_STEPS, REMAKE_STEPS
+from evennia_ai.sleep.compaction.remake import WAIT_S
 from evennia_ai.testing import call, model_down
 from tests.base import AssistantTest
 from tests.loopback import check_pairs
@@ -84,8 +84,29 @@ class BehindTest(MemoryWorldTest):
     def requests_for(self, purpose):
         return [r for r in self.world.model.requests if r.purpose == purpose]
 
-    def models_of(self, purpose):
-        return {request.model for request in self.requests_for(purpose)}
+    def fail_at(self, wanted):
+        """A commit fails at this step."""
+
+        def fail(step):
+            if step == wanted:
+                raise OSError(step)
+
+        self.script.at_commit_step = fail
+
+    def note_and_begin(self):
+        """Begin while a model notes a fact and an observation."""
+        self.world.model.answers = [
+            call("add_journal_entry", content="Bob hides tar.", lines=[1])
+            + call("update_entity_observation", entity="Alice", observation="Sells barrels.")
+            + call("noop")
+        ]
+        self.assertTrue(self.begin())
+
+    def written(self):
+        """Facts in the journal, profiles, and what an extraction left for the next compaction."""
+        entries = [e for e in self.body.journal.recent(99) if not e.withdrawn]
+        facts = [e.content for e in entries if e.source_type not in ("compaction", "retention")]
+        return facts, self.body.entities.profiles(), self.script.state.extraction
 
 
 class TestInALull(BehindTest):
@@ -214,23 +235,31 @@ class TestInALull(BehindTest):
         self.assert_proven()
 
     def test_a_failure_at_each_step_changes_nothing(self):
-        for step in COMMIT_STEPS:
+        """Nor does what was extracted stay behind; once it succeeds, all is there, once."""
+        for step in (*COMMIT_STEPS, "done"):
             with self.subTest(step=step):
                 self.setUp()
                 self.fill_to(0.72)
                 before = self.script.history.messages()
-
-                def fail(name, step=step):
-                    if name == step:
-                        raise OSError(name)
-
-                self.script.at_commit_step = fail
-                self.begin()
-                said = [m for m in self.script.history.messages() if m.role == "user"]
-                self.assertEqual(said, list(before))
+                self.fail_at(step)
+                self.note_and_begin()
+                self.assertEqual(self.script.history.messages(), before)
                 self.assertIn("background", self.script.errors[-1][0])
+                self.assertEqual(self.written(), ([], {}, {}))
                 self.assertEqual(self.script.state.intent, {})
                 self.assert_proven()
+                del self.script.at_commit_step
+                self.assertFalse(self.begin(), "it waits")
+                self.world.later(60.0)
+                self.note_and_begin()
+                self.assertEqual([record.trigger for record in self.records()], ["background"])
+                facts, profiles, extraction = self.written()
+                self.assertEqual((facts, list(profiles)), (["Bob hides tar."], [PEOPLE["Alice"]]))
+                self.assertEqual(extraction, {})
+                self.assert_proven()
+                self.roll_back()
+                self.assertEqual(self.written(), ([], {}, {}))
+                self.assertEqual(self.script.history.messages(), before)
 
     def test_without_it_the_order_is_as_before(self):
         """`compact_background` False: extraction, summary, tick."""
@@ -343,15 +372,18 @@ class TestEmergency(BehindTest):
     def test_the_better_summary_takes_the_place_of_the_extract(self):
         self.emergency()
         raw = [m.content for s in self.script.history.segments() for m in s.messages]
+        [extract] = self.script.history.summaries()
         self.assertTrue(self.begin())
         emergency, better = self.records()
         self.assertEqual(better.trigger, "better")
         self.assertEqual(self.script.state.owed, {})
         [marker] = [m for m in self.script.history.messages() if m.is_summary]
         self.assertIn(self.summary, marker.content)
-        [extract, record] = self.script.history.summaries()
-        self.assertEqual(record.replaces, (extract.id,))
-        self.assertEqual((extract.status, extract.absorbed_by), ("absorbed", record.id))
+        [record] = self.script.history.summaries()
+        self.assertEqual((record.id, record.level), (extract.id, "main"))
+        self.assertEqual(marker.metadata["summary_id"], extract.id)
+        former = better.summaries_before[extract.id]
+        self.assertEqual((former["text"], former["level"]), (extract.text, "extractive"))
         request = next(r for r in self.requests_for("summary") if r.model != OFFLINE_MODEL)
         self.assertIn(raw[0][:60], str(request.messages))
         extraction = self.requests_for("pre_compaction")[0]
@@ -384,58 +416,45 @@ class TestEmergency(BehindTest):
         self.assert_proven()
 
     def test_semantic_memory_follows(self):
-        """Only the summary that stands is there, after the rollback the extract."""
+        """The text that stands is there, once, after the rollback the extract's."""
         self.emergency()
         extract = self.script.history.summaries()[0]
         self.begin()
         better = self.script.history.summaries()[-1]
 
         def stored():
-            found = [m["metadata"]["source_id"] for m in self.world.memories()]
-            return [each for each in found if each.startswith("s")]
+            found = self.world.memories()
+            return [m["text"] for m in found if m["metadata"]["source_id"] == extract.id]
 
-        self.assertEqual(stored(), [better.id])
+        self.assertEqual(stored(), [better.text])
         self.roll_back()
-        self.assertEqual(stored(), [extract.id])
+        self.assertEqual(stored(), [extract.text])
 
     def test_many_emergencies_in_the_tree(self):
-        """Extracts deep in the tree are replaced, with the nodes above them."""
+        """Extracts deep in the tree are made again, with the nodes above them."""
         self.world.configure(summary_max_tokens=120)
         for _ in range(10):
             self.emergency()
         self.assertEqual(len(self.script.state.owed), 10)
         self.assert_proven()
-        extracts = {r.id for r in self.script.history.summaries()}
+        before, extracts = self.script.history.messages(), self.script.history.summaries()
         self.begin()
         self.assertEqual(self.script.state.owed, {})
         self.assert_proven()
         in_use = [r for r in self.script.history.summaries() if r.status == "live"]
         self.assertTrue(in_use)
-        self.assertTrue(extracts.isdisjoint(r.id for r in in_use))
+        made = self.script.history.summaries()
+        self.assertEqual([r.id for r in made], [r.id for r in extracts])
+        self.assertEqual({r.level for r in made}, {"main"})
         raw = [m.content for s in self.script.history.segments() for m in s.messages]
         long = next(r for r in in_use if r.tier == "long")
         recent = next(r for r in in_use if r.tier == "recent")
         self.assertEqual([*self.expanded(long.id), *self.expanded(recent.id)], raw)
         self.roll_back()
-        self.assert_proven()
-
-    def test_one_summary_an_audience(self):
-        """With the strategy `single` the chain is made again."""
-        self.world.configure(compact_strategy="single")
-        self.emergency()
-        self.emergency()
-        self.begin()
-        self.assert_proven()
-        [marker] = [m for m in self.script.history.messages() if m.is_summary]
-        self.assertIn(self.summary, marker.content)
-        before = self.script.history.messages()
-        self.fill_to(0.72)
-        self.begin()
-        self.assertEqual(self.records()[-1].trigger, "background")
-        self.assert_proven()
-        self.roll_back()
-        self.assertEqual(self.script.history.messages()[: len(before)], before)
-        self.roll_back()
+        self.assertEqual(self.script.history.messages(), before)
+        self.assertEqual(
+            [r.text for r in self.script.history.summaries()], [r.text for r in extracts]
+        )
         self.assert_proven()
 
     def test_a_compaction_before_the_better_summary(self):
@@ -502,22 +521,28 @@ class TestEmergency(BehindTest):
         self.assert_proven()
 
     def test_a_failure_at_each_step_leaves_the_extract(self):
-        for step in COMMIT_STEPS:
+        """The next try makes it again; its facts, stored before, are not extracted twice."""
+        for step in (*REMAKE_STEPS, "done"):
             with self.subTest(step=step):
                 self.setUp()
                 self.emergency()
-                before = self.script.history.messages()
-
-                def fail(name, step=step):
-                    if name == step:
-                        raise OSError(name)
-
-                self.script.at_commit_step = fail
-                self.begin()
-                after = self.script.history.messages()
-                self.assertEqual(after[: len(before)], before)
-                self.assertEqual(len(self.script.state.owed), 1)
+                before, summaries = self.script.history.messages(), self.script.history.summaries()
+                self.fail_at(step)
+                self.note_and_begin()
+                self.assertEqual(self.script.history.messages(), before)
+                self.assertEqual(self.script.history.summaries(), summaries)
+                self.assertEqual(list(self.script.state.owed.values()), [True])
                 self.assertEqual(len(self.records()), 1)
+                self.assertEqual(self.written()[0], ["Bob hides tar."])
+                self.assert_proven()
+                del self.script.at_commit_step
+                self.world.later(WAIT_S + 1)
+                self.assertTrue(self.begin())
+                self.assertEqual(self.records()[-1].trigger, "better")
+                self.assertEqual(self.written()[0], ["Bob hides tar."])
+                self.roll_back()
+                self.assertEqual(self.script.history.messages(), before)
+                self.assertEqual(self.written(), ([], {}, {}))
                 self.assert_proven()
 
 

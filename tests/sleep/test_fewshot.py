@@ -3,8 +3,10 @@
 from evennia_ai.assistant.config import FEWSHOT_PROMPT, PRESETS
 from evennia_ai.assistant.events import Group
 from evennia_ai.assistant.tick import think
-from evennia_ai.history.audience import private
+from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.records import UNSUMMARISED
 from evennia_ai.testing import call
 from tests import loopback
 from tests.base import AssistantTest
@@ -39,31 +41,31 @@ class TestCountTrigger(AssistantTest):
         self.assertEqual(len(raw), 259 - 3 * 64)
         self.assertEqual(self.model.requests[0].messages[0]["content"], FEWSHOT_PROMPT)
 
-    def test_whispers_that_stay_are_not_counted(self):
-        """Many who each whispered a few words do not make it fold less, and less often useful."""
+    def test_a_few_whispers_leave_without_a_summary(self):
+        """All lines count, and those of people who whispered a few words are archived first."""
         for circle in range(60):
             whisper = Message("user", "between us", audience=private([f"o{circle}"]))
             self.script.history.append([whisper] * 3)
-        self.assertEqual(self.fired(193), [129, 193])
-        self.assertEqual(self.script.state.stalls, 0)
-        segments = list(self.script.history.segments())
-        self.assertEqual([len(segment.messages) for segment in segments], [64, 64])
+        self.assertEqual(self.fired(193), [1, 65, 129, 193])
+        records = self.script.history.summaries()
+        alone = [r for r in records if r.tier == UNSUMMARISED]
+        self.assertEqual(sum(len(r.source_ids) for r in alone), 180)
+        self.assertEqual({r.audience for r in records if r not in alone}, {PUBLIC})
+        self.assertNotIn("between us", str([request.messages for request in self.model.requests]))
+        self.assertEqual(verify_history(self.script), ())
 
     def test_waits_for_a_legal_cut(self):
-        """Where the cut would part a call from its result, it is moved on; none fires early."""
-        for _ in range(63):
-            self.script.history.append([Message("user", "a line of talk " * 3)])
+        """Where the cut would part a call from its result, it is made before; none fires early."""
+        line = Message("user", "a line of talk " * 3)
         made = call("look") + call("look")
-        self.script.history.append([Message("assistant", "", tool_calls=tuple(made))])
-        for one in made:
-            self.script.history.append(
-                [Message("tool", "a room", tool_call_id=one["id"], name="look")]
-            )
-        for _ in range(63):
-            self.script.history.append([Message("user", "a line of talk " * 3)])
+        results = [Message("tool", "a room", tool_call_id=c["id"], name="look") for c in made]
+        asked = Message("assistant", "", tool_calls=tuple(made))
+        self.script.history.append([*[line] * 63, asked, line, line, *results, *[line] * 63])
         self.tick()
-        (segment,) = self.script.history.segments()
-        self.assertEqual(len(segment.messages), 66)
+        self.assertEqual(self.script.history.segment_count(), 0)
+        self.assertEqual(self.fired(64), [1, 64])
+        first, second = self.script.history.segments()
+        self.assertEqual((len(first.messages), len(second.messages)), (63, 67))
 
     def test_memories_come_back(self):
         """A summary is embedded with type, time and range, and comes back when it fits."""

@@ -88,9 +88,6 @@ class ForgettingTest(MemoryWorldTest):
         self.script.ledger.add("I like ale.", BOB, state="approved")
         self.script.ledger.add(f"{SECRET}1x floats.", ARIA_SPEAKER, state="proposed")
         self.script.ledger.add("Guests like a fire.", ARIA_SPEAKER, state="proposed")
-        self.script.state.note_extraction(
-            {"ids": ["x1"], "profiles": {alice.id: None}, "profiles_after": {boat.id: None}}
-        )
         self.world.write("conversation_damaged", [f"{{'content': '{SECRET}1x'}}", "'hay'"])
         put_aside(self.script.history.store, [f"{SECRET}1x"], "conversation_tail")
 
@@ -212,18 +209,6 @@ class TestForgotten(ForgettingTest):
         changed = {key for key in before if after[key] != before[key]}
         self.assertEqual(changed, emptied & before.keys())
         self.assertTrue(before.keys() - changed and changed)
-
-    def test_what_an_extraction_noted(self):
-        """Former profiles of others stay, as does a note that there was none, for a rollback."""
-        bob = self.body.entities.get(BOB.id)
-        former = replace(bob, aliases=(), relationship="")
-        noted = {"profiles": {BOB.id: former.to_dict(), "o9.z": None}}
-        noted["profiles_after"] = {BOB.id: bob.to_dict()}
-        self.script.state.note_extraction({"ids": ["x1"], **noted})
-        self.forget()
-        left = self.script.state.extraction
-        self.assertEqual(left["profiles"], noted["profiles"])
-        self.assertEqual(left["profiles_after"].keys(), {BOB.id})
 
     def test_before_they_are_made_again(self):
         """Her words are gone from every store already, and nothing empty is searched."""

@@ -9,7 +9,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
 from evennia_ai.offline.brain import respond
 from evennia_ai.sleep.compaction.behind import begin_behind
-from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
+from evennia_ai.sleep.compaction.commit import COMMIT_STEPS, REMAKE_STEPS
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.sleep.forgetting import STEPS, forget_people, remake_summary
 from evennia_ai.testing import ScriptedModel, call
@@ -196,7 +196,8 @@ class TestForgetting(BesideTest):
     def test_between_the_parts_of_the_commit(self):
         """What asks for the lock in the middle of a commit gets it when the commit is whole."""
         for kind in KINDS:
-            for step in (*COMMIT_STEPS, "done"):
+            steps = REMAKE_STEPS if kind == "better" else COMMIT_STEPS
+            for step in (*steps, "done"):
                 with self.subTest(kind=kind, step=step):
                     self.begin_at(kind)
                     known, asked = len(self.script.history.compactions()), []

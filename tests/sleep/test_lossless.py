@@ -6,7 +6,6 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.recovery import repair_when_ready
-from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import private
 from evennia_ai.history.live import verify_history
@@ -16,12 +15,15 @@ from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.offline.brain import respond
 from evennia_ai.rag_memory.entities import new_profile
+from evennia_ai.rag_memory.journal_entry import OWN
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
+from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
+from evennia_ai.sleep.compaction.compact import MOST_WAIT_S, WAIT_S, prepared
+from evennia_ai.sleep.compaction.due import COUNT, MANUAL, SLEEP, due, make_plan
 from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS, rollback_compaction
-from evennia_ai.sleep.compaction.triggers import wants_compaction
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.testing import call, model_down
 from tests.asked import source_of
@@ -43,11 +45,24 @@ class LosslessTest(AssistantTest):
     def extract(self):
         return wait_for(run_pre_compaction_extraction(self.script, self.aria))
 
+    def extract_and_compact(self):
+        """A compaction whose commit writes what was extracted before it."""
+        plan = make_plan(self.script)
+        ready = wait_for(prepared(self.script, self.aria, plan, MANUAL, 3))
+        return self.compact(prepared=ready)
+
     def roll_back(self):
         """Take the latest one back, with what follows from it outside the database."""
         report = wait_for(rollback_compaction(self.script, self.aria))
         pump_until(lambda: not self.script.state.intent)
         return report
+
+    def failing_at(self, name):
+        def on_step(step):
+            if step == name:
+                raise RuntimeError(name)
+
+        return on_step
 
     def prompt(self):
         """The prompt now, as it would be sent, at a fixed time."""
@@ -65,21 +80,32 @@ class TestRollback(LosslessTest):
     """A compaction taken back."""
 
     def test_prompt_is_as_if_it_never_happened(self):
-        """After extraction, compaction and rollback the prompt is byte for byte the former."""
+        """After extraction, compaction and rollback the prompt is byte for byte the former.
+
+        Whether the facts were written by the compaction's commit or before it.
+        """
         self.fill(50)
         before, stored = self.prompt(), self.script.history.messages()
-        self.model.answers = [
-            call("add_journal_entry", content="Bob owes Alice."),
-            call("update_entity_observation", entity="Char", observation="Likes cider."),
-            call("noop"),
-        ]
-        self.extract()
-        self.compact()
-        self.assertNotEqual(self.prompt(), before)
-        self.roll_back()
-        self.assertEqual(self.prompt(), before)
-        self.assertEqual(self.script.history.messages(), stored)
-        self.assert_proven()
+        for do in (self.extract_and_compact, lambda: (self.extract(), self.compact())):
+            self.model.answers = [
+                call("add_journal_entry", content="Bob owes Alice.", lines=[1, 2]),
+                call(
+                    "update_entity_observation",
+                    entity="Char",
+                    observation="Likes cider.",
+                    lines=[3],
+                ),
+                call("noop"),
+            ]
+            do()
+            (liked,) = self.aria.entities.get(stable_id(self.char1)).observations
+            self.assertIn(stored[2].id, liked.source_ids)
+            self.assertNotEqual(self.prompt(), before)
+            self.roll_back()
+            self.assertEqual(self.prompt(), before)
+            self.assertEqual(self.script.history.messages(), stored)
+            self.assertEqual(self.aria.entities.profiles(), {})
+            self.assert_proven()
 
     def test_takes_back_what_was_dreamt_of_it(self):
         """What a night made of the extraction's entries goes with them."""
@@ -136,7 +162,7 @@ class TestRollback(LosslessTest):
     def test_automatic_triggers_hold(self):
         """After a rollback nothing is folded in sleep, until a manual compaction."""
         self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
-        self.fill(50)
+        self.fill(50, words=30)
         self.compact()
         self.roll_back()
         self.script.fall_asleep()
@@ -186,13 +212,6 @@ class TestRollback(LosslessTest):
         self.roll_back()
         self.assert_proven()
 
-    def failing_at(self, name):
-        def on_step(step):
-            if step == name:
-                raise RuntimeError(name)
-
-        return on_step
-
 
 class TestMasking(LosslessTest):
     """Large old tool outputs are masked before anything is summarised."""
@@ -240,7 +259,7 @@ class TestMasking(LosslessTest):
         self.script.runtime.fixed_tokens = 1700
         for _ in range(10):
             self.look(700)
-        self.fill(20)
+        self.fill(21)
         before = self.prompt()
         result = self.compact(force=False)
         self.assertEqual((result["level"], result["masked_messages"]), ("masked", 10))
@@ -252,12 +271,16 @@ class TestMasking(LosslessTest):
         self.assertEqual(self.prompt(), before)
 
     def test_is_no_relief_where_there_are_too_many_messages(self):
-        """A count trigger folds at once: masks would leave as many messages as there were."""
+        """A count trigger folds at once: masks would leave as many lines as there were.
+
+        Calls and results leave with the lines around them.
+        """
         self.configure(immediate_window=10, recent_window=10)
-        for _ in range(11):
+        for _ in range(5):
             self.look(700)
-        result = self.compact(force=False)
-        self.assertEqual((result["level"], result["compacted_messages"]), ("main", 10))
+        self.fill(21)
+        result = self.compact(force=False, trigger=COUNT)
+        self.assertEqual((result["level"], result["compacted_messages"]), ("main", 20))
 
     def test_leaves_no_intent(self):
         """Nothing is left to be completed behind masks."""
@@ -342,7 +365,7 @@ class TestHostileSummariser(LosslessTest):
         self.script.history.append(
             [Message("user", "Captain Mirabel hid 47 crowns under the Salt Chapel.")]
         )
-        self.model.answers = ["They talked.", "They talked."]  # the gate asks once more
+        self.model.answers = ["They talked."]
         for generation in range(10):
             self.fill(12)
             result = self.compact()
@@ -490,128 +513,132 @@ class TestAfterTheCommit(LosslessTest):
         self.assertEqual(len(self.script.history.messages()), 22)
 
 
-class TestCrashInExtraction(LosslessTest):
-    """An extraction that a crash cut short is taken back like any other."""
-
-    def test_rollback_takes_all_of_it_back(self):
-        """Its calls, results and entries are found by the id it noted when it began."""
-        self.fill(50)
-        before, stored = self.prompt(), self.script.history.messages()
-        self.model.answers = [call("add_journal_entry", content="Bob owes Alice.")]
-        self.model.default = self.die
-        with self.assertRaises(SystemExit):
-            self.extract()
-        del self.script.state.note_extraction
-        self.model.default = SUMMARY
-        self.aria.journal.add("Written by herself.")
-        met = self.bystanders()
-        repair_when_ready(self.script)
-        self.compact()
-        self.roll_back()
-        self.assertEqual(self.prompt(), before)
-        self.assertEqual(self.script.history.messages(), stored)
-        entries = [(e.content, bool(e.withdrawn)) for e in self.aria.journal.recent()]
-        self.assertEqual(
-            [e for e in entries if "CONTEXT" not in e[0]],
-            [("Bob owes Alice.", True), ("Written by herself.", False)],
-        )
-        self.assertEqual({key: self.aria.entities.get(key) for key in met}, met)
-
-    def bystanders(self):
-        """Profiles the extraction had nothing to do with: one with links, one bare."""
-        bare = new_profile("o8", "Wren", at=1.0)
-        bram = new_profile("o9", "Bram", at=1.0)
-        linked = replace(bram, aliases=("Bramble",), memory_links=("m1",))
-        self.aria.entities.put({"o8": bare, "o9": linked})
-        return {key: self.aria.entities.get(key) for key in ("o8", "o9")}
-
-    def die(self, request):
-        """As a kill: nothing after it runs, not even what always should."""
-        self.script.state.note_extraction = lambda noted: None
-        raise SystemExit
-
-
-class TestSingle(LosslessTest):
-    """The strategy with one summary."""
-
-    def test_expands_to_every_generation(self):
-        """All raw messages below it are shown, oldest first."""
-        self.configure(compact_strategy="single")
-        ids = []
-        for _ in range(3):
-            ids += [m.id for m in self.fill(30)]
-            result = self.compact()
-        below = [m.id for m in self.script.history.each_below(result["summary_id"])]
-        self.assertEqual(below, ids[: len(below)])
-        self.assertEqual(len(below), 70)
-
-
-class TestStalls(LosslessTest):
-    """Compactions that free nothing, or fail, stop."""
+class TestNotes(LosslessTest):
+    """What an extraction notes is written by the commit of its compaction, or not at all."""
 
     def setUp(self):
         super().setUp()
-        self.told = []
-        self.script.tell_staff = lambda text, logged=None: self.told.append(text)
+        self.fill(50)
+        self.aria.journal.add("Written by herself.")
+        bram = replace(new_profile("o9", "Bram", at=1.0), memory_links=("m1",))
+        self.aria.entities.put({"o8": new_profile("o8", "Wren", at=1.0), "o9": bram})
+        self.before = self.stored()
+
+    def stored(self):
+        """All that a compaction with an extraction may change; a withdrawn entry is none."""
+        entries = [e for e in self.aria.journal.recent(99) if not e.withdrawn]
+        signals, extraction = self.script.state.signals(), self.script.state.extraction
+        history = self.script.history.messages()
+        profiles = {  # without when they were last seen, which nothing takes back
+            key: replace(profile, last_seen="")
+            for key, profile in self.aria.entities.profiles().items()
+        }
+        return history, entries, profiles, signals, extraction, self.prompt()
+
+    def notes(self):
+        self.model.answers = [
+            call("add_journal_entry", content="Bob owes Alice.", lines=[1]),
+            call("update_entity_observation", entity="Wren", observation="Sells tar.", lines=[2])
+            + call("update_entity_observation", entity="Nell", observation="Bakes.", lines=[2])
+            + call("noop"),
+        ]
+
+    def test_exception_at_each_step(self):
+        """A failing commit leaves nothing, in the database and in Evennia's caches."""
+        for step in (*COMMIT_STEPS, "done"):
+            with self.subTest(step=step):
+                self.notes()
+                self.script.at_commit_step = self.failing_at(step)
+                with self.assertRaises(RuntimeError):
+                    self.extract_and_compact()
+                self.assertEqual(self.stored(), self.before)
+                self.restart()
+                self.assertEqual(self.stored(), self.before)
+                self.assert_proven()
+        self.notes()
+        self.extract_and_compact()
+        self.assertEqual(len(self.script.history.compactions()), 1)
+        facts = [e.content for e in self.aria.journal.recent(99) if e.source_type == OWN]
+        self.assertEqual(facts, ["Written by herself.", "Bob owes Alice."])
+        self.assertEqual(
+            [o.text for o in self.aria.entities.get("o8").observations], ["Sells tar."]
+        )
+        self.roll_back()
+        self.assertEqual(self.stored(), self.before)
+        self.assert_proven()
+
+    def test_a_kill_in_an_extraction(self):
+        """It leaves nothing but its signal, which the next start clears."""
+        self.notes()
+        self.model.answers = self.model.answers[:1]
+        self.model.default = self.die
+        with self.assertRaises(SystemExit):
+            self.extract_and_compact()
+        del self.script.state.signal
+        self.assertIn("pre_compaction", self.script.state.signals())
+        self.model.default = SUMMARY
+        self.restart()
+        self.assertEqual(self.stored(), self.before)
+        self.compact()
+        self.roll_back()
+        self.assertEqual(self.stored(), self.before)
+        self.assert_proven()
+
+    def die(self, request):
+        """As a kill: nothing after it runs, not even what always should."""
+        self.script.state.signal = lambda name, value: None
+        raise SystemExit
+
+
+class TestWaits(LosslessTest):
+    """Automatic compactions that fail wait, longer each time."""
+
+    def setUp(self):
+        super().setUp()
         self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
+        self.fill(50, words=30)
+        self.at = self.script.now()
+        self.script.now = lambda: self.at
 
     def tearDown(self):
-        self.script.__dict__.pop("tell_staff", None)
+        del self.script.now
         super().tearDown()
 
-    def says_stopped(self):
-        return [text for text in self.told if "in a row" in text]
+    def is_due(self, after_s):
+        self.at += after_s
+        return due(self.script, SLEEP) is not None
 
-    def test_three_in_a_row(self):
-        """The third opens the breaker and staff are told; a good manual one closes it."""
-        big = [Message("user", "word " * 6000)]
-        self.script.history.append(big + [Message("user", "short")] * 19)
-        for _ in range(3):
-            self.assertEqual(self.says_stopped(), [])
-            self.stall()
-        self.assertTrue(self.script.state.stalled_out)
-        self.assertEqual(len(self.says_stopped()), 1)
-        self.assertIn("in a row", self.script.runtime.last_error)
-        forget_runtime(self.script.scope)
-        self.script.at_server_start()
-        self.assertTrue(self.script.state.stalled_out, "after a restart")
-        self.assertFalse(wants_compaction(self.script, 0.0))
+    def test_longer_each_time(self):
+        """Until one succeeds, of whatever kind; a manual one waits for nothing."""
+        self.model.default = model_down()
+        wait_s = WAIT_S
+        while wait_s < MOST_WAIT_S:
+            self.assertFalse(self.compact(force=False)["success"])
+            self.assertFalse(self.is_due(wait_s - 1))
+            self.assertTrue(self.is_due(1))
+            wait_s *= 4
+        for _ in range(2):
+            self.assertFalse(self.compact(force=False)["success"])
+            self.assertFalse(self.is_due(MOST_WAIT_S - 1))
+            self.assertTrue(self.is_due(1))
+        self.assertFalse(self.compact()["success"])
+        self.assertTrue(self.is_due(0), "a manual one that fails says nothing of others")
+        self.assertFalse(self.compact(force=False)["success"])
         self.script.fall_asleep()
         before = self.script.history.messages()
         self.tick()
         self.assertEqual(self.script.history.messages(), before)
-        self.fill(60, words=60)
-        self.compact()
-        self.assertFalse(self.script.state.stalled_out)
+        self.model.default = SUMMARY
+        self.assertTrue(self.compact()["success"])
+        self.fill(50, words=30)
+        self.assertTrue(self.is_due(0))
 
-    def stall(self):
-        """An automatic compaction of one little line that stands before the huge message."""
-        self.script.history.checkpoint()
-        markers = [m for m in self.script.history.messages() if m.is_summary]
-        raw = [m for m in self.script.history.messages() if not m.is_summary]
-        old = Message("user", "an old little line " * 9)
-        self.script.db.conversation_history = [m.to_dict() for m in (*markers, old, *raw)]
-        result = self.compact(force=False)
-        self.assertEqual(result["compacted_messages"], 1)
-        self.assertLess(result["reduction_pct"], 5)
-
-    def test_failures_count(self):
-        """Three automatic compactions that give no summary stop as well, and staff hear of it."""
-        self.fill(50)
-        self.model.default = model_down()
-        for number in range(3):
-            self.assertEqual(len(self.says_stopped()), 0, number)
-            self.assertFalse(self.compact(force=False)["success"])
-        self.assertEqual(len(self.says_stopped()), 1)
-        self.assertFalse(wants_compaction(self.script, 0.0))
-
-    def test_commits_that_raise_count(self):
-        """So do three whose commit fails: each cost the calls of a summary."""
-        self.fill(50)
+    def test_a_commit_that_raises(self):
+        """It cost the calls of a summary too."""
         self.script.at_commit_step = self.fail
-        for _ in range(3):
-            with self.assertRaises(AssertionError):
-                self.compact(force=False)
+        with self.assertRaises(AssertionError):
+            self.compact(force=False)
         del self.script.at_commit_step
-        self.assertEqual(len(self.says_stopped()), 1)
+        self.assertFalse(self.is_due(0))
+        self.assertTrue(self.is_due(WAIT_S))
         self.assert_proven()

@@ -6,12 +6,16 @@ from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, total_tokens
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
+from evennia_ai.history.records import UNSUMMARISED
 from evennia_ai.llm_interaction.prompt import context_limit, context_usage
+from evennia_ai.llm_interaction.room import TARGET_SHARE
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
-from evennia_ai.sleep.compaction.triggers import make_plan
+from evennia_ai.sleep.compaction.compact import summary_cap
+from evennia_ai.sleep.compaction.due import FEW_STAY, make_plan
+from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import ScriptedModel, call
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
@@ -60,16 +64,6 @@ class TestManyCircles(CirclesTest):
         self.assertEqual(result["compacted_messages"], 40)
         self.assertEqual(len(self.live()), 40 * 2 + 5)
         self.assertEqual(verify_history(self.script), ())
-
-    def test_what_cannot_leave_makes_no_stall(self):
-        """Of how much was freed is judged without what many circles said, however much that is."""
-        self.world(compact_preserve_window=5)
-        for circle in range(150):
-            self.whispered(circle, 1, words=60)
-        self.said(f"line {n}: " + "word " * 12 for n in range(25))
-        result = self.compact()
-        self.assertLess(result["reduction_pct"], 5)
-        self.assertEqual(self.script.state.stalls, 0)
 
     def test_order_is_kept(self):
         """What stays of the older part stands before the newer."""
@@ -136,6 +130,91 @@ class TestManyCircles(CirclesTest):
             self.assertTrue(any(f"secret {circle}.0:" in text for text in shown), circle)
 
 
+class TestFewLines(CirclesTest):
+    """Scopes of which too few lines would leave for a summary."""
+
+    def circles(self, number, words):
+        """A line that Alice said in confidence to each of so many others."""
+        for other in range(number):
+            text = f"secret {other}.0: " + "word " * words
+            self.said([text], private(["o1.a", f"o{other}.z"]))
+
+    def archived_alone(self):
+        records = self.script.history.summaries()
+        return [record for record in records if record.tier == UNSUMMARISED]
+
+    def assert_can_be_taken_back(self, before):
+        """The archive is proven and readable; taken back, all is as it was."""
+        self.assertEqual(verify_history(self.script), ())
+        for record in self.archived_alone():
+            (message,) = self.script.history.each_below(record.id)
+            self.assertEqual(message.audience, record.audience)
+        self.assertFalse([r for r in self.model.requests if "secret" in str(r.messages)])
+        wait_for(rollback_compaction(self.script, self.body))
+        self.assertEqual(self.script.history.messages(), before)
+        self.assertEqual(verify_history(self.script), ())
+
+    def test_they_take_no_room_from_others(self):
+        """However many there are, the next summary is as long as without them."""
+        self.world(max_context_tokens=16_000, compact_preserve_window=4)
+        self.said(f"line {n}: " + "word " * 12 for n in range(30))
+        alone = summary_cap(self.script, make_plan(self.script))
+        self.circles(40, words=2)
+        self.said(f"line {n}: " + "word " * 12 for n in range(4))
+        plan = make_plan(self.script)
+        self.assertEqual((plan.scopes, len(plan.held)), ((PUBLIC,), 40))
+        self.assertEqual(summary_cap(self.script, plan), alone)
+
+    def test_where_they_fill_the_room(self):
+        """They are archived without a summary, and usage gets under the target."""
+        world = self.world(max_context_tokens=8000, compact_preserve_window=6)
+        self.circles(100, words=60)
+        self.said(f"line {n}: " + "word " * 12 for n in range(20))
+        self.said(["word " * 12 for _ in range(100)], private(["o1.a"]))
+        before = self.script.history.messages()
+        self.assertGreater(context_usage(self.script), 0.5)
+        result = self.compact()
+        self.assertTrue(result["success"])
+        self.assertEqual((result["held_messages"], len(self.archived_alone())), (0, 100))
+        self.assertLessEqual(context_usage(self.script), TARGET_SHARE)
+        world.configure(max_context_tokens=100_000)
+        self.assert_can_be_taken_back(before)
+
+    def test_when_they_are_old(self):
+        """Many weeks later they leave too, though no summary stands for them."""
+        world = self.world(compact_preserve_window=4)
+        self.circles(3, words=8)
+        self.said(f"line {n}: " + "word " * 12 for n in range(30))
+        self.assertEqual(len(make_plan(self.script).held), 3)
+        world.later(FEW_STAY.total_seconds() + 1)
+        before = self.script.history.messages()
+        result = self.compact()
+        self.assertEqual((result["held_messages"], len(self.archived_alone())), (0, 3))
+        markers = [m for m in self.script.history.messages() if m.is_summary]
+        self.assertEqual([m.audience for m in markers], [PUBLIC])
+        self.assert_can_be_taken_back(before)
+
+    def test_nothing_else_leaves(self):
+        """A history of such scopes alone, all of them old, is archived without a model."""
+        world = self.world(compact_preserve_window=4)
+        self.circles(9, words=8)
+        world.later(FEW_STAY.total_seconds() + 1)
+        before = self.script.history.messages()
+        result = self.compact()
+        self.assertEqual((result["compacted_messages"], result["level"]), (5, "main"))
+        self.assertEqual(self.model.requests, [])
+        self.assert_can_be_taken_back(before)
+
+    def test_nothing_leaves(self):
+        """Where all of them stay, that is said, and nothing is called."""
+        self.world(compact_preserve_window=4)
+        self.circles(9, words=8)
+        result = self.compact()
+        self.assertTrue(result["skipped"])
+        self.assertEqual(result["held_messages"], 5)
+        self.assertEqual(self.model.requests, [])
+
+
 class TestOverfull(CirclesTest):
     """A history that does not fit into one prompt any more."""
 
@@ -153,7 +232,7 @@ class TestOverfull(CirclesTest):
         self.world(max_context_tokens=8000)
         self.said(f"line {n}: " + "word " * 40 for n in range(400))
         self.assertGreater(context_usage(self.script), 1.5)
-        leaving = make_plan(self.script, automatic=False).leaving
+        leaving = make_plan(self.script).leaving
         self.extract()
         shown = "\n".join(self.shown())
         names = [message.content.split(":")[0] + ":" for message in leaving]
@@ -170,25 +249,22 @@ class TestOverfull(CirclesTest):
         self.extract()
         self.assertEqual(len(self.script.runtime.budgets), len(self.shown()))
 
-    def test_circles_are_not_shown_all_that_was_said_aloud(self):
-        """Their turns show their own words; their number does not grow with the public talk."""
+    def test_each_request_shows_one_scope(self):
+        """A circle's lines are shown once, whole, and with nothing that was said aloud."""
         self.world(max_context_tokens=8000)
         for _ in range(4):
             self.said(f"line {n}: " + "word " * 40 for n in range(150))
             for circle in range(10):
                 self.whispered(circle, 3)
         self.assertGreater(context_usage(self.script), 3.0)
-        plan = make_plan(self.script, automatic=False)
-        self.assertEqual(len(plan.audiences), 11)
         self.extract()
         circles = [text for text in self.shown() if "secret" in text]
         self.assertEqual(len(circles), 10)
         self.assertGreater(len(self.shown()), 14)
         for circle in range(10):
-            own = plan.part(private([f"o{circle}"]))
             (text,) = (each for each in circles if f"secret {circle}.0:" in each)
-            self.assertEqual(text.count(f"secret {circle}."), len(own))
-            self.assertIn("line ", text)
+            self.assertEqual(text.count("secret "), len(self.live(private([f"o{circle}"]))))
+            self.assertNotIn("line ", text)
 
     def test_one_pass_where_it_fits(self):
         """A full history that fits is shown whole, once."""

@@ -16,20 +16,23 @@ from hypothesis import strategies as st
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.live import verify_history
-from evennia_ai.history.messages import Message, total_tokens, utc_iso
+from evennia_ai.history.messages import Message, utc_iso, widest_view_tokens
 from evennia_ai.history.pairs import cut_points, unanswered
 from evennia_ai.llm_interaction.prompt import (
     build_prompt,
     context_limit,
     context_usage,
     measure_fixed,
+    room_of,
 )
+from evennia_ai.llm_interaction.room import TARGET_SHARE
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
+from evennia_ai.sleep.compaction.compact import HEADROOM, prepared
+from evennia_ai.sleep.compaction.due import MANUAL, make_plan
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
-from evennia_ai.sleep.compaction.triggers import kept_capacity
 from evennia_ai.testing import call
 from tests.asked import source_of
 from tests.loopback import check_pairs
@@ -46,7 +49,6 @@ EXAMPLES = settings(
 VIEWERS = (PUBLIC, *(private(PEOPLE[:n]) for n in (1, 2, 3)))
 CONFIGS = st.fixed_dictionaries(
     {
-        "compact_strategy": st.sampled_from(("cascade", "cascade", "single")),
         "compact_preserve_window": st.integers(1, 6),
         "mask_min_tokens": st.sampled_from((20, 200)),
         "max_context_tokens": st.sampled_from((5000, 8000, 100_000)),
@@ -56,17 +58,17 @@ CONFIGS = st.fixed_dictionaries(
 # Windows and shares to keep that exceed what may stay under a trigger.
 TIGHT = st.fixed_dictionaries(
     {
-        "compact_strategy": st.sampled_from(("cascade", "single")),
         "compact_preserve_window": st.sampled_from((1, 6, 40)),
         "mask_min_tokens": st.sampled_from((20, 200)),
         "max_context_tokens": st.sampled_from((12_000, 30_000)),
         "compact_preserve_token_share": st.sampled_from((0.0, 0.2, 0.8)),
     }
 )
-DEED_NAMES = ("compact", "mask", "extract", "roll_back", "take_back", "restart", "say", "expand")
+DEED_NAMES = ("compact", "extract_and_compact", "mask", "extract", "roll_back", "take_back")
+DEED_NAMES += ("restart", "say", "expand")
 # Something is folded and taken back, with whatever else before, between and after.
 BEFORE = st.lists(st.sampled_from(("say", "extract", "compact", "restart", "expand")), max_size=1)
-FOLDS = st.sampled_from((("compact",), ("mask",), ("extract", "compact")))
+FOLDS = st.sampled_from((("compact",), ("mask",), ("extract", "compact"), ("extract_and_compact",)))
 BETWEEN = st.lists(st.sampled_from(("say", "extract", "restart", "expand")), max_size=2)
 AFTER = st.lists(
     st.sampled_from(DEED_NAMES),
@@ -79,7 +81,19 @@ DEEDS = st.builds(
     BETWEEN,
     AFTER,
 )
-PARTS = foldable_histories(pieces=7, least=3, closed=2)
+# Before all else, so that enough lines leave for a summary.
+OLDER = tuple(
+    Message("user", f"The {each} owes Bob {number} coins, so it was told at the inn. " * 3)
+    for number, each in enumerate(("smith", "miller", "ferryman"), 7)
+)
+
+
+def talks(**sizes):
+    """Histories of which a compaction folds some (`foldable_histories`)."""
+    return foldable_histories(**sizes).map(lambda history: (*OLDER, *history))
+
+
+PARTS = talks(pieces=7, least=3, closed=2)
 # Mostly one before the latest: each is told twice, in two runs.
 SEVERAL = st.one_of(*(st.lists(PARTS, min_size=n, max_size=n) for n in (2, 2, 2, 3)))
 ROOM = 10_000_000  # a limit under which every history fits
@@ -135,18 +149,31 @@ class Run:
         self.store([Message("user", f"one more line, {self.number}")])
 
     def extract(self):
-        """Facts, an observation and an aside, then the end."""
+        """Facts, an observation and an aside, then the end; written at once."""
+        self.noting(lambda: wait_for(run_pre_compaction_extraction(self.script, self.body)))
+
+    def noting(self, do):
+        """Do something while a model notes a fact and an observation of what it is shown."""
         at = len(self.world.model.requests)
         self.world.model.answers = [
-            call("add_journal_entry", content=f"Fact {at}."),
+            call("add_journal_entry", content=f"Fact {at}.", lines=[1]),
             call("update_entity_observation", entity="Alice", observation=f"Owes {at}."),
             call("noop"),
         ]
-        wait_for(run_pre_compaction_extraction(self.script, self.body))
-        self.world.model.answers = []
+        try:
+            return do()
+        finally:
+            self.world.model.answers = []
 
     def compact(self):
         return self.compact_with(force=True)
+
+    def extract_and_compact(self):
+        """A compaction whose commit writes what was extracted before it."""
+        plan = make_plan(self.script)
+        preparing = (self.script, self.body, plan, MANUAL, 3)
+        ready = self.noting(lambda: wait_for(prepared(*preparing)))
+        return self.compact_with(force=True, prepared=ready)
 
     def compact_with(self, **how):
         """Compact; counted if it was done."""
@@ -156,22 +183,26 @@ class Run:
 
     def mask(self):
         """An automatic compaction, which masks where that is enough."""
-        return self.relieve(context_usage(self.script) * 0.99)
+        return self.relieve(min(1.0, context_usage(self.script) * 0.99))
 
     def relieve(self, threshold):
-        """An automatic compaction; it gets under its trigger if that can be reached at all."""
-        able = self.able_to_relieve(threshold)
-        result = self.compact_with(threshold=threshold)
-        if able and result["success"] and not result.get("skipped"):
-            assert context_usage(self.script) < threshold, (context_usage(self.script), threshold)
+        """An automatic compaction at this usage; it gets under the target of all compactions.
+
+        The newest exchange stays, however large it is.
+        """
+        self.world.configure(compact_sleep_threshold=threshold)
+        result = self.compact_with()
+        if result["success"] and not result.get("skipped") and not self.is_newest_huge():
+            is_masked = result["level"] == "masked"
+            most = threshold * HEADROOM if is_masked else TARGET_SHARE
+            assert context_usage(self.script) <= most, (context_usage(self.script), most)
         return result
 
-    def able_to_relieve(self, threshold):
-        """Whether a compaction can get under a trigger: some room, and a newest turn in it."""
-        room = kept_capacity(self.script, threshold)
+    def is_newest_huge(self):
+        """Whether the newest exchange takes more than the messages kept may."""
         raw = self.stored()
         newest = max((point for point in cut_points(raw) if point < len(raw)), default=0)
-        return room is not None and total_tokens(raw[newest:]) <= room
+        return widest_view_tokens(raw[newest:]) > room_of(self.script).kept
 
     def roll_back(self):
         """True if something was taken back; False if there was nothing, or it does not fit."""
@@ -273,15 +304,20 @@ class TestRollback(Counted):
         )
 
     @EXAMPLES
-    @given(foldable_histories(pieces=14), CONFIGS, st.booleans(), st.booleans())
-    def test_prompts_are_those_of_a_run_without(self, messages, config, automatic, extraction):
+    @given(
+        talks(pieces=14),
+        CONFIGS,
+        st.sampled_from(("compact", "extract_and_compact", "mask")),
+        st.booleans(),
+    )
+    def test_prompts_are_those_of_a_run_without(self, messages, config, folding, extraction):
         """After compaction and rollback every audience's prompt is byte for byte the control's."""
         run, control = Run(config), Run(config)
         for each in (run, control):
             each.store(messages)
         if extraction:
             run.extract()
-        run.mask() if automatic else run.compact()
+        getattr(run, folding)()
         assume(run.compactions)
         self.take_back(run, control)
         self.assertEqual(run.prompts(), control.prompts())
@@ -306,8 +342,7 @@ class TestRollback(Counted):
                 each.compact()
             each.store(last)
         before = run.compactions
-        run.extract()
-        run.compact()
+        run.extract_and_compact()
         assume(run.compactions > before > 0)
         # A start would store results for the calls left alone that are live then.
         late = [result(call_id) for _, call_id, _ in unanswered(control.stored())]
@@ -350,7 +385,7 @@ class TestAnySequence(Counted):
 
     @EXAMPLES
     @given(
-        foldable_histories(pieces=8, least=4),
+        talks(pieces=8, least=4),
         st.lists(histories(markers=False, pieces=4), max_size=3),
         CONFIGS,
         DEEDS,
@@ -378,7 +413,7 @@ class TestAnySequence(Counted):
     @EXAMPLES
     @given(
         st.lists(
-            st.tuples(foldable_histories(pieces=8, least=1), st.integers(0, 60)),
+            st.tuples(talks(pieces=8, least=1), st.integers(0, 60)),
             min_size=1,
             max_size=3,
         ),
@@ -386,7 +421,7 @@ class TestAnySequence(Counted):
         st.sampled_from((0.5, 0.7, 0.8)),
     )
     def test_a_token_trigger_is_relieved(self, parts, config, threshold):
-        """Usage is under the trigger afterwards, so that prompts hold all that is live."""
+        """Usage is under the target afterwards, so that prompts hold all that is live."""
         run = Run(config)
         measure_fixed(run.script, run.body)
         for number, (part, lines) in enumerate(parts):
@@ -404,8 +439,8 @@ class TestAnySequence(Counted):
     @staticmethod
     def fill(run, threshold):
         """Talk until the trigger fires."""
-        short = (threshold - context_usage(run.script)) * context_limit(run.script)
-        run.store([TALK] * (int(short // 100) + 1))
+        short = (threshold - context_usage(run.script)) * room_of(run.script).tokens
+        run.store([TALK] * (int(short // 80) + 1))
         assert context_usage(run.script) >= threshold
 
     @staticmethod

@@ -1,19 +1,23 @@
 """Summaries of what is larger than a summariser's window, and answers that are none."""
 
 import unittest
+from dataclasses import replace
 
 from evennia_ai.history.frames import MESSAGES_LABEL
 from evennia_ai.history.live import verify_history
+from evennia_ai.history.masking import masked
 from evennia_ai.history.messages import Message, Speaker, new_id
+from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_caps
 from evennia_ai.llm_interaction.summary import summarise
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.offline.brain import respond
-from evennia_ai.sleep.compaction.compact import compact_conversation_history
-from evennia_ai.testing import ScriptedModel, model_down
-from tests.asked import source_of
+from evennia_ai.rag_memory.journal_entry import OWN
+from evennia_ai.sleep.compaction.compact import compact_conversation_history, prepared
+from evennia_ai.sleep.compaction.due import MANUAL, make_plan
+from evennia_ai.testing import ScriptedModel, call, model_down
 from tests.base import label
-from tests.memory_assistant import MemoryWorld, count
+from tests.memory_assistant import MemoryWorld, MemoryWorldTest, count
 from tests.waiting import wait_for
 
 FACT = "Mirabel owes Bram twelve crowns."
@@ -189,62 +193,6 @@ class TestFullSummary(unittest.TestCase):
         notes = build_prompt(world.script, world.body).budget.notes
         self.assertIn("1 of 1 summaries were shortened or left out", notes)
 
-    def test_second_try_must_be_better(self):
-        """An answer that keeps what was missing and drops the rest is not taken."""
-        first = "They met " + " and ".join(self.KEPT[:20]) + "."
-
-        def answer(request):
-            again = "leaves out things" in request.messages[-1]["content"]
-            return f"{self.LEFT_OUT[0]} was there." if again else first
-
-        _, record = self.compacted(answer)
-        self.assertIn(self.KEPT[19], record.text)
-
-    def test_second_try_heeds_the_instructions(self):
-        """Additional instructions also reach the model that writes a summary again."""
-        world = MemoryWorld(ScriptedModel(default="They met."), compact_preserve_window=2)
-        world.script.history.append(said(f"then came {name}") for name in self.KEPT[:20])
-        world.script.history.append([said("ok")] * 2)
-        options = {"force": True, "instructions": "name every price"}
-        wait_for(compact_conversation_history(world.script, world.body, **options))
-        first, again = world.model.requests
-        self.assertIn("leaves out things", again.messages[-1]["content"])
-        self.assertIn("name every price", str(again.messages))
-        self.assertEqual(again.messages[:-1], first.messages)
-
-    def test_second_try_must_be_shorter_than_its_source(self):
-        """A better but chatty answer does not turn a compaction into one that frees nothing."""
-
-        def answer(request):
-            again = "leaves out things" in request.messages[-1]["content"]
-            return f"{' and '.join(self.LEFT_OUT[:6])} were there. " * 9 if again else "They met."
-
-        world = MemoryWorld(ScriptedModel(default=answer), compact_preserve_window=2)
-        world.script.history.append(said(f"then came {name}") for name in self.LEFT_OUT[:6])
-        world.script.history.append([said("ok")] * 2)
-        result = wait_for(compact_conversation_history(world.script, world.body, force=True))
-        self.assertTrue(result["success"], result)
-        self.assertLess(result["new_tokens"], result["original_tokens"])
-
-    def test_second_try_fits_its_models_window(self):
-        """Where the messages do not fit beside the list, the list goes alone."""
-        model = Windows({"small/one": 3000}, default="They met.")
-        world = MemoryWorld(model, compact_model="small/one", compact_preserve_window=2)
-        world.script.history.append(said(f"{name} came, {'word ' * 40}") for name in self.KEPT)
-        wait_for(compact_conversation_history(world.script, world.body, force=True))
-        self.assertIn("leaves out things", model.requests[-1].messages[1]["content"])
-        for request in model.requests:
-            tokens = sum(count(m["content"]) for m in request.messages) + request.max_tokens
-            self.assertLessEqual(tokens, 3000)
-
-    def test_tokens_of_the_second_try_count(self):
-        """What it cost stands in the figures."""
-        reply = ModelReply(content="They met.", model="any", prompt_tokens=70, completion_tokens=5)
-        world, _ = self.compacted(reply)
-        usage = world.script.state.last_compaction["token_usage"]
-        self.assertEqual(len(world.model.requests), 2)
-        self.assertEqual(usage, {"prompt_tokens": 140, "completion_tokens": 10})
-
     def test_what_the_journal_keeps_is_not_in_the_summary(self):
         """The receipt tells both shares apart."""
         world = MemoryWorld(ScriptedModel(default="They talked."), compact_preserve_window=2)
@@ -276,14 +224,92 @@ class TestFullSummary(unittest.TestCase):
         levels = {r.tier: r.level for r in records}
         self.assertEqual(levels, {"recent": "extractive", "long": "extractive"})
 
-    def test_second_try_shows_the_messages(self):
-        """Asked again, the model has what it is to work in before its eyes."""
-        seen = []
 
-        def answer(request):
-            seen.append(source_of(request.messages))
-            return "They met."
+class TestWritten(MemoryWorldTest):
+    """An extraction may close with the summary, so that one model call does for both."""
 
-        self.compacted(answer)
-        self.assertIn("leaves out things", seen[1])
-        self.assertIn(f"yesterday I saw {self.KEPT[7]} at the inn", seen[1])
+    SUMMARY = "Alice said that the ferry to Saltmere was late."
+
+    def setUp(self):
+        super().setUp()
+        self.world.model.default = "They met at the mill."
+        line = "the ferry to Saltmere was late again, said the miller"
+        self.script.history.append(said(f"line {label(n)}: {line}") for n in range(20))
+
+    def prepared_and_compacted(self, *answers, instructions=None):
+        """The result, with the purposes of the requests made for it."""
+        self.world.model.answers = list(answers)
+        plan = make_plan(self.script)
+        asked = (self.script, self.body, plan, MANUAL, 3, instructions)
+        ready = wait_for(prepared(*asked))
+        result = self.compact(prepared=ready, instructions=instructions)
+        self.assertTrue(result["success"], result)
+        (self.record,) = self.script.history.summaries()
+        self.assert_proven()
+        return result, [request.purpose for request in self.world.model.requests]
+
+    def closing(self, text=SUMMARY, calls=()):
+        return ModelReply(content=f"{SUMMARY_MARK} {text}", tool_calls=tuple(calls), model="m")
+
+    def test_one_call_for_both(self):
+        """Facts and summary are those of one reply, which is shown what it is to heed."""
+        noted = call("add_journal_entry", content="The ferry is late.", lines=[1])
+        result, purposes = self.prepared_and_compacted(
+            self.closing(calls=noted), instructions="name every ferry"
+        )
+        self.assertEqual(purposes, ["pre_compaction"])
+        self.assertEqual((self.record.text, result["level"]), (self.SUMMARY, "main"))
+        self.assertIn("name every ferry", str(self.world.model.requests[0].messages))
+        (entry,) = (e for e in self.body.journal.recent(9) if e.source_type == OWN)
+        self.assertIn(self.record.source_ids[0], entry.source_message_ids)
+
+    def test_what_is_no_summary(self):
+        """A refusal, an echo of all, or what nobody said: a model is asked for one."""
+        for text in ("I'm sorry, but I can't help with that.", "Zorblat sold 900 goats. " * 9):
+            with self.subTest(text):
+                self.setUp()
+                result, purposes = self.prepared_and_compacted(self.closing(text))
+                self.assertEqual(purposes, ["pre_compaction", "summary"])
+                self.assertIn("They met at the mill.", self.record.text)
+                self.assertEqual(result["level"], "main")
+
+    def test_a_reply_that_was_cut_off(self):
+        """A summary without its end is none."""
+        reply = replace(self.closing(), finish_reason="length")
+        _, purposes = self.prepared_and_compacted(reply, call("noop"))
+        self.assertEqual(purposes[-1], "summary")
+
+    def test_lines_that_need_several_passes(self):
+        """The summary of one pass is not that of all lines."""
+        self.world.configure(max_context_tokens=3000)
+        self.script.history.append(said(f"more {label(n)}: " + "word " * 60) for n in range(60))
+        self.world.model.default = lambda request: (
+            self.closing() if request.purpose == "pre_compaction" else "They met at the mill."
+        )
+        _, purposes = self.prepared_and_compacted()
+        self.assertGreater(purposes.count("pre_compaction"), 1)
+        self.assertIn("summary", purposes)
+
+    def test_budgets_are_those_of_what_is_sent(self):
+        """The tokens a request is logged with are its own, and it fits with its reply."""
+        self.prepared_and_compacted(call("noop"))
+        events = [e for e in self.script.budgets.events() if e.purpose != "awake"]
+        requests = self.world.model.requests
+        for event, request in zip(events, requests, strict=True):
+            self.assertEqual(event.purpose, request.purpose)
+            self.assertEqual(sum(event.sizes), request.prompt_tokens + request.max_tokens)
+            self.assertLessEqual(sum(event.sizes), event.limit)
+
+    def test_masked_outputs(self):
+        """Both rest on raw text, also of what is shown as a placeholder."""
+        asked = call("look", target="tower")
+        found = "A long list of ravens. " * 50
+        answer = Message("tool", found, tool_call_id=asked[0]["id"], name="look")
+        stored = self.script.history.append([Message("assistant", "", tool_calls=asked), answer])
+        hidden = masked(stored[-1], "2026-01-01T00:00:00", self.script.count)
+        lines = self.script.history.messages()
+        self.script.history.replace([*lines[:-1], hidden])
+        self.script.history.append(said("so it went on") for _ in range(4))
+        self.prepared_and_compacted(call("noop"))
+        for request in self.world.model.requests:
+            self.assertIn("A long list of ravens.", str(request.messages))

@@ -4,7 +4,7 @@ import re
 import threading
 
 from evennia_ai import services
-from evennia_ai.history.frames import INSTRUCTION_LABEL, MESSAGES_LABEL
+from evennia_ai.history.frames import MESSAGES_LABEL
 from evennia_ai.history.items import missing, source_items
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message
@@ -193,7 +193,7 @@ class TestSlowSummary(WatchedTest):
 
     def respond(self, body):
         """The summary comes when it is let go, all else at once."""
-        if INSTRUCTION_LABEL in str(body["messages"][-1]["content"]):
+        if MESSAGES_LABEL in str(body["messages"][-1]["content"]):
             self.written.wait(60)
             return loopback.text("They talked of the harvest.")
         self.given += 1

@@ -1,4 +1,4 @@
-"""What a summary lost: counted, asked for again and appended."""
+"""What a summary lost: counted and appended."""
 
 import unittest
 
@@ -9,7 +9,8 @@ from evennia_ai.history.items import Item, items_of, missing
 from evennia_ai.sleep.compaction.retention import (
     APPENDIX_TITLE,
     appendix,
-    missing_request,
+    drift,
+    kept,
     score,
 )
 from tests.strategies import MANY
@@ -64,10 +65,26 @@ class TestAppendix(unittest.TestCase):
         line, _ = appendix(items, 1000, len)
         self.assertEqual(missing(items, f"They met.\n{line}"), ())
 
-    def test_request(self):
-        """The request lists what is missing by kind and holds the summary."""
-        text = missing_request("They met.", items_of('of Roland, 3 and "the key"'))
-        for part in ("- Names: Roland\n", "- Numbers: 3\n", '- Quoted words: "the key"\n'):
-            self.assertIn(part, text)
-        self.assertIn("They met.", text)
-        self.assertNotIn("Quoted", missing_request("They met.", items_of("of Roland")))
+
+class TestKept(unittest.TestCase):
+    """A summary with its line."""
+
+    def test_what_is_kept_elsewhere_is_not_appended(self):
+        """The journal and the ledger count; what of a text is cut off counts as lost."""
+        items = items_of("of Roland, Mara and 17")
+        held = kept(items, "Roland came.", ["Mara sings."], 100, len)
+        self.assertEqual(held.text, f"Roland came.\n{APPENDIX_TITLE} 17.")
+        self.assertEqual([item.text for item in held.lost], ["17"])
+        self.assertAlmostEqual(held.score, 2 / 3)
+        self.assertAlmostEqual(held.in_summary, 1 / 3)
+        self.assertEqual(held.named, ("Roland", "Mara"))
+        held = kept(items, "It was late. " * 9 + "Roland, Mara.", (), 100, len)
+        self.assertLessEqual(len(held.text), 100)
+        self.assertIn("Roland", [item.text for item in held.lost])
+
+    def test_nothing_lost(self):
+        """Nothing is appended, and drift is none."""
+        items = items_of("of Roland")
+        self.assertEqual(kept(items, "Roland came.", (), 100, len).text, "Roland came.")
+        self.assertEqual(drift(["of Roland"], "Roland came."), 0.0)
+        self.assertEqual(drift(["of Roland"], "He came."), 1.0)

@@ -72,7 +72,7 @@ class TestUnsupported(unittest.TestCase):
         world, result = self.compacted(answers, llm_fallback_models=["other/one"])
         self.assertEqual((result["level"], result["unsupported"]), ("fallback", 0))
         reasons = self.record(world, result).extra["rejected"]
-        self.assertEqual(sum("2 of 3 sentences without support" in each for each in reasons), 2)
+        self.assertEqual(sum("2 of 3 sentences without support" in each for each in reasons), 1)
         world, result = self.compacted(invented)
         self.assertEqual((result["level"], result["unsupported"]), ("extractive", 0))
         self.assertNotIn("Gustav", self.record(world, result).text)
@@ -91,17 +91,6 @@ class TestUnsupported(unittest.TestCase):
 
         self.assertEqual(compact("say that Aria heard of Norvik"), 0)
         self.assertEqual(compact(None), 1)
-
-    def test_written_again(self):
-        """A summary written again with what it left out is held to the same source."""
-        again = f"{TRUE} They say so word by word, all day long. {FALSE}"
-        replies = ["They met.", again]
-        model = ScriptedModel(default=lambda request: replies.pop(0))
-        world = MemoryWorld(model, compact_preserve_window=2)
-        world.script.history.append([Message("user", TALK, speaker=ALICE, channel="say")] * 12)
-        result = wait_for(compact_conversation_history(world.script, world.body, force=True))
-        self.assertEqual((result["unsupported"], replies), (1, []))
-        self.assertNotIn("Gustav", self.record(world, result).text)
 
     def test_round_trip(self):
         """The count is stored where there is one, and read again; nonsense is read as none."""

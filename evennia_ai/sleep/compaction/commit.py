@@ -24,6 +24,7 @@ COMMIT_STEPS = (
     "record",
     "last_compaction",
 )
+REMAKE_STEPS = ("summaries", "record", "last_compaction")
 # What of a summary changes when it is made again.
 REMADE = ("text", "level", "retention", "in_summary", "unsupported")
 
@@ -66,7 +67,7 @@ class CompactionCommit:
             written = write_notes(self._script, notes) if notes else {}
             both = {
                 key: [*full.extraction.get(key, ()), *written.get(key, ())]
-                for key in ("ids", "entries")
+                for key in ("ids", "cited", "entries", "met")
             }
             full = replace(full, extraction=both)
             self.on_step("journal")

@@ -50,6 +50,8 @@ HEADROOM = 0.9
 # The first wait after an automatic compaction in vain, in seconds; each further one is four times
 # as long.
 WAIT_S, MOST_WAIT_S = 60.0, 3600.0
+# Staff are told once so many have failed in a row.
+TELL_AFTER = 3
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,11 @@ def _note_outcome(script: Assistant, trigger: str, result: Mapping[str, Any]) ->
         tries = script.runtime.compaction_waits[0] + 1
         wait_s = min(MOST_WAIT_S, WAIT_S * 4 ** (tries - 1))
         script.runtime.compaction_waits = tries, script.now() + wait_s
+        if tries == TELL_AFTER:
+            script.alert(
+                f"{tries} compactions in a row failed; the next one is tried in {wait_s / 60:.0f} "
+                "minutes. See `aistatus`."
+            )
 
 
 def _planned_or_masked(
@@ -147,7 +154,7 @@ def _planned_or_masked(
     reason = _skip_reason(script, force, trigger)
     if reason is not None:
         return skipped(reason)
-    plan = prepared.plan if prepared else make_plan(script, trigger)
+    plan = prepared.plan if prepared else make_plan(script, MANUAL if force else trigger)
     if plan.empty:
         held = {"held_messages": len(plan.held)} if plan.held else {}
         return {**skipped("history within preserve window"), **held}

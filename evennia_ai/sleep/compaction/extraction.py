@@ -6,7 +6,7 @@ and its audience is the scope. Nothing is written before all is there.
 """
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -42,7 +42,7 @@ from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.entities import observe, profile_met
 from evennia_ai.rag_memory.importance_scoring import score_importance
-from evennia_ai.rag_memory.provenance import supporting
+from evennia_ai.rag_memory.provenance import statement_of, supporting
 
 MIN_MESSAGES = 5
 MAX_ITERATIONS = 5
@@ -64,7 +64,7 @@ class Note:
         fields: The arguments of the tool, checked.
         scope: Who may know it.
         sources: Ids of the messages it rests on.
-        at: When the first of them was said, UTC ISO 8601; empty if it names none.
+        at: When it was said, UTC ISO 8601; empty if no message bears it out.
         told_by: Name of the only person who said it, of somebody else.
     """
 
@@ -180,11 +180,14 @@ def extracted(
 
 
 def write_notes(script: Assistant, notes: Sequence[Note]) -> dict[str, list[str]]:
-    """Write notes; returns the ids by which a rollback finds them, as ``{"ids", "entries"}``.
+    """Write notes; returns the ids by which a rollback finds them.
+
+    As ``{"ids", "cited", "entries", "met"}``: of the extraction, of the messages that notes cite, of
+    journal entries, and of new profiles.
 
     All that is written has the id of the extraction among its sources.
     """
-    extraction_id, entries = new_id("x"), list[str]()
+    extraction_id, entries, met = new_id("x"), list[str](), list[str]()
     for note in notes:
         sources = (*note.sources, extraction_id)
         if note.tool == ENTRY:
@@ -199,12 +202,15 @@ def write_notes(script: Assistant, notes: Sequence[Note]) -> dict[str, list[str]
             continue
         now, fact = script.now(), dict(note.fields)
         name = str(fact.pop("entity"))
-        profile = profile_met(script.entities.profiles(), script.game.identify(name), name, now)
+        profiles, here = script.entities.profiles(), script.game.identify(name)
+        profile = profile_met(profiles, here, str(here["id"]) if here else name, now)
+        met += [] if profile.id in profiles else [profile.id]
         text = str(fact.pop("observation"))
         fact["told_by"] = note.told_by if profile.kind == "person" else ""
         at = note.at or now
         script.entities.put({profile.id: observe(profile, text, at, sources, note.scope, **fact)})
-    return {"ids": [extraction_id], "entries": entries}
+    cited = sorted({source for note in notes for source in note.sources})
+    return {"ids": [extraction_id], "cited": cited, "entries": entries, "met": met}
 
 
 class _Job:
@@ -322,10 +328,11 @@ class _Job:
             return f"error: {error}"
         cited = [owners[number] for number in fields.pop(LINES, ()) if number in owners]
         note = Note(name, fields, scope)
-        if not cited:
-            known = {message.id: message for message in owners.values()}
-            cited = [known[each] for each in supporting(note.text, known.values())]
-        if cited and all(m.role == "assistant" and m.metadata.get(MEMORIES) for m in cited):
+        at = max((message.created_at for message in cited), default="")
+        if not cited:  # it named no lines: those that share most of its words, the best first
+            cited = _bearing_out(note.text, owners.values())
+            at = cited[0].created_at if cited else ""
+        if _is_recalled(cited):
             return "That repeats a memory; nobody said it now."
         if self._is_known(note):
             return "That is in your journal already."
@@ -335,7 +342,7 @@ class _Job:
         note = replace(
             note,
             sources=tuple(dict.fromkeys(message.id for message in cited)),
-            at=min((m.created_at for m in cited), default=""),
+            at=at,
             told_by=tellers.pop() if len(tellers) == 1 and is_other else "",
         )
         self.extraction.notes += (note,)
@@ -352,6 +359,28 @@ class _Job:
             ]
         told = set(words(note.text))
         return any(told <= set(words(text)) for text in texts)
+
+
+def _bearing_out(text: str, lines: Iterable[Message]) -> list[Message]:
+    """What bears a note out: statements of people, else what was said from memory; best first."""
+    lines = list(lines)
+    said = {m.id: m for m in lines if m.role == "user" and statement_of(m).content}
+    own = {m.id: m for m in lines if m.role == "assistant" and m.metadata.get(MEMORIES)}
+    found = supporting(text, [statement_of(m) for m in said.values()]) or supporting(
+        text, own.values()
+    )
+    return [(said | own)[each] for each in found]
+
+
+def _is_recalled(cited: Sequence[Message]) -> bool:
+    """Whether a note rests on what the assistant said from memory, and on questions, alone."""
+    own = [message for message in cited if message.role == "assistant"]
+    asked = [message for message in cited if message.role == "user"]
+    return (
+        bool(own)
+        and all(message.metadata.get(MEMORIES) for message in own)
+        and not any(statement_of(message).content for message in asked)
+    )
 
 
 def _closing(reply: ModelReply) -> ModelReply | None:

@@ -116,7 +116,11 @@ class Rollback:
             self.journal.withdraw(entries)
             correct_syntheses(self._script, texts)
             self.on_step("entities")
-            self.entities.forget_sources([*record.extraction.get("ids", ()), *entries])
+            extraction = record.extraction
+            self.entities.forget_sources(
+                [*extraction.get("ids", ()), *entries], extraction.get("cited", ())
+            )
+            self.entities.remove_bare(extraction.get("met", ()))
             self.on_step("record")
             self.history.save_compaction(replace(record, status=ROLLED_BACK, rolled_back_at=at_iso))
             self.history.store.set("last_compaction", dict(record.last_before))

@@ -1,0 +1,108 @@
+"""When a compaction is due, and what it keeps."""
+
+import unittest
+
+from evennia_ai.history.audience import private
+from evennia_ai.history.messages import Message, total_tokens
+from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed, room_of
+from evennia_ai.sleep.compaction.due import (
+    BACKGROUND,
+    COUNT,
+    EMERGENCY,
+    MANUAL,
+    REQUEST,
+    SLEEP,
+    due,
+    firing,
+    kept_tokens,
+    make_plan,
+    no_room,
+)
+from evennia_ai.testing import FakeAssistant, ScriptedModel
+
+WORDS = "the miller of Saltmarsh sold his goats for crowns and pence " * 2
+
+
+def assistant(lines, **options):
+    """An assistant who heard so many lines of some thirty tokens."""
+    aria = FakeAssistant(ScriptedModel(), **options)
+    measure_fixed(aria, aria.obj)
+    aria.history.append(Message("user", f"{number} {WORDS}") for number in range(lines))
+    return aria
+
+
+class TestDue(unittest.TestCase):
+    """One list of rules."""
+
+    def test_the_first_that_fires(self):
+        """By usage of the room, in the order asked."""
+        aria = assistant(400, max_context_tokens=12_000)
+        self.assertEqual(firing(aria, EMERGENCY, SLEEP), EMERGENCY)
+        self.assertEqual(due(aria, COUNT, REQUEST, BACKGROUND).trigger, BACKGROUND)
+        aria.runtime.compaction_requested = True
+        self.assertEqual(due(aria, COUNT, REQUEST, BACKGROUND).trigger, REQUEST)
+        aria.configure = aria.store.set
+        aria.store.set("immediate_window", 10)
+        aria.store.set("recent_window", 10)
+        self.assertEqual(due(aria, COUNT, REQUEST, BACKGROUND).trigger, COUNT)
+        self.assertIsNone(due(assistant(20), EMERGENCY, COUNT, REQUEST, BACKGROUND, SLEEP))
+
+    def test_what_may_not(self):
+        """Nothing fires where it is switched off, or waits after failures."""
+        for options in ({"compact_enabled": False}, {"compact_auto": False}):
+            aria = assistant(400, max_context_tokens=12_000, **options)
+            self.assertEqual(firing(aria, EMERGENCY), "")
+        aria = assistant(400, max_context_tokens=12_000)
+        aria.runtime.compaction_waits = 1, aria.now() + 60
+        self.assertEqual(firing(aria, EMERGENCY), "")
+        aria.clock.advance(61)
+        self.assertEqual(firing(aria, EMERGENCY), EMERGENCY)
+
+    def test_after_a_rollback_only_an_overflow_fires(self):
+        """Not a context that is nearly full, but any that is more than full."""
+        for lines, fires in ((60, ""), (400, SLEEP)):
+            aria = assistant(lines, max_context_tokens=8000, compact_sleep_threshold=0.1)
+            aria.state.set_hold(True)
+            self.assertEqual(context_usage(aria) > 1.0, bool(fires))
+            self.assertEqual(firing(aria, SLEEP), fires)
+
+
+class TestKept(unittest.TestCase):
+    """What stays in the prompt."""
+
+    def test_a_share_of_the_limit_stays(self):
+        """Where a token trigger fired, as well as the window."""
+        options = {"max_context_tokens": 16_000, "compact_preserve_window": 2}
+        aria = assistant(400, compact_preserve_token_share=0.2, **options)
+        self.assertGreaterEqual(total_tokens(make_plan(aria, SLEEP).staying), 3200)
+        self.assertEqual(len(make_plan(aria, MANUAL).staying), 2)
+
+    def test_the_result_meets_the_target(self):
+        """Whatever window and share ask for, at any limit."""
+        for limit in (4096, 6000, 8000, 16_000, 100_000):
+            aria = assistant(400, max_context_tokens=limit, compact_preserve_window=300)
+            for trigger in (SLEEP, MANUAL, EMERGENCY):
+                plan = make_plan(aria, trigger)
+                self.assertLessEqual(kept_tokens(plan), room_of(aria).kept, (limit, trigger))
+
+    def test_few_lines_of_a_scope_are_archived_after_weeks(self):
+        """Younger ones stay, as they take little room."""
+        circle = private(["o1.a"])
+        aria = FakeAssistant(ScriptedModel(), compact_preserve_window=2)
+        aria.history.append([Message("user", "psst", audience=circle)])
+        aria.history.append(Message("user", f"line {number}") for number in range(20))
+        self.assertEqual([m.audience for m in make_plan(aria).held], [circle])
+        aria.clock.advance(60 * 60 * 24 * 30)
+        plan = make_plan(aria)
+        self.assertEqual((plan.held, plan.unsummarised), ((), frozenset([circle])))
+
+
+class TestNoRoom(unittest.TestCase):
+    """What leaves no room to talk is said with its numbers."""
+
+    def test_said(self):
+        """Only there."""
+        self.assertEqual(no_room(assistant(1)), "")
+        told = no_room(assistant(1, max_context_tokens=2000))
+        self.assertRegex(told, r"of 2,000 tokens rules, tools and ledger take [\d,]+")
+        self.assertIn("Raise `max_context_tokens`", told)
