@@ -298,12 +298,6 @@ def _markers(value: object) -> tuple[Message, ...] | None:
     return None if value is None else tuple(map(Message.from_dict, as_dicts(value)))
 
 
-def _profiles(value: object) -> dict[str, Any]:
-    """Former profiles by id; None for those that did not exist."""
-    known = as_dict(value).items()
-    return {key: each for key, each in known if each is None or isinstance(each, Mapping)}
-
-
 def _pairs(value: object) -> dict[str, tuple[str, str]]:
     """Two texts by id."""
     lists = {key: as_texts(each) for key, each in as_dict(value).items()}
@@ -318,8 +312,6 @@ _EXTRACTION: Mapping[str, Reader] = {
     "ids": as_texts,
     "messages": as_texts,
     "entries": as_texts,
-    "profiles": _profiles,
-    "profiles_after": _profiles,
     "begun": as_text,
 }
 # What a receipt names.

@@ -15,7 +15,7 @@ from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SCHEMA_VERSION, Speaker, utc_iso
 from evennia_ai.history.records import as_list, as_stored
-from evennia_ai.rag_memory.entities import SHORTEST_MENTION, mentioned
+from evennia_ai.rag_memory.entities import SHORTEST_MENTION, mentioned, names_index
 from evennia_ai.rag_memory.profile import Profile
 
 RULE, TASK, PREFERENCE, FACT = "rule", "task", "preference", "fact"
@@ -260,7 +260,7 @@ class Concern:
 
 def concern_of(text: str, author: str, people: Mapping[str, Profile]) -> Concern:
     """Whom a note by an author (stable id) concerns of known people, by stable id."""
-    named = mentioned(people, _WORDS_TOO.sub("", text))
+    named = mentioned(names_index(people, STAFF), _WORDS_TOO.sub("", text))
     named = [*dict.fromkeys([*named, *_called_shortly(people, text)])]
     # Somebody who shares the author's name is not meant by it.
     own_names = {people[author].name.lower()} if author in people else set()
@@ -284,7 +284,7 @@ def _called_shortly(people: Mapping[str, Profile], text: str) -> list[str]:
         if any(
             len(name) < SHORTEST_MENTION
             and (name in written if _SHORT_WORD.fullmatch(name) else name.lower() in small)
-            for name in person.names
+            for name in person.names(STAFF)
         )
     ]
 

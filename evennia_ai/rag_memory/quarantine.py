@@ -83,11 +83,11 @@ class Quarantine:
         if self._script is None or not self.people:
             return hits
         rests_on = {
-            item.id: item.source_ids
+            item.id: item.sources
             for profile in self._script.entities.profiles().values()
             for item in profile.observations
         }
-        sources = [rests_on.get(hit.turn_id, (hit.turn_id,)) for hit in hits]
+        sources = [rests_on.get(hit.turn_id) or (hit.turn_id,) for hit in hits]
         held = self._held({each for ids in sources for each in ids})
         return [hit for hit, ids in zip(hits, sources, strict=True) if held.isdisjoint(ids)]
 
@@ -95,7 +95,7 @@ class Quarantine:
         """A profile without observations that rest on words of theirs."""
         if not self.people:
             return profile
-        kept = (item for item in profile.observations if not self.holds(item.source_ids))
+        kept = (item for item in profile.observations if not self.holds(item.sources))
         return replace(profile, observations=tuple(kept))
 
     def notes(self, notes: tuple[Note, ...]) -> tuple[Note, ...]:

@@ -60,7 +60,7 @@ class Memory:
     report: Callable[[str, BaseException], None] = lambda what, error: None
     now: Callable[[], float] = time.time
     importance_of: Callable[[Collection[str]], Mapping[str, int]] = lambda ids: {}
-    profiles: Callable[[str], Mapping[str, Profile]] = lambda query: {}
+    profiles: Callable[[str, str], Mapping[str, Profile]] = lambda query, viewer: {}
     refresh: Callable[[], object] = lambda: None
     on_new_index: Callable[[], object] = lambda: None
     traits: Callable[[], ToolTraits] = ToolTraits
@@ -186,7 +186,7 @@ class Memory:
         """Fires with what matches in words or in meaning, best first, without failing sources."""
         self.refresh()
         query = replace(query, audience=viewer(query.audience))  # None would search everything
-        profiles = self.profiles(query.text) if query.observations else {}
+        profiles = self.profiles(query.text, query.audience) if query.observations else {}
 
         found = self.recall.search(self.scope, query)
         indexed = yield self._watched(found, [], SEARCH_TIMEOUT_S)

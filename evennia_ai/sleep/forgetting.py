@@ -191,7 +191,7 @@ class _Forgetter:
         step("forget summaries")
         yield from self._summaries(emptied)
         step("forget compactions")
-        yield from self._compactions(emptied, gone)
+        yield from self._compactions(emptied)
         step("forget repeated")
         yield from self._messages(self._found.repeated, self._found.changed)
         step("forget said")
@@ -265,12 +265,12 @@ class _Forgetter:
             put_text(self._script, emptied, EMPTIED)
         yield
 
-    def _compactions(self, emptied: Collection[str], gone: Collection[str]) -> Iterator[None]:
-        """Clear records of compactions of names, of former profiles and of former summaries."""
+    def _compactions(self, emptied: Collection[str]) -> Iterator[None]:
+        """Clear records of compactions of names and of former summaries."""
         for some in _slices(self._history.compactions()):
             with self._store.transaction():
                 for record in some:
-                    kept = self._compaction_left(record, emptied, gone)
+                    kept = self._compaction_left(record, emptied)
                     if kept != record:
                         self._history.save_compaction(kept)
             yield
@@ -278,8 +278,6 @@ class _Forgetter:
         with self._store.transaction():
             if last := state.last_compaction:
                 self._store.set("last_compaction", self._figures_left(last))
-            if noted := state.extraction:
-                state.note_extraction(self._extraction_left(noted, gone))
             for store in (self._store, self._character.journal.store):
                 drop_from_aside(store, lambda value: self._is_of_theirs(str(value)))
         yield
@@ -288,14 +286,13 @@ class _Forgetter:
         return self._own.are_in(text) or any(person in text for person in self._people)
 
     def _compaction_left(
-        self, record: CompactionRecord, emptied: Collection[str], gone: Collection[str]
+        self, record: CompactionRecord, emptied: Collection[str]
     ) -> CompactionRecord:
         markers = record.markers_before
         return replace(
             record,
             result=self._figures_left(record.result),
             last_before=self._figures_left(record.last_before),
-            extraction=self._extraction_left(record.extraction, gone),
             speakers={k: v for k, v in record.speakers.items() if k not in self._people},
             markers_before=markers
             and tuple(_with_text(self._script, m, emptied, EMPTIED) for m in markers),
@@ -305,26 +302,6 @@ class _Forgetter:
         """A compaction's figures; its query holds names from what left."""
         query = result.get("query")
         return {**result, "query": ""} if self._own.are_in(query) else dict(result)
-
-    def _extraction_left(
-        self, extraction: Mapping[str, Any], gone: Collection[str]
-    ) -> dict[str, Any]:
-        """What an extraction noted, its copies of profiles cleared as the profiles are."""
-
-        def left(key: str, profile: Mapping[str, Any] | None) -> dict[str, Any] | None:
-            kept = profile and self._profile_left(Profile.from_dict(profile, key), gone)
-            return kept.to_dict() if kept else None
-
-        found = dict(extraction)
-        for name in ("profiles", "profiles_after"):
-            if name in found:
-                known = {
-                    key: left(key, profile)
-                    for key, profile in found[name].items()
-                    if not self._own.are_in(key)
-                }
-                found[name] = {k: p for k, p in known.items() if p or name == "profiles"}
-        return found
 
     def _messages(
         self, gone: frozenset[str], changed: frozenset[str] = frozenset()

@@ -5,7 +5,6 @@ import shutil
 import tempfile
 import unittest
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.rag_memory import Mem0Backend
-from evennia_ai.rag_memory.entities import new_profile
+from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.observations import MOST_OBSERVATIONS
 from evennia_ai.sleep import run_sleep_tick
@@ -91,8 +90,8 @@ class TestConsolidate(ConsolidationCase):
         self.consolidate()
         self.consolidate()
         alice = self.character.entities.get("o1").observations
-        told = [(o.predicate, o.value, o.status) for o in alice]
-        self.assertEqual(told, [("lives in", "Ford", "superseded"), ("lives in", "Ash", "current")])
+        told = [(o.predicate, o.value) for o in alice]
+        self.assertEqual(told, [("lives in", "Ford"), ("lives in", "Ash")])
         (mill,) = self.character.entities.get("r7").observations
         self.assertEqual(mill.text, "The Old Mill is haunted.")
         self.repair()
@@ -252,11 +251,11 @@ class TestConsolidate(ConsolidationCase):
     def test_profiles_changed_meanwhile_keep_the_change(self):
         """An observation noted while the store worked is not overwritten by the links."""
         self.journal.add("Alice keeps bees.")
-        changed = replace(ALICE, relationship="friend")
+        changed = observe(ALICE, "A friend.", 1.0, "m1")
         self.semantic.before_add = lambda: self.character.entities.put({"o1": changed})
         self.consolidate()
         profile = self.character.entities.get("o1")
-        self.assertEqual(profile.relationship, "friend")
+        self.assertEqual(profile.observations[0].text, "A friend.")
         self.assertEqual(len(profile.memory_links), 1)
 
     def test_an_unknown_entity_is_no_error(self):

@@ -521,7 +521,7 @@ class TestCrashInExtraction(LosslessTest):
         """Profiles the extraction had nothing to do with: one with links, one bare."""
         bare = new_profile("o8", "Wren", at=1.0)
         bram = new_profile("o9", "Bram", at=1.0)
-        linked = replace(bram, aliases=("Bramble",), memory_links=("m1",))
+        linked = replace(bram, memory_links=("m1",))
         self.aria.entities.put({"o8": bare, "o9": linked})
         return {key: self.aria.entities.get(key) for key in ("o8", "o9")}
 

@@ -1,4 +1,4 @@
-"""What a rollback makes of a history and of entity profiles."""
+"""What a rollback makes of a history."""
 
 import unittest
 from dataclasses import replace
@@ -6,25 +6,13 @@ from dataclasses import replace
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import hidden, order_before, with_archived
 from evennia_ai.history.records import CompactionRecord, Segment
-from evennia_ai.sleep.compaction.rollback_plan import (
-    plan_rollback,
-    profile_without,
-    without_extraction,
-)
+from evennia_ai.sleep.compaction.rollback_plan import plan_rollback
 from tests.strategies import heard, numbered
-
-KNOWN = {"id": "o7", "name": "Bob", "observations": [{"id": "b1", "source": "m1"}]}
 
 
 def compaction(stored):
     """A compaction's record of what is stored."""
     return CompactionRecord.from_dict("c1", stored)
-
-
-def seen(*observations, **fields):
-    """Bob's profile with these observations as ``(id, source)``."""
-    rows = [{"id": id_, "source": source} for id_, source in observations]
-    return {**KNOWN, **fields, "observations": rows}
 
 
 class TestPlanRollback(unittest.TestCase):
@@ -109,73 +97,3 @@ class TestWithArchived(unittest.TestCase):
         self.assertEqual(
             with_archived([([others], []), ([ones], [])], [newest]), [ones, others, newest]
         )
-
-
-class TestProfileWithout(unittest.TestCase):
-    """A profile after it."""
-
-    def test_nothing_came_since(self):
-        """The former profile is back as it was, or gone where it was new."""
-        now = seen(("b1", "m1"), ("b2", "c9"), aliases=["Rob"])
-        self.assertEqual(profile_without(now, KNOWN, now, ["c9"]), KNOWN)
-        new = seen(("b2", "c9"))
-        self.assertIsNone(profile_without(new, None, new, ["c9"]))
-        self.assertIsNone(profile_without(new, None, None, ["c9"]))
-
-    def test_what_came_since_stays(self):
-        """Observations, names, aliases and links from elsewhere stay; the extraction's go."""
-        before = {**KNOWN, "aliases": ["Bobby"], "relationship": "a guest"}
-        after = seen(("b1", "m1"), ("b2", "c9"), aliases=["Bobby", "Rob"], relationship="friend")
-        now = seen(
-            ("b1", "m1"),
-            ("b2", "c9"),
-            ("b3", "m8"),
-            aliases=["Bobby", "Rob", "Bo"],
-            relationship="friend",
-            memory_links=["v1"],
-            name="Robert",
-        )
-        expected = seen(
-            ("b1", "m1"),
-            ("b3", "m8"),
-            aliases=["Bobby", "Bo"],
-            relationship="a guest",
-            memory_links=["v1"],
-            name="Robert",
-        )
-        self.assertEqual(profile_without(now, before, after, ["c9"]), expected)
-
-    def test_a_new_profile_that_others_use_stays(self):
-        """One the extraction made is kept where something rests on it since."""
-        after = seen(("b2", "c9"))
-        now = {**seen(("b2", "c9")), "memory_links": ["v1"]}
-        expected = {**now, "observations": []}
-        self.assertEqual(profile_without(now, None, after, ["c9"]), expected)
-
-    def test_a_bare_profile_stays(self):
-        """One of which only a name was known is back with its name, not gone."""
-        before = {**KNOWN, "observations": []}
-        after = seen(("b2", "c9"))
-        now = {**after, "relationship": "friend"}
-        expected = {**before, "relationship": "friend"}
-        self.assertEqual(profile_without(now, before, after, ["c9"]), expected)
-
-    def test_no_former_state_is_known(self):
-        """Of a profile joined since, only what rests on the extraction goes."""
-        now = seen(("b1", "m1"), ("b2", "c9"), aliases=["Rob"])
-        self.assertEqual(without_extraction(now, ["c9"]), seen(("b1", "m1"), aliases=["Rob"]))
-
-    def test_what_it_superseded_or_repeated_is_as_before(self):
-        """An older observation holds again; one superseded by later words stays superseded."""
-        old = [{"id": each, "source": "m1", "status": "current"} for each in ("b1", "b2", "b3")]
-        before = {**KNOWN, "observations": old}
-        now_observations = [
-            {**old[0], "status": "superseded", "superseded_by": "x1"},
-            {**old[1], "status": "superseded", "superseded_by": "y1"},
-            {**old[2], "sources": ["m1", "c9"], "times": 2},
-            {"id": "x1", "source": "m4", "sources": ["m4", "c9"], "status": "current"},
-            {"id": "y1", "source": "m8", "status": "current"},
-        ]
-        now = {**KNOWN, "observations": now_observations}
-        kept = profile_without(now, before, None, ["c9"])["observations"]
-        self.assertEqual(kept, [old[0], now_observations[1], old[2], now_observations[4]])

@@ -1,7 +1,6 @@
 """Pre-compaction extraction: facts are saved into the journal before anything is folded."""
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -15,9 +14,7 @@ from evennia_ai.llm_interaction.continuation import extraction_instruction
 from evennia_ai.llm_interaction.prompt import context_limit, draft_prompt
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory.profile import Profile, summary_line
 from evennia_ai.sleep.compaction.plan import Plan, circle_windows, is_extraction, windows
-from evennia_ai.sleep.compaction.rollback_plan import without_extraction
 from evennia_ai.sleep.compaction.triggers import MUCH_LESS, make_plan
 
 MIN_MESSAGES = 5
@@ -54,7 +51,7 @@ def run_pre_compaction_extraction(
         return _report(True, 0, 0, "disabled")
     if len(archived or script.history.messages()) < MIN_MESSAGES:
         return _report(True, 0, 0, "too few messages")
-    trace = _ExtractionTrace(script, character, beside)
+    trace = _ExtractionTrace(script, character)
     trace.begin()
     script.state.signal(SIGNAL, {"since": utc_iso(script.now()), "trigger": trigger})
     try:
@@ -158,14 +155,12 @@ def _parts_shown(
 class _ExtractionTrace:
     """What an extraction leaves behind, found by comparing before and after."""
 
-    def __init__(self, script: Assistant, character: Character, beside: bool = False):
+    def __init__(self, script: Assistant, character: Character):
         self.id = new_id("x")
-        self._beside = beside
         self._script = script
         self._character = character
         self._messages = {message.id for message in script.history.messages()}
         self._entries = character.journal.count()
-        self._profiles = character.entities.profiles()
 
     def begin(self) -> None:
         """Note the extraction's id, so that what a crash cuts short can be completed."""
@@ -192,43 +187,22 @@ class _ExtractionTrace:
 
     def save(self) -> None:
         """Note it on the script; an earlier extraction without a compaction is taken in."""
-        state, profiles = self._script.state, self._character.entities.profiles()
-        former = {key: self._profiles.get(key) for key in profiles}
-        if self._beside:  # turns that went on meanwhile may have changed profiles, too
-            former = {
-                key: _former_profile(now, self.id, former[key]) for key, now in profiles.items()
-            }
-        merged = _merged(state.extraction, self.id, self._said(), self._made(), former, profiles)
-        state.note_extraction(merged)
+        state = self._script.state
+        state.note_extraction(_merged(state.extraction, self.id, self._said(), self._made()))
 
 
 def _merged(
-    earlier: Mapping[str, Any],
-    extraction_id: str,
-    messages: Iterable[str],
-    entries: Iterable[str],
-    former: Mapping[str, Profile | None],
-    profiles: Mapping[str, Profile],
+    earlier: Mapping[str, Any], extraction_id: str, messages: Iterable[str], entries: Iterable[str]
 ) -> dict[str, Any]:
     """What an extraction did, with what is noted of an earlier one without a compaction.
 
-    `former` are all profiles, by id, as they were before it, None for those it made.
+    Observations have the extraction's id among their sources.
     """
-    changed = [key for key, now in profiles.items() if now != former[key]]
     return {
         "ids": [*earlier.get("ids", ()), extraction_id],
         "messages": [*earlier.get("messages", ()), *messages],
         "entries": [*earlier.get("entries", ()), *entries],
-        "profiles": {**_stored(former, changed), **earlier.get("profiles", {})},
-        "profiles_after": {**earlier.get("profiles_after", {}), **_stored(profiles, changed)},
     }
-
-
-def _stored(
-    profiles: Mapping[str, Profile | None], ids: Iterable[str]
-) -> dict[str, dict[str, Any] | None]:
-    found = {each: profiles[each] for each in ids}
-    return {key: profile.to_dict() if profile else None for key, profile in found.items()}
 
 
 def complete_extraction(script: Assistant, character: Character) -> None:
@@ -247,24 +221,7 @@ def complete_extraction(script: Assistant, character: Character) -> None:
     ]
     newest = character.journal.recent(MOST_ENTRIES)
     entries = [entry.id for entry in newest if begun in entry.source_message_ids]
-    profiles = character.entities.profiles()
-    former = {key: _former_profile(now, begun) for key, now in profiles.items()}
-    script.state.note_extraction(_merged(noted, begun, said, entries, former, profiles))
-
-
-def _former_profile(
-    now: Profile, extraction_id: str, before: Profile | None = None
-) -> Profile | None:
-    """A profile without what an extraction added, as far as can be told; None if nothing is left.
-
-    `before` is the profile when the extraction began, if that is known.
-    """
-    known = before.to_dict() if before else {}
-    former = Profile.from_dict(without_extraction(now.to_dict(), [extraction_id], known))
-    if former.observations != now.observations:
-        former = replace(former, summary=summary_line(former))
-    is_kept = former.observations or former.aliases or former.memory_links
-    return former if is_kept or former == now else None
+    script.state.note_extraction(_merged(noted, begun, said, entries))
 
 
 def _report(success: bool, facts: int, iterations: int, stopped_by: str) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Rollback: undo the latest compaction and the extraction before it, in one transaction."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,14 +19,11 @@ from evennia_ai.history.records import (
 )
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.publishing import correct_syntheses, publish_pending
 from evennia_ai.sleep.compaction.rollback_plan import (
     Undone,
     damage,
     plan_rollback,
-    profile_without,
-    without_extraction,
 )
 from evennia_ai.sleep.compaction.triggers import usage_with
 
@@ -132,8 +128,7 @@ class Rollback:
             self.journal.withdraw(entries)
             correct_syntheses(self._script, self._texts_before(record))
             self.on_step("entities")
-            self._restore_profiles(record.extraction)
-            self.entities.forget_sources(entries)
+            self.entities.forget_sources([*entries, *record.extraction.get("ids", ())])
             self.on_step("record")
             self.history.save_compaction(replace(record, status=ROLLED_BACK, rolled_back_at=at_iso))
             self.history.store.set("last_compaction", dict(record.last_before))
@@ -166,21 +161,3 @@ class Rollback:
                 extra={"version": SCHEMA_VERSION, **unused},
             )
         )
-
-    def _restore_profiles(self, extraction: Mapping[str, Any]) -> None:
-        """Take what the extraction added out of the profiles."""
-        sources = set(extraction.get("ids", ()))
-        known, after = extraction.get("profiles", {}), extraction.get("profiles_after", {})
-        changed, removed = {}, []
-        for key, profile in self.entities.profiles().items():
-            now = profile.to_dict()
-            if key not in known:
-                former = without_extraction(now, sources)
-            else:
-                former = profile_without(now, known[key], after.get(key), sources) or {}
-            if not former:
-                removed.append(key)
-            elif former != now:
-                changed[key] = Profile.from_dict(former, key)
-        self.entities.put(changed)
-        self.entities.remove(removed)
