@@ -18,17 +18,9 @@ PAGES_KEPT = 64
 _PAGE = re.compile(r"page_(\d{6,})")
 
 
-def each_readable(items: object, read: Callable[[Any], T], odd: list[object]) -> list[T]:
-    """The values of a stored list; what cannot be read goes into `odd`."""
-    if not isinstance(items, list | tuple):
-        raise Unreadable(f"a {type(items).__name__} where a list must be")
-    values = []
-    for item in items:
-        try:
-            values.append(read(item))
-        except Unreadable:
-            odd.append(item)
-    return values
+def page_key(number: int) -> str:
+    """The key of a numbered page: ``page_000001`` and so on."""
+    return f"page_{number:06d}"
 
 
 class Cache(Generic[T]):
@@ -52,6 +44,8 @@ class Cache(Generic[T]):
         self.store, self.category = store, category
         self._read, self._write, self._most = read, write, most
         self._known: dict[str, tuple[object, T]] = {}
+        # How many values were read from their Attributes.
+        self.reads = 0
 
     def get(self, key: str) -> T | None:
         """The value under a key, or None."""
@@ -88,6 +82,7 @@ class Cache(Generic[T]):
             del self._known[next(iter(self._known))]
 
     def _load(self, key: str) -> T | None:
+        self.reads += 1
         raw, odd = self.store.get(key, self.category), list[object]()
         try:
             value = self._read(key, raw, odd)
@@ -123,13 +118,16 @@ class Pages(Cache[T]):
 
     def keys(self) -> list[str]:
         """The keys of all pages, oldest first."""
-        names = filter(_PAGE.fullmatch, self.store.keys(self.category))
-        return sorted(names, key=lambda name: int(name[5:]))
+        keys = filter(_PAGE.fullmatch, self.store.keys(self.category))
+        return sorted(keys, key=lambda key: int(key[5:]))
+
+    def next_number(self) -> int:
+        """The number of a new page behind all others."""
+        return max((int(key[5:]) for key in self.keys()), default=0) + 1
 
     def add(self, value: T) -> str:
         """Store a new page behind all others; returns its key."""
-        newest = self.keys()[-1:]
-        key = f"page_{int(newest[0][5:]) + 1 if newest else 1:06d}"
+        key = page_key(self.next_number())
         self.set(key, value)
         return key
 

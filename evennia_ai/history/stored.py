@@ -1,17 +1,20 @@
 """Stored values: frozen dataclasses that round-trip to plain dicts, each field said once.
 
-A stored dict has the names of the fields as keys. Fields with a default may be missing; those that
-are empty are not stored. What has another shape is `Unreadable`: nothing is repaired, the whole
-value is put aside (`history.aside`).
+A stored dict has the names of the fields as keys. Fields with a default may be missing; where they
+are empty by default, empty ones are not stored. What has another shape is `Unreadable`: nothing is
+repaired, the whole value is put aside (`history.aside`).
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from types import NoneType, UnionType
-from typing import Any, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from evennia_ai.history.sealed import unseal
+
+T = TypeVar("T")
 Reader = Callable[[Any], Any]
-_SHAPES: dict[object, tuple[tuple[str, Reader, bool], ...]] = {}
+_SHAPES: dict[object, tuple[tuple[str, Reader, object], ...]] = {}
 # Numbers beyond this were put in by hand; Python does not even write very long ones.
 MOST = 10**15
 
@@ -23,7 +26,8 @@ class Unreadable(ValueError):
 class Stored:
     """A base for frozen dataclasses whose fields are texts, numbers, flags, tuples, dicts or such.
 
-    `from_dict` also reads lists as tuples; keys that are no field are left out.
+    `from_dict` also reads lists as tuples, and what code took from an Attribute, where texts are
+    sealed; keys that are no field are left out.
     """
 
     __slots__ = ()
@@ -33,43 +37,45 @@ class Stored:
         """The value of a stored dict; raises `Unreadable`."""
         if not isinstance(raw, Mapping):
             raise Unreadable(f"a {type(raw).__name__} where a dict must be")
+        stored = raw if type(raw) is dict else unseal(raw)
         found = {}
-        for name, read, is_needed in _shape(cls):
-            if name in raw:
+        for name, read, default in _shape(cls):
+            if name in stored:
                 try:
-                    found[name] = read(raw[name])
+                    found[name] = read(stored[name])
                 except Unreadable as error:
                     raise Unreadable(f"`{name}`: {error}") from None
-            elif is_needed:
+            elif default is MISSING:
                 raise Unreadable(f"`{name}` is missing")
-        return cls(**found)
+        value = cls(**found)
+        value.check()
+        return value
+
+    def check(self) -> None:
+        """Raises `Unreadable` where a stored value of the right types is wrong all the same."""
 
     def to_dict(self) -> dict[str, Any]:
         """The plain dict that is stored."""
         return {
             name: as_plain(value)
-            for name, _, is_needed in _shape(type(self))
-            if (value := getattr(self, name)) or is_needed
+            for name, _, default in _shape(type(self))
+            if (value := getattr(self, name)) or value != default
         }
 
 
-def _shape(kind: Any) -> tuple[tuple[str, Reader, bool], ...]:
-    """Name, reader and whether there is no default, of each field."""
+def _shape(kind: Any) -> tuple[tuple[str, Reader, object], ...]:
+    """Name, reader and default, or `MISSING`, of each field."""
     if kind not in _SHAPES:
-        _SHAPES[kind] = _shape_of(kind)
-    return _SHAPES[kind]
-
-
-def _shape_of(kind: Any) -> tuple[tuple[str, Reader, bool], ...]:
-    hints = get_type_hints(kind)
-    return tuple(
-        (
-            each.name,
-            _reader(hints[each.name]),
-            each.default is MISSING and each.default_factory is MISSING,
+        hints = get_type_hints(kind)
+        _SHAPES[kind] = tuple(
+            (
+                each.name,
+                _reader(hints[each.name]),
+                each.default if each.default_factory is MISSING else each.default_factory(),
+            )
+            for each in fields(kind)
         )
-        for each in fields(kind)
-    )
+    return _SHAPES[kind]
 
 
 def _reader(kind: Any) -> Reader:
@@ -83,7 +89,7 @@ def _reader(kind: Any) -> Reader:
         return _tuple_reader(args)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         read = _reader(args[1])
-        return lambda value: {_text(key): read(each) for key, each in _of(Mapping, value).items()}
+        return lambda value: {key: read(each) for key, each in _of(Mapping, value).items()}
     if issubclass(kind, Stored):
         return lambda value: kind.from_dict(value)
     return {str: _text, int: _number, float: _amount, bool: _flag}[kind]
@@ -104,19 +110,12 @@ def _tuple_reader(args: tuple[Any, ...]) -> Reader:
 
 def _of(kind: Any, value: Any) -> Any:
     if not isinstance(value, kind):
-        raise Unreadable(f"a {type(value).__name__} is stored")
+        raise Unreadable(f"it cannot be a {type(value).__name__}")
     return value
 
 
 def _text(value: Any) -> str:
-    if type(value) is not str:
-        raise Unreadable(f"a {type(value).__name__} where text must be")
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise Unreadable("text with half a character") from None
-    return value
+    return value if type(value) is str else str(_of(str, value))
 
 
 def _number(value: Any) -> int:
@@ -144,3 +143,16 @@ def as_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: as_plain(each) for key, each in value.items()}
     return value.to_dict() if isinstance(value, Stored) else value
+
+
+def each_readable(items: object, read: Callable[[Any], T], odd: list[object]) -> list[T]:
+    """The values of a stored list; what cannot be read goes into `odd`."""
+    if not isinstance(items, list | tuple):
+        raise Unreadable(f"a {type(items).__name__} where a list must be")
+    values = []
+    for item in items:
+        try:
+            values.append(read(item))
+        except Unreadable:
+            odd.append(item)
+    return values

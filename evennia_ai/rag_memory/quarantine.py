@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from evennia_ai.history.forgetting import is_by
-from evennia_ai.history.messages import SCHEMA_VERSION, Message, utc_iso
+from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.history.records import as_dict, as_text
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.ledger import Note
@@ -34,7 +34,7 @@ def quarantined_people(value: object) -> dict[str, dict[str, str]]:
 def quarantine_value(value: object) -> dict[str, object] | None:
     """A stored value as it can be used, for `assistant.soundness`; None if nothing of it can."""
     people = quarantined_people(value)
-    return {"version": SCHEMA_VERSION, "people": people} if people else None
+    return {"people": people} if people else None
 
 
 class Quarantine:
@@ -69,7 +69,7 @@ class Quarantine:
         assert self._script is not None
         store = self._script.state.store
         if people:
-            store.set(KEY, {"version": SCHEMA_VERSION, "people": dict(people)})
+            store.set(KEY, {"people": dict(people)})
         else:
             store.delete(KEY)
 

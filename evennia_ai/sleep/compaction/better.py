@@ -219,7 +219,6 @@ def _better(
         created_at=extract.created_at,
         earlier_ids=earlier_ids,
         replaces=(extract.id,),
-        optional=record.optional - {"earlier_ids", "replaces"},
     )
     made.put(record)
     made.absorb([extract], record.id)
@@ -264,7 +263,6 @@ def _remade_above(
         replace(
             long,
             replaces=tuple(node.id for node in dropped),
-            optional=long.optional | {"replaces"},
         )
     )
 

@@ -7,7 +7,7 @@ database and in Evennia's caches.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evennia_ai.history.messages import SCHEMA_VERSION, Message
+from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import order_before
 from evennia_ai.history.records import CompactionRecord
 from evennia_ai.protocol import Assistant
@@ -33,7 +33,7 @@ class CompactionCommit:
         """
         history, full = self.history, self._with_undoing(record, folds)
         order = order_before(history.messages(), plan.leaving)
-        full = replace(full, order=order, optional=frozenset(("rolled_back_at",)))
+        full = replace(full, order=order)
         with history.store.transaction():
             self.on_step("archive")
             for made in folds:
@@ -98,5 +98,5 @@ class CompactionCommit:
 
     def _note_last(self, record: CompactionRecord) -> None:
         about = {"id": record.id, "at": record.at, "trigger": record.trigger}
-        last = {"version": SCHEMA_VERSION, **about, **record.result}
+        last = {**about, **record.result}
         self.history.store.set("last_compaction", last)

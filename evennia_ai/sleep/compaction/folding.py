@@ -16,7 +16,6 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.history.archive import ARCHIVE, SUMMARIES
 from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
 from evennia_ai.history.messages import (
-    SCHEMA_VERSION,
     Message,
     new_id,
     total_tokens,
@@ -133,8 +132,7 @@ def fold(
     count = len(made.leaving)
     if single:
         former = [r for r in known if r.status == LIVE]
-        ids, optional = tuple(r.id for r in former), record.optional - {"earlier_ids"}
-        record = made.put(replace(record, earlier_ids=ids, optional=optional))
+        record = made.put(replace(record, earlier_ids=tuple(r.id for r in former)))
         made.absorb(former, record.id)
         count += sum(marker.metadata.get("compacted_count", 0) for marker in previous)
     else:
@@ -257,7 +255,6 @@ def new_record(
         in_summary=round(kept.in_summary, 4),
         unsupported=summary.unsupported + (again.unsupported if again else 0),
         extra={
-            "version": SCHEMA_VERSION,
             "model": summary.model,
             "prompt_tokens": summary.prompt_tokens,
             "rejected": list(summary.rejected),

@@ -7,7 +7,7 @@ from twisted.internet.defer import Deferred, maybeDeferred
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import STAFF
-from evennia_ai.history.messages import SCHEMA_VERSION, new_id, utc_iso, widest_view_tokens
+from evennia_ai.history.messages import new_id, utc_iso, widest_view_tokens
 from evennia_ai.history.records import (
     COMMITTED,
     LIVE,
@@ -158,6 +158,6 @@ class Rollback:
                 "with it.",
                 source_ids=tuple(message.id for message in undone.withdrawn),
                 segment=segment,
-                extra={"version": SCHEMA_VERSION, **unused},
+                extra={**unused},
             )
         )
