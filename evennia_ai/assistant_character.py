@@ -23,7 +23,6 @@ from evennia_ai.assistant.game import (
 )
 from evennia_ai.assistant.identity import speaker_of, stable_id
 from evennia_ai.assistant.room import is_to_answer
-from evennia_ai.assistant.soundness import BODY
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import SPEECH, Message, Speaker, new_id, utc_iso
@@ -121,24 +120,17 @@ class AssistantMixin:
     @lazy_property
     def journal(self) -> JournalHandler:
         """What the assistant found worth keeping."""
-        return JournalHandler(
-            AttributeStore(self, BODY), on_add=self._index_entry, on_change=self._correct_entry
-        )
+        return JournalHandler(AttributeStore(self), on_add=self._index_entry)
 
     @lazy_property
     def entities(self) -> EntityHandler:
         """What is known of people, places and things."""
-        return EntityHandler(AttributeStore(self, BODY))
+        return EntityHandler(AttributeStore(self))
 
     def _index_entry(self, entry: JournalEntry) -> None:
         script = self.assistant
         if script is not None:
             script.memory.remember_entry(entry)
-
-    def _correct_entry(self, entry: JournalEntry) -> None:
-        script = self.assistant
-        if script is not None:
-            script.memory.correct_entry(entry)
 
     def at_msg_receive(
         self, text: object = None, from_obj: "Speaking | None" = None, **kwargs: Any

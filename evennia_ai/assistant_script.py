@@ -15,12 +15,7 @@ from evennia_ai.assistant.events import by_speaker, wants_answer
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.moderation import moderate, unjudged
 from evennia_ai.assistant.ports import AssistantPorts
-from evennia_ai.assistant.recovery import (
-    DATA_VERSION,
-    VERSION_KEY,
-    repair_at_start,
-    repair_when_ready,
-)
+from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
 from evennia_ai.assistant.residence import is_elsewhere, lives_here, reconnect
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.assistant.tick import run_tick, store_meanwhile
@@ -74,7 +69,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         self.interval = 2
         self.persistent = True
         self.start_delay = True
-        self.attributes.add(VERSION_KEY, DATA_VERSION)
+        self.attributes.add("schema_version", 1)
 
     @property
     def is_embodied(self) -> bool:

@@ -524,7 +524,7 @@ class FakeBody:
     key, stable_id = "Aria", "o9.aria"
 
     def __init__(self, store: Store, now: Callable[[], float], memory: Memory):
-        self.journal = JournalHandler(store, now, memory.remember_entry, memory.correct_entry)
+        self.journal = JournalHandler(store, now, memory.remember_entry)
         self.entities = EntityHandler(store)
 
 

@@ -6,6 +6,7 @@ from evennia_ai.assistant.identity import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES
+from evennia_ai.rag_memory.profile import current
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
@@ -142,9 +143,11 @@ class TestPreCompactionExtraction(AssistantTest):
         self.model.answers = [[noted("mill"), noted("tower")], call("noop")]
         self.extract()
         told = self.aria.entities.get(char.id).observations
-        found = {o.value: (o.status, o.at, o.source) for o in told}
-        self.assertEqual(found["mill"], ("current", mill.created_at, mill.id))
-        self.assertEqual(found["tower"], ("superseded", tower.created_at, tower.id))
+        found = {o.value: (o.at, o.sources[0]) for o in told}
+        self.assertEqual(found["mill"], (mill.created_at, mill.id))
+        self.assertEqual(found["tower"], (tower.created_at, tower.id))
+        (belief,) = current(told, "public")
+        self.assertEqual((belief.observation.value, belief.former[0].value), ("mill", "tower"))
         (extraction,) = self.script.state.extraction["ids"]
         self.assertTrue(all(extraction in o.sources for o in told))
 

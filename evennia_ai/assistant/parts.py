@@ -51,7 +51,6 @@ class AssistantParts:
             lambda: (self.counter_name, self.counter),
             lambda: self.now(),
             lambda messages: self.memory.remember_messages(messages),
-            lambda messages, gone: self.memory.correct_messages(messages, gone),
         )
 
     @cached_property

@@ -1,15 +1,14 @@
-"""Migrations of stored data, and repairs after a stop or a crash, when the server starts.
+"""Repairs after a stop or a crash, when the server starts.
 
 `repair_at_start` does what must be right at once. `repair_when_ready` runs when models and
 vocabularies are loaded, so that the start of the server is not held up.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from evennia_ai.assistant.events import UNJUDGED, Group, by_speaker, wants_answer
 from evennia_ai.assistant.moderation import moderate
 from evennia_ai.assistant.runtime import KEPT, LiveAssistant, Unanswered
-from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ANSWERED, ASKER, INTERRUPTED, ToolTraits
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
@@ -27,36 +26,6 @@ from evennia_ai.tools.approval import close_interrupted
 
 # Time that a restart may take without making what was heard before it too old to answer.
 RESTART_S = 60.0
-VERSION_KEY = "schema_version"
-# Version of an assistant's data as a whole; each stored value also has one of its own.
-DATA_VERSION = 2
-
-
-def adopt_unversioned(script: LiveAssistant) -> None:
-    """Complete every message and entry of data without a version: made by hand, or none."""
-    script.history.messages()
-    script.history.checkpoint()
-    if script.obj is not None:
-        script.journal.store_complete()
-
-
-# What brings data of a version to the next one; each runs once, in a transaction.
-MIGRATIONS: dict[int, Callable[[LiveAssistant], None]] = {
-    0: adopt_unversioned,
-    1: lambda script: script.ledger.page_closed(),
-}
-
-
-def migrate(script: LiveAssistant) -> int:
-    """Bring a script's data to `DATA_VERSION`, unless they are newer; returns how many ran."""
-    store = script.history.store
-    version = store.get(VERSION_KEY, default=0)
-    missing = range(version if isinstance(version, int) else 0, DATA_VERSION)
-    for version in missing:
-        with store.transaction():
-            MIGRATIONS[version](script)
-            store.set(VERSION_KEY, version + 1)
-    return len(missing)
 
 
 def repair_at_start(script: LiveAssistant) -> None:
@@ -70,7 +39,6 @@ def repair_at_start(script: LiveAssistant) -> None:
 
 def repair_when_ready(script: LiveAssistant) -> None:
     """Repair token counts, tool calls, compactions, the index and conversations."""
-    migrate(script)
     script.history.recount()
     script.history.heal()
     close_interrupted(script)
@@ -136,8 +104,4 @@ def _answers(message: Message, group: Group, traits: ToolTraits) -> bool:
         return False
     if ANSWERED in meta:
         return bool(meta[ANSWERED] == audience)
-    # A result of an older version, without the audience whose turn it ended.
-    if message.name in traits.silent:
-        return bool(message.audience == audience)
-    # A whisper that answers words said aloud has the audience of the person it went to.
-    return message.name in traits.to_one and audience in (PUBLIC, message.audience)
+    return False

@@ -1,8 +1,8 @@
 """Which values an assistant's Attributes may hold, and what becomes of others.
 
-All code that reads an Attribute repairs what it reads, so an odd value stops nothing. It is put
-aside (`history.aside`) before something else is written in its place. The doctor does the same for
-those that nothing writes.
+All code that reads one of these Attributes takes of it what it can use, so an odd value stops
+nothing. It is put aside (`history.aside`) before something else is written in its place. The doctor
+does the same for those that nothing writes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -64,41 +64,12 @@ def _flag(value: object) -> object:
     return value if isinstance(value, bool) else None
 
 
-def _mapping_or_list(value: object) -> object:
-    return value if isinstance(value, Mapping | list | tuple) else None
-
-
-def _journal(value: object) -> object:
-    """A page of a journal: a mapping with entries, or the entries alone, one or several."""
-    entries = value.get("entries") if isinstance(value, Mapping) else value
-    is_listing = isinstance(entries, str | list | tuple | set | frozenset | Mapping)
-    return value if is_listing else None
-
-
-def _notes(value: object) -> object:
-    """A page of a ledger: a mapping with a list of notes, or only their list."""
-    if isinstance(value, list | tuple):
-        return as_dicts(value)
-    page = as_dict(value)
-    return {**page, "entries": as_dicts(page.get("entries"))} if page else None
-
-
-def _profiles(value: object) -> object:
-    """Profiles by id, with a version beside them or without one."""
-    if not isinstance(value, Mapping):
-        return None
-    held = value.get("profiles", value)
-    kept = {key: each for key, each in as_dict(held).items() if isinstance(each, Mapping)}
-    return {**value, "profiles": kept} if "profiles" in value else kept
-
-
 _OF_SCRIPT: Mapping[str, Reader] = {
     "enabled": _flag,
     "dreamt": _flag,
     "compaction_hold": _flag,
     "operating_mode": _one_of(AWAKE, SLEEP),
     "sleep_phase": _one_of(*PHASES),
-    "schema_version": as_count,
     "compaction_stalls": as_count,
     "compaction_stalls_by_count": as_count,
     "summaries_owed": as_dict,
@@ -110,25 +81,23 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     QUARANTINE: quarantine_value,
     "followers": account_keys,
     "config_undo": as_dicts,
-    "tombstones": _mapping_or_list,
+    "tombstones": as_dict,
     "last_extraction": sound_extraction,
     "last_compaction": sound_result,
     "last_sleep": lambda value: sleep_report(value) if as_dict(value) else None,
 }
-SCRIPT: Mapping[Place, Reader] = {
-    **{(None, key): reader for key, reader in _OF_SCRIPT.items()},
-    ("ai_ledger", "ledger"): _notes,
-}
-BODY: Mapping[Place, Reader] = {(None, "journal"): _journal, (None, "entity_profiles"): _profiles}
-# The same for all Attributes of a category.
-RECORDS: Mapping[str, Reader] = {
-    "ai_archive": as_dict,
-    "ai_summaries": as_dict,
-    "ai_compactions": as_dict,
-    "ai_ledger_closed": _notes,
-    "ai_journal": _journal,
-    "ai_entities_archive": as_dict,
-}
+SCRIPT: Mapping[Place, Reader] = {(None, key): reader for key, reader in _OF_SCRIPT.items()}
+# What is read as a whole, and put aside where it cannot be (`history.pages`).
+BODY: Mapping[Place, Reader] = {(None, "journal"): as_dict, (None, "entity_profiles"): as_dict}
+RECORDS = (
+    "ai_archive",
+    "ai_summaries",
+    "ai_compactions",
+    "ai_ledger",
+    "ai_ledger_closed",
+    "ai_journal",
+    "ai_entities_archive",
+)
 
 
 def is_sound(reader: Reader, value: object) -> bool:
@@ -161,4 +130,4 @@ def mend(store: Store, place: Place, readers: Mapping[Place, Reader]) -> None:
 
 
 def _reader(category: str | None, key: str, readers: Mapping[Place, Reader]) -> Reader:
-    return readers.get((category, key)) or RECORDS[category or ""]
+    return readers.get((category, key), as_dict)

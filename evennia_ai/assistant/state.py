@@ -24,6 +24,7 @@ from evennia_ai.history.records import (
     sound_extraction,
     sound_result,
 )
+from evennia_ai.history.stored import each_readable
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
 from evennia_ai.tools.waiting import KEY as WAITING
@@ -160,7 +161,8 @@ class StateHandler:
 
         One put in by hand is no event: it could be an order in the name of somebody else.
         """
-        return list(map(Message.from_dict, queued_events(self.store.get_own("event_queue"))))
+        queue = queued_events(self.store.get_own("event_queue"))
+        return each_readable(queue, Message.from_dict, [])
 
     def save_queue(self, events: Sequence[Message]) -> None:
         """Save the events not yet in the history; nothing is written if there never were any."""

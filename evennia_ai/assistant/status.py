@@ -7,6 +7,7 @@ from evennia_ai import conf
 from evennia_ai.assistant.residence import ELSEWHERE, is_elsewhere
 from evennia_ai.assistant.spend import GAME
 from evennia_ai.assistant.spend_book import Cap, SpendRow
+from evennia_ai.history.aside import aside
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import (
     context_caps,
@@ -125,6 +126,11 @@ def warnings(script: "AssistantScript") -> list[str]:
         found.append(f"{name} is nowhere and hears nothing: teleport it into a room")
     elif place.location is not None:
         found.append(f"{name} is carried by {place.key} and hears nothing: drop {name}")
+    for name_of_value, count in {**aside(script.store), **aside(script.journal.store)}.items():
+        found.append(
+            f"{count} of `{name_of_value}` could not be read and are kept aside: "
+            f"aihistory/export {name} writes them to a file"
+        )
     if len(offered) < len(tools):
         missing = len(tools) - len(offered)
         found.append(

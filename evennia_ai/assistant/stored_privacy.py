@@ -5,7 +5,6 @@ Builders read and change an assistant's configuration. Its life is for admins, w
 building commands ask for no lock, their texts are sealed (`history.sealed`).
 """
 
-from evennia_ai.history.aside import FORMER
 from evennia_ai.history.live import HISTORY, TAIL
 from evennia_ai.llm_interaction.budget_log import KEY as BUDGETS
 from evennia_ai.rag_memory.journal import JOURNAL
@@ -19,7 +18,6 @@ LIFE = frozenset(
     {
         HISTORY,
         TAIL,
-        FORMER,
         JOURNAL,
         PROFILES,
         BUDGETS,

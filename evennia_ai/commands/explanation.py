@@ -24,8 +24,6 @@ from evennia_ai.recall.values import Hit, Query
 # Hits among which words are looked for.
 SEARCHED = 20
 BEGINNING_CHARS = 60
-# Pages of the journal that are read for an id that holds no time.
-JOURNAL_PAGES = 100
 
 
 @dataclass(frozen=True)
@@ -258,7 +256,7 @@ def _beginning(text: str) -> str:
 
 def _derived(script: AssistantScript, wanted: str) -> tuple[str, str, str, str]:
     """What an id stands for that is no message's: kind, time, text and audience."""
-    if entry := script.obj.journal.get(wanted, JOURNAL_PAGES):
+    if entry := script.obj.journal.get(wanted):
         return "journal", entry.timestamp, entry.content, entry.audience
     if record := script.history.summary(wanted):
         return "summary", record.created_at, record.text, record.audience

@@ -18,7 +18,7 @@ from evennia_ai.assistant.forgetting import export_folder
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.history.audience import private, visible
 from evennia_ai.history.forgetting import is_by
-from evennia_ai.history.messages import SCHEMA_VERSION, utc_iso
+from evennia_ai.history.messages import utc_iso
 
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject
@@ -48,7 +48,6 @@ def _collected(script: AssistantScript, data: dict[str, Any]) -> Iterator[None]:
     """Fill `data`, a slice at each step."""
     body = script.obj
     data.update(
-        version=SCHEMA_VERSION,
         exported_at=utc_iso(script.now()),
         name=body.key,
         typeclass=body.typeclass_path,
@@ -97,7 +96,7 @@ def export_player(
     an earlier one; `aiforget` deletes it.
     """
     now = time.time()
-    data: dict[str, Any] = {"version": SCHEMA_VERSION, "exported_at": utc_iso(now)}
+    data: dict[str, Any] = {"exported_at": utc_iso(now)}
     data |= {"people": list(people), "assistants": {}}
     yield cooperate(_of_player(scripts, people, data["assistants"])).whenDone()
     path = export_folder() / f"player-{min(people)}.json"

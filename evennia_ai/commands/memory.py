@@ -18,7 +18,7 @@ from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import visible
 from evennia_ai.rag_memory.indexing import forget_entry, rebuild_index
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
-from evennia_ai.rag_memory.profile import CURRENT, Observation, Profile
+from evennia_ai.rag_memory.profile import Observation, Profile, current
 from evennia_ai.sleep.consolidation import repair_semantic_memory
 
 
@@ -250,11 +250,11 @@ def profile_text(profile: Profile, audience: str, archived: Sequence[Observation
     """One profile: who, when, and what an audience may know of them, archived or not."""
     seen = f"seen {moment(profile.first_seen or '?')} to {moment(profile.last_seen or '?')}"
     lines = [f"{profile.name} ({profile.kind or 'unknown'}, {profile.id}), {seen}"]
-    if profile.relationship:
-        lines.append(f"  relationship: {profile.relationship}")
-    ids = {item.id for item in profile.observations}
-    for item in (*(each for each in archived if each.id not in ids), *profile.observations):
-        if visible(item.audience, audience):
-            old = "" if item.status == CURRENT else "(no longer) "
-            lines.append(f"  {old}{audience_mark(item.audience)}{item.text}")
+    if relationship := profile.relationship(audience):
+        lines.append(f"  relationship: {relationship}")
+    for belief in current((*archived, *profile.observations), audience):
+        lines.append(f"  {audience_mark(belief.observation.audience)}{belief.line}")
+        lines += (
+            f"  (no longer) {audience_mark(item.audience)}{item.text}" for item in belief.former
+        )
     return as_records(lines)

@@ -1,18 +1,18 @@
 """The archive: messages that left the live history, and the records of how they left.
 
 Segments hold the messages, word for word. Records of summaries and of compactions say what they
-became. Records are held in memory; a stamp shows when one was changed by hand.
+became. Records are held in memory (`history.pages`).
 """
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from evennia_ai.history.audience import visible
 from evennia_ai.history.masking import unmasked
 from evennia_ai.history.messages import Message, total_tokens
+from evennia_ai.history.pages import Cache
 from evennia_ai.history.pairs import hidden
 from evennia_ai.history.records import (
     COMMITTED,
@@ -20,7 +20,9 @@ from evennia_ai.history.records import (
     CompactionRecord,
     Segment,
     SummaryRecord,
+    as_dict,
 )
+from evennia_ai.history.stored import Stored, Unreadable
 from evennia_ai.protocol import Store
 
 ARCHIVE, SUMMARIES, COMPACTIONS = "ai_archive", "ai_summaries", "ai_compactions"
@@ -30,26 +32,25 @@ TOMBSTONES = "tombstones"
 VIEWS = 8
 # Records read from the database at once where there is time between two readings.
 SLICE = 50
+# Segments that stay in memory, the latest read.
+SEGMENTS_KEPT = 16
 
-R = TypeVar("R")
+R = TypeVar("R", SummaryRecord, CompactionRecord)
 
 
 class Archive:
-    """Reads and writes the archive of one assistant.
+    """Reads and writes the archive of one assistant."""
 
-    `complete` stamps and counts a message that was edited by hand.
-    """
-
-    def __init__(self, store: Store, complete: Callable[[Message], Message]):
+    def __init__(self, store: Store):
         self.store = store
-        self._complete = complete
-        self._summaries = SummaryRecords(store, SUMMARIES, SummaryRecord.from_dict)
-        self._compactions = CachedRecords(store, COMPACTIONS, CompactionRecord.from_dict)
+        self._segments = Cache(store, ARCHIVE, _read_segment, Segment.to_dict, SEGMENTS_KEPT)
+        self._summaries = Cache(store, SUMMARIES, _reader(SummaryRecord), Stored.to_dict)
+        self._compactions = Cache(store, COMPACTIONS, _reader(CompactionRecord), Stored.to_dict)
         self._views: dict[tuple[str, int], ArchiveView] = {}
 
     def archive(self, segment: Segment) -> None:
         """Write a segment of messages that leave the live history. Never rewritten."""
-        self.store.set(segment.id, segment.to_dict(), category=ARCHIVE)
+        self._segments.set(segment.id, segment)
 
     def revise(
         self,
@@ -65,15 +66,11 @@ class Archive:
         segment = self.segment(segment_id)
         if segment is not None:
             new = {m.id: left for m in segment.messages if (left := change(m)) is not m}
-            revised = segment.revised(message_ids, at, new)
-            self.store.set(segment_id, revised.to_dict(), category=ARCHIVE)
+            self._segments.set(segment_id, segment.revised(message_ids, at, new))
 
     def tombstones(self) -> dict[str, str]:
         """When messages were forgotten, by their ids."""
-        kept = self.store.get(TOMBSTONES)
-        if isinstance(kept, Mapping):
-            return {str(each): str(at) for each, at in kept.items()}
-        return {str(each): "" for each in kept} if isinstance(kept, list) else {}
+        return {each: str(at) for each, at in as_dict(self.store.get(TOMBSTONES)).items()}
 
     def add_tombstones(self, message_ids: Iterable[str], at: str) -> None:
         """Note that messages were forgotten, at a time (ISO 8601)."""
@@ -87,9 +84,8 @@ class Archive:
                 yield segment
 
     def segment(self, segment_id: str) -> Segment | None:
-        """One archive segment, its messages complete, or None."""
-        raw = self.store.get(segment_id, category=ARCHIVE)
-        return Segment.from_dict(segment_id, raw, self._complete)
+        """One archive segment, or None."""
+        return self._segments.get(segment_id)
 
     def segment_count(self) -> int:
         """How many archive segments there are."""
@@ -102,23 +98,23 @@ class Archive:
 
     def save_compaction(self, record: CompactionRecord) -> None:
         """Write a compaction's record."""
-        self.store.set(record.id, record.to_dict(), category=COMPACTIONS)
+        self._compactions.set(record.id, record)
 
     def compactions(self) -> list[CompactionRecord]:
         """The records of all compactions, oldest first."""
-        return self._compactions.all()
+        return list(self._compactions.all().values())
 
     def save_summary(self, record: SummaryRecord) -> None:
         """Write a summary's record."""
-        self.store.set(record.id, record.to_dict(), category=SUMMARIES)
+        self._summaries.set(record.id, record)
 
     def summaries(self) -> list[SummaryRecord]:
         """The records of all summaries, oldest first."""
-        return self._summaries.all()
+        return list(self._summaries.all().values())
 
     def summary(self, summary_id: str) -> SummaryRecord | None:
         """One summary's record, or None."""
-        return self._summaries.one(summary_id)
+        return self._summaries.get(summary_id)
 
     def summary_ids(self) -> tuple[str, ...]:
         """The ids of all summaries ever made, oldest first, without loading them."""
@@ -126,17 +122,20 @@ class Archive:
 
     def warm(self) -> Iterator[None]:
         """Reads the records of summaries and compactions in advance, a few at each step."""
-        yield from self._summaries.warm()
-        yield from self._compactions.warm()
+        for records in (self._summaries, self._compactions):
+            keys = records.store.keys(records.category or "")
+            for start in range(0, len(keys), SLICE):
+                records.all(keys[start : start + SLICE])
+                yield
 
     def records_below(self, summary_id: str) -> list[SummaryRecord]:
         """The records of a summary and of those below it, the deepest and oldest first."""
-        self._summaries.refresh()
+        records = self._summaries.all()
         found: list[SummaryRecord] = []
         waiting, seen = [(summary_id, False)], set[str]()
         while waiting:
             key, is_below_done = waiting.pop()
-            record = self.summary(key)
+            record = records.get(key)
             if record is None or (key in seen and not is_below_done):
                 continue
             if is_below_done:
@@ -159,26 +158,21 @@ class Archive:
 
     def archived(self, message_ids: Iterable[str]) -> dict[str, Message]:
         """Archived messages by their ids, with the others of their segments."""
-        self._summaries.refresh()
-        places = {each: self._summaries.segments_with(each) for each in message_ids}
-        self.store.preload({keys[0] for keys in places.values() if keys}, ARCHIVE)
-        known: dict[str, Message] = {}
-        for each, keys in places.items():
-            if each not in known:
-                known |= {message.id: message for message in self._with(each, keys)}
-        return known
+        keys = self._segments_with(set(message_ids))
+        self.store.preload(keys, ARCHIVE)
+        segments = filter(None, map(self.segment, keys))
+        return {message.id: message for segment in segments for message in segment.messages}
 
     def archived_around(self, message_id: str) -> tuple[Message, ...]:
         """The messages of the newest segment that holds one; empty if none does."""
-        self._summaries.refresh()
-        return self._with(message_id, self._summaries.segments_with(message_id))
+        segments = filter(None, map(self.segment, reversed(self._segments_with({message_id}))))
+        held = (segment.messages for segment in segments if message_id in segment.message_ids)
+        return next(held, ())
 
-    def _with(self, message_id: str, keys: Iterable[str]) -> tuple[Message, ...]:
-        for key in keys:
-            segment = self.segment(key)
-            if segment and any(message.id == message_id for message in segment.messages):
-                return segment.messages
-        return ()
+    def _segments_with(self, message_ids: set[str]) -> list[str]:
+        """Ids of the segments that records cite one of these messages of, oldest first."""
+        records = self.summaries() if message_ids else ()
+        return [r.segment for r in records if r.segment and message_ids.intersection(r.source_ids)]
 
     def view(self, audience: str, room_tokens: int) -> "ArchiveView":
         """What an audience may see of the archive, newest segments until the room is full.
@@ -267,100 +261,17 @@ class MessagesBelow:
         return [known[each] for _, each in places if each in known]
 
 
-class CachedRecords(Generic[R]):
-    """The records of one category, each read once as long as nobody changes it.
+def _reader(kind: type[R]) -> Callable[[str, object, list[object]], R]:
+    """Reads a record of a kind; its id is the key, or a changed id would hide another record."""
 
-    `read` makes a record of a key and the value stored under it; None if that is no record.
-    """
-
-    def __init__(self, store: Store, category: str, read: Callable[[str, object], R | None]):
-        self.store = store
-        self.category = category
-        self._read = read
-        self._known: dict[str, tuple[object, R | None]] = {}
-
-    def one(self, key: str) -> R | None:
-        """The record under a key, or None."""
-        return self._current(key, self.store.stamp(key, self.category))
-
-    def all(self) -> list[R]:
-        """All records, by key."""
-        found = (self._known.get(key, (None, None))[1] for key in self.refresh())
-        return [record for record in found if record is not None]
-
-    def refresh(self) -> tuple[str, ...]:
-        """Read what is new or changed, in one query for what was never read; returns the keys."""
-        keys = self.store.keys(self.category)
-        self._load(keys)
-        if len(self._known) > len(keys):
-            for key in self._known.keys() - set(keys):
-                self._forget(key)
-        return keys
-
-    def warm(self) -> Iterator[None]:
-        """Reads a slice of the records at each step."""
-        keys = iter(self.store.keys(self.category))
-        while some := list(islice(keys, SLICE)):
-            self._load(some)
-            yield
-
-    def _load(self, keys: Sequence[str]) -> None:
-        self.store.preload(keys, self.category)
-        for key, stamp in zip(keys, self.store.stamps(keys, self.category), strict=True):
-            self._current(key, stamp)
-
-    def _current(self, key: str, stamp: object) -> R | None:
-        """The record under a key, read again if its stamp is another one."""
-        if stamp is None:
-            self._forget(key)
-            return None
-        stamped, record = known = self._known.get(key, (None, None))
-        if stamped is not stamp:
-            record = self._read(key, self.store.get(key, category=self.category))
-            self._known[key] = (stamp, record)
-            self._changed(key, known[1], record)
+    def read(key: str, raw: object, odd: list[object]) -> R:
+        record = kind.from_dict(raw)
+        if record.id != key:
+            raise Unreadable(f"its id is `{record.id}`")
         return record
 
-    def _forget(self, key: str) -> None:
-        _, before = self._known.pop(key, (None, None))
-        self._changed(key, before, None)
-
-    def _changed(self, key: str, before: R | None, after: R | None) -> None:
-        """Called whenever the record held under a key is another one."""
+    return read
 
 
-class SummaryRecords(CachedRecords[SummaryRecord]):
-    """The records of summaries, and a map from messages to the segments they left into."""
-
-    # None until somebody asks for it, and after a change in the middle.
-    _segments: dict[str, tuple[str, ...]] | None = None
-    _newest = ""
-
-    def segments_with(self, message_id: str) -> tuple[str, ...]:
-        """Ids of the segments that records cite a message of, newest first, as last refreshed."""
-        if self._segments is None:
-            self._segments, self._newest = {}, ""
-            for key in sorted(self._known):
-                self._place(key, self._known[key][1])
-        return self._segments.get(message_id, ())[::-1]
-
-    def _place(self, key: str, record: SummaryRecord | None) -> None:
-        if self._segments is None or record is None or not record.segment:
-            return
-        self._newest, alone = key, (record.segment,)
-        for each in record.source_ids:
-            before = self._segments.get(each)
-            self._segments[each] = alone if before is None else (*before, record.segment)
-
-    def _changed(self, key: str, before: SummaryRecord | None, after: SummaryRecord | None) -> None:
-        if self._segments is None or _cited(before) == _cited(after):
-            return
-        if before is None and key > self._newest:
-            self._place(key, after)
-        else:
-            self._segments = None
-
-
-def _cited(record: SummaryRecord | None) -> tuple[str, tuple[str, ...]]:
-    """The segment of a record and the messages that went into it."""
-    return (record.segment, record.source_ids) if record and record.segment else ("", ())
+def _read_segment(key: str, raw: object, odd: list[object]) -> Segment:
+    return Segment.of(key, raw)

@@ -1,6 +1,7 @@
-"""Damaged values, kept aside before others take their place.
+"""Values that could not be read, kept aside before others take their place.
 
-Each Attribute of the category `ASIDE` holds the former values of one Attribute, oldest first.
+Each Attribute of the category `ASIDE` holds the former values of one Attribute, oldest first. The
+proof counts them, and `aistatus` names them.
 """
 
 from collections.abc import Callable
@@ -9,8 +10,6 @@ from evennia_ai.history.records import as_list
 from evennia_ai.protocol import Store
 
 ASIDE = "ai_damaged"
-# Where earlier versions kept damaged messages.
-FORMER = "conversation_damaged"
 
 
 def name_of(key: str, category: str | None = None) -> str:
@@ -19,16 +18,20 @@ def name_of(key: str, category: str | None = None) -> str:
 
 
 def put_aside(store: Store, value: object, key: str, category: str | None = None) -> None:
-    """Keep a value that cannot be used."""
+    """Keep a value, or an item of one, that cannot be used."""
     name = name_of(key, category)
-    kept = as_list(store.get(name, category=ASIDE))
-    store.set(name, [*kept, value], category=ASIDE)
+    store.set(name, [*as_list(store.get(name, category=ASIDE)), value], category=ASIDE)
+
+
+def aside(store: Store) -> dict[str, int]:
+    """How many values are kept aside, by the names of their Attributes."""
+    return {name: len(as_list(store.get(name, category=ASIDE))) for name in store.keys(ASIDE)}
 
 
 def drop_from_aside(store: Store, is_dropped: Callable[[object], bool]) -> None:
     """Drop values kept aside, for privacy."""
-    for key, category in ((FORMER, None), *((name, ASIDE) for name in store.keys(ASIDE))):
-        held = as_list(store.get(key, category=category))
-        kept = [value for value in held if not is_dropped(value)]
-        if len(kept) < len(held):
-            store.set(key, kept, category=category)
+    for name in store.keys(ASIDE):
+        values = as_list(store.get(name, category=ASIDE))
+        kept = [value for value in values if not is_dropped(value)]
+        if len(kept) < len(values):
+            store.set(name, kept, category=ASIDE)

@@ -6,7 +6,8 @@ kept by audience and summed as messages come, so that usage costs the same at an
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -14,14 +15,12 @@ from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import pause
 from evennia_ai.history.archive import ARCHIVE, COMPACTIONS, Archive
-from evennia_ai.history.aside import put_aside
+from evennia_ai.history.aside import aside, put_aside
 from evennia_ai.history.audience import visible, widest_of
 from evennia_ai.history.masking import masked, unmasked
 from evennia_ai.history.messages import (
-    SCHEMA_VERSION,
     Message,
     call_ids,
-    is_complete,
     is_talk,
     made_at,
     mask_of,
@@ -29,7 +28,8 @@ from evennia_ai.history.messages import (
     utc_iso,
 )
 from evennia_ai.history.pairs import INTERRUPTED, answered, hidden, unanswered, with_archived
-from evennia_ai.history.records import Segment, as_dict, as_dicts, as_text
+from evennia_ai.history.records import Segment, as_dict, as_text
+from evennia_ai.history.stored import Unreadable, each_readable
 from evennia_ai.history.verification import (
     EMPTY_DIGEST,
     Evidence,
@@ -38,6 +38,7 @@ from evennia_ai.history.verification import (
     is_digest,
     verify,
 )
+from evennia_ai.language.words import storable
 from evennia_ai.protocol import Assistant, Store
 
 HISTORY, TAIL = "conversation_history", "conversation_tail"
@@ -58,7 +59,6 @@ class HistoryHandler(Archive):
         counter: Returns the name of the token counter in use and the counter.
         now: Clock, seconds since the epoch.
         on_append: Called with the messages that were stored, in order.
-        on_change: Called with messages changed by hand and the ids of those removed by hand.
     """
 
     def __init__(
@@ -67,13 +67,11 @@ class HistoryHandler(Archive):
         counter: Callable[[], tuple[str, Callable[[str], int]]],
         now: Callable[[], float] = time.time,
         on_append: Callable[[Sequence[Message]], Any] = lambda messages: None,
-        on_change: Callable[[Sequence[Message], Collection[str]], Any] = lambda messages, ids: None,
     ):
-        super().__init__(store, lambda message: message.completed(self._counter()[1], self._now()))
+        super().__init__(store)
         self._counter = counter
         self._now = now
         self._on_append = on_append
-        self._on_change = on_change
         self._stamps: tuple[object, object] | None = None
         self._merged: list[Message] = []
         self._page: list[Message] = []
@@ -253,6 +251,7 @@ class HistoryHandler(Archive):
             recorded_count=count,
             recorded_digest=digest,
             rebuilt_at=self.rebuilt_at,
+            aside=aside(self.store),
         )
 
     @inlineCallbacks
@@ -293,52 +292,47 @@ class HistoryHandler(Archive):
         known = self._stamps
         if known is not None and known[0] is stamps[0] and known[1] is stamps[1]:
             return
-        raw_merged, odd = _as_dicts(self.store.get(HISTORY))
-        tail = self.store.get(TAIL)
-        raw_page, odd_tail = _as_dicts(tail.get("messages") if isinstance(tail, dict) else tail)
-        merged, page = (list(map(Message.from_dict, raw)) for raw in (raw_merged, raw_page))
+        merged, page = self._read(HISTORY), self._read(TAIL)
         if known is None:
             ids = (message.id for message in merged + page if made_at(message.id) is not None)
             for key in (*self.store.keys(COMPACTIONS)[-1:], max(ids, default="")):
                 new_id.follow(key)
-        is_rebuilt = self._load_recorded(tail, merged + page)
-        for key, value in ((HISTORY, odd), (TAIL, odd_tail)):
-            if value:
-                put_aside(self.store, value, key)
-        before = None if known is None else {m.id: m for m in self._all}
-        if odd or is_rebuilt or not all(map(is_complete, raw_merged + raw_page)):
+        is_rebuilt = self._load_recorded([message for message in merged + page if message.id])
+        if is_rebuilt or not all(message.is_complete for message in merged + page):
             self._adopt(merged + page)
         else:
             self._load(merged, page)
-        self._report(before, merged + page)
 
-    def _report(self, before: Mapping[str, Message] | None, raw: Sequence[Message]) -> None:
-        """Report messages that somebody added, changed or removed by hand."""
-        known = before or {}
-        new = tuple(
-            message
-            for message, stored in zip(self._all, raw, strict=True)
-            if message.id not in known and (message != stored or before is not None)
-        )
-        changed = [m for m in self._all if known.get(m.id, m) != m]
-        out = known.keys() - {message.id for message in self._all}
-        gone = out - {message.id for message in self.by_ids(out)} if out else out
-        if new:
-            self.store.on_commit(lambda: self._on_append(new))
-        if changed or gone:
-            self.store.on_commit(lambda: self._on_change(changed, gone))
+    def _read(self, key: str) -> list[Message]:
+        """The messages of an Attribute; items that are none are put aside."""
+        raw, odd = self.store.get(key), list[object]()
+        items = raw.get("messages") if isinstance(raw, Mapping) else raw
+        messages = []
+        try:
+            messages = each_readable([] if raw is None else items, Message.from_dict, odd)
+        except Unreadable:
+            odd = [raw]
+        if odd:
+            with self.store.transaction():
+                for item in odd:
+                    put_aside(self.store, item, key)
+                plain = [message.to_dict() for message in messages]
+                self.store.set(
+                    key, plain if key == HISTORY else {**as_dict(raw), "messages": plain}
+                )
+        return messages
 
-    def _load_recorded(self, tail: object, live: list[Message]) -> bool:
-        """Load the record of ids; if it is missing, rebuild it from what is there.
+    def _load_recorded(self, live: list[Message]) -> bool:
+        """Load the record of ids; without one, make it of what is there.
 
         Returns True, with `rebuilt_at` set, if there was one before and it is lost.
         """
-        known = tail if isinstance(tail, dict) else {}
+        tail = as_dict(self.store.get(TAIL))
         # The name of the counter the stored counts were made with; `recount` changes it.
-        self._counted_by = str(known.get("counter") or "")
-        self._rebuilt_at = str(known.get("rebuilt_at") or "")
-        kept = as_dict(known.get("recorded"))
-        count, digest = kept.get("count"), as_text(kept.get("digest"))
+        self._counted_by = as_text(tail.get("counter"))
+        self._rebuilt_at = as_text(tail.get("rebuilt_at"))
+        record = as_dict(tail.get("recorded"))
+        count, digest = record.get("count"), as_text(record.get("digest"))
         if isinstance(count, int) and is_digest(digest):
             self._recorded = (count, digest)
             return False
@@ -346,32 +340,32 @@ class HistoryHandler(Archive):
         for segment in self.segments():
             if segment.id not in restored:
                 self._record(segment.messages)
-        self._record([message for message in live if message.id])
-        if is_lost := self._had_record(tail, live):
+        self._record(live)
+        is_lost = (
+            self.store.stamp(BEGUN) is not None
+            or bool(self.store.keys(ARCHIVE) or self.store.keys(COMPACTIONS))
+            or any(message.is_summary for message in live)
+        )
+        if is_lost:
             self._rebuilt_at = utc_iso(self._now())
         return is_lost
-
-    def _had_record(self, tail: object, live: list[Message]) -> bool:
-        """Whether there was a record of ids before; older versions kept none in their page.
-
-        Complete messages alone prove nothing, as somebody may have put them in; a summary does.
-        """
-        if self.store.stamp(BEGUN) is not None:
-            return True
-        if isinstance(tail, dict):
-            return "recorded" in tail
-        is_archived = self.store.keys(ARCHIVE) or self.store.keys(COMPACTIONS)
-        is_set = self.store.stamp(TAIL) is not None
-        return bool(is_set or is_archived or any(message.is_summary for message in live))
 
     def _record(self, messages: Sequence[Message]) -> None:
         self._recorded = _more_recorded(self._recorded, messages)
 
     def _adopt(self, raw: list[Message]) -> None:
         at, (_, count) = self._now(), self._counter()
-        complete = [message.completed(count, at) for message in raw]
-        self._record([new for new, old in zip(complete, raw, strict=True) if not old.id])
+        complete = [
+            message
+            if message.is_complete
+            else replace(message, content=storable(message.content)).completed(count, at)
+            for message in raw
+        ]
+        new = [message for message, old in zip(complete, raw, strict=True) if not old.id]
+        self._record(new)
         self.replace(complete)
+        if new:
+            self.store.on_commit(lambda: self._on_append(new))
 
     def _load(self, merged: list[Message], page: list[Message]) -> None:
         self._merged, self._page, self._all = merged, page, ()
@@ -394,7 +388,6 @@ class HistoryHandler(Archive):
     def _page_value(self, messages: list[Message], recorded: tuple[int, str]) -> dict[str, Any]:
         count, digest = recorded
         return {
-            "version": SCHEMA_VERSION,
             "counter": self._counted_by or self._counter()[0],
             "recorded": {"count": count, "digest": digest},
             **({"rebuilt_at": self._rebuilt_at} if self._rebuilt_at else {}),
@@ -406,13 +399,6 @@ def _more_recorded(recorded: tuple[int, str], messages: Sequence[Message]) -> tu
     """Count and digest with more messages; markers do not count, as they are derived."""
     ids = [message.id for message in messages if not message.is_summary]
     return recorded[0] + len(ids), digest_add(recorded[1], ids)
-
-
-def _as_dicts(value: object) -> tuple[list[dict[str, Any]], object]:
-    """The dicts of a stored list, and what else there was."""
-    if not isinstance(value, list | tuple):
-        return [], value
-    return as_dicts(value), [item for item in value if not isinstance(item, Mapping)]
 
 
 def verify_history(script: Assistant) -> tuple[Violation, ...]:

@@ -63,8 +63,6 @@ def masked(message: Message, at_iso: str, count: Counter) -> Message:
         "placeholder": placeholder(message, at_iso),
         "raw_tokens": message.tokens,
     }
-    if "metadata" in message.irregular:
-        flag["no_metadata"] = True
     return replace(message, metadata={**message.metadata, "masked": flag}).counted(count)
 
 
@@ -74,10 +72,4 @@ def unmasked(message: Message) -> Message:
     if not flag:
         return message
     metadata = {k: v for k, v in message.metadata.items() if k != "masked"}
-    odd = {"metadata"} if flag.get("no_metadata") else set()
-    return replace(
-        message,
-        metadata=metadata,
-        tokens=flag.get("raw_tokens") or 0,
-        irregular=message.irregular | odd,
-    )
+    return replace(message, metadata=metadata, tokens=flag.get("raw_tokens") or 0)

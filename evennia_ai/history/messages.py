@@ -12,15 +12,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
-from evennia_ai.history.audience import PUBLIC, normalised, widest_of
+from evennia_ai.history.audience import PUBLIC, widest_of
 from evennia_ai.history.frames import heard_line, notice
-from evennia_ai.history.sealed import unseal
-from evennia_ai.language.words import storable
+from evennia_ai.history.stored import Stored, Unreadable
 
-SCHEMA_VERSION = 1
 ROLES = ("system", "user", "assistant", "tool")
 # What a chat message costs beside its text: role and separators. OpenAI's cookbook gives 3 to 4.
 OVERHEAD_TOKENS = 4
@@ -28,54 +25,19 @@ OVERHEAD_TOKENS = 4
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
 
 Counter = Callable[[str], int]
-# Keys that stand in every message stored by this version; the others only where they say something.
-_ALWAYS = frozenset(
-    ("id", "role", "content", "created_at", "audience", "channel", "tokens", "metadata")
-)
-_SOMETIMES = frozenset(("speaker", "tool_calls", "tool_call_id", "name"))
-_KNOWN = _ALWAYS | _SOMETIMES
-_REGULAR = frozenset[str]()
-_EMPTY: dict[str, Any] = {}
-_SPEAKER = frozenset(("key", "id"))
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
-    """Who said something: the name at the time, and the stable id, empty if unknown.
-
-    `extra` holds unknown keys of the stored dict, `irregular` names the keys it lacks.
-    """
+class Speaker(Stored):
+    """Who said something: the name at the time, and the stable id, empty if unknown."""
 
     key: str = ""
     id: str = ""
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    irregular: frozenset[str] = frozenset()
-
-    @classmethod
-    def from_dict(cls, raw: object) -> "Speaker":
-        """A speaker from what is stored; anything that is no mapping is taken as the name."""
-        if not isinstance(raw, Mapping):
-            return cls(key=_text(raw or ""))
-        keys, name, stable_id = raw.keys(), _text(raw.get("key") or ""), _text(raw.get("id") or "")
-        if keys == _SPEAKER:
-            return _known_speaker(name, stable_id)
-        extra = {key: raw[key] for key in keys - _SPEAKER}
-        return cls(name, stable_id, extra, _SPEAKER - keys)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plain dict that is stored."""
-        known = {"key": self.key, "id": self.id}
-        kept = {k: v for k, v in known.items() if v or k not in self.irregular}
-        return {**self.extra, **kept}
-
-
-# Loading a history makes the same few speakers over and over.
-_known_speaker = lru_cache(maxsize=256)(Speaker)
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """One entry of the history.
+class Message(Stored):
+    """One entry of the history; one put in by hand is at least ``{role, content}``.
 
     Args:
         role: One of `ROLES`.
@@ -88,8 +50,6 @@ class Message:
         tool_calls: The calls an assistant message makes, in the chat format.
         tool_call_id: The call that a tool's result answers.
         name: The tool that gave a result.
-        extra: Unknown keys of the stored dict.
-        irregular: Keys for which the stored dict differs from the rule of `to_dict`.
     """
 
     role: str
@@ -104,62 +64,18 @@ class Message:
     tool_call_id: str = ""
     name: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    irregular: frozenset[str] = frozenset()
 
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> "Message":
-        """A message from what is stored.
+    def check(self) -> None:
+        """Its role is one of `ROLES`, and each call names its function and arguments."""
+        if self.role not in ROLES:
+            raise Unreadable(f"no role is called `{self.role}`")
+        if not all(map(_is_call, self.tool_calls)):
+            raise Unreadable("a tool call without a function")
 
-        What is complete (`is_complete`) comes back from `to_dict` as it is; what hands have
-        edited is repaired. `completed` stamps and counts what is still missing. Code may have
-        taken it from the Attribute, where its texts are sealed.
-        """
-        if not is_complete(raw) and not is_complete(raw := unseal(raw)):
-            raw = _repaired(raw)
-        speaker, keys = raw.get("speaker"), raw.keys()
-        return cls(
-            raw["role"],
-            raw["content"],
-            raw.get("id", ""),
-            raw.get("created_at", ""),
-            Speaker.from_dict(speaker) if speaker else None,
-            raw["audience"],
-            raw.get("channel", ""),
-            raw.get("tokens", 0),
-            tuple(raw.get("tool_calls", ())),
-            raw.get("tool_call_id", ""),
-            raw.get("name", ""),
-            raw.get("metadata", {}),
-            {} if keys <= _KNOWN else {key: raw[key] for key in keys - _KNOWN},
-            _REGULAR
-            if keys >= _ALWAYS and all(map(raw.get, _SOMETIMES & keys))
-            else _ALWAYS - keys | {key for key in _SOMETIMES & keys if not raw[key]},
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plain dict that is stored.
-
-        Keys of `_ALWAYS` stand in it, the others where they are not empty; a key in `irregular`
-        the other way round.
-        """
-        known = {
-            "id": self.id,
-            "role": self.role,
-            "content": self.content,
-            "created_at": self.created_at,
-            "audience": self.audience,
-            "channel": self.channel,
-            "tokens": self.tokens,
-            "metadata": dict(self.metadata),
-            "speaker": self.speaker.to_dict() if self.speaker else {},
-            "tool_calls": list(self.tool_calls),
-            "tool_call_id": self.tool_call_id,
-            "name": self.name,
-        }
-        odd = self.irregular
-        kept = {k: v for k, v in known.items() if v or (k in _ALWAYS) != (k in odd)}
-        return {**self.extra, **kept}
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has all that `completed` gives it."""
+        return bool(self.id and self.created_at and self.channel and self.tokens > 0)
 
     def completed(
         self, count: Counter, at: float, make_id: Callable[[str], str] | None = None
@@ -170,7 +86,6 @@ class Message:
             id=self.id or (make_id or new_id)("m"),
             created_at=self.created_at or utc_iso(at),
             channel=self.channel or ("tool" if self.role == "tool" else "say"),
-            irregular=self.irregular - _ALWAYS,
         )
         return stamped if self.tokens > 0 else stamped.counted(count)
 
@@ -262,83 +177,11 @@ class IdSource:
 new_id = IdSource()
 
 
-def _repaired(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored message whose known keys have their types; those it lacks stay away."""
-    message = dict(raw)
-    role, content = str(raw.get("role") or "user"), raw.get("content")
-    message["role"] = role if role in ROLES else "user"
-    message["content"] = storable(content if isinstance(content, str) else _as_text(content))
-    message["audience"] = normalised(raw.get("audience"))
-    kept = raw.get("metadata")
-    # What somebody put there by hand goes under a key of its own.
-    message["metadata"] = (
-        dict(kept) if isinstance(kept, Mapping) else {"value": kept} if kept else {}
-    )
-    for key in ("id", "created_at", "channel", "tool_call_id", "name"):
-        if key in raw:
-            message[key] = _text(raw[key])
-    tokens = raw.get("tokens")
-    message["tokens"] = tokens if type(tokens) is int and tokens > 0 else 0
-    if "speaker" in raw:
-        speaker = Speaker.from_dict(raw["speaker"])
-        message["speaker"] = {"key": speaker.key, "id": speaker.id, **speaker.extra}
-    if "tool_calls" in raw:
-        calls = raw["tool_calls"]
-        calls = calls if isinstance(calls, list | tuple) else []
-        message["tool_calls"] = [_call(call) for call in calls if isinstance(call, Mapping)]
-    return message
-
-
-def _call(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool call whose function is a name and its arguments as a text."""
-    function = raw.get("function")
-    parts = function if isinstance(function, Mapping) else {"name": function}
-    arguments = parts.get("arguments")
-    text = arguments if isinstance(arguments, str) else "{}"
-    return {**raw, "function": {**parts, "name": _text(parts.get("name")), "arguments": text}}
-
-
 def _is_call(raw: object) -> bool:
     function = raw.get("function") if isinstance(raw, Mapping) else None
     return isinstance(function, Mapping) and all(
         isinstance(function.get(key), str) for key in ("name", "arguments")
     )
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
-
-
-def is_complete(raw: Mapping[str, Any]) -> bool:
-    """Whether a stored message has all it needs, in the right types."""
-    get = raw.get
-    if not (
-        type(get("id")) is type(get("created_at")) is type(get("audience")) is str
-        and type(get("content")) is type(get("channel", "")) is str
-        and type(get("tool_call_id", "")) is type(get("name", "")) is str
-        and type(get("tokens")) is int
-        and get("role") in ROLES
-        and raw["id"]
-        and raw["created_at"]
-        and raw["audience"]
-    ):
-        return False
-    speaker, calls = get("speaker", _EMPTY), get("tool_calls", ())
-    return (
-        isinstance(get("metadata", _EMPTY), dict)
-        and isinstance(speaker, dict)
-        and type(speaker.get("key", "")) is type(speaker.get("id", "")) is str
-        and (calls == () or (isinstance(calls, list) and all(map(_is_call, calls))))
-    )
-
-
-def _as_text(content: object) -> str:
-    if content is None:
-        return ""
-    try:
-        return json.dumps(content, ensure_ascii=False, default=str)
-    except (TypeError, ValueError):  # keys of no JSON type, or a list that holds itself
-        return str(content)
 
 
 def message_tokens(message: Message, count: Counter) -> int:

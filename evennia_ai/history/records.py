@@ -1,55 +1,28 @@
-"""Stored records: archive segments, summaries, compactions, and readers of odd stored values.
+"""Stored records: archive segments, summaries, compactions, and readers of single stored values.
 
-What hands or a crash left may lack keys or hold values of other types. The readers (`as_text`,
-`as_count`, ...) turn any stored value into one of their type. A record's id is the key it is
-stored under: if it were the one inside, a changed id would overwrite another record.
+The readers (`as_text`, `as_count`, ...) turn any stored value into one of their type.
 """
 
 import hashlib
 import json
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cache
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any
 
-from evennia_ai.history.audience import STAFF, normalised
-from evennia_ai.history.messages import SCHEMA_VERSION, Message, is_complete
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from evennia_ai.history.messages import Message
+from evennia_ai.history.stored import MOST, Stored, Unreadable
 
 Record = dict[str, Any]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 Reader = Callable[[object], Any]
-# The tier and the status of a record that names none: it takes part in nothing.
-UNKNOWN = "unknown"
 # States of a summary.
 LIVE, ABSORBED, ROLLED_BACK = "live", "absorbed", "rolled back"
 # The state of a compaction that was not rolled back.
 COMMITTED = "committed"
 # The tier of a record that stands for a few lines archived without a summary; no marker shows it.
 UNSUMMARISED = "unsummarised"
-# Counts and sums beyond this were put in by hand; Python does not even write very long numbers.
-MOST = 10**15
 _LAST_SECOND = 253_000_000_000.0  # in the year 9987
-_PAGE = re.compile(r"page_(\d{6,})")
-
-
-def page_key(number: int) -> str:
-    """The key of a numbered page: ``page_000001`` and so on."""
-    return f"page_{number:06d}"
-
-
-def page_numbers(keys: Iterable[str]) -> list[int]:
-    """The numbers of the pages among keys, sorted; other keys, added by hand, are no pages."""
-    return sorted(int(found[1]) for key in keys if (found := _PAGE.fullmatch(key)))
-
-
-def next_number(keys: Iterable[str]) -> int:
-    """The number of a new page behind all that are among keys."""
-    return max(page_numbers(keys), default=0) + 1
 
 
 def as_text(value: object) -> str:
@@ -90,35 +63,6 @@ def as_dicts(value: object) -> list[dict[str, Any]]:
 def as_list(value: object) -> list[Any]:
     """A list or tuple as a list; an empty one for anything else."""
     return list(value) if isinstance(value, list | tuple) else []
-
-
-def as_stored(value: "DataclassInstance", optional: Collection[str] = ()) -> dict[str, Any]:
-    """A value's fields as a plain dict: first what its `extra` holds, tuples as lists.
-
-    Optional fields are left out while they have their default.
-    """
-    found: dict[str, Any] = {**getattr(value, "extra", {})}
-    for name, default in _known_fields(type(value)):
-        held = getattr(value, name)
-        if name not in optional or held != default:
-            found[name] = _plain(held)
-    return found
-
-
-@cache  # looking the fields up takes longer than reading them; a page is stored entry by entry
-def _known_fields(kind: "type[DataclassInstance]") -> tuple[tuple[str, object], ...]:
-    """The names and defaults of a dataclass's fields, `extra` left out."""
-    return tuple((each.name, each.default) for each in fields(kind) if each.name != "extra")
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, str | int):  # first, as most values are; the checks below take longer
-        return value
-    if isinstance(value, tuple):
-        return list(map(_plain, value))
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    return value.to_dict() if hasattr(value, "to_dict") else value
 
 
 def sound(raw: object, must: Mapping[str, Reader], may: Mapping[str, Reader]) -> Record | None:
@@ -191,7 +135,6 @@ class Segment:
         """A new segment with its checksum."""
         plain = [message.to_dict() for message in messages]
         stored = {
-            "version": SCHEMA_VERSION,
             "id": segment_id,
             "summary_id": summary_id,
             "sha256": checksum(plain),
@@ -200,24 +143,13 @@ class Segment:
         return cls(segment_id, tuple(messages), stored)
 
     @classmethod
-    def from_dict(
-        cls, key: str, raw: object, complete: Callable[[Message], Message] = lambda message: message
-    ) -> "Segment | None":
-        """A segment from what is stored under `key`; None if that is no record.
-
-        `complete` stamps and counts a message that was edited by hand.
-        """
-        stored = sound(
-            raw, {"id": lambda value: key, "messages": as_dicts}, {"tombstones": as_dict}
-        )
-        if stored is None:
-            return None
-        messages = [
-            message if is_complete(each) else complete(message)
-            for each in stored["messages"]
-            for message in (Message.from_dict(each),)
-        ]
-        return cls(key, tuple(messages), stored)
+    def of(cls, key: str, raw: object) -> "Segment":
+        """The segment stored under a key; raises `Unreadable`."""
+        fields = _SegmentFields.from_dict(raw)
+        stored = as_dict(raw)
+        if fields.id != key:
+            raise Unreadable(f"its id is `{fields.id}`")
+        return cls(key, tuple(map(Message.from_dict, stored["messages"])), stored)
 
     def to_dict(self) -> dict[str, Any]:
         """The plain dict that is stored."""
@@ -241,7 +173,7 @@ class Segment:
         stored = {**self.stored, "messages": kept, "tombstones": tombstones}
         if not tombstones:
             del stored["tombstones"]
-        if "sha256" in stored and self.checksum == self.sha256:
+        if self.checksum == self.sha256:
             stored["sha256"] = segment_checksum(stored)
         messages = tuple(changed.get(m.id, m) for m in self.messages if m.id not in message_ids)
         return Segment(self.id, messages, stored)
@@ -249,12 +181,12 @@ class Segment:
     @property
     def summary_id(self) -> str:
         """The id of the summary that was made from it."""
-        return str(self.stored.get("summary_id") or "")
+        return str(self.stored["summary_id"])
 
     @property
     def message_ids(self) -> list[str]:
-        """The ids of its messages as they are stored; empty for one without."""
-        return [str(message.get("id") or "") for message in self.stored["messages"]]
+        """The ids of its messages."""
+        return [message.id for message in self.messages]
 
     @property
     def tombstones(self) -> Mapping[str, str]:
@@ -263,8 +195,8 @@ class Segment:
 
     @property
     def sha256(self) -> object:
-        """The checksum it was stored with; None if it has none."""
-        return self.stored.get("sha256")
+        """The checksum it was stored with."""
+        return self.stored["sha256"]
 
     @property
     def checksum(self) -> str:
@@ -272,57 +204,17 @@ class Segment:
         return segment_checksum(self.stored)
 
 
-def _text_or_none(value: object) -> str | None:
-    return as_text(value) or None
+@dataclass(frozen=True, slots=True)
+class _SegmentFields(Stored):
+    """What is stored of a segment."""
+
+    id: str
+    summary_id: str
+    sha256: str
+    messages: tuple[Message, ...]
+    tombstones: Mapping[str, str] = field(default_factory=dict)
 
 
-def _amount_or_none(value: object) -> float | None:
-    return None if value is None else as_amount(value)
-
-
-def _name(value: object) -> str:
-    return as_text(value) or UNKNOWN
-
-
-def _audience(value: object) -> str:
-    """Who may know; only staff where nobody is named."""
-    return normalised(value) if isinstance(value, str) and value else STAFF
-
-
-def _ids(value: object) -> tuple[str, ...]:
-    return tuple(as_texts(value))
-
-
-def _markers(value: object) -> tuple[Message, ...] | None:
-    return None if value is None else tuple(map(Message.from_dict, as_dicts(value)))
-
-
-def _profiles(value: object) -> dict[str, Any]:
-    """Former profiles by id; None for those that did not exist."""
-    known = as_dict(value).items()
-    return {key: each for key, each in known if each is None or isinstance(each, Mapping)}
-
-
-def _pairs(value: object) -> dict[str, tuple[str, str]]:
-    """Two texts by id."""
-    lists = {key: as_texts(each) for key, each in as_dict(value).items()}
-    return {key: (each[0], each[1]) for key, each in lists.items() if len(each) == 2}
-
-
-def _by_id(value: object) -> dict[str, dict[str, Any]]:
-    return {key: dict(each) for key, each in as_dict(value).items() if isinstance(each, Mapping)}
-
-
-_EXTRACTION: Mapping[str, Reader] = {
-    "ids": as_texts,
-    "cited": as_texts,
-    "met": as_texts,
-    "messages": as_texts,
-    "entries": as_texts,
-    "profiles": _profiles,
-    "profiles_after": _profiles,
-    "begun": as_text,
-}
 # What a receipt names.
 _RECEIPT: Mapping[str, Reader] = {
     "original_tokens": as_count,
@@ -344,85 +236,14 @@ _RESULT: Mapping[str, Reader] = {
     "unsupported": as_count,
     "summary_ids": as_texts,
 }
-_SUMMARY: Mapping[str, Reader] = {
-    "tier": _name,
-    "status": _name,
-    "created_at": as_text,
-    "audience": _audience,
-    "text": as_text,
-    "source_ids": _ids,
-    "child_ids": _ids,
-    "segment": _text_or_none,
-    "absorbed_by": _text_or_none,
-    "level": as_text,
-    "generation": as_count,
-    "tree_level": as_count,
-    "retention": _amount_or_none,
-    "in_summary": _amount_or_none,
-    "drift": _amount_or_none,
-    "unsupported": as_count,
-}
-_COMPACTION: Mapping[str, Reader] = {
-    "at": as_text,
-    "trigger": as_text,
-    "status": _name,
-    "result": sound_result,
-    "leaving": _ids,
-    "masked": _ids,
-    "summaries": _ids,
-    "segments": _ids,
-    "markers": _ids,
-    "entries": _ids,
-    "markers_before": _markers,
-    "summaries_before": _by_id,
-    "extraction": sound_extraction,
-    "last_before": sound_result,
-    "order": _ids,
-    "speakers": _pairs,
-    "rolled_back_at": as_text,
+_EXTRACTION: Mapping[str, Reader] = {
+    "ids": as_texts,
+    "entries": as_texts,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Record:
-    """A record and how it is stored.
-
-    Args:
-        id: The key it is stored under.
-        extra: Keys that nothing reads back, and unknown ones.
-        optional: Keys that are not stored as long as they hold their default.
-    """
-
-    readers: ClassVar[Mapping[str, Reader]]
-    id: str
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    optional: frozenset[str] = frozenset()
-
-    @classmethod
-    def from_dict(cls, key: str, raw: object) -> Self | None:
-        """The record stored under `key`, repaired; None if that is no mapping."""
-        if not isinstance(raw, Mapping):
-            return None
-        return cls(
-            id=key,
-            extra={name: raw[name] for name in raw.keys() - cls.readers.keys() - {"id"}},
-            optional=frozenset(cls.readers.keys() - raw.keys()),
-            **{name: read(raw.get(name)) for name, read in cls.readers.items()},
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plain dict that is stored."""
-        known = {name: getattr(self, name) for name in self.readers}
-        kept = {
-            name: _plain(value)
-            for name, value in known.items()
-            if name not in self.optional or value != self.readers[name](None)
-        }
-        return {**self.extra, "id": self.id, **kept}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryRecord(_Record):
+class SummaryRecord(Stored):
     """One summary that was ever made.
 
     Args:
@@ -440,9 +261,10 @@ class SummaryRecord(_Record):
         in_summary: Share of them kept in the summary itself.
         drift: Share of those of the oldest summaries that it no longer holds.
         unsupported: How many sentences were struck because its source does not support them.
+        extra: Its model, what it lost, and what else is noted of it.
     """
 
-    readers = _SUMMARY
+    id: str
     tier: str
     status: str
     created_at: str
@@ -459,19 +281,11 @@ class SummaryRecord(_Record):
     in_summary: float | None = None
     drift: float | None = None
     unsupported: int = 0
-    optional: frozenset[str] = frozenset(
-        (
-            "absorbed_by",
-            "tree_level",
-            "in_summary",
-            "drift",
-            "unsupported",
-        )
-    )
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionRecord(_Record):
+class CompactionRecord(Stored):
     """What one compaction did, and what a rollback needs to undo it.
 
     `summaries`, `segments`, `markers` and journal `entries` are the ids of what it wrote.
@@ -484,7 +298,7 @@ class CompactionRecord(_Record):
         result: Its figures.
         leaving: The messages that left, oldest first.
         masked: The tool results that were masked.
-        markers_before: The markers that stood there before; None in old records.
+        markers_before: The markers that stood there before.
         summaries_before: What it changed of summaries, as it was before, by id.
         extraction: What the extraction before it did.
         last_before: The figures of the compaction before.
@@ -493,7 +307,7 @@ class CompactionRecord(_Record):
         rolled_back_at: When it was rolled back, UTC ISO 8601.
     """
 
-    readers = _COMPACTION
+    id: str
     at: str
     trigger: str
     status: str = COMMITTED
@@ -504,15 +318,13 @@ class CompactionRecord(_Record):
     segments: tuple[str, ...] = ()
     markers: tuple[str, ...] = ()
     entries: tuple[str, ...] = ()
-    markers_before: tuple[Message, ...] | None = None
+    markers_before: tuple[Message, ...] = ()
     summaries_before: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     extraction: Mapping[str, Any] = field(default_factory=dict)
     last_before: Mapping[str, Any] = field(default_factory=dict)
     order: tuple[str, ...] = ()
     speakers: dict[str, tuple[str, str]] = field(default_factory=dict)
     rolled_back_at: str = ""
-    extra: Mapping[str, Any] = field(default_factory=lambda: {"version": SCHEMA_VERSION})
-    optional: frozenset[str] = frozenset(("entries", "order", "speakers", "rolled_back_at"))
 
     @property
     def figures(self) -> dict[str, Any]:

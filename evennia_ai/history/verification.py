@@ -9,14 +9,15 @@ From plain data `verify` checks, and names what fails:
 - each segment has its summary's record, which cites the segment's messages; from it the chain of
   summaries that absorbed one another ends at one live summary;
 - each live summary is shown: a marker in the live history names it, or names one made from it;
-- what a rollback gave back is there again, and what was forgotten is nowhere.
+- what a rollback gave back is there again, and what was forgotten is nowhere;
+- no part of the history was put aside because it cannot be read.
 """
 
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import (
@@ -57,7 +58,7 @@ class Violation:
     """One thing that is wrong; `detail` is a sentence that names the ids.
 
     `kind` is ``place``, ``record``, ``digest``, ``checksum``, ``chain``, ``marker``, ``sources``,
-    ``restored`` or ``tombstone``.
+    ``restored``, ``tombstone`` or ``unreadable``.
     """
 
     kind: str
@@ -76,6 +77,7 @@ class Evidence:
         recorded_digest: `digest_add` over their ids.
         rebuilt_at: When the record of ids was found lost and rebuilt from what was left, UTC ISO
             8601; empty if it never was.
+        aside: How many values could not be read and were put aside, by their Attributes.
     """
 
     live: tuple[Message, ...]
@@ -86,15 +88,12 @@ class Evidence:
     recorded_count: int
     recorded_digest: str
     rebuilt_at: str = ""
+    aside: Mapping[str, int] = field(default_factory=dict)
 
 
 def verify(evidence: Evidence) -> tuple[Violation, ...]:
     """Every violation of the invariant; none if it is proven that nothing was lost."""
-    return tuple(
-        violation
-        for check in (_places, _recorded, _segments, _records, _chains, _markers, _restored)
-        for violation in check(evidence)
-    )
+    return tuple(violation for check in CHECKS for violation in check(evidence))
 
 
 def _named(ids: Iterable[str]) -> str:
@@ -325,3 +324,27 @@ def _restored(evidence: Evidence) -> Iterator[Violation]:
                 f"Segment `{segment.id}` was restored, but its summary `{record.id}` is "
                 f"{record.status}.",
             )
+
+
+# The Attributes whose values hold the history.
+_OF_HISTORY = ("conversation_", "ai_archive_", "ai_summaries_", "ai_compactions_")
+
+
+def _unreadable(evidence: Evidence) -> Iterator[Violation]:
+    """Nothing of the history was put aside."""
+    for name, count in evidence.aside.items():
+        if name.startswith(_OF_HISTORY):
+            detail = f"{count} of `{name}` could not be read and are put aside in `ai_damaged`."
+            yield Violation("unreadable", detail)
+
+
+CHECKS = (
+    _places,
+    _recorded,
+    _segments,
+    _records,
+    _chains,
+    _markers,
+    _restored,
+    _unreadable,
+)

@@ -7,7 +7,6 @@ nothing more to the database. The audit log has a line for each answered request
 from collections import deque
 from collections.abc import Callable, Collection
 
-from evennia_ai.history.messages import SCHEMA_VERSION
 from evennia_ai.history.records import as_dict, as_dicts
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.values import ModelReply
@@ -72,5 +71,5 @@ class BudgetLog:
         """Save the events that are in memory."""
         if self._unsaved:
             events = [event.to_dict() for event in self._kept]
-            self._store.set(KEY, {"version": SCHEMA_VERSION, "events": events})
+            self._store.set(KEY, {"events": events})
             self._unsaved = 0

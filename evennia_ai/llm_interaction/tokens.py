@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evennia_ai.history.messages import Message, message_tokens
+from evennia_ai.history.stored import Unreadable
 
 Counter = Callable[[str], int]
 
@@ -139,6 +140,9 @@ def count_conversation_tokens(
     total = 0
     for each in history or ():
         if not isinstance(each, Message):
-            each = Message.from_dict(each if isinstance(each, Mapping) else {"content": each})
+            try:
+                each = Message.from_dict(each)
+            except Unreadable:
+                each = Message("user", str(each))
         total += each.tokens or message_tokens(each, count)
     return total

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from evennia_ai.language.numbers import numbers_in
 from evennia_ai.language.words import STARTERS, bare
-from evennia_ai.rag_memory.journal_entry import LEAST_IMPORTANCE, importance_in
+from evennia_ai.rag_memory.journal_entry import LEAST_IMPORTANCE, bounded
 
 # A plain statement: below the journal's default of 5; from 4 on it stays in the episodic index.
 BASE = 3
@@ -92,7 +92,7 @@ def score_importance(text: str) -> int:
     """How important a text is for memory, from 1 to 10; 1 for an empty text."""
     if not text[:MAX_CHARACTERS].strip():
         return LEAST_IMPORTANCE
-    return importance_in(BASE + sum(importance_signals(text).values()))
+    return bounded(BASE + sum(importance_signals(text).values()))
 
 
 def importance_signals(text: str) -> dict[str, int]:

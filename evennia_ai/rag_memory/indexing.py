@@ -41,7 +41,7 @@ def memory_of(script: Assistant) -> Memory:
         script.log_error,
         lambda: script.now(),
         importance_of=lambda ids: script.obj.journal.importance_of(ids),
-        profiles=lambda query: script.obj.entities.profiles_for(query),
+        profiles=lambda query, viewer: script.obj.entities.profiles_for(query, viewer),
         refresh=lambda: (script.history.messages(), script.obj.journal.count()),
         on_new_index=lambda: restore_lost(script),
         traits=lambda: script.tools.traits,

@@ -7,15 +7,15 @@ until staff approve it. Notes are never deleted, only superseded or withdrawn.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypedDict
+from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
 from evennia_ai.history.frames import one_line
-from evennia_ai.history.messages import SCHEMA_VERSION, Speaker, utc_iso
-from evennia_ai.history.records import as_list, as_stored
-from evennia_ai.rag_memory.entities import SHORTEST_MENTION, mentioned
+from evennia_ai.history.messages import Speaker, utc_iso
+from evennia_ai.history.stored import Stored, Unreadable
+from evennia_ai.rag_memory.entities import SHORTEST_MENTION, mentioned, names_index
 from evennia_ai.rag_memory.profile import Profile
 
 RULE, TASK, PREFERENCE, FACT = "rule", "task", "preference", "fact"
@@ -88,20 +88,19 @@ class NoteFields(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class Note(Stored):
     """A note that people want pinned into every prompt.
 
     Args:
         text: The note, on one line.
-        kind: One of `TYPES`; stored as ``type``.
+        kind: One of `TYPES`.
         weight: 1 to 10; heavier notes are shown first.
         source: ``command`` or the id of the message it rests on.
         about: Stable ids of the people it concerns.
         state: One of `STATES`, since `decided_at` (UTC ISO 8601) by `decided_by`.
         at: When it was written, UTC ISO 8601.
-        staff: Whether staff wrote it as staff; None in notes from before this was stored.
+        staff: Whether staff wrote it as staff.
         superseded_by: Id of the note that took its place; that one `replaces` it.
-        extra: What else is stored with it.
     """
 
     id: str
@@ -114,42 +113,16 @@ class Note:
     state: str
     at: str
     by: Speaker
-    staff: bool | None = None
+    staff: bool = False
     decided_at: str = ""
     decided_by: Speaker | None = None
     superseded_by: str = ""
     replaces: tuple[str, ...] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any], id_if_none: str = "") -> "Note":
-        """A repaired note; without a state it is proposed, without an audience for staff only."""
-        text, kind, weight, state = (raw.get(key) for key in ("text", "type", "weight", "state"))
-        decided_by, text = raw.get("decided_by"), str(text or "")
-        return cls(
-            str(raw.get("id") or id_if_none),
-            text,
-            kind if kind in TYPES else kind_of(text),
-            weight if isinstance(weight, int) else DEFAULT_WEIGHT,
-            str(raw.get("source") or ""),
-            tuple(map(str, as_list(raw.get("about")))),
-            normalised(raw.get("audience") or STAFF),
-            state if state in STATES else PROPOSED,
-            str(raw.get("at") or ""),
-            Speaker.from_dict(raw.get("by")),
-            bool(raw["staff"]) if "staff" in raw else None,
-            str(raw.get("decided_at") or ""),
-            Speaker.from_dict(decided_by) if decided_by else None,
-            str(raw.get("superseded_by") or ""),
-            tuple(map(str, as_list(raw.get("replaces")))),
-            {key: value for key, value in raw.items() if key not in _KNOWN},
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plain dict that is stored."""
-        stored = as_stored(self, _OPTIONAL)
-        del stored["kind"]
-        return {**self.extra, "version": SCHEMA_VERSION, "type": self.kind, **stored}
+    def check(self) -> None:
+        """It has words, and its kind and state are known."""
+        if not self.text or self.kind not in TYPES or self.state not in STATES:
+            raise Unreadable("a note without text, or of an unknown kind or state")
 
     @property
     def is_living(self) -> bool:
@@ -160,10 +133,6 @@ class Note:
     def is_from_staff(self) -> bool:
         """Whether staff wrote or approved an approved note; only they approve one about nobody."""
         return bool(self.staff or self.decided_by or not self.about)
-
-
-_KNOWN = frozenset(each.name for each in fields(Note)) - {"extra", "kind"} | {"version", "type"}
-_OPTIONAL = frozenset({"staff", "decided_at", "decided_by", "superseded_by", "replaces"})
 
 
 def new_note(
@@ -203,13 +172,6 @@ def new_note(
         by,
         bool(staff),
     )
-
-
-def notes_in(stored: object) -> tuple[Note, ...]:
-    """The notes of a stored list, without those that have no text."""
-    listed = enumerate(as_list(stored), 1)
-    found = (Note.from_dict(raw, f"l{n}") for n, raw in listed if isinstance(raw, Mapping))
-    return tuple(note for note in found if note.text)
 
 
 def checked_kind(kind: str) -> str:
@@ -260,7 +222,7 @@ class Concern:
 
 def concern_of(text: str, author: str, people: Mapping[str, Profile]) -> Concern:
     """Whom a note by an author (stable id) concerns of known people, by stable id."""
-    named = mentioned(people, _WORDS_TOO.sub("", text))
+    named = mentioned(names_index(people, STAFF), _WORDS_TOO.sub("", text))
     named = [*dict.fromkeys([*named, *_called_shortly(people, text)])]
     # Somebody who shares the author's name is not meant by it.
     own_names = {people[author].name.lower()} if author in people else set()
@@ -284,7 +246,7 @@ def _called_shortly(people: Mapping[str, Profile], text: str) -> list[str]:
         if any(
             len(name) < SHORTEST_MENTION
             and (name in written if _SHORT_WORD.fullmatch(name) else name.lower() in small)
-            for name in person.names
+            for name in person.names(STAFF)
         )
     ]
 

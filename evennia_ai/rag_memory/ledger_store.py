@@ -6,57 +6,55 @@ closed ones.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Unpack
 
 from evennia_ai.history.messages import Speaker, new_id, utc_iso
-from evennia_ai.history.records import as_dict, next_number, page_key, page_numbers
+from evennia_ai.history.pages import Cache, Pages
+from evennia_ai.history.records import as_count, as_dict, as_text
+from evennia_ai.history.stored import each_readable
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory import ledger
-from evennia_ai.rag_memory.ledger import APPROVED, LedgerError, Note, NoteFields, notes_in
+from evennia_ai.rag_memory.ledger import APPROVED, LedgerError, Note, NoteFields
 
 LEDGER, CATEGORY, PAGES = "ledger", "ai_ledger", "ai_ledger_closed"
-# Of what is stored: 1 held closed notes among the living.
-VERSION = 2
 PAGE_ENTRIES = 50
+
+Notes = tuple[Note, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerState:
-    """The Attribute of the living notes, repaired.
+    """The living notes, oldest first, and how many notes each person added on the last day.
 
     Args:
-        entries: The living notes, oldest first.
-        leaving: Closed notes that are still among them.
-        pages: Keys of the pages of closed notes, oldest first.
         day: The day of the newest note, as ``2026-01-31``.
-        counts: How many notes each person added on it, by stable id.
+        given: How many notes each person added on it, by stable id.
     """
 
-    entries: tuple[Note, ...]
-    leaving: tuple[Note, ...]
-    pages: tuple[str, ...]
-    day: str
-    counts: Mapping[str, int]
+    entries: Notes = ()
+    day: str = ""
+    given: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def from_dict(cls, value: object, pages: tuple[str, ...]) -> "LedgerState":
-        """From a stored value, repaired where somebody wrote it by hand."""
-        held = value if isinstance(value, Mapping) else {"entries": value}
-        entries = notes_in(held.get("entries"))
-        return cls(
-            tuple(note for note in entries if note.is_living),
-            tuple(note for note in entries if not note.is_living),
-            pages,
-            str(held.get("day") or ""),
-            {str(who): n for who, n in as_dict(held.get("given")).items() if isinstance(n, int)},
-        )
+    def read(cls, raw: object, odd: list[object]) -> "LedgerState":
+        """What is stored; notes that cannot be read go into `odd`."""
+        value = as_dict(raw)
+        given = {who: as_count(count) for who, count in as_dict(value.get("given")).items()}
+        return cls(_notes(raw, odd), as_text(value.get("day")), given)
 
     def to_dict(self) -> dict[str, Any]:
-        """What is stored in the Attribute: all but the closed notes and their pages."""
-        entries = [note.to_dict() for note in self.entries]
-        return {"version": VERSION, "entries": entries, "day": self.day, "given": dict(self.counts)}
+        """The plain dict that is stored."""
+        return {**_stored(self.entries), "day": self.day, "given": dict(self.given)}
+
+
+def _notes(raw: object, odd: list[object]) -> Notes:
+    return tuple(each_readable(as_dict(raw).get("entries"), Note.from_dict, odd))
+
+
+def _stored(notes: Notes) -> dict[str, Any]:
+    return {"entries": [note.to_dict() for note in notes]}
 
 
 class LedgerHandler:
@@ -65,25 +63,25 @@ class LedgerHandler:
     def __init__(self, store: Store, now: Callable[[], float] = time.time):
         self.store = store
         self._now = now
-        self._stamp: object = None
-        self._state: LedgerState | None = None
+        self._living = Cache(
+            store, CATEGORY, lambda key, raw, odd: LedgerState.read(raw, odd), LedgerState.to_dict
+        )
+        self._closed = Pages(store, PAGES, _notes, _stored)
 
-    def entries(self) -> tuple[Note, ...]:
+    def entries(self) -> Notes:
         """The living notes, oldest first. Treat them as immutable."""
-        return self._load().entries
+        return self._state().entries
 
     def closed(self) -> Iterator[Note]:
         """Superseded and withdrawn notes, the last closed first; loads a page at a time."""
-        state = self._load()
-        yield from reversed(state.leaving)
-        for key in reversed(state.pages):
-            yield from reversed(self._page(key)[0])
+        for _, notes in self._closed.back():
+            yield from reversed(notes)
 
     def closed_count(self) -> int:
         """How many notes are closed."""
-        state = self._load()
-        newest = sum(len(self._page(key)[0]) for key in state.pages[-1:])
-        return len(state.leaving) + len(state.pages[:-1]) * PAGE_ENTRIES + newest
+        keys = self._closed.keys()
+        newest = self._closed.get(keys[-1]) if keys else None
+        return max(0, len(keys) - 1) * PAGE_ENTRIES + len(newest or ())
 
     def everything(self) -> list[Note]:
         """Every note ever added, oldest first."""
@@ -108,15 +106,15 @@ class LedgerHandler:
         own = [each for each in others if each.is_living and each.by.id == by.id]
         if len(own) >= ledger.NOTES_A_PERSON:
             raise LedgerError(f"{by.key} has {len(own)} notes already; withdraw one to make room.")
-        before, day = self._load(), utc_iso(now)[:10]
-        counts = dict(before.counts) if before.day == day else {}
+        before, day = self._state(), utc_iso(now)[:10]
+        counts = dict(before.given) if before.day == day else {}
         counts[by.id] = counts.get(by.id, 0) + 1
         if counts[by.id] > ledger.NOTES_A_DAY:
             raise LedgerError(
                 f"{by.key} gave {ledger.NOTES_A_DAY} notes today, the most in a day. "
                 "The next can be given tomorrow (UTC)."
             )
-        self._save([*others, note], (day, counts))
+        self._save([*others, note], LedgerState((), day, counts))
         return note
 
     def change(self, note_id: str, state: str, by: Speaker) -> Note:
@@ -127,25 +125,22 @@ class LedgerHandler:
         if state == APPROVED:
             note, others = ledger.replacing(note, others, now)
         left = [old for old in others if old.id != note_id]
-        self._save(sorted([*left, note], key=_by_time))
+        self._save(sorted([*left, note], key=_by_time), self._state())
         return note
 
     def forget(self, is_gone: Callable[[Note], bool]) -> int:
         """Delete notes, living and closed; returns how many."""
-        state = self._load()
-        paged = [note for key in state.pages for note in self._page(key)[0]]
-        kept = [note for note in (*paged, *state.leaving) if not is_gone(note)]
+        state, closed = self._state(), [*self.closed()][::-1]
         living = tuple(note for note in state.entries if not is_gone(note))
-        gone = len(paged) + len(state.leaving) + len(state.entries) - len(kept) - len(living)
-        if gone:
+        kept = [note for note in closed if not is_gone(note)]
+        count = len(state.entries) + len(closed) - len(living) - len(kept)
+        if count:
             with self.store.transaction():
-                for key in state.pages:
+                for key, _ in [*self._closed.back()]:
                     self.store.delete(key, category=PAGES)
-                pages = self._append_closed(kept)
-                after = LedgerState(living, (), pages, state.day, state.counts)
-                self.store.set(LEDGER, after.to_dict(), category=CATEGORY)
-            self._state, self._stamp = after, self.store.stamp(LEDGER, CATEGORY)
-        return gone
+                self._append_closed(kept)
+                self._living.set(LEDGER, replace(state, entries=living))
+        return count
 
     def get(self, note_id: str) -> Note:
         """A note by its id; `LedgerError` if there is none."""
@@ -154,56 +149,27 @@ class LedgerHandler:
                 return note
         raise LedgerError(f"There is no note `{note_id}`.")
 
-    def page_closed(self) -> None:
-        """Move closed notes from among the living into their pages."""
-        if self.store.get(LEDGER, category=CATEGORY) is not None:
-            self._save(self.entries())
+    def _state(self) -> LedgerState:
+        return self._living.get(LEDGER) or LedgerState()
 
-    def _load(self) -> LedgerState:
-        stamp = self.store.stamp(LEDGER, CATEGORY)
-        if self._state is None or stamp is not self._stamp:
-            value = self.store.get(LEDGER, category=CATEGORY)
-            self._state, self._stamp = LedgerState.from_dict(value, self._pages()), stamp
-        return self._state
-
-    def _pages(self) -> tuple[str, ...]:
-        """Keys of the stored pages of closed notes, oldest first."""
-        return tuple(map(page_key, page_numbers(self.store.keys(PAGES))))
-
-    def _save(
-        self, entries: Iterable[Note], counted: tuple[str, Mapping[str, int]] | None = None
-    ) -> None:
-        """Store the notes, the closed ones in pages; `counted` where a note was added."""
-        before, everything = self._load(), list(entries)
-        living = tuple(note for note in everything if note.is_living)
-        closed = [note for note in everything if not note.is_living]
-        day, counts = counted or (before.day, before.counts)
+    def _save(self, notes: Iterable[Note], counted: LedgerState) -> None:
+        """Store the notes, the closed ones in pages; `counted` has the counts of the day."""
+        everything = list(notes)
         with self.store.transaction():
-            leaving = [*before.leaving, *closed]
-            pages = self._append_closed(leaving) if leaving else before.pages
-            after = LedgerState(living, (), pages, day, counts)
-            self.store.set(LEDGER, after.to_dict(), category=CATEGORY)
-        self._state, self._stamp = after, self.store.stamp(LEDGER, CATEGORY)
+            self._append_closed([note for note in everything if not note.is_living])
+            living = tuple(note for note in everything if note.is_living)
+            self._living.set(LEDGER, replace(counted, entries=living))
 
-    def _append_closed(self, entries: list[Note]) -> tuple[str, ...]:
-        """Write closed notes into the last page, if it holds only notes, and new ones."""
-        rest, pages = list(entries), self._pages()
-        while rest:
-            held, is_sound = self._page(pages[-1]) if pages else ((), False)
-            if not is_sound or len(held) >= PAGE_ENTRIES:
-                held, pages = (), (*pages, page_key(next_number(pages)))
-            room = PAGE_ENTRIES - len(held)
-            listed = [note.to_dict() for note in (*held, *rest[:room])]
-            self.store.set(pages[-1], {"version": VERSION, "entries": listed}, category=PAGES)
-            rest = rest[room:]
-        return pages
-
-    def _page(self, key: str) -> tuple[tuple[Note, ...], bool]:
-        """The notes of a page, the first closed first, and whether it holds nothing else."""
-        value = self.store.get(key, category=PAGES)
-        listed = value.get("entries") if isinstance(value, Mapping) else value
-        notes = notes_in(listed)
-        return notes, isinstance(listed, list | tuple) and len(listed) == len(notes)
+    def _append_closed(self, notes: list[Note]) -> None:
+        """Write closed notes into the newest page, and what it has no room for into new ones."""
+        keys = self._closed.keys()
+        newest = (self._closed.get(keys[-1]) if keys else None) or ()
+        if keys and notes and len(newest) < PAGE_ENTRIES:
+            room = PAGE_ENTRIES - len(newest)
+            self._closed.set(keys[-1], (*newest, *notes[:room]))
+            notes = notes[room:]
+        for start in range(0, len(notes), PAGE_ENTRIES):
+            self._closed.add(tuple(notes[start : start + PAGE_ENTRIES]))
 
 
 def _by_time(note: Note) -> tuple[str, str]:

@@ -2,17 +2,17 @@
 
 A sentence that begins with a known name is an observation of that entity. Predicate and value are
 read too if it tells a property of which there is one at a time (home, work, birthplace, spouse,
-age), so that a later value supersedes an earlier one (`rag_memory.entities`). A model states its
+age), so that the latest value counts (`rag_memory.profile.current`). A model states its
 observations itself, by `update_entity_observation`.
 
-A search reads the profiles as they are, so superseded or forgotten observations are never found.
+A search reads the profiles as they are, so former or forgotten observations are never found.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
+from evennia_ai.history.audience import STAFF
 from evennia_ai.history.messages import new_id
 from evennia_ai.language.names import capitals, lone_capitals, names_among
 from evennia_ai.language.sentences import asks, sentences
@@ -20,11 +20,11 @@ from evennia_ai.rag_memory.entities import (
     LONGEST_MENTION,
     NamesIndex,
     mentioned,
-    new_observation,
-    tidy,
+    names_index,
+    observe,
 )
 from evennia_ai.rag_memory.journal_entry import JournalEntry
-from evennia_ai.rag_memory.profile import Observation, Profile, shown_observations
+from evennia_ai.rag_memory.profile import Observation, Profile, current
 from evennia_ai.rag_memory.recalled import telling_stem, telling_stems
 from evennia_ai.recall.values import Hit
 
@@ -68,39 +68,34 @@ _TAIL = re.compile(
 
 
 def observed(
-    entity_id: str,
     profile: Profile,
-    entries: Iterable[JournalEntry],
+    entry: JournalEntry,
     names: NamesIndex,
     make_id: Callable[[str], str] = new_id,
 ) -> Profile:
-    """A profile with what journal entries say of the entity; the same if they say nothing.
+    """A profile with what a journal entry says of the entity; the same if it says nothing new.
 
-    Entries read before add nothing. `names` is the `names_index` of all profiles: a name that two
-    entities share tells of neither. `make_id` makes an observation's id from a prefix.
+    `names` is the `names_index` of all profiles for the entry's audience: a name that two entities
+    share tells of neither. `make_id` makes an observation's id from a prefix.
     """
-    known = {source for item in profile.observations for source in item.source_ids}
-    result, full = profile, False
-    for entry in entries:
-        if entry.id in known:
-            continue
-        if not full and _is_full(result):  # what says the same is merged before it counts
-            result = tidy(result)
-            full = _is_full(result)
-        known.add(entry.id)
-        at, source, audience = entry.timestamp, entry.id, entry.audience
-        for text, subject, predicate, value in _facts_in(entity_id, entry.content, names):
-            if predicate or not full:  # a full profile takes only properties
-                new = new_observation(
-                    text, at, source, audience, subject, predicate, value, make_id
-                )
-                result = replace(result, observations=(*result.observations, new))
-    same = len(result.observations) == len(profile.observations)
-    return result if same else tidy(result)
-
-
-def _is_full(profile: Profile) -> bool:
-    return len(profile.observations) >= MOST_OBSERVATIONS
+    if any(entry.id in item.sources for item in profile.observations):
+        return profile
+    items = profile.observations
+    is_full = len(items) >= MOST_OBSERVATIONS <= len(current(items, STAFF))
+    for text, subject, predicate, value in _facts_in(profile.id, entry.content, names):
+        if predicate or not is_full:  # a full profile takes only properties
+            profile = observe(
+                profile,
+                text,
+                entry.timestamp,
+                entry.id,
+                entry.audience,
+                subject=subject,
+                predicate=predicate,
+                value=value,
+                make_id=make_id,
+            )
+    return profile
 
 
 def _facts_in(
@@ -154,7 +149,7 @@ def _property(clause: str) -> tuple[str | None, str | None]:
 def found_observations(
     profiles: Mapping[str, Profile], query: str, audience: str, most: int = MOST_FOUND
 ) -> list[Hit]:
-    """The observations that still hold and have most of a query's telling words, best first.
+    """The beliefs that have most of a query's telling words, best first.
 
     At most `most` hits that the audience may know, of equal ones the newest first; the score is the
     share of the query's words.
@@ -162,19 +157,20 @@ def found_observations(
     asked = _Asked(profiles, query, audience)
     likely: list[tuple[int, str, Profile, Observation]] = []
     for profile in profiles.values():
-        likeness = asked.likeness_in(" ".join(profile.names))
+        likeness = asked.likeness_in(" ".join(profile.names(audience)))
         if any(likeness(_text(item)) for item in profile.observations):
-            for item in shown_observations(profile, audience):
+            for item in (belief.observation for belief in profile.beliefs(audience)):
                 if count := likeness(_text(item)):
-                    likely.append((count, item.latest, profile, item))
+                    likely.append((count, item.at, profile, item))
     likely.sort(key=lambda each: each[:2], reverse=True)
-    found = [
+    scored = [
         (score, at, profile, item)
         for _, at, profile, item in likely[:_LOOKED_AT]
-        if (score := asked.share_in(" ".join((*profile.names, _text(item))))) >= LEAST_SHARE
+        if (score := asked.share_in(" ".join((*profile.names(audience), _text(item)))))
+        >= LEAST_SHARE
     ]
-    found.sort(key=lambda each: each[:2], reverse=True)
-    return [_hit(*each) for each in found[:most]]
+    scored.sort(key=lambda each: each[:2], reverse=True)
+    return [_hit(score, profile, item, audience) for score, _, profile, item in scored[:most]]
 
 
 class _Asked:
@@ -187,13 +183,13 @@ class _Asked:
     """
 
     def __init__(self, profiles: Mapping[str, Profile], query: str, audience: str):
-        self.names = _asked_names(profiles, query)
+        self.names = _asked_names(profiles, query, audience)
         self.wanted = telling_stems(query, self.names)
         self.people = set[str]()
-        for entity_id, stems in named_in(profiles, query).items():
+        for entity_id, stems in named_in(profiles, query, audience).items():
             profile = profiles[entity_id]
             is_news = profile.kind == "person" and stems - self.people
-            if is_news and shown_observations(profile, audience):
+            if is_news and profile.beliefs(audience):
                 self.people |= stems
         self._parts = [_part(word) for word in self.wanted]
         people = "|".join(sorted(re.escape(_part(word)) for word in self.people))
@@ -223,17 +219,17 @@ class _Asked:
         return any(word in self.people or telling_stem(word) in self.people for word in words)
 
     def share_in(self, text: str) -> float:
-        """The share of the wanted words that a text holds; 0 if it names none of the people."""
-        held = telling_stems(text, self.names)
-        if self.people and self.people.isdisjoint(held):
+        """The share of the wanted words that a text has; 0 if it names none of the people."""
+        stems = telling_stems(text, self.names)
+        if self.people and self.people.isdisjoint(stems):
             return 0.0
-        return len(self.wanted & held) / len(self.wanted)
+        return len(self.wanted & stems) / len(self.wanted)
 
 
-def _asked_names(profiles: Mapping[str, Profile], query: str) -> frozenset[str]:
+def _asked_names(profiles: Mapping[str, Profile], query: str, audience: str) -> frozenset[str]:
     """The query's words, in lower case, that mean somebody and else would tell nothing."""
-    known = {word for profile in profiles.values() for word in map(_wordless, profile.names)}
-    return names_among(query) | capitals(query) & known
+    names = (name for profile in profiles.values() for name in profile.names(audience))
+    return names_among(query) | capitals(query) & set(map(_wordless, names))
 
 
 @lru_cache(maxsize=4096)
@@ -242,28 +238,30 @@ def _wordless(name: str) -> str:
     return "" if " " in name or telling_stems(name) else name.lower()
 
 
-def named_in(profiles: Mapping[str, Profile], query: str) -> dict[str, frozenset[str]]:
+def named_in(
+    profiles: Mapping[str, Profile], query: str, audience: str
+) -> dict[str, frozenset[str]]:
     """The stems of a query's words that name each entity: a whole name or capitalised word."""
-    names = _asked_names(profiles, query)
+    names = _asked_names(profiles, query, audience)
     wanted, alone = telling_stems(query, names), lone_capitals(query)
-    whole = set(mentioned(profiles, query))
-    found = {}
+    whole = set(mentioned(names_index(profiles, audience), query))
+    stems = {}
     for entity_id, profile in profiles.items():
-        called = profile.names
+        called = profile.names(audience)
         proper = alone & frozenset(word for name in called for word in _proper(name))
         if entity_id in whole or proper:
             words = called if entity_id in whole else sorted(proper)
-            found[entity_id] = wanted & telling_stems(" ".join(words), names)
-    return {entity_id: stems for entity_id, stems in found.items() if stems}
+            stems[entity_id] = wanted & telling_stems(" ".join(words), names)
+    return {entity_id: each for entity_id, each in stems.items() if each}
 
 
-def touched_on(profiles: Mapping[str, Profile], query: str) -> list[str]:
+def touched_on(profiles: Mapping[str, Profile], query: str, audience: str) -> list[str]:
     """The ids of entities with a telling word of their names in a query."""
     wanted = telling_stems(query)
     return [
         entity_id
         for entity_id, profile in profiles.items()
-        if any(wanted & _name_stems(name) for name in profile.names)
+        if any(wanted & _name_stems(name) for name in profile.names(audience))
     ]
 
 
@@ -281,13 +279,11 @@ def _part(word: str) -> str:
 
 
 def _text(item: Observation) -> str:
-    if not item.predicate and not item.subject:
-        return item.text
-    return " ".join(part or "" for part in (item.text, item.subject, item.predicate, item.value))
+    return " ".join(filter(None, (item.text, item.subject, item.predicate, item.value)))
 
 
-def _hit(score: float, at: str, profile: Profile, item: Observation) -> Hit:
-    is_named = any(name.lower() in item.text.lower() for name in profile.names)
-    text = item.text if is_named or not profile.names else f"About {profile.names[0]}: {item.text}"
+def _hit(score: float, profile: Profile, item: Observation, audience: str) -> Hit:
+    is_named = any(name.lower() in item.text.lower() for name in profile.names(audience))
+    text = item.text if is_named or not profile.name else f"About {profile.name}: {item.text}"
     who = f"{item.told_by} said" if item.told_by else ""
-    return Hit(item.id, score, who, text, at, kind="observation", audience=item.audience)
+    return Hit(item.id, score, who, text, item.at, kind="observation", audience=item.audience)

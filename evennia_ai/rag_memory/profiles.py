@@ -8,28 +8,39 @@ observation.
 from collections import ChainMap
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any, TypeVar
 
-from twisted.internet.defer import inlineCallbacks
-from twisted.internet.interfaces import IReactorTime
-
-from evennia_ai.background import Steps, pause
+from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import speakers, utc_iso
-from evennia_ai.history.records import COMMITTED, next_number, page_key
+from evennia_ai.history.pages import Cache, Pages
+from evennia_ai.history.records import COMMITTED
+from evennia_ai.history.stored import Stored, Unreadable
 from evennia_ai.protocol import Assistant, Character, Store
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.observations import named_in, touched_on
-from evennia_ai.rag_memory.profile import SCHEMA_VERSION, SUPERSEDED, Observation, Profile
+from evennia_ai.rag_memory.profile import Observation, Profile, current
 
 T = TypeVar("T")
 
 PROFILES, ARCHIVE = "entity_profiles", "ai_entities_archive"
-# Archived pages that a search reads, and pages that stay in memory after that.
-PAGES_SEARCHED, PAGES_KEPT = 20, 60
-# Profiles tidied in one turn of the reactor and one write.
+# Archived pages that a search reads.
+PAGES_SEARCHED = 20
+# Profiles or pages looked through in one turn of the reactor.
 BATCH = 20
+
+
+def _read_profiles(key: str, raw: Any, odd: list[object]) -> dict[str, Profile]:
+    if not isinstance(raw, Mapping):
+        raise Unreadable("no dict of profiles")
+    profiles = {}
+    for entity_id, stored in raw.items():
+        try:
+            profiles[str(entity_id)] = Profile.from_dict(stored)
+        except Unreadable:
+            odd.append({entity_id: stored})
+    return profiles
 
 
 class EntityHandler:
@@ -37,129 +48,71 @@ class EntityHandler:
 
     def __init__(self, store: Store):
         self.store = store
-        self._stamp: object = None
-        self._profiles: dict[str, Profile] | None = None
-        # The stored form of each, so that a write renders only what changed.
-        self._stored: dict[str, dict[str, Any]] = {}
-        # Archived pages with their stamps, the last ones read, the latest last.
-        self._pages: dict[str, tuple[object, Profile]] = {}
+        self._profiles = Cache(store, None, _read_profiles, _stored_profiles)
+        self._pages = Pages(store, ARCHIVE, lambda raw, odd: Profile.from_dict(raw), Stored.to_dict)
 
     def profiles(self) -> dict[str, Profile]:
         """All profiles by entity id."""
-        return dict(self._load())
+        return dict(self._profiles.get(PROFILES) or {})
 
     def get(self, entity_id: str) -> Profile | None:
         """One profile, or None."""
-        return self._load().get(entity_id)
+        return (self._profiles.get(PROFILES) or {}).get(entity_id)
 
     def put(self, profiles: Mapping[str, Profile], gone: Iterable[str] = ()) -> None:
         """Store these profiles and drop the `gone` ones (others stay), in one write."""
-        dropped = set(gone)
         with self.store.transaction():
-            changed = {k: self._cut_back(p) for k, p in profiles.items() if k not in dropped}
-            self._save({**self._load(), **changed}, dropped, changed)
-
-    def remove(self, entity_ids: Iterable[str]) -> None:
-        """Drop profiles, in one write; unknown ids are ignored."""
-        gone, profiles = set(entity_ids), self._load()
-        if not gone.isdisjoint(profiles):
-            self._save(profiles, gone)
-
-    def _save(
-        self, profiles: Mapping[str, Profile], gone: set[str], changed: Iterable[str] = ()
-    ) -> None:
-        kept = {key: profile for key, profile in profiles.items() if key not in gone}
-        written = {key: kept[key].to_dict() for key in changed}
-        stored = {key: written.get(key) or self._stored[key] for key in kept}
-        self.store.set(PROFILES, {"version": SCHEMA_VERSION, "profiles": stored})
-        self._profiles, self._stored = kept, stored
-        self._stamp = self.store.stamp(PROFILES)
+            changed = {key: self._cut_back(profile) for key, profile in profiles.items()}
+            after = {**self.profiles(), **changed}
+            for key in gone:
+                after.pop(key, None)
+            self._profiles.set(PROFILES, after)
 
     def _cut_back(self, profile: Profile) -> Profile:
         """A profile whose surplus, if there is any, was archived as a page."""
         kept, old = entities.cut_back(profile)
         if not old:
             return profile
-        key = page_key(next_number(self.store.keys(ARCHIVE)))
-        self._set_page(key, replace(kept, observations=tuple(old)))
-        return replace(kept, archived=(*kept.archived, key))
+        page = Profile(profile.id, profile.name, observations=tuple(old))
+        return replace(kept, archived=(*kept.archived, self._pages.add(page)))
 
     def archived(self, profile: Profile) -> list[Observation]:
         """The archived observations of a profile, oldest page first."""
-        return [item for key in profile.archived for item in self._page(key).observations]
+        pages = self._pages.all(profile.archived)
+        return [item for page in pages.values() for item in page.observations]
 
     def archived_pages(self) -> Iterator[Profile]:
-        """Every archived page, as a profile with an entity's id, name and old observations.
+        """Every archived page, as a profile with an entity's id, name and old observations."""
+        return (page for _, page in self._pages.back())
 
-        First those that a search has read or may read; each the newest first.
-        """
-        every = self.store.keys(ARCHIVE)[::-1]
-        profiles = self._load().values()
-        searched = {key for profile in profiles for key in profile.archived[-PAGES_SEARCHED:]}
-        likely = (key for key in every if key in searched)
-        yield from map(self._page, dict.fromkeys([*reversed(self._pages), *likely, *every]))
-
-    def profiles_for(self, query: str) -> dict[str, Profile]:
+    def profiles_for(self, query: str, audience: str) -> dict[str, Profile]:
         """All profiles by entity id, those in a query with their archived observations.
 
         The newest `PAGES_SEARCHED` pages of all are read, first those the query surely names.
         """
-        found = self.profiles()
-        held = {key: profile for key, profile in found.items() if profile.archived}
-        named = named_in(held, query)
-        others = [key for key in touched_on(held, query) if key not in named]
+        profiles = self.profiles()
+        held = {key: profile for key, profile in profiles.items() if profile.archived}
+        named = named_in(held, query, audience)
+        others = [key for key in touched_on(held, query, audience) if key not in named]
         wanted = [*_by_turns(held, named), *_by_turns(held, others)]
-        pages = self._read(wanted[:PAGES_SEARCHED])
-        for key, profile in found.items():
-            old = [item for name in profile.archived if name in pages for item in pages[name]]
-            if old:
-                found[key] = replace(profile, observations=(*old, *profile.observations))
-        return found
+        pages = self._pages.all(wanted[:PAGES_SEARCHED])
+        for key, profile in profiles.items():
+            read = (pages[name].observations for name in profile.archived if name in pages)
+            if old := tuple(chain.from_iterable(read)):
+                profiles[key] = replace(profile, observations=(*old, *profile.observations))
+        return profiles
 
-    def _read(self, keys: Sequence[str]) -> dict[str, tuple[Observation, ...]]:
-        self.store.preload(keys, category=ARCHIVE)
-        stamps = self.store.stamps(keys, category=ARCHIVE)
-        for key, stamp in zip(keys, stamps, strict=True):
-            known, page = self._pages.pop(key, (None, None))
-            if page is None or known is not stamp:
-                page = self._page(key)
-            self._pages[key] = stamp, page
-        for key in list(self._pages)[:-PAGES_KEPT]:
-            del self._pages[key]
-        return {key: self._pages[key][1].observations for key in keys}
+    def forget_sources(self, sources: Iterable[str]) -> None:
+        """Take out every observation that rests on one of these ids, and profiles left bare."""
+        gone = set(sources)
 
-    def _page(self, key: str) -> Profile:
-        value = self.store.get(key, category=ARCHIVE)
-        return Profile.from_dict(value if isinstance(value, Mapping) else {})
+        def left(profile: Profile) -> Profile | None:
+            kept = profile.without_sources(gone)
+            return None if kept is not profile and kept.is_bare else kept
 
-    def _set_page(self, key: str, page: Profile) -> None:
-        observations = [item.to_dict() for item in page.observations]
-        head = {"version": SCHEMA_VERSION, "id": page.id, "name": page.name}
-        self.store.set(key, {**head, "observations": observations}, category=ARCHIVE)
-
-    def forget_sources(self, sources: Iterable[str], cited: Iterable[str] = ()) -> None:
-        """Take out the observations that rest on these sources alone, in one write.
-
-        `cited` are messages that these rest on in turn.
-        """
-        gone, below, profiles = set(sources), set(cited), self._load()
-        changed = {
-            key: entities.without_sources(profile, gone, below) for key, profile in profiles.items()
-        }
-        changed = {key: new for key, new in changed.items() if new is not profiles[key]}
         with self.store.transaction():
-            if changed:
-                self.put(changed)
-            for key in self.store.keys(ARCHIVE):
-                page = self._page(key)
-                kept = [item for item in page.observations if not item.rests_on(gone, below)]
-                if len(kept) < len(page.observations):
-                    self._set_page(key, replace(page, observations=tuple(kept)))
-
-    def remove_bare(self, entity_ids: Iterable[str]) -> None:
-        """Drop those of these profiles that hold nothing but a name."""
-        profiles = filter(None, map(self.get, entity_ids))
-        self.remove([each.id for each in profiles if each.is_bare])
+            for _ in self.forget(left):
+                pass
 
     def forget(self, left: Callable[[Profile], Profile | None]) -> Iterator[None]:
         """Replaces each profile and archived page by what `left` returns, a few at each step.
@@ -170,20 +123,21 @@ class EntityHandler:
 
         def judged(profile: Profile) -> Profile | None:
             archived = tuple(page for page in profile.archived if page in filled)
-            return left(replace(profile, archived=archived))
+            is_same = archived == profile.archived
+            return left(profile if is_same else replace(profile, archived=archived))
 
         seen = dict[str, tuple[Profile, Profile | None]]()
-        for some in _batches(list(self._load().items())):
+        for some in _batches(list(self.profiles().items())):
             seen.update((key, (each, judged(each))) for key, each in some)
             yield
         changed, gone = {}, []
-        for key, profile in self._load().items():
+        for key, profile in self.profiles().items():
             before, new = seen.get(key, (None, None))
             if before is not profile:  # somebody changed it meanwhile
                 new = judged(profile)
             if new is None:
                 gone.append(key)
-            elif new != profile:
+            elif new is not profile:
                 changed[key] = new
         if changed or gone:
             self.put(changed, gone)
@@ -193,33 +147,21 @@ class EntityHandler:
     ) -> Generator[None, None, set[str]]:
         """Do the same in archived pages; returns the keys of those that still hold something."""
         filled = set[str]()
-        for keys in _batches(self.store.keys(ARCHIVE)):
+        for keys in _batches(self._pages.keys()):
             with self.store.transaction():
-                for key in keys:
-                    page = self._page(key)
+                for key, page in self._pages.all(keys).items():
                     # A page keeps its number, or a later one would take its place.
-                    kept = left(page) or replace(page, id="", name="", observations=())
+                    kept = left(page) or Profile("", "")
                     if kept is not page:
-                        self._set_page(key, kept)
+                        self._pages.set(key, kept)
                     if kept.observations:
                         filled.add(key)
             yield
         return filled
 
-    def _load(self) -> dict[str, Profile]:
-        stamp = self.store.stamp(PROFILES)
-        if self._profiles is None or stamp is not self._stamp:
-            value = self.store.get(PROFILES, default={})
-            raw = value.get("profiles", value) if isinstance(value, Mapping) else {}
-            held = raw if isinstance(raw, Mapping) else {}
-            self._profiles = {
-                str(key): Profile.from_dict(profile, str(key))
-                for key, profile in held.items()
-                if isinstance(profile, Mapping)
-            }
-            self._stored = {key: profile.to_dict() for key, profile in self._profiles.items()}
-            self._stamp = stamp
-        return self._profiles
+
+def _stored_profiles(profiles: Mapping[str, Profile]) -> dict[str, Any]:
+    return {key: profile.to_dict() for key, profile in profiles.items()}
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -249,10 +191,10 @@ def note_met(script: Assistant, character: Character) -> dict[str, int]:
             now[key] = entities.new_profile(key, name, at, kind)
             continue
         if before.name != name:
-            now[key] = entities.renamed(before, name)
+            now[key] = entities.renamed(before, name, at)
         if before.last_seen < at:
-            now[key] = entities.refresh(replace(now[key], last_seen=at))
-    names, met = entities.names_index(now), dict(now)
+            now[key] = replace(now[key], first_seen=before.first_seen or at, last_seen=at)
+    names, met = entities.names_index(now, PUBLIC), dict(now)
     for key in sights:
         for unmet in entities.unmet_of(met, key, names):
             now[key] = entities.joined(now[key], met[unmet])
@@ -287,33 +229,15 @@ def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str
     return sights
 
 
-@inlineCallbacks
-def run_entity_consolidation_batch(
-    script: Assistant, character: Character, reactor: IReactorTime | None = None
-) -> Steps[dict[str, int]]:
-    """Tidy entity profiles: one observation a fact, outdated values marked, sights refreshed.
+def run_entity_consolidation_batch(script: Assistant, character: Character) -> dict[str, int]:
+    """Count what is known of entities; what holds is worked out on reading, so nothing is changed.
 
-    Deterministic, without a model; a write for each `BATCH` profiles, those seen last first, until
-    none needs it. `reactor` is where to pause between batches, Twisted's by default.
-
-    Fires with ``{"checked", "changed", "merged", "superseded", "left"}``: profiles looked at and
-    changed, observations merged away and newly outdated, profiles that still need it.
+    Returns ``{"checked", "observations", "current"}``: profiles, and the observations in them, and
+    those that still hold.
     """
-    counts = {"checked": 0, "changed": 0, "merged": 0, "superseded": 0, "left": 0}
-    while True:
-        profiles = character.entities.profiles()
-        untidy = [profile for profile in profiles.values() if not entities.is_tidy(profile)]
-        untidy.sort(key=lambda item: (item.last_seen, item.id), reverse=True)
-        chosen = [(old, entities.tidy(old)) for old in untidy[:BATCH]]
-        if chosen:
-            character.entities.put({new.id: new for _, new in chosen})
-        counts["checked"], counts["left"] = len(profiles), len(untidy) - len(chosen)
-        counts["changed"] += len(chosen)
-        for old, new in chosen:
-            counts["merged"] += len(old.observations) - len(new.observations)
-            for profile, sign in ((new, 1), (old, -1)):
-                outdated = sum(item.status == SUPERSEDED for item in profile.observations)
-                counts["superseded"] += sign * outdated
-        if not counts["left"]:
-            return counts
-        yield pause(reactor)
+    profiles = character.entities.profiles().values()
+    return {
+        "checked": len(profiles),
+        "observations": sum(len(profile.observations) for profile in profiles),
+        "current": sum(len(current(profile.observations, STAFF)) for profile in profiles),
+    }

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from evennia_ai.history.forgetting import is_by
-from evennia_ai.history.messages import SCHEMA_VERSION, Message, utc_iso
+from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.history.records import as_dict, as_text
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.ledger import Note
@@ -34,7 +34,7 @@ def quarantined_people(value: object) -> dict[str, dict[str, str]]:
 def quarantine_value(value: object) -> dict[str, object] | None:
     """A stored value as it can be used, for `assistant.soundness`; None if nothing of it can."""
     people = quarantined_people(value)
-    return {"version": SCHEMA_VERSION, "people": people} if people else None
+    return {"people": people} if people else None
 
 
 class Quarantine:
@@ -69,7 +69,7 @@ class Quarantine:
         assert self._script is not None
         store = self._script.state.store
         if people:
-            store.set(KEY, {"version": SCHEMA_VERSION, "people": dict(people)})
+            store.set(KEY, {"people": dict(people)})
         else:
             store.delete(KEY)
 
@@ -83,11 +83,11 @@ class Quarantine:
         if self._script is None or not self.people:
             return hits
         rests_on = {
-            item.id: item.source_ids
+            item.id: item.sources
             for profile in self._script.entities.profiles().values()
             for item in profile.observations
         }
-        sources = [rests_on.get(hit.turn_id, (hit.turn_id,)) for hit in hits]
+        sources = [rests_on.get(hit.turn_id) or (hit.turn_id,) for hit in hits]
         held = self._held({each for ids in sources for each in ids})
         return [hit for hit, ids in zip(hits, sources, strict=True) if held.isdisjoint(ids)]
 
@@ -95,7 +95,7 @@ class Quarantine:
         """A profile without observations that rest on words of theirs."""
         if not self.people:
             return profile
-        kept = (item for item in profile.observations if not self.holds(item.source_ids))
+        kept = (item for item in profile.observations if not self.holds(item.sources))
         return replace(profile, observations=tuple(kept))
 
     def notes(self, notes: tuple[Note, ...]) -> tuple[Note, ...]:

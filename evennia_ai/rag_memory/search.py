@@ -18,7 +18,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.language.words import telling_words
 from evennia_ai.protocol import MEMORY_SUMMARY, NEAR_MEMORY, MemoryBackend, RecallBackend
-from evennia_ai.rag_memory.episodic_index import is_pruned, turn_of_entry, turn_of_message, turns_of
+from evennia_ai.rag_memory.episodic_index import is_pruned, turn_of_entry, turns_of
 from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.quarantine import Quarantine
@@ -60,7 +60,7 @@ class Memory:
     report: Callable[[str, BaseException], None] = lambda what, error: None
     now: Callable[[], float] = time.time
     importance_of: Callable[[Collection[str]], Mapping[str, int]] = lambda ids: {}
-    profiles: Callable[[str], Mapping[str, Profile]] = lambda query: {}
+    profiles: Callable[[str, str], Mapping[str, Profile]] = lambda query, viewer: {}
     refresh: Callable[[], object] = lambda: None
     on_new_index: Callable[[], object] = lambda: None
     traits: Callable[[], ToolTraits] = ToolTraits
@@ -123,22 +123,12 @@ class Memory:
         return added.addCallback(lambda done: done and self._without_memories(done[1], done[0]))
 
     def correct_entry(self, entry: JournalEntry) -> Deferred[int | None]:
-        """Index a journal entry that was changed by hand."""
+        """Index a journal entry that was changed."""
         self._outdate([entry.id])
         if turns := turns_of((), [entry], self.now(), self.traits()):
             return self.catch_up(turns)
         taken_out = self.catch_up((), gone=[entry.id])
         return taken_out.addCallback(lambda n: self._without_memories([entry.id], n))
-
-    def correct_messages(
-        self, messages: Iterable[Message], gone: Collection[str] = ()
-    ) -> Deferred[int | None]:
-        """Index messages changed by hand; a now empty one, or one in `gone`, is removed."""
-        traits = self.traits()
-        found = {message.id: turn_of_message(message, traits) for message in messages}
-        self._outdate(found)
-        mute = [each for each, turn in found.items() if turn is None]
-        return self.catch_up([turn for turn in found.values() if turn], [*mute, *gone])
 
     @inlineCallbacks
     def _without_memories(self, sources: Sequence[str], count: int | None) -> Steps[int | None]:
@@ -186,7 +176,7 @@ class Memory:
         """Fires with what matches in words or in meaning, best first, without failing sources."""
         self.refresh()
         query = replace(query, audience=viewer(query.audience))  # None would search everything
-        profiles = self.profiles(query.text) if query.observations else {}
+        profiles = self.profiles(query.text, query.audience) if query.observations else {}
 
         found = self.recall.search(self.scope, query)
         indexed = yield self._watched(found, [], SEARCH_TIMEOUT_S)

@@ -243,26 +243,25 @@ def _is_same(entry: JournalEntry, now: JournalEntry | None) -> bool:
     return now is not None and is_memorable(now) and memory_item(now) == memory_item(entry)
 
 
-def _link(character: Character, stored: Iterable[tuple[JournalEntry, str]]) -> int:
+def _link(character: Character, stored: Sequence[tuple[JournalEntry, str]]) -> int:
     """Link memories to the profiles of the entities their entries name; how many links are new.
 
     What an entry tells of an entity becomes an observation of it, in the same write.
     """
     profiles = character.entities.profiles()
-    names = entities.names_index(profiles)
-    about: dict[str, list[tuple[JournalEntry, str]]] = {}
-    for entry, memory_id in stored:
-        for entity_id in entities_of(entry, profiles, names):
-            if memory_id not in profiles[entity_id].memory_links:
-                about.setdefault(entity_id, []).append((entry, memory_id))
+    names = {each: entities.names_index(profiles, each) for each in {e.audience for e, _ in stored}}
     changed: dict[str, Profile] = {}
-    for entity_id, pairs in about.items():
-        entries, memory_ids = zip(*pairs, strict=True)
-        seen = observed(entity_id, profiles[entity_id], entries, names)
-        changed[entity_id] = entities.link_memories(seen, memory_ids)
+    linked = 0
+    for entry, memory_id in stored:
+        for entity_id in entities_of(entry, profiles, names[entry.audience]):
+            profile = changed.get(entity_id, profiles[entity_id])
+            if memory_id not in profiles[entity_id].memory_links:
+                linked += 1
+                profile = observed(profile, entry, names[entry.audience])
+                changed[entity_id] = entities.link_memories(profile, [memory_id])
     if changed:
         character.entities.put(changed)
-    return sum(len(pairs) for pairs in about.values())
+    return linked
 
 
 def entities_of(
@@ -271,6 +270,6 @@ def entities_of(
     names: entities.NamesIndex,
 ) -> list[str]:
     """The ids of known entities that an entry names, in its `entities` or in its text."""
-    named = (entities.find(profiles, str(name), names) for name in entry.entities)
-    found = [entity_id for entity_id in named if entity_id is not None]
-    return list(dict.fromkeys([*found, *entities.mentioned(profiles, entry.content, names)]))
+    named = (entities.find(profiles, name, names) for name in entry.entities)
+    ids = [entity_id for entity_id in named if entity_id is not None]
+    return list(dict.fromkeys([*ids, *entities.mentioned(names, entry.content)]))

@@ -203,16 +203,16 @@ class _Forgetter:
                 return replace(entry, content=f"{SYNTHESIS_TITLE} {EMPTIED}")
             rests = not self._found.said.isdisjoint(entry.source_message_ids)
             is_theirs = entry.source_type != SYNTHESIS and rests
-            texts = [entry.content, entry.entities, entry.tags, entry.extra]
+            texts = [entry.content, entry.entities, entry.tags]
             if is_theirs or self._own.are_quoted_in(texts):
                 gone.add(entry.id)
                 return entry.tombstone
             return self._reworded(entry) if self._own.are_in(texts) else entry
 
-        numbers = range(journal.page_count, 0, -1)
-        for start in range(0, len(numbers), SLICE):
+        pages = journal.pages()[::-1]
+        for start in range(0, len(pages), SLICE):
             with self._store.transaction():
-                changed = journal.rewrite(left, numbers[start : start + SLICE])
+                changed = journal.rewrite(left, pages[start : start + SLICE])
                 self._owe(
                     (entry.id for entry in changed),
                     [e.id for e in changed if not e.withdrawn and e.source_type != SYNTHESIS],
@@ -227,7 +227,6 @@ class _Forgetter:
             content=self._own.redacted(entry.content),
             entities=tuple(self._own.redacted(entry.entities)),
             tags=tuple(self._own.redacted(entry.tags)),
-            extra=self._own.redacted(entry.extra),
         )
 
     def _profile_left(self, profile: Profile, gone: Collection[str]) -> Profile | None:

@@ -132,7 +132,7 @@ class UpdateEntityObservation(Tool):
         at = ctx.script.now()
         sources = _sources(ctx, grounds)
         known, here = ctx.character.entities.profiles(), ctx.game.identify(entity)
-        profile = profile_met(known, here, entity, at)
+        profile = profile_met(known, here, entity, at, sources, ctx.audience)
         fact["told_by"] = _teller(ctx, profile, grounds)
         profile = observe(profile, observation, grounds.at or at, sources, ctx.audience, **fact)
         ctx.character.entities.put({profile.id: profile})

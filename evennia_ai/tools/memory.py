@@ -15,7 +15,7 @@ from evennia_ai.history.records import ROLLED_BACK
 from evennia_ai.language.excerpt import excerpt
 from evennia_ai.llm_interaction.prompt import context_limit, context_usage
 from evennia_ai.rag_memory.hearsay import attributed
-from evennia_ai.rag_memory.profile import Observation, Profile
+from evennia_ai.rag_memory.profile import Observation, Profile, current
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import Scale, Text
@@ -26,8 +26,6 @@ AROUND_CHARS = 400
 # A text takes about a quarter of the context at most: four characters a token.
 MOST_CHARS = 12_000
 _SOURCES_SHOWN = 12
-# Most pages of the journal, and of archived observations, that are read for one id.
-JOURNAL_PAGES_OPENED, ARCHIVE_PAGES_OPENED = 100, 500
 # Archive pages, and messages, that are read before the reactor gets a turn.
 PAGES_AT_ONCE, SLICE = 10, 256
 # Results by the size of the context: ten at 4,000 tokens, never more than twenty.
@@ -127,7 +125,7 @@ def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 
 
 def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    entry = ctx.character.journal.get(wanted, JOURNAL_PAGES_OPENED)
+    entry = ctx.character.journal.get(wanted)
     if entry is None or entry.withdrawn or not visible(entry.audience, ctx.audience):
         return None
     found = Hit(wanted, 0.0, "", entry.content, entry.timestamp, "journal").to_dict()
@@ -163,9 +161,8 @@ def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 def _archived(
     ctx: ToolContext, wanted: str
 ) -> Generator["Deferred[Any]", Any, dict[str, Any] | None]:
-    """Fires with an observation that a profile archived, if it stands in the pages read."""
-    pages = islice(ctx.character.entities.archived_pages(), ARCHIVE_PAGES_OPENED)
-    for number, page in enumerate(pages, 1):
+    """Fires with an observation that a profile archived; None if there is none of this id."""
+    for number, page in enumerate(ctx.character.entities.archived_pages(), 1):
         found = _observed(ctx, page, wanted)
         if found is not None:
             return found
@@ -177,19 +174,24 @@ def _archived(
 def _observed(ctx: ToolContext, profile: Profile, wanted: str) -> dict[str, Any] | None:
     """An observation, what it rests on, what it took the place of and what took its place."""
     profile = ctx.script.memory.quarantine.profile(profile)
-    known = {each.id: each for each in profile.observations if visible(each.audience, ctx.audience)}
-    found = known.get(wanted)
-    if found is None:
+    items = [each for each in profile.observations if visible(each.audience, ctx.audience)]
+    item = next((each for each in items if each.id == wanted), None)
+    if item is None:
         return None
-    ids = list(found.source_ids[:_SOURCES_SHOWN])
-    outdated = [_dated(each) for each in known.values() if each.superseded_by == wanted]
-    newer = known.get(found.superseded_by or "")
+    ids = list(item.sources[:_SOURCES_SHOWN])
+    belief = next(
+        each
+        for each in current(items, ctx.audience)
+        if item.statement in {o.statement for o in (each.observation, *each.former)}
+    )
+    is_former = item.statement != belief.observation.statement
+    before = [] if is_former else [_dated(each) for each in belief.former]
     return {
-        **_dated(found),
+        **_dated(item),
         "of": profile.name,
         "rests_on": ids,
-        **({"superseded": outdated} if outdated else {}),
-        **({"superseded_by": _dated(newer)} if newer else {}),
+        **({"superseded": before} if before else {}),
+        **({"superseded_by": _dated(belief.observation)} if is_former else {}),
         "around": _said(ctx.script.history.by_ids(ids), ctx),
     }
 

@@ -5,23 +5,15 @@ that is typed late cannot mean another call.
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
 from evennia_ai.errors import ToolError
-from evennia_ai.history.audience import PUBLIC, STAFF, normalised
+from evennia_ai.history.audience import STAFF
 from evennia_ai.history.frames import quoted
-from evennia_ai.history.messages import SCHEMA_VERSION
-from evennia_ai.history.records import (
-    as_count,
-    as_dict,
-    as_dicts,
-    as_stored,
-    as_text,
-    as_texts,
-    as_time,
-)
+from evennia_ai.history.records import as_count, as_dict, as_list
+from evennia_ai.history.stored import Stored, Unreadable, each_readable
 
 KEY = "waiting_calls"
 # How long a call waits, and how many do: of one assistant, and for one person.
@@ -32,7 +24,7 @@ VALUE_CHARS, SHOWN_CHARS = 120, 400
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingCall:
+class WaitingCall(Stored):
     """A call that waits.
 
     Args:
@@ -53,29 +45,17 @@ class WaitingCall:
     arguments: str = "{}"
     asker: str = ""
     asker_name: str = ""
-    audience: str = PUBLIC
-    known_to: str = PUBLIC
+    audience: str = STAFF
+    known_to: str = STAFF
     channel: str = "say"
     at: float = 0.0
     sources: tuple[str, ...] = ()
     begun: bool = False
 
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> "WaitingCall":
-        """A call from what is stored; one whose audience is unknown is for staff."""
-        return cls(
-            max(0, as_count(raw.get("number"))),
-            as_text(raw.get("tool")),
-            as_text(raw.get("arguments")),
-            as_text(raw.get("asker")),
-            as_text(raw.get("asker_name")),
-            normalised(raw.get("audience", STAFF)),
-            normalised(raw.get("known_to", STAFF)),
-            as_text(raw.get("channel")),
-            as_time(raw.get("at")),
-            tuple(as_texts(raw.get("sources"))),
-            raw.get("begun") is True,
-        )
+    def check(self) -> None:
+        """It has a number and names a tool."""
+        if self.number < 1 or not self.tool:
+            raise Unreadable("a call without number or tool")
 
     def is_like(self, other: "WaitingCall") -> bool:
         """Whether another call would do the same for the same person."""
@@ -112,16 +92,15 @@ class WaitingCalls:
         """The calls of a stored value that can be used; none if it is no such value."""
         held = as_dict(value)
         calls: dict[int, WaitingCall] = {}
-        for call in map(WaitingCall.from_dict, as_dicts(held.get("calls"))):
-            if call.number and call.tool:
-                calls.setdefault(call.number, call)
+        for call in each_readable(as_list(held.get("calls")), WaitingCall.from_dict, []):
+            calls.setdefault(call.number, call)
         kept = tuple(calls.values())[:MOST_WAITING]
         return cls(kept, max(as_count(held.get("next")), 1, *(each + 1 for each in calls)))
 
     def to_stored(self) -> dict[str, Any]:
         """The plain value that is stored."""
-        calls = [as_stored(call) for call in self.calls]
-        return {"version": SCHEMA_VERSION, "next": self.next, "calls": calls}
+        calls = [call.to_dict() for call in self.calls]
+        return {"next": self.next, "calls": calls}
 
     def get(self, number: int) -> WaitingCall | None:
         """The call with this number that waits for an answer."""

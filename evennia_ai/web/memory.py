@@ -11,7 +11,7 @@ from evennia_ai.commands.memory import memory_status
 from evennia_ai.history.audience import STAFF
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import STATES, Note
-from evennia_ai.rag_memory.profile import CURRENT, Profile
+from evennia_ai.rag_memory.profile import Profile, former
 from evennia_ai.recall.values import Query
 from evennia_ai.web.one import FOUND, MOST_ROWS, note_look, page_head, private_to
 from evennia_ai.web.site import Visit, number
@@ -106,17 +106,18 @@ def _note_row(note: Note) -> dict[str, Any]:
 
 
 def _profile_row(profile: Profile) -> dict[str, Any]:
+    old = former(profile.observations)
     return {
         "id": profile.id,
         "name": profile.name,
         "kind": profile.kind,
-        "relationship": profile.relationship,
+        "relationship": profile.relationship(STAFF),
         "seen": profile.last_seen,
         "facts": [
             {
                 "id": item.id,
                 "text": item.text,
-                "old": item.status != CURRENT,
+                "old": item.id in old,
                 "private": private_to(item.audience),
             }
             for item in profile.observations

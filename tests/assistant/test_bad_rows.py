@@ -104,11 +104,13 @@ class TestBreaks(BadRowTest):
     """Attacks and accidents, one by one."""
 
     def test_messages_by_hand(self):
-        """Messages that a builder sets are adopted, whatever their ids are."""
-        self.typed(f"set/script Borg/conversation_tail = {BY_HAND}")
+        """Messages set by a builder are adopted; what is none is put aside and named."""
+        said = [{"role": "user", "content": "hi"}, *BY_HAND]
+        self.typed(f"set/script Borg/conversation_tail = {said}")
         self.look_around()
         self.assertEqual([m.content for m in self.bad.history.messages()][0], "hi")
-        self.assertTrue(all(type(m.id) is str for m in self.bad.history.messages()))
+        self.assertTrue(all(m.is_complete for m in self.bad.history.messages()))
+        self.assertTold("aistatus Borg", "1 of `conversation_tail` could not be read")
 
     def test_every_assistant_is_repaired_at_the_start(self):
         """The repairs after a start go on behind the damaged one."""
@@ -122,7 +124,7 @@ class TestBreaks(BadRowTest):
     def test_named_and_put_aside(self):
         """The doctor names assistant and Attribute, keeps the value, and later only remarks it."""
         self.bad.attributes.add("followers", "lots")
-        self.borg.attributes.add("entity_profiles", {"o1.x": 5})
+        self.borg.attributes.add("entity_profiles", [5])
         found = self.examined()
         self.assertTrue(found.startswith("BAD"), found)
         self.assertIn("Borg: `followers` holds what cannot be used; it was put aside", found)

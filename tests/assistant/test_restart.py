@@ -5,7 +5,7 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai import services
 from evennia_ai.assistant import runtime
-from evennia_ai.assistant.recovery import DATA_VERSION, repair_at_start, repair_when_ready
+from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.cli import startstop
 from evennia_ai.history.messages import Message, Speaker
@@ -250,16 +250,3 @@ class TestRestart(AssistantTest):
         self.assertFalse(self.script.history.recount())
         self.assertEqual(len(self.script.history.messages()), 1)
         self.assertEqual(self.script.history.messages()[0].id, message.id)
-
-    def test_oldest_data(self):
-        """Data without a version, written by hand, are adopted and versioned, once."""
-        self.script.attributes.remove("schema_version")
-        self.script.attributes.add("conversation_history", [{"role": "user", "content": "by hand"}])
-        self.aria.attributes.add("journal", {"entries": [{"content": "an old note"}]})
-        self.restart()
-        self.assertEqual(self.script.db.schema_version, DATA_VERSION)
-        self.assertTrue(self.script.db.conversation_history[0]["id"])
-        self.assertTrue(self.aria.db.journal["entries"][0]["id"])
-        before = self.script.history.messages()
-        self.restart()
-        self.assertEqual(self.script.history.messages(), before)

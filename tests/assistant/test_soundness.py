@@ -6,12 +6,10 @@ from evennia_ai.assistant.soundness import BODY, SCRIPT, mend, odd_places
 from evennia_ai.history.aside import ASIDE, name_of
 from evennia_ai.testing import MemoryStore
 
-NOTE = {"id": "l1", "text": "x"}
 # Of each Attribute: what is used as it is, and what of another value can be used.
 CASES = {
     (None, "enabled"): ([True, False, None], [(1, None), ("off", None)]),
     (None, "operating_mode"): (["awake", "sleep"], [("dead", None), ([5], None)]),
-    (None, "schema_version"): ([2], [("2", None), (True, None), (10**5000, None)]),
     (None, "event_queue"): (
         [[], [{"id": "m1", "content": "x"}]],
         [([5, {"id": "m1", "content": "x"}], [{"id": "m1", "content": "x"}]), ({"x": 1}, None)],
@@ -25,20 +23,10 @@ CASES = {
             (7, None),
         ],
     ),
-    (None, "tombstones"): ([{"m1": "x"}, ["m1"]], [(5, None)]),
-    ("ai_ledger", "ledger"): (
-        [{"version": 2, "entries": [NOTE]}, [NOTE]],
-        [([NOTE, 5], [NOTE]), ({"entries": 5}, {"entries": []}), (7, None)],
-    ),
-    (None, "journal"): ([{"entries": ["x"]}, ["x"], "x"], [(5, None), ({"x": 1}, None)]),
-    (None, "entity_profiles"): (
-        [{"version": 1, "profiles": {"o1": {"name": "x"}}}, {"o1": {"name": "x"}}],
-        [
-            ({"profiles": {"o1": 5, "o2": {}}}, {"profiles": {"o2": {}}}),
-            ({"o1": 5, "o2": {}}, {"o2": {}}),
-            ([1], None),
-        ],
-    ),
+    (None, "tombstones"): ([{"m1": "x"}], [(5, None)]),
+    ("ai_ledger", "ledger"): ([{"entries": []}], [(7, None)]),
+    (None, "journal"): ([{"entries": []}], [(5, None)]),
+    (None, "entity_profiles"): ([{"o1": {"name": "x"}}], [([1], None)]),
     ("ai_archive", "g1"): ([{"messages": []}], [(5, None), ([{}], None)]),
     ("ai_ledger_closed", "page_000001"): ([{"entries": []}], [("x", None)]),
     ("ai_journal", "page_000001"): ([{"entries": []}], [(5, None)]),

@@ -551,7 +551,7 @@ class TestMemory(MemoryLineTest):
         )
 
     def test_entities(self):
-        """Profiles show who, when, and what is known, superseded things marked."""
+        """Profiles show who, when, and what is known, former things marked."""
         self.aria.entities.put(
             {
                 "o9.x": Profile(
@@ -560,10 +560,10 @@ class TestMemory(MemoryLineTest):
                     "person",
                     first_seen="2026-01-01T10:00:00",
                     last_seen="2026-01-02T10:00:00",
-                    relationship="friend",
                     observations=(
-                        Observation("b1", "keeps |rbees|n", ""),
-                        Observation("b2", "keeps cows", "", audience="staff", status="superseded"),
+                        Observation("b0", "A friend.", "", "", "relationship", "friend"),
+                        Observation("b1", "Has |rbees|n", "1", "", "keeps", "bees"),
+                        Observation("b2", "Has cows", "0", "", "keeps", "cows"),
                     ),
                 )
             }
@@ -572,8 +572,8 @@ class TestMemory(MemoryLineTest):
             "aimemory/entities Aria",
             "Bob (person, o9.x), seen 2026-01-01 10:00 to 2026-01-02 10:00",
             "relationship: friend",
-            "keeps |rbees|n",
-            "(no longer) [staff] keeps cows",
+            "[staff] Has |rbees|n (before: cows)",
+            "(no longer) [staff] Has cows",
         )
 
     def test_opened_to_others(self):
@@ -622,7 +622,7 @@ class TestMemory(MemoryLineTest):
             bram = observe(bram, f"sang song {number}.", float(number), f"m{number}")
         self.aria.entities.put({"o9.b": bram})
         self.assertLess(len(self.aria.entities.get("o9.b").observations), MOST_KEPT)
-        self.assertTold("aimemory/entities Aria", "song 0.", f"song {MOST_KEPT}.")
+        self.assertTold("aimemory/entities Aria", "song 0", f"song {MOST_KEPT}")
 
     def test_no_entities(self):
         """Nobody known is said in words."""

@@ -1,12 +1,13 @@
 """What the listings show: a record's own lines told apart, letters as they are."""
 
 import json
+from dataclasses import replace
 
 from evennia_ai.commands.compaction import verify_lines
 from evennia_ai.commands.show import as_record
 from evennia_ai.history.messages import Message
 from evennia_ai.history.verification import Violation
-from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
@@ -67,12 +68,12 @@ class TestForgedLines(RecordTest):
         self.assertMarked("aijournal Aria")
 
     def test_profiles(self):
-        """The same of what is known of somebody; their own lines stay as they were."""
-        seen = {"id": "b1", "text": TWO_LINES, "at": "2026-01-01", "audience": "public"}
-        profile = {"id": "o9.x", "name": "Bob", "relationship": "friend", "observations": [seen]}
-        self.aria.entities.put({"o9.x": Profile.from_dict(profile)})
-        self.assertMarked("aimemory/entities Aria")
-        self.assertIn("\n  relationship: friend", self.typed("aimemory/entities Aria"))
+        """What is known of somebody is on one line."""
+        bob = observe(new_profile("o9.x", "Bob", 0.0), TWO_LINES, 1.0, "m1")
+        self.aria.entities.put({"o9.x": replace(bob, name=TWO_LINES)})
+        shown = self.typed("aimemory/entities Aria").split("\n")
+        told = [each for each in shown if "stole the crown" in each]
+        self.assertTrue(all(each.startswith(("    | ", "  hello lantern")) for each in told), told)
 
     def test_status(self):
         """The same of the last trouble, as an exception words it, in status and audit log."""

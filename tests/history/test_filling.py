@@ -53,7 +53,6 @@ class TestFilling(SearchTest):
         history.checkpoint()
         for n in range(NOTES):
             self.world.body.journal.add(f"Elin keeps {n} bees.")
-        self.line = history.messages()[-10].id
         self.note = self.world.body.journal.recent(10)[0].id
 
     @property
@@ -67,87 +66,49 @@ class TestFilling(SearchTest):
         self.assertEqual(self.index.count("Aria"), BATCH)
         return done
 
-    def change(self, line, note):
-        """Change the line, and the note when it was read but is not put in yet."""
-        self.change_line(**line)
-        self.clock.advance(1)
-        self.clock.advance(1)
-        self.assertGreater(self.index.count("Aria"), LINES)
-        self.change_note(**note)
-
     def finish(self, done):
         """Fill it to the end."""
         while not done.called:
             self.clock.advance(1)
         wait_for(done)
 
-    def change_line(self, **changes):
-        """Change a line by hand, or take it out where nothing is given; it is noticed at once."""
-        live = self.world.attribute("conversation_history")
-        place = [m["id"] for m in live].index(self.line)
-        live[place : place + 1] = [{**live[place], **changes}] if changes else []
-        self.world.write("conversation_history", live)
-        self.script.history.messages()
-
     def change_note(self, **changes):
-        """The same of an entry of the journal."""
-        page = self.world.storage.body.get("journal")
-        place = [e["id"] for e in page["entries"]].index(self.note)
-        page["entries"][place : place + 1] = (
-            [{**page["entries"][place], **changes}] if changes else []
+        """Change the note, as a summary made anew changes its entry."""
+        journal = self.world.body.journal
+        (new,) = journal.rewrite(
+            lambda entry: replace(entry, **changes) if entry.id == self.note else entry,
+            journal.pages(),
         )
-        self.world.storage.body.set("journal", page)
-        self.world.body.journal.count()
+        self.script.memory.correct_entry(new)
 
     def indexed(self):
-        """Texts and audiences of line and note, as they are indexed."""
-        return [
-            (turn.text, turn.audience) for turn in self.index.get("Aria", [self.line, self.note])
-        ]
+        """Text and audience of the note, as it is indexed."""
+        return [(turn.text, turn.audience) for turn in self.index.get("Aria", [self.note])]
 
     def found(self, audience="public"):
-        """Which of line and note are found for somebody."""
-        hits = [*self.search("heron", LINES, audience), *self.search("bees", NOTES, audience)]
-        return {self.line, self.note} & set(ids(hits))
+        """Whether the note is found for somebody."""
+        return self.note in ids(self.search("bees", NOTES, audience))
 
-    def test_narrowed(self):
-        """What is kept for one person while the index is filled is found by nobody else."""
+    def test_changed(self):
+        """What is changed while the index is filled is in it as it is now."""
         for fill in (restore_index, rebuild_index):
             self.setUp()
             done = self.begin(fill)
-            self.change({"audience": ALICE}, {"audience": ALICE})
+            self.clock.advance(1)
+            self.clock.advance(1)
+            self.change_note(content="Elin keeps geese.", audience=ALICE)
             self.finish(done)
-            self.assertEqual(self.found(), set())
-            self.assertEqual(self.found(ALICE), {self.line, self.note})
+            self.assertEqual(self.indexed(), [("Elin keeps geese.", ALICE)])
+            self.assertFalse(self.found())
+            self.assertTrue(self.search("geese", audience=ALICE))
             self.assertEqual(self.index.count("Aria"), LINES + NOTES)
 
-    def test_corrected(self):
-        """What is said otherwise, said no more or taken out stays so."""
+    def test_withdrawn(self):
+        """What is withdrawn meanwhile stays out."""
         done = self.begin(restore_index)
-        self.change(
-            {"content": "The heron is blue.", "audience": ALICE}, {"content": "Elin keeps geese."}
-        )
+        self.change_note(withdrawn=True)
         self.finish(done)
-        wanted = [("The heron is blue.", ALICE), ("Elin keeps geese.", "public")]
-        self.assertCountEqual(self.indexed(), wanted)
-        for changes in ({"content": ""}, {}):
-            self.setUp()
-            done = self.begin(restore_index)
-            self.change(changes, changes)
-            self.finish(done)
-            self.assertEqual(self.indexed(), [])
-
-    def test_put_back(self):
-        """What was taken out and put back for one person alone is for that one."""
-        kept = next(m for m in self.script.history.messages() if m.id == self.line)
-        done = self.begin(restore_index)
-        self.change_line()
-        live = self.world.attribute("conversation_history")
-        self.world.write("conversation_history", [*live, replace(kept, audience=ALICE).to_dict()])
-        self.script.history.messages()
-        self.finish(done)
-        self.assertEqual(self.found() & {self.line}, set())
-        self.assertEqual(self.found(ALICE) & {self.line}, {self.line})
+        self.assertEqual(self.indexed(), [])
 
     def test_changed_while_the_index_is_emptied(self):
         """What is changed before the copies are made is put in again with them."""
@@ -160,7 +121,6 @@ class TestFilling(SearchTest):
         done = rebuild_index(self.script, self.clock)
         while self.index.count("Aria") == everything:
             worker.work()
-        self.change_line(audience=ALICE)
         self.change_note(content="Elin keeps no bees.")
         while not done.called:
             while worker.waiting:
@@ -168,28 +128,16 @@ class TestFilling(SearchTest):
             self.clock.advance(1)
         self.script.mind.recall.worker = InlineWorker()
         self.assertEqual(self.index.count("Aria"), everything)
-        self.assertIn(("Elin keeps no bees.", "public"), self.indexed())
-        self.assertEqual(self.found(), {self.note})
+        self.assertEqual(self.indexed(), [("Elin keeps no bees.", "public")])
 
     def test_another_index(self):
         """What was changed is in an index that takes the place of the one being filled."""
         memory, opened = self.script.memory, [self.index]
         memory.recall.open_index = lambda: opened[-1]
         done = self.begin(rebuild_index)
-        self.change_line(audience=ALICE)
+        self.change_note(audience=ALICE)
         self.index = CountingIndex()
         opened.append(self.index)
         self.finish(done)
         self.assertEqual(self.index.count("Aria"), LINES + NOTES)
-        self.assertEqual(self.found(), {self.note})
-
-    def test_what_waited(self):
-        """What could not be indexed at first does not come over what it was changed to."""
-        self.index.broken = True
-        (self.line,) = self.say("Bram", "A heron was seen at the mill.")
-        self.script.history.checkpoint()
-        self.index.broken = False
-        self.change_line(audience=ALICE)
-        self.say("Bram", "A barrel.")
-        self.assertEqual(self.found() & {self.line}, set())
-        self.assertEqual(self.found(ALICE) & {self.line}, {self.line})
+        self.assertFalse(self.found())

@@ -73,13 +73,6 @@ class TestPlan(unittest.TestCase):
         self.assertEqual(plan_masks([sized(50, " " * 5000)], 1, 0), ())
         self.assertEqual(plan_masks([sized(500, "\ud800" * 5000)], 1, 0), ("m0",))
 
-    def test_a_result_stored_without_metadata(self):
-        """A result whose stored dict has no metadata comes back without any."""
-        raw = sized(created_at=AT).to_dict()
-        del raw["metadata"]
-        message = Message.from_dict(raw)
-        self.assertEqual(unmasked(masked(message, AT, len)).to_dict(), raw)
-
     def test_own_use_of_the_key(self):
         """What a builder wrote under the flag's name is never written over."""
         message = replace(sized(), metadata={"masked": True})

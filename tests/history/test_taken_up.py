@@ -95,15 +95,6 @@ class TestTakenUp(MemoryWorldTest):
             self.die([audience], call("whisper", target="Nobody", text="Hush."))
             self.assertEqual(self.due(), [audience])
 
-    def test_older_data(self):
-        """Where it was not noted, a whisper counts for all to whom it may have been an answer."""
-        for first, second in ((ALICE, PUBLIC), (PUBLIC, ALICE)):
-            self.setUp()
-            self.die([first, second], call("whisper", target="Alice", text="Hush."))
-            self.assertEqual(self.script.history.messages()[-2].metadata[ANSWERED], first)
-            self.script.history.replace([unmarked(m) for m in self.script.history.messages()])
-            self.assertEqual(self.due(), [])
-
     def test_in_no_prompt(self):
         """What is noted changes no prompt, nor what is to be summarised."""
         self.die([ALICE, PUBLIC], call("whisper", target="Alice", text="Hush."))
@@ -119,6 +110,6 @@ class TestTakenUp(MemoryWorldTest):
 
 
 def unmarked(message):
-    """A message as older versions stored it."""
+    """A message without the note."""
     kept = {key: value for key, value in message.metadata.items() if key != ANSWERED}
     return replace(message, metadata=kept)

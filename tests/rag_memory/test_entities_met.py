@@ -145,10 +145,10 @@ class TestToldOf(AssistantTest):
         self.tick()
         note_met(self.script, self.aria)
         profile = self.aria.entities.get(stable_id(self.char1))
-        self.assertEqual((profile.name, profile.aliases), ("Carla", ("Char",)))
+        self.assertEqual(profile.names("public"), ("Carla", "Char"))
         self.char1.key = "Char"
         self.say("Aria, Char again.")
         self.tick()
         note_met(self.script, self.aria)
         profile = self.aria.entities.get(stable_id(self.char1))
-        self.assertEqual((profile.name, profile.aliases), ("Char", ("Carla",)))
+        self.assertEqual(profile.names("public"), ("Char", "Carla"))

@@ -4,10 +4,9 @@ import json
 
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.llm_interaction import build_llm_messages
-from evennia_ai.rag_memory.entities import new_observation, new_profile, observe
 from evennia_ai.rag_memory.hearsay import attributed
 from evennia_ai.rag_memory.injection import memory_line
-from evennia_ai.rag_memory.profile import Observation, summary_line
+from evennia_ai.rag_memory.profile import Belief
 from evennia_ai.recall.values import Hit
 from evennia_ai.testing import call
 from tests.base import AssistantTest
@@ -35,7 +34,7 @@ class TestHearsay(AssistantTest):
     def test_of_another(self):
         """In a profile it is what that player said, in the prompt and in searches."""
         item = self.observed("Char", "Pinched the pewter spoons.", self.char2)
-        self.assertEqual(item.attributed_line, "Bram said: Pinched the pewter spoons")
+        self.assertEqual(Belief(item).line, "Bram said: Pinched the pewter spoons")
         self.assertIn("Bram said: Pinched", str(build_llm_messages(self.script, self.aria)))
         self.model.answers = [call("search_memory", query="pewter spoons of Char"), ""]
         self.say("Aria, what of the pewter spoons?")
@@ -48,21 +47,12 @@ class TestHearsay(AssistantTest):
     def test_of_oneself(self):
         """What people say of themselves needs no such word."""
         item = self.observed("Bram", "Keeps bees.", self.char2, "I keep bees in the orchard.")
-        self.assertEqual(item.attributed_line, "Keeps bees")
+        self.assertEqual(Belief(item).line, "Keeps bees")
 
     def test_of_things(self):
         """Neither does what is said of a thing or an unknown name."""
         item = self.observed("the mill", "Grinds barley.", self.char2, "The mill grinds barley.")
         self.assertEqual(item.told_by, "")
-
-    def test_named_already(self):
-        """The name is not doubled, and survives storage."""
-        item = new_observation("Bram saw Cora.", 0, "m1", told_by="Bram")
-        self.assertEqual(Observation.from_dict(item.to_dict()), item)
-        self.assertEqual(item.attributed_line, "Bram saw Cora")
-        profile = observe(new_profile("o1.a", "Cora", 0, "person"), "Is rich.", 0, "m2")
-        profile = observe(profile, "Is a thief.", 1, "m1", told_by="Bram")
-        self.assertIn("Bram said: Is a thief", summary_line(profile))
 
     def test_journal(self):
         """A journal entry that comes back in a prompt says whose words it rests on."""

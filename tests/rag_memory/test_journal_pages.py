@@ -2,6 +2,7 @@
 
 import unittest
 
+from evennia_ai.history.aside import aside
 from evennia_ai.history.messages import IdSource
 from evennia_ai.rag_memory.journal import MOST_READ, PAGE_ENTRIES, PAGES, JournalHandler
 from evennia_ai.testing import MemoryStore
@@ -10,38 +11,52 @@ from tests.stand_ins import CountingStore
 PAGE_COUNT = 40
 
 
-class TestByHand(unittest.TestCase):
-    """What somebody writes into the newest page."""
+class TestDamaged(unittest.TestCase):
+    """What cannot be read."""
 
     def setUp(self):
-        self.store, self.told = MemoryStore(), []
-        self.journal = JournalHandler(self.store, on_add=lambda entry: self.told.append(entry))
+        self.store = MemoryStore()
+        self.journal = JournalHandler(self.store)
+        for number in range(2 * PAGE_ENTRIES + 1):
+            self.journal.add(f"entry {number}")
 
-    def write(self, *entries):
-        """Put entries behind those that are there."""
-        page = self.store.get("journal") or {"entries": []}
-        self.store.set("journal", {**page, "entries": [*page["entries"], *entries]})
-        return self.journal.recent()
+    def contents(self):
+        return [entry.content for entry in self.journal.recent(3)]
 
-    def test_is_told(self):
-        """It is told once, as one that was added, at the next look; what was there is not."""
-        self.journal.add("by her")
-        whole = {**self.journal.recent()[0].to_dict(), "id": "e5", "content": "whole"}
-        self.write({"content": "by hand"}, whole)
-        self.journal.recent()
-        self.write("one more")
-        told = [each.content for each in self.told]
-        self.assertEqual(told, ["by her", "by hand", "whole", "one more"])
+    def test_an_entry(self):
+        """It is put aside; the others stay, also after a restart."""
+        page = self.store.get("journal")
+        self.store.set("journal", {**page, "entries": ["odd", *page["entries"]]})
+        self.assertEqual(self.contents()[-1], "entry 100")
+        self.journal = JournalHandler(self.store)
+        self.assertEqual(self.contents()[-1], "entry 100")
+        self.assertEqual(aside(self.store), {"journal": 1})
 
-    def test_found_when_old(self):
-        """It has an id under which it is found on any page, as those made by older versions."""
-        self.write({"content": "by hand"}, {"id": "e123456789abcde", "content": "older"})
-        own = self.journal.recent()[0].id
-        for number in range(3 * PAGE_ENTRIES):
-            self.journal.add(f"filler {number}")
-        for entry_id, content in ((own, "by hand"), ("e123456789abcde", "older")):
-            self.assertEqual(self.journal.get(entry_id).content, content)
-        self.assertEqual({own[:2]}, {"eh"})
+    def test_the_newest_page(self):
+        """It is put aside as a whole, and no page is written over."""
+        self.store.set("journal", "odd")
+        self.assertEqual(self.contents()[-1], "entry 99")
+        for number in range(PAGE_ENTRIES + 1):
+            self.journal.add(f"later {number}")
+        self.assertEqual(len(self.store.keys(PAGES)), 3)
+        self.assertEqual(self.journal.count(), 3 * PAGE_ENTRIES + 1)
+        self.assertEqual(len(list(self.journal.all())), 3 * PAGE_ENTRIES + 1)
+
+    def test_an_older_copy(self):
+        """An older copy of the newest page, put back by hand, writes over no page."""
+        copy = self.store.get("journal")
+        for number in range(PAGE_ENTRIES):
+            self.journal.add(f"later {number}")
+        before = self.store.get("page_000003", PAGES)
+        self.store.set("journal", {**copy, "entries": before["entries"]})
+        self.journal.add("one more")
+        self.assertEqual(self.store.get("page_000003", PAGES), before)
+
+    def test_an_old_page(self):
+        """It is put aside; the rest is read."""
+        self.store.set("page_000001", {"entries": "odd"}, PAGES)
+        self.assertEqual(len(list(self.journal.all())), PAGE_ENTRIES + 1)
+        self.assertEqual(self.journal.oldest(), ())
 
 
 class TestPages(unittest.TestCase):
@@ -95,15 +110,15 @@ class TestPages(unittest.TestCase):
         self.assertEqual(len(found), len(self.ids[::20]))
 
     def test_what_is_nowhere_reads_few_pages(self):
-        """An id that tells no time, and is not there, is looked for in few pages, and once."""
+        """An id that is not there is looked for in few pages, and once."""
         self.journal.importance_of(["nowhere", "elsewhere"])
         self.assertLess(self.store.reads, MOST_READ + 12)
         self.journal.importance_of(["nowhere", "elsewhere"])
         self.store.reads = 0
         self.assertEqual(self.journal.importance_of(["nowhere", "elsewhere"]), {})
         self.assertLess(self.store.reads, 3)
-        self.assertIsNone(self.journal.get("nowhere", 5))
-        self.assertLess(self.store.reads, 8)
+        self.assertIsNone(self.journal.get("nowhere"))
+        self.assertLess(self.store.reads, 12)
 
     def test_marking_reads_few_pages(self):
         """The pages behind the last entry that is marked are not read."""
@@ -122,16 +137,6 @@ class TestPages(unittest.TestCase):
             self.assertLess(self.store.reads, 4)
         self.journal.add("one more", id="e1")
         self.assertEqual([e.id for e in self.journal.stretch(0, 2)], ["e1", newest[0]])
-
-    def test_made_elsewhere(self):
-        """An entry with an id of its own, and one beside pages written by hand, are found."""
-        self.journal.add("by hand", id="the one")
-        self.assertEqual(self.journal.get("the one").content, "by hand")
-        by_hand = {"page": 20, "entries": [{"id": "x", "content": "odd"}]}
-        self.store.set("page_000020", by_hand, category=PAGES)
-        self.assertEqual(self.journal.get("x").content, "odd")
-        self.assertIsNotNone(self.journal.get(self.ids[100]))
-        self.assertIsNone(self.journal.get("nowhere"))
 
     def test_withdrawing_touches_its_pages_only(self):
         """Entries of two pages are withdrawn, and no others."""

@@ -10,6 +10,7 @@ from evennia_ai.assistant.identity import stable_id
 from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.indexing import rebuild_index
+from evennia_ai.rag_memory.profile import current
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.testing import call
@@ -141,7 +142,7 @@ class TestParaphrases(AssistantTest):
         self.assertTrue(spoken, "she did answer from memories")
         self.assertEqual(days, [len(FACTS)] * 7)
         known = self.aria.entities.get(char.id).observations
-        held = [o.value for o in known if o.predicate and o.status == "current"]
+        held = [b.observation.value for b in current(known, "staff") if b.observation.predicate]
         self.assertEqual(held, ["2 coins"])
 
 

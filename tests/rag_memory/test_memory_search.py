@@ -10,7 +10,7 @@ from evennia_ai.assistant.tick import _retrieved
 from evennia_ai.background import Worker
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.rag_memory.entities import new_profile, observe, tidy
+from evennia_ai.rag_memory.entities import new_profile, observe, without_observation
 from evennia_ai.rag_memory.episodic_index import KEEP_DAYS, turn_of_message
 from evennia_ai.rag_memory.ranking import QUESTIONS
 from evennia_ai.rag_memory.recall_jobs import DEEP, RecallJobs
@@ -167,10 +167,10 @@ class TestObservations(SearchTest):
         """What is forgotten is found no more, and what it had superseded is again."""
         (newest,) = (h for h in self.search("Elin", observations=True) if "Ash" in h.text)
         elin = self.world.body.entities.get("n.elin")
-        left = tuple(o for o in elin.observations if o.id != newest.turn_id)
-        self.world.body.entities.put({"n.elin": tidy(replace(elin, observations=left))})
+        left = without_observation(elin, newest.turn_id)
+        self.world.body.entities.put({"n.elin": left})
         self.assertNotIn("Elin lives in Ash.", self.known("Where does Elin live?"))
-        self.world.body.entities.remove(["n.elin"])
+        self.world.body.entities.put({}, ["n.elin"])
         self.assertEqual(self.known("Where does Elin live?"), [])
 
     def test_by_the_tool(self):

@@ -2,20 +2,18 @@
 
 import unittest
 from dataclasses import replace
-from itertools import count
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.forgetting import OwnWords
 from evennia_ai.rag_memory.entities import (
     forgotten,
     names_index,
     new_profile,
     observe,
-    shown_observations,
-    tidy,
-    without_sources,
+    with_alias,
 )
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.observations import MOST_OBSERVATIONS, observed
@@ -27,7 +25,7 @@ PROFILES = {
     "o4": new_profile("o4", "Twin", 0.0),
     "r1": new_profile("r1", "The Old Mill", 0.0, kind="place"),
 }
-NAMES = names_index(PROFILES)
+NAMES = names_index(PROFILES, PUBLIC)
 
 
 def entry(number, content, audience="public"):
@@ -39,7 +37,7 @@ def facts(*contents, entity_id="o1"):
     """Subject, predicate and value of each observation that a series of entries leaves."""
     profile = PROFILES[entity_id]
     for number, content in enumerate(contents):
-        profile = observed(entity_id, profile, [entry(number, content)], NAMES)
+        profile = observed(profile, entry(number, content), NAMES)
     return [(o.subject, o.predicate, o.value) for o in profile.observations]
 
 
@@ -53,17 +51,17 @@ class TestObserved(unittest.TestCase):
             "Bob now lives over in the Old Mill these days.": ("lives in", "Old Mill"),
             "Bob has moved to Dunmere, over the hill.": ("lives in", "Dunmere"),
             "Bob moved: Bob lives in the mill now.": ("lives in", "mill"),
-            "Bob has news: he sings; Ann lives in Ash.": (None, None),
+            "Bob has news: he sings; Ann lives in Ash.": ("", ""),
             "Bob works as a cooper by trade": ("works as", "cooper"),
             "Bob still works for the duke!": ("works at", "duke"),
             "Bob was born in Ash.": ("was born in", "Ash"),
             "Bob is married to Ann since May.": ("is married to", "Ann"),
             "Bob is forty years old.": ("age", "forty"),
-            "Bob keeps bees.": (None, None),
+            "Bob keeps bees.": ("", ""),
         }
         for sentence, (predicate, value) in told.items():
             with self.subTest(sentence):
-                self.assertEqual(facts(sentence), [(None, predicate, value)])
+                self.assertEqual(facts(sentence), [("", predicate, value)])
 
     def test_what_is_owned(self):
         """A property of somebody's sister or dog is told of that one."""
@@ -71,7 +69,7 @@ class TestObserved(unittest.TestCase):
             facts("Bob's sister Marla lives in Ash now. Bob's dog is called Soot."),
             [("Bob's sister Marla", "lives in", "Ash"), ("Bob's dog", "is called", "Soot")],
         )
-        self.assertEqual(facts("Bob's beard grows."), [(None, None, None)])
+        self.assertEqual(facts("Bob's beard grows."), [("", "", "")])
 
     def test_tells_of_others(self):
         """Speakers, questions, other names and names of two tell nothing of somebody."""
@@ -90,44 +88,44 @@ class TestObserved(unittest.TestCase):
 
     def test_names_of_several_words(self):
         """Articles and hyphens are no hindrance, and the longest name counts."""
-        self.assertEqual(facts("The Old Mill is haunted.", entity_id="r1"), [(None, None, None)])
+        self.assertEqual(facts("The Old Mill is haunted.", entity_id="r1"), [("", "", "")])
         told = facts("Jean-Luc Mill works as a baker.", entity_id="o2")
-        self.assertEqual(told, [(None, "works as", "baker")])
+        self.assertEqual(told, [("", "works as", "baker")])
 
     def test_later_value_supersedes(self):
-        """The latest of a property is shown; the older is kept, marked."""
+        """The latest of a property holds; the older is a former one."""
         profile = PROFILES["o1"]
         for number, town in enumerate(("Ford", "Ash")):
             told = entry(number, f"Bob lives in {town}.")
-            profile = observed("o1", profile, [told], NAMES)
-        self.assertEqual([o.status for o in profile.observations], ["superseded", "current"])
-        (shown,) = shown_observations(profile, "public")
-        self.assertEqual(shown.value, "Ash")
+            profile = observed(profile, told, NAMES)
+        (belief,) = profile.beliefs("public")
+        self.assertEqual((belief.observation.value, belief.former[0].value), ("Ash", "Ford"))
 
     def test_reads_an_entry_once(self):
-        """Also where its observation was merged with an older one."""
-        once = observed("o1", PROFILES["o1"], [entry(0, "Bob sings.")], NAMES)
-        twice = observed("o1", once, [entry(1, "Bob sings.")], NAMES)
-        self.assertEqual(len(twice.observations), 1)
+        """Also where another entry told the same."""
+        once = observed(PROFILES["o1"], entry(0, "Bob sings."), NAMES)
+        twice = observed(once, entry(1, "Bob sings."), NAMES)
+        self.assertEqual([belief.times for belief in twice.beliefs("public")], [2])
         for number in (0, 1):
-            self.assertEqual(observed("o1", twice, [entry(number, "Bob sings.")], NAMES), twice)
+            self.assertEqual(observed(twice, entry(number, "Bob sings."), NAMES), twice)
 
     def test_audience(self):
         """What was whispered is observed for those only."""
         secret = "private:o1"
-        profile = observed("o1", PROFILES["o1"], [entry(1, "Bob lives in Ford.", secret)], NAMES)
-        self.assertEqual(shown_observations(profile, "public"), [])
-        self.assertEqual(len(shown_observations(profile, secret)), 1)
+        profile = observed(PROFILES["o1"], entry(1, "Bob lives in Ford.", secret), NAMES)
+        self.assertEqual(profile.beliefs("public"), [])
+        self.assertEqual(len(profile.beliefs(secret)), 1)
 
     def test_bounded(self):
-        """A profile takes no more sentences than it can hold, but always a property."""
+        """A profile takes no more different sentences than it can hold, but always a property."""
         profile = PROFILES["o1"]
         for number in range(MOST_OBSERVATIONS + 5):
-            told = replace(entry(1, f"Bob sang song {number}."), id=f"e{number}")
-            profile = observed("o1", profile, [told], NAMES)
-        self.assertEqual(len(profile.observations), MOST_OBSERVATIONS)
+            for text in (f"Bob sang song {number}.", "Bob sings."):
+                told = replace(entry(1, text), id=f"e{number} {text}")
+                profile = observed(profile, told, NAMES)
+        self.assertEqual(len(profile.beliefs("public")), MOST_OBSERVATIONS)
         last = replace(entry(9, "Bob lives in Ford."), id="last")
-        profile = observed("o1", profile, [last], NAMES)
+        profile = observed(profile, last, NAMES)
         self.assertEqual(profile.observations[-1].value, "Ford")
 
     @given(st.lists(st.text(alphabet="Bobs '.?!:lives in", max_size=60), max_size=4))
@@ -135,55 +133,9 @@ class TestObserved(unittest.TestCase):
         """It never raises, and the same entry read again changes nothing."""
         profile = PROFILES["o1"]
         for number, content in enumerate(contents):
-            once = observed("o1", profile, [entry(number, content)], NAMES)
-            self.assertEqual(observed("o1", once, [entry(number, content)], NAMES), once)
+            once = observed(profile, entry(number, content), NAMES)
+            self.assertEqual(observed(once, entry(number, content), NAMES), once)
             profile = once
-
-
-class TestWithoutSources(unittest.TestCase):
-    """An entry that is taken out takes its observations with it."""
-
-    def test_restores_what_was_superseded(self):
-        """The older value holds again, as if the newer had never been told."""
-        before = observed("o1", PROFILES["o1"], [entry(0, "Bob lives in Ford.")], NAMES)
-        after = observed("o1", before, [entry(1, "Bob lives in Ash.")], NAMES)
-        back = without_sources(after, ["e1"])
-        self.assertEqual(back.observations, before.observations)
-
-    def test_keeps_what_others_told(self):
-        """An observation that rests on another source too stays, on that one."""
-        profile = PROFILES["o1"]
-        for source in ("e1", "e2"):
-            profile = observe(profile, "Bob sings.", "2026-01-01T00:00:00+00:00", source)
-        (kept,) = without_sources(profile, ["e1"]).observations
-        self.assertEqual((kept.source, kept.sources), ("e2", ("e2",)))
-        self.assertEqual(without_sources(profile, ["e1", "e2"]).observations, ())
-
-    def test_of_many_entries(self):
-        """Many entries at once make the profile that they make one by one."""
-        told = ["Bob sings."] * MOST_OBSERVATIONS + [
-            "Bob lives in Ford.",
-            "Bob dances.",
-            "Bob hums. No.",
-        ]
-        entries = [entry(number, content) for number, content in enumerate(told)]
-
-        def numbered():
-            numbers = count()
-            return lambda prefix: f"{prefix}{next(numbers)}"
-
-        one, make_id = PROFILES["o1"], numbered()
-        for each in entries:
-            one = observed("o1", one, [each], NAMES, make_id)
-        many = observed("o1", PROFILES["o1"], entries, NAMES, numbered())
-        self.assertEqual(many, one)
-        self.assertEqual([o.text for o in many.observations][-2:], ["Bob dances.", "Bob hums."])
-        self.assertEqual(observed("o1", many, entries, NAMES), many)
-
-    def test_changes_nothing_else(self):
-        """A profile with nothing of them is as it was."""
-        profile = tidy(observe(PROFILES["o1"], "Bob sings.", 0.0, "e1"))
-        self.assertEqual(without_sources(profile, ["e7"]), profile)
 
 
 class TestForgotten(unittest.TestCase):
@@ -198,12 +150,11 @@ class TestForgotten(unittest.TestCase):
         """It goes, also where others said the same; what it had superseded holds again."""
         bob = observe(PROFILES["o1"], "Lives here.", 1, "m2", predicate="home", value="mill")
         bob = observe(bob, "Moved.", 2, ["m3", "m1"], predicate="home", value="inn")
-        self.assertEqual(bob.observations[0].status, "superseded")
-        [kept] = self.left(bob).observations
-        self.assertEqual((kept.value, kept.status), ("mill", "current"))
+        [kept] = self.left(bob).beliefs("public")
+        self.assertEqual((kept.observation.value, kept.former), ("mill", ()))
 
     def test_what_repeats_them(self):
-        """An observation, an alias, a relationship or anything else with a word of theirs."""
+        """An observation or another name with a word of theirs."""
         bob = observe(PROFILES["o1"], "Keeps bees.", 1, "m2")
         for text, fields in (
             ("A zorblax.", {}),
@@ -211,21 +162,10 @@ class TestForgotten(unittest.TestCase):
         ):
             told = observe(bob, text, 2, "m2", **fields)
             self.assertEqual(len(self.left(told).observations), 1)
-        odd = replace(
-            bob, aliases=("Zorblax", "Bo"), relationship="a zorblax", extra={"x": "zorblax"}
+        named = with_alias(bob, "Zorblax", 2, "m2", PUBLIC)
+        self.assertEqual(
+            self.left(with_alias(named, "Bo", 3, "m2", PUBLIC)).names(PUBLIC), ("Bob", "Bo")
         )
-        left = self.left(odd)
-        self.assertEqual((left.aliases, left.relationship), (("Bo",), ""))
-        self.assertEqual(left.extra, {"x": "[forgotten]"})
-
-    def test_relationship(self):
-        """One that was observed from their words goes, one that others told takes its place."""
-        bob = observe(PROFILES["o1"], "A rival.", 1, "m2", predicate="relationship", value="rival")
-        friend = observe(bob, "A friend.", 2, "m1", predicate="relationship", value="friend")
-        self.assertEqual(friend.relationship, "friend")
-        self.assertEqual(self.left(friend).relationship, "rival")
-        by_hand = replace(observe(PROFILES["o1"], "Tall.", 1, "m1"), relationship="my smith")
-        self.assertEqual(self.left(by_hand).relationship, "my smith")
 
     def test_the_same(self):
         """Nothing of theirs, nothing changed."""

@@ -1,89 +1,227 @@
-"""Profiles: stored as plain dicts, complete however somebody edited them."""
+"""Profiles: stored as plain dicts, and what of them holds for whom."""
 
 import unittest
+from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evennia_ai.history.audience import PUBLIC, STAFF
-from evennia_ai.rag_memory.profile import Observation, Profile
+from evennia_ai.history.audience import PUBLIC, STAFF, private, visible
+from evennia_ai.history.stored import Unreadable
+from evennia_ai.rag_memory.entities import new_profile, with_alias
+from evennia_ai.rag_memory.profile import Belief, Observation, Profile, current, former
 
-AT = "2026-01-02T03:04:05+00:00"
-anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
-    ),
-    max_leaves=5,
-)
-word = st.text(min_size=1, max_size=8)
-words = st.lists(word, max_size=3)
-some = st.lists(word, min_size=1, max_size=3)
-observations = st.fixed_dictionaries(
-    {
-        "id": word,
-        "text": st.text(max_size=20),
-        "subject": st.none() | word,
-        "predicate": st.none() | word,
-        "value": st.none() | word,
-        "at": st.just(AT),
-        "source": word,
-        "audience": st.sampled_from([PUBLIC, STAFF, "private:o1.a"]),
-        "status": st.sampled_from(["current", "superseded"]),
-        "superseded_by": st.none() | word,
-    },
-    optional={
-        "superseded_at": st.just(AT),
-        "sources": some,
-        "last_at": st.just(AT),
-        "times": st.integers(2, 9),
-        "other_texts": some,
-        "note of a game": anything,
-    },
-)
-profiles = st.fixed_dictionaries(
-    {
-        "version": st.just(1),
-        "id": word,
-        "name": word,
-        "kind": st.sampled_from(["person", "place", "thing", "unknown"]),
-        "aliases": words,
-        "first_seen": st.just(AT),
-        "last_seen": st.just(AT),
-        "relationship": st.text(max_size=8),
-        "observations": st.lists(observations, max_size=3),
-        "memory_links": words,
-    },
-    optional={"archived": some, "summary": word, "tidied": word, "note of a game": anything},
-)
+ALICE_ONLY = private(["o1"])
 
 
-def edited(value):
-    """Dicts with the keys of a value and anything in them."""
-    return st.dictionaries(st.sampled_from([*value.__dataclass_fields__, "x"]), anything)
+def seen(number, text="x", at=0, audience=PUBLIC, fact=("", ""), **fields):
+    """An observation."""
+    predicate, value = fact
+    when = f"2026-01-{at + 1:02d}T00:00:00+00:00"
+    given = {"predicate": predicate, "value": value, "audience": audience, **fields}
+    return Observation(f"o{number}", text, when, sources=(f"m{number}",), **given)
 
 
-class TestProfile(unittest.TestCase):
+def profile(*observations, **fields):
+    """Alice with observations."""
+    return replace(new_profile("o1", "Alice", 0.0), observations=observations, **fields)
+
+
+def texts(beliefs):
+    return [belief.observation.text for belief in beliefs]
+
+
+class TestStored(unittest.TestCase):
     """From stored values and back."""
 
-    @given(profiles)
-    def test_round_trip(self, raw):
-        """A complete stored profile comes back as it was, unknown keys included."""
-        self.assertEqual(Profile.from_dict(raw).to_dict(), raw)
+    word = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+    observations = st.builds(
+        Observation,
+        word,
+        word,
+        word,
+        word,
+        word,
+        word,
+        st.lists(word, max_size=3).map(tuple),
+        st.sampled_from([PUBLIC, STAFF, ALICE_ONLY]),
+        word,
+    )
 
-    @given(edited(Profile), st.lists(edited(Observation) | anything, max_size=3))
-    def test_by_hand(self, raw, listed):
-        """Whatever is stored gives a complete profile, the same at every reading."""
-        profile = Profile.from_dict({**raw, "observations": listed}, "o1")
-        self.assertEqual(repr(Profile.from_dict(profile.to_dict())), repr(profile))
-        self.assertTrue(profile.id and profile.name)
-        for audience in (PUBLIC, STAFF, "private:o1.a"):
-            self.assertEqual(profile.lines(audience)[0], profile.heading)
+    @given(
+        st.builds(
+            Profile, word, word, word, word, word, st.lists(observations, max_size=3).map(tuple)
+        )
+    )
+    def test_round_trip(self, before):
+        """A profile comes back as it was stored."""
+        self.assertEqual(Profile.from_dict(before.to_dict()), before)
 
-    def test_repairs(self):
-        """An observation without an id is left out; one without an audience is for staff."""
-        stored = {"observations": [{"text": "x"}, {"id": 7, "text": None, "times": "2"}, "y"]}
-        (found,) = Profile.from_dict(stored, "o1").observations
-        self.assertEqual((found.id, found.text, found.times), ("7", "", 1))
-        self.assertEqual(found.audience, STAFF)
-        self.assertEqual(found.source_ids, ("",))
+    def test_others(self):
+        """What is no profile is not read as one; what names no audience is for staff."""
+        for odd in (
+            "x",
+            {"id": "o1"},
+            {"id": "o1", "name": 7},
+            {**profile().to_dict(), "kind": []},
+        ):
+            with self.assertRaises(Unreadable):
+                Profile.from_dict(odd)
+        odd = Observation.from_dict({"id": "o1", "text": "unknown origin", "at": ""})
+        self.assertEqual(len(profile(odd).lines(PUBLIC)), 1)
+        self.assertEqual(len(profile(odd).lines(STAFF)), 2)
+
+
+class TestCurrent(unittest.TestCase):
+    """What holds."""
+
+    def test_the_newest_value(self):
+        """The newest of several values counts; the others are former ones, each once."""
+        values = ("cider", "ale", "cider", "Rum")
+        drinks = [seen(n, f"drinks {v}", n, fact=("drinks", v)) for n, v in enumerate(values)]
+        (belief,) = current(reversed(drinks), PUBLIC)
+        self.assertEqual((belief.observation.value, belief.times), ("Rum", 1))
+        self.assertEqual([item.id for item in belief.former], ["o2", "o1"])
+        self.assertEqual(belief.line, "drinks Rum (before: cider)")
+        self.assertEqual(former(drinks), {"o0", "o1", "o2"})
+
+    def test_the_same_again(self):
+        """Said twice it is there once, in its newest words, with a count."""
+        said = [seen(1, "Keeps bees.", 1), seen(2, "keeps  bees", 2), seen(3, "Sings.", 0)]
+        first, second = current(said, PUBLIC)
+        self.assertEqual((first.line, second.line), ("keeps bees (heard 2 times)", "Sings"))
+        fact = ("lives in", "mill")
+        home = [
+            seen(1, "She lives in the mill.", 1, fact=fact),
+            seen(2, "Home: mill.", 2, fact=fact),
+        ]
+        self.assertEqual([belief.times for belief in current(home, PUBLIC)], [2])
+        self.assertEqual(former(home), set())
+
+    def test_other_subjects_and_predicates(self):
+        """Her brother's home is not hers."""
+        homes = [
+            seen(1, "a", 1, fact=("lives in", "mill")),
+            seen(2, "b", 2, fact=("lives in", "town"), subject="her brother"),
+            seen(3, "c", 3, fact=("works in", "barn")),
+        ]
+        self.assertEqual(texts(current(homes, PUBLIC)), ["c", "b", "a"])
+
+    def test_secrets(self):
+        """A secret takes nothing away from those who do not know it."""
+        homes = [
+            seen(1, "lives in the mill", 1, fact=("lives in", "mill")),
+            seen(2, "lives in the cellar", 2, ALICE_ONLY, fact=("lives in", "cellar")),
+        ]
+        self.assertEqual(texts(current(homes, PUBLIC)), ["lives in the mill"])
+        self.assertEqual(texts(current(homes, ALICE_ONLY)), ["lives in the cellar"])
+        self.assertEqual(former(homes), set())
+        newer = [*homes, seen(3, "lives in Ford", 3, fact=("lives in", "Ford"))]
+        self.assertEqual(former(newer), {"o1", "o2"})
+
+    @settings(deadline=None)
+    @given(
+        st.lists(
+            st.tuples(
+                st.integers(0, 5),
+                st.sampled_from([PUBLIC, ALICE_ONLY, private(["o1", "o2"]), STAFF]),
+                st.sampled_from(["", "lives in", "likes"]),
+                st.sampled_from(["", "mill", "town", "Mill."]),
+            ),
+            max_size=12,
+        ),
+        st.sampled_from([PUBLIC, ALICE_ONLY, private(["o2"]), STAFF]),
+    )
+    def test_nothing_else_is_told(self, rows, viewer):
+        """Each known observation is counted or former, and no other has any influence."""
+        items = [
+            seen(n, f"{predicate} {value}", at, audience, (predicate, value))
+            for n, (at, audience, predicate, value) in enumerate(rows)
+        ]
+        known = [item for item in items if visible(item.audience, viewer)]
+        beliefs = current(items, viewer)
+        self.assertEqual(beliefs, current(known, viewer))
+        held = [each for b in beliefs for each in (b.observation, *b.former)]
+        self.assertEqual({i.statement for i in held}, {i.statement for i in known})
+        self.assertEqual(len({i.statement for i in held}), len(held))
+        self.assertLessEqual(sum(b.times for b in beliefs), len(known))
+        ids = [(b.observation.at, b.observation.id) for b in beliefs]
+        self.assertEqual(ids, sorted(ids, reverse=True))
+
+
+class TestNames(unittest.TestCase):
+    """Names and relationship, for those who may know them."""
+
+    def test_other_names(self):
+        """One learned in a whisper is unknown to others; several hold at once."""
+        alice = with_alias(profile(), " Al ", 0.0, "m1", PUBLIC)
+        alice = with_alias(alice, "Lady  Grey", 1.0, "m2", ALICE_ONLY)
+        self.assertEqual(alice.names(PUBLIC), ("Alice", "Al"))
+        self.assertEqual(alice.names(ALICE_ONLY), ("Alice", "Al", "Lady Grey"))
+        self.assertEqual(alice.lines(ALICE_ONLY), ["Alice (person)"])
+        self.assertEqual(former(alice.observations), set())
+        for name in ("alice", "AL", " "):
+            self.assertIs(with_alias(alice, name, 2.0, "m3", PUBLIC), alice)
+
+    def test_relationship(self):
+        """It is the newest value that the viewer may know."""
+        told = profile(
+            seen(1, "a guest", 1, fact=("Relationship", "guest")),
+            seen(2, "a friend", 2, fact=("relationship", "a  friend")),
+            seen(3, "a debtor", 3, ALICE_ONLY, fact=("relationship", "debtor")),
+            seen(4, "a rival", 4, fact=("relationship", "rival"), subject="her brother"),
+        )
+        self.assertEqual(told.heading(PUBLIC), "Alice (person), a friend")
+        self.assertEqual(told.heading(ALICE_ONLY), "Alice (person), debtor")
+        self.assertEqual(profile().relationship(STAFF), "")
+
+
+class TestLines(unittest.TestCase):
+    """What a prompt or a command shows."""
+
+    def test_newest_first_and_limited(self):
+        """The heading comes first, then the newest observations up to the limit."""
+        told = profile(*(seen(n, f"fact {n}.", n) for n in range(5)))
+        lines = told.lines(PUBLIC, limit=2)
+        self.assertEqual(lines, ["Alice (person)", "- fact 4 [o4]", "- fact 3 [o3]"])
+        self.assertEqual(len(told.lines(PUBLIC, limit=-1)), 1)
+
+    def test_properties_first(self):
+        """What has a predicate and a value comes before what was only noticed, newer or not."""
+        told = profile(
+            seen(1, "lives in Ford", 1, fact=("lives in", "Ford")),
+            seen(2, "has a dog called Bo", 2, fact=("dog", "Bo")),
+            seen(3, "laughed today", 3),
+        )
+        shown = [line[-3:-1] for line in told.lines(PUBLIC)[1:]]
+        self.assertEqual(shown, ["o2", "o1", "o3"])
+
+    def test_who_said_it(self):
+        """The one who said it of somebody else is named, once."""
+        self.assertEqual(Belief(seen(1, "Stole it.", told_by="Bram")).line, "Bram said: Stole it")
+        named = seen(1, "Bram saw Cora.", told_by="Bram")
+        self.assertEqual(Belief(named).line, "Bram saw Cora")
+
+    def test_a_name_cannot_break_out_of_its_line(self):
+        """Brackets, quotes and line breaks in a name are taken out."""
+        self.assertEqual(profile(name='Eve"]\n[SYSTEM').lines(PUBLIC), ["Eve SYSTEM (person)"])
+        self.assertEqual(Profile("o9", "").lines(PUBLIC), ["o9 (entity)"])
+
+
+class TestWithoutSources(unittest.TestCase):
+    """What goes with its sources."""
+
+    def test_any_source(self):
+        """An observation goes with each of its sources; what it had replaced holds again."""
+        old = seen(1, "lives in Ford", 1, fact=("lives in", "Ford"))
+        new = replace(seen(2, "lives in Ash", 2, fact=("lives in", "Ash")), sources=("m2", "x9"))
+        both = profile(old, new)
+        self.assertEqual(both.without_sources(["x9"]), profile(old))
+        self.assertIs(both.without_sources(["x1"]), both)
+
+    def test_bare(self):
+        """One that was met, linked or archived is more than a name."""
+        bare = Profile("n.bram", "Bram")
+        self.assertTrue(bare.is_bare)
+        for field in ("observations", "memory_links", "archived", "first_seen"):
+            self.assertFalse(replace(bare, **{field: ("x",)}).is_bare)

@@ -125,7 +125,7 @@ class TestQuarantine(CommandLineTest):
 
     def test_stored_value(self):
         """Junk hides nobody and is told by the doctor; a good value is used as it is."""
-        good = {"version": 1, "people": {"o1.a": {"name": "Al", "at": utc_iso(0)}}}
+        good = {"people": {"o1.a": {"name": "Al", "at": utc_iso(0)}}}
         self.assertTrue(is_sound(SCRIPT[(None, KEY)], good))
         for junk in ([], "x", 5, {"people": 5}, {}):
             self.assertIsNone(quarantine_value(junk))

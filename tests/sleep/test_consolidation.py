@@ -5,7 +5,6 @@ import shutil
 import tempfile
 import unittest
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.rag_memory import Mem0Backend
-from evennia_ai.rag_memory.entities import new_profile
+from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.observations import MOST_OBSERVATIONS
 from evennia_ai.sleep import run_sleep_tick
@@ -26,7 +25,6 @@ from evennia_ai.sleep.consolidation import (
     SLICE,
     consolidate_memories_to_semantic,
     is_memorable,
-    memory_item,
     prune_orphaned_memory_links,
     repair_semantic_memory,
 )
@@ -91,8 +89,8 @@ class TestConsolidate(ConsolidationCase):
         self.consolidate()
         self.consolidate()
         alice = self.character.entities.get("o1").observations
-        told = [(o.predicate, o.value, o.status) for o in alice]
-        self.assertEqual(told, [("lives in", "Ford", "superseded"), ("lives in", "Ash", "current")])
+        told = [(o.predicate, o.value) for o in alice]
+        self.assertEqual(told, [("lives in", "Ford"), ("lives in", "Ash")])
         (mill,) = self.character.entities.get("r7").observations
         self.assertEqual(mill.text, "The Old Mill is haunted.")
         self.repair()
@@ -164,11 +162,6 @@ class TestConsolidate(ConsolidationCase):
     def test_a_synthesis_is_not_memorable(self):
         """Also where a journal hands it out."""
         self.assertFalse(is_memorable(JournalEntry("j1", "", "x", source_type="compaction")))
-
-    def test_an_entry_without_extras_is_still_an_item(self):
-        """Fields that an imported entry lacks get harmless values."""
-        item = memory_item(JournalEntry.from_dict({"id": "j1", "content": " x "}))
-        self.assertEqual((item["text"], item["metadata"]["audience"]), ("x", "public"))
 
     def test_a_failing_store_leaves_entries_waiting(self):
         """When the store is away the error is passed on, and the next run takes them all."""
@@ -252,16 +245,16 @@ class TestConsolidate(ConsolidationCase):
     def test_profiles_changed_meanwhile_keep_the_change(self):
         """An observation noted while the store worked is not overwritten by the links."""
         self.journal.add("Alice keeps bees.")
-        changed = replace(ALICE, relationship="friend")
+        changed = observe(ALICE, "A friend.", 1.0, "m1")
         self.semantic.before_add = lambda: self.character.entities.put({"o1": changed})
         self.consolidate()
         profile = self.character.entities.get("o1")
-        self.assertEqual(profile.relationship, "friend")
+        self.assertEqual(profile.observations[0].text, "A friend.")
         self.assertEqual(len(profile.memory_links), 1)
 
     def test_an_unknown_entity_is_no_error(self):
         """A name without a profile links nothing."""
-        self.journal.add("x", entities=["nobody", None])
+        self.journal.add("x", entities=["nobody"])
         self.assertEqual(self.consolidate()["linked"], 0)
 
 

@@ -14,7 +14,7 @@ from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.rag_memory.entities import new_profile, observe, unmet_id
+from evennia_ai.rag_memory.entities import new_profile, observe, unmet_id, with_alias
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.sleep.forgetting import EMPTIED, KEPT, OWED, STEPS, forget_people, remake_summary
@@ -81,15 +81,17 @@ class ForgettingTest(MemoryWorldTest):
         alice = observe(new_profile(ALICE.id, "Alice", at), "Afraid of much.", at, mine.id)
         alice = observe(alice, "Owes Bob money.", at, his.id)
         bob = observe(new_profile(BOB.id, "Bob", at), "Knows the miller.", at, his.id)
-        bob = replace(bob, aliases=(f"{SECRET}1x",), relationship=f"friend of {SECRET}1x")
+        bob = with_alias(bob, f"{SECRET}1x", at, his.id, "public")
+        fact = {"predicate": "relationship", "value": f"friend of {SECRET}1x"}
+        bob = observe(bob, "A friend.", at, his.id, **fact)
         boat = new_profile(unmet_id(f"{SECRET}1x"), f"{SECRET}1x", at, "thing")
         entities.put({p.id: p for p in (alice, bob, boat)})
         self.script.ledger.add("I like jazz.", ALICE, state="approved")
         self.script.ledger.add("I like ale.", BOB, state="approved")
         self.script.ledger.add(f"{SECRET}1x floats.", ARIA_SPEAKER, state="proposed")
         self.script.ledger.add("Guests like a fire.", ARIA_SPEAKER, state="proposed")
-        self.world.write("conversation_damaged", [f"{{'content': '{SECRET}1x'}}", "'hay'"])
-        put_aside(self.script.history.store, [f"{SECRET}1x"], "conversation_tail")
+        for odd in ([f"{SECRET}1x"], ["hay"]):
+            put_aside(self.script.history.store, odd, "followers")
 
     def forget(self, **options):
         """Alice is forgotten."""
@@ -156,13 +158,13 @@ class TestForgotten(ForgettingTest):
         alice = self.body.entities.get(ALICE.id)
         self.assertEqual([item.text for item in alice.observations], ["Owes Bob money."])
         bob = self.body.entities.get(BOB.id)
-        self.assertEqual((bob.aliases, bob.relationship), ((), ""))
+        self.assertEqual(bob.names("staff"), ("Bob",))
+        self.assertNotIn("A friend.", [item.text for item in bob.observations])
         self.assertIsNone(self.body.entities.get(unmet_id(f"{SECRET}1x")))
         notes = [note.text for note in self.script.ledger.entries()]
         self.assertEqual(notes, ["I like ale.", "Guests like a fire."])
-        self.assertEqual(self.world.attribute("conversation_damaged"), ["'hay'"])
         store = self.script.history.store
-        self.assertEqual(store.get("conversation_tail", category=ASIDE), [])
+        self.assertEqual(store.get("followers", category=ASIDE), [["hay"]])
 
     def test_summaries_are_made_again(self):
         """From what is left, at each tier; the markers and syntheses show the new text."""

@@ -20,8 +20,8 @@ class TestFading(unittest.TestCase):
     """From the third generation on it says that detail may have faded."""
 
     def line(self, **result):
-        stored = {"trigger": "sleep", "result": {**RESULT, **result}}
-        return receipt_line("Aria", CompactionRecord.from_dict("c1", stored))
+        record = CompactionRecord(id="c1", at="", trigger="sleep", result={**RESULT, **result})
+        return receipt_line("Aria", record)
 
     def test_not_before(self):
         """The first two say nothing of it."""

@@ -12,7 +12,7 @@ from tests.strategies import heard, numbered
 
 def compaction(stored):
     """A compaction's record of what is stored."""
-    return CompactionRecord.from_dict("c1", stored)
+    return CompactionRecord.from_dict({"id": "c1", "at": "", "trigger": "", **stored})
 
 
 class TestPlanRollback(unittest.TestCase):
@@ -21,7 +21,7 @@ class TestPlanRollback(unittest.TestCase):
     def test_what_left_comes_back_before_what_stayed(self):
         """Leaving messages stand first."""
         first, second, newest = numbered([heard(content=word) for word in "abc"])
-        record = CompactionRecord.from_dict("c1", {"leaving": ["m0", "m1"]})
+        record = compaction({"leaving": ["m0", "m1"]})
         segment = Segment.sealed("g1", "s1", [first, second])
         undone = plan_rollback([newest], record, [segment])
         self.assertEqual(undone.history, (first, second, newest))
@@ -33,9 +33,7 @@ class TestPlanRollback(unittest.TestCase):
         answer = replace(answer, role="tool")
         marker = Message("system", "", id="x", metadata={"type": "compaction"})
         order = order_before([marker, left, stayed, also_left], [left, also_left])
-        record = CompactionRecord.from_dict(
-            "c1", {"leaving": ["m0", "m2"], "markers_before": [], "order": order}
-        )
+        record = compaction({"leaving": ["m0", "m2"], "markers_before": [], "order": order})
         segments = [Segment.sealed("g1", "s1", [left, also_left])]
         undone = plan_rollback([stayed, answer], record, segments)
         self.assertEqual(undone.history, (left, stayed, answer, also_left))
@@ -50,19 +48,6 @@ class TestPlanRollback(unittest.TestCase):
         """What leaves from the front needs no order."""
         history = numbered([heard(content=word) for word in "abc"])
         self.assertEqual(order_before(history, history[:2]), ())
-
-    def test_markers_of_an_old_record_stay(self):
-        """A record that does not say which markers stood before leaves those that are there."""
-        (line,) = numbered([heard(content="a")])
-        marker = Message(
-            "system", "[CONTEXT SUMMARY] So it went.", id="x", metadata={"type": "compaction"}
-        )
-        self.assertEqual(
-            plan_rollback([marker, line], compaction({}), []).history,
-            (marker, line),
-        )
-        undone = plan_rollback([marker, line], compaction({"markers_before": []}), [])
-        self.assertEqual(undone.history, (line,))
 
 
 class TestWithArchived(unittest.TestCase):

@@ -4,7 +4,6 @@ import unittest
 
 from evennia_ai.commands.history import summary_lines
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.records import LIVE, SummaryRecord
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.offline.brain import respond
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
@@ -91,15 +90,3 @@ class TestUnsupported(unittest.TestCase):
 
         self.assertEqual(compact("say that Aria heard of Norvik"), 0)
         self.assertEqual(compact(None), 1)
-
-    def test_round_trip(self):
-        """The count is stored where there is one, and read again; nonsense is read as none."""
-        record = SummaryRecord(
-            id="s1", tier="recent", status=LIVE, created_at="", audience="public", text="",
-            unsupported=3,
-        )  # fmt: skip
-        stored = record.to_dict()
-        self.assertEqual(SummaryRecord.from_dict("s1", stored).unsupported, 3)
-        self.assertEqual(
-            SummaryRecord.from_dict("s1", {**stored, "unsupported": "?"}).unsupported, 0
-        )

@@ -214,7 +214,7 @@ class TestBuiltinTools(AssistantTest):
             call("update_entity_observation", entity="old salt", observation="Keeps bees."),
         )
         (profile,) = self.aria.entities.profiles().values()
-        self.assertEqual((profile.name, profile.aliases), ("Char", ("old salt",)))
+        self.assertEqual(profile.names("public"), ("Char", "old salt"))
 
     def test_levels(self):
         """`off` takes a tool away; `dry run` pretends."""

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from evennia_ai.assistant.soundness import SCRIPT, is_sound
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import PUBLIC, STAFF
-from evennia_ai.history.records import as_stored
 from evennia_ai.tools.waiting import (
     MOST_OF_ONE,
     MOST_WAITING,
@@ -111,7 +110,7 @@ class TestWaitingCalls(unittest.TestCase):
         full = WaitingCall(
             4, "give", "{}", "o1.a", "Al", PUBLIC, "private:o1.a", "page", 5.0, ("m1",), True
         )
-        self.assertEqual(WaitingCall.from_dict(as_stored(full)), full)
+        self.assertEqual(WaitingCall.from_dict(full.to_dict()), full)
 
     def test_the_same_twice(self):
         """The same act for the same person waits once, however its JSON is written."""

@@ -50,7 +50,7 @@ class CompactionCommit:
         """
         history, full = self.history, self._with_undoing(record, folds)
         order = order_before(history.messages(), plan.leaving)
-        full = replace(full, order=order, optional=frozenset(("rolled_back_at",)))
+        full = replace(full, order=order)
         with history.store.transaction():
             self.on_step("archive")
             for made in folds:

@@ -180,14 +180,11 @@ def extracted(
 
 
 def write_notes(script: Assistant, notes: Sequence[Note]) -> dict[str, list[str]]:
-    """Write notes; returns the ids by which a rollback finds them.
-
-    As ``{"ids", "cited", "entries", "met"}``: of the extraction, of the messages that notes cite, of
-    journal entries, and of new profiles.
+    """Write notes; returns the ids by which a rollback finds them, as ``{"ids", "entries"}``.
 
     All that is written has the id of the extraction among its sources.
     """
-    extraction_id, entries, met = new_id("x"), list[str](), list[str]()
+    extraction_id, entries = new_id("x"), list[str]()
     for note in notes:
         sources = (*note.sources, extraction_id)
         if note.tool == ENTRY:
@@ -203,14 +200,12 @@ def write_notes(script: Assistant, notes: Sequence[Note]) -> dict[str, list[str]
         now, fact = script.now(), dict(note.fields)
         name = str(fact.pop("entity"))
         profiles, here = script.entities.profiles(), script.game.identify(name)
-        profile = profile_met(profiles, here, str(here["id"]) if here else name, now)
-        met += [] if profile.id in profiles else [profile.id]
+        profile = profile_met(profiles, here, name, now, sources, note.scope)
         text = str(fact.pop("observation"))
         fact["told_by"] = note.told_by if profile.kind == "person" else ""
         at = note.at or now
         script.entities.put({profile.id: observe(profile, text, at, sources, note.scope, **fact)})
-    cited = sorted({source for note in notes for source in note.sources})
-    return {"ids": [extraction_id], "cited": cited, "entries": entries, "met": met}
+    return {"ids": [extraction_id], "entries": entries}
 
 
 class _Job:

@@ -116,11 +116,7 @@ class Rollback:
             self.journal.withdraw(entries)
             correct_syntheses(self._script, texts)
             self.on_step("entities")
-            extraction = record.extraction
-            self.entities.forget_sources(
-                [*extraction.get("ids", ()), *entries], extraction.get("cited", ())
-            )
-            self.entities.remove_bare(extraction.get("met", ()))
+            self.entities.forget_sources([*entries, *record.extraction.get("ids", ())])
             self.on_step("record")
             self.history.save_compaction(replace(record, status=ROLLED_BACK, rolled_back_at=at_iso))
             self.history.store.set("last_compaction", dict(record.last_before))

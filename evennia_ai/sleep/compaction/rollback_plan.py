@@ -25,8 +25,7 @@ def damage(record: CompactionRecord, segments: Mapping[str, Segment | None]) -> 
 
     Args:
         record: The compaction's record.
-        segments: Its archive segments by id, None for one that is missing or cannot be read. Of
-            one without `sha256` only the ids of the messages are checked.
+        segments: Its archive segments by id, None for one that is missing or cannot be read.
 
     Returns:
         A sentence that names the segment; empty if all is there. Forgotten messages may be missing.
@@ -35,7 +34,7 @@ def damage(record: CompactionRecord, segments: Mapping[str, Segment | None]) -> 
     for key, segment in segments.items():
         if segment is None:
             return f"Archive segment `{key}` is missing or cannot be read."
-        if "sha256" in segment.stored and segment.checksum != segment.sha256:
+        if segment.checksum != segment.sha256:
             return f"Archive segment `{key}` was changed since it was sealed: its checksum differs."
         held = {message.id for message in segment.messages}
         if odd := sorted(held - left):
@@ -64,7 +63,4 @@ def plan_rollback(
     everything = in_order(restored, raw, record.order)
     masks = set(record.masked)
     kept = [unmasked(m) if m.id in masks else m for m in everything]
-    markers = record.markers_before
-    if markers is None:
-        markers = tuple(m for m in current if m.is_summary)
-    return Undone((*markers, *kept), len(restored))
+    return Undone((*record.markers_before, *kept), len(restored))

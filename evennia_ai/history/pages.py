@@ -1,0 +1,139 @@
+"""Stored values in memory: one rule for when they are read again, and numbered pages of them.
+
+A value read from an Attribute holds until the Attribute's stamp is another one. What cannot be read
+is put aside whole (`history.aside`) at that moment: a whole Attribute, or single items of a list.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from evennia_ai.history.aside import put_aside
+from evennia_ai.history.stored import Unreadable
+from evennia_ai.protocol import Store
+
+T = TypeVar("T")
+# Pages that stay in memory, the latest read.
+PAGES_KEPT = 64
+_PAGE = re.compile(r"page_(\d{6,})")
+
+
+def page_key(number: int) -> str:
+    """The key of a numbered page: ``page_000001`` and so on."""
+    return f"page_{number:06d}"
+
+
+class Cache(Generic[T]):
+    """The values of one category of Attributes.
+
+    Args:
+        read: Makes a value of a key, what is stored there and a list, into which it puts parts
+            that it cannot read; raises `Unreadable` where it can use nothing.
+        write: Makes the plain data that is stored of a value.
+        most: How many values stay in memory, the latest used; all of them by default.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        category: str | None,
+        read: Callable[[str, Any, list[object]], T],
+        write: Callable[[T], object],
+        most: int | None = None,
+    ):
+        self.store, self.category = store, category
+        self._read, self._write, self._most = read, write, most
+        self._known: dict[str, tuple[object, T]] = {}
+        # How many values were read from their Attributes.
+        self.reads = 0
+
+    def get(self, key: str) -> T | None:
+        """The value under a key, or None."""
+        return self._current(key, self.store.stamp(key, self.category))
+
+    def all(self, keys: Sequence[str] | None = None) -> dict[str, T]:
+        """The values of these keys, by default of all, by key; in one query for what is new."""
+        keys = self.store.keys(self.category or "") if keys is None else keys
+        self.store.preload(keys, self.category)
+        stamps = self.store.stamps(keys, self.category)
+        values = ((key, self._current(key, stamp)) for key, stamp in zip(keys, stamps, strict=True))
+        return {key: value for key, value in values if value is not None}
+
+    def set(self, key: str, value: T) -> None:
+        """Store a value."""
+        self.store.set(key, self._write(value), self.category)
+        self._keep(key, self.store.stamp(key, self.category), value)
+
+    def _current(self, key: str, stamp: object) -> T | None:
+        stamped, value = self._known.pop(key, (None, None))
+        if stamp is None:
+            return None
+        if stamped is not stamp:
+            value = self._load(key)
+            stamp = self.store.stamp(key, self.category)
+        if value is not None:
+            self._keep(key, stamp, value)
+        return value
+
+    def _keep(self, key: str, stamp: object, value: T) -> None:
+        self._known.pop(key, None)
+        self._known[key] = (stamp, value)
+        if self._most is not None and len(self._known) > self._most:
+            del self._known[next(iter(self._known))]
+
+    def _load(self, key: str) -> T | None:
+        self.reads += 1
+        raw, odd = self.store.get(key, self.category), list[object]()
+        try:
+            value = self._read(key, raw, odd)
+        except Unreadable:
+            with self.store.transaction():
+                put_aside(self.store, raw, key, self.category)
+                self.store.delete(key, self.category)
+            return None
+        if odd:
+            with self.store.transaction():
+                for item in odd:
+                    put_aside(self.store, item, key, self.category)
+                self.store.set(key, self._write(value), self.category)
+        return value
+
+
+class Pages(Cache[T]):
+    """Values under the numbered keys ``page_000001``, ``page_000002`` and so on of a category.
+
+    Other keys of it, added by hand, are no pages.
+    """
+
+    category: str
+
+    def __init__(
+        self,
+        store: Store,
+        category: str,
+        read: Callable[[Any, list[object]], T],
+        write: Callable[[T], object],
+    ):
+        super().__init__(store, category, lambda key, raw, odd: read(raw, odd), write, PAGES_KEPT)
+
+    def keys(self) -> list[str]:
+        """The keys of all pages, oldest first."""
+        keys = filter(_PAGE.fullmatch, self.store.keys(self.category))
+        return sorted(keys, key=lambda key: int(key[5:]))
+
+    def next_number(self) -> int:
+        """The number of a new page behind all others."""
+        return max((int(key[5:]) for key in self.keys()), default=0) + 1
+
+    def add(self, value: T) -> str:
+        """Store a new page behind all others; returns its key."""
+        key = page_key(self.next_number())
+        self.set(key, value)
+        return key
+
+    def back(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, T]]:
+        """Keys and values of these pages, by default of all, the newest first."""
+        for key in reversed(self.keys() if keys is None else list(keys)):
+            value = self.get(key)
+            if value is not None:
+                yield key, value

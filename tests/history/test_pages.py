@@ -1,0 +1,128 @@
+"""Stored values: read once until they change, put aside where they cannot be read."""
+
+import unittest
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evennia_ai.history.aside import aside, drop_from_aside
+from evennia_ai.history.pages import PAGES_KEPT, Cache, Pages, page_key
+from evennia_ai.history.stored import Stored, Unreadable, as_plain, each_readable
+from evennia_ai.testing import MemoryStore
+from tests.stand_ins import CountingStore
+
+
+@dataclass(frozen=True, slots=True)
+class Coin(Stored):
+    """A value."""
+
+    name: str
+    worth: int = 1
+    weight: float | None = None
+    is_gold: bool = False
+    sides: tuple[str, ...] = ()
+    minted: tuple[str, int] = ("Ford", 1)
+    change: tuple["Coin", ...] = ()
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def check(self):
+        if self.worth < 0:
+            raise Unreadable("a debt")
+
+
+def read(raw, odd):
+    return each_readable(raw, Coin.from_dict, odd)
+
+
+class TestStored(unittest.TestCase):
+    """Dataclasses and dicts."""
+
+    def test_round_trip(self):
+        """What is empty is not stored; a number may be whole; lists are tuples."""
+        small = Coin("penny")
+        self.assertEqual(small.to_dict(), {"name": "penny", "worth": 1, "minted": ["Ford", 1]})
+        large = Coin("crown", 5, 2, True, ("a", "b"), ("Ash", 2), (small,), {"x": [{"y": None}]})
+        self.assertEqual(Coin.from_dict(large.to_dict()), large)
+        self.assertEqual(Coin.from_dict({"name": "penny", "odd": 1}), small)
+        self.assertEqual(as_plain([(small, 1.5)]), [[small.to_dict(), 1.5]])
+
+    def test_others(self):
+        """What has another form is not read."""
+        for odd in (
+            "x",
+            {},
+            {"name": 5},
+            {"worth": True},
+            {"worth": -1},
+            {"weight": "2"},
+            {"weight": float("nan")},
+            {"is_gold": 1},
+            {"sides": "ab"},
+            {"sides": ["a", 2]},
+            {"minted": ["Ford"]},
+            {"change": [{"name": None}]},
+            {"notes": []},
+        ):
+            stored = {"name": "x", **odd} if odd and isinstance(odd, dict) else odd
+            with self.subTest(odd), self.assertRaises(Unreadable):
+                Coin.from_dict(stored)
+
+    def test_each(self):
+        """Of a list what can be read is read."""
+        odd = []
+        self.assertEqual(read([{"name": "x"}, 5], odd), [Coin("x")])
+        self.assertEqual(odd, [5])
+        with self.assertRaises(Unreadable):
+            read("x", odd)
+
+
+class TestPages(unittest.TestCase):
+    """One rule for all of them."""
+
+    def setUp(self):
+        self.store = CountingStore("coins")
+        self.pages = Pages(self.store, "coins", read, as_plain)
+
+    def test_read_once(self):
+        """Until somebody changes it; the last ones used stay."""
+        for number in range(PAGES_KEPT + 1):
+            self.assertEqual(self.pages.add([Coin(str(number))]), page_key(number + 1))
+        self.store.reads = 0
+        keys = self.pages.keys()
+        self.assertEqual(len(self.pages.all(keys[1:])), PAGES_KEPT)
+        self.assertEqual(self.store.reads, 0)
+        self.assertEqual([key for key, _ in self.pages.back(keys[:1])], keys[:1])
+        self.assertEqual((self.store.reads, self.pages.reads), (1, 1))
+        self.store.set(keys[-1], [], "coins")
+        self.assertEqual(self.pages.get(keys[-1]), [])
+        self.store.delete(keys[-1], "coins")
+        self.assertIsNone(self.pages.get(keys[-1]))
+
+    def test_other_keys(self):
+        """Keys by hand are no pages, and a new page stands behind all others."""
+        for key in ("page_000007", "page_2", "notes"):
+            self.store.set(key, [{"name": key}], "coins")
+        self.assertEqual(self.pages.add([]), "page_000008")
+        self.assertEqual([key for key, _ in self.pages.back()], ["page_000008", "page_000007"])
+
+    def test_put_aside(self):
+        """What cannot be read is put aside at once: a whole value, or items of it."""
+        self.store.set("page_000001", "odd", "coins")
+        self.store.set("page_000002", [5, {"name": "x"}, 6], "coins")
+        self.assertEqual(dict(self.pages.back()), {"page_000002": [Coin("x")]})
+        self.assertEqual(self.store.keys("coins"), ("page_000002",))
+        self.assertEqual(self.store.get("page_000002", "coins"), [Coin("x").to_dict()])
+        kept = {"coins_page_000001": 1, "coins_page_000002": 2}
+        self.assertEqual(aside(self.store), kept)
+        drop_from_aside(self.store, lambda value: value == 5)
+        self.assertEqual(aside(self.store), {**kept, "coins_page_000002": 1})
+
+    def test_a_write_that_fails(self):
+        """What was rolled back is not remembered."""
+        store = MemoryStore()
+        cache = Cache(store, None, lambda key, raw, odd: read(raw, odd), as_plain)
+        cache.set("purse", [Coin("x")])
+        with self.assertRaises(RuntimeError), store.transaction():
+            cache.set("purse", [])
+            raise RuntimeError
+        self.assertEqual(cache.get("purse"), [Coin("x")])
