@@ -8,6 +8,7 @@ from evennia_ai.history.messages import Speaker
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.provenance import grounds_of_history, grounds_of_turn, supporting
 from evennia_ai.tools import BUILTIN_TOOLS
+from tests.search_case import told
 from tests.strategies import heard, marker, numbered, reply, result
 
 TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
@@ -57,7 +58,7 @@ def dated(*messages):
 class TestGrounds(unittest.TestCase):
     """What a note rests on, and whether it is only recalled."""
 
-    DRINK = "Alice: My favourite drink is plum brandy."
+    DRINK = told("Alice: My favourite drink is plum brandy.")
     NOTE = "Alice's favourite drink is plum brandy."
 
     def test_of_a_history(self):
@@ -72,7 +73,7 @@ class TestGrounds(unittest.TestCase):
 
     def test_questions_and_own_lines_are_no_sources(self):
         """Who asks says nothing, nor does what the writer said itself from memory."""
-        answer = replace(reply(self.NOTE), metadata={"memories": [self.DRINK]})
+        answer = replace(reply(self.NOTE), metadata={"memories": [self.DRINK.to_dict()]})
         unmarked = heard("tell me if my favourite drink is plum brandy", speaker=ALICE)
         asked = heard("Is my favourite drink plum brandy?", speaker=ALICE)
         for question in (unmarked, asked):

@@ -5,6 +5,7 @@ from evennia_ai.assistant.events import Group
 from evennia_ai.assistant.tick import think
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
 from tests import loopback
 from tests.base import AssistantTest
@@ -66,14 +67,13 @@ class TestCountTrigger(AssistantTest):
         self.assertEqual(len(segment.messages), 66)
 
     def test_memories_come_back(self):
-        """A summary is embedded with type, time and range, and comes back when it fits."""
+        """A summary is indexed once, and comes back when it fits."""
         self.model.default = "Bram swore to mend the mill wheel."
         for _ in range(129):
             self.script.history.append([Message("user", "a line of talk " * 3)])
         self.tick()
-        ((_, memory),) = self.semantic.memories[self.script.scope].items()
-        self.assertEqual(memory["metadata"]["type"], "memory_summary")
-        self.assertEqual(memory["metadata"]["messages"], 64)
+        found = wait_for(self.script.memory.search(Query("mend the mill wheel")))
+        self.assertEqual([hit.kind for hit in found], ["summary"])
         self.model.default = "They sang."
         for _ in range(64):
             self.script.history.append([Message("user", "a line of talk " * 3)])
