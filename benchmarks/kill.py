@@ -49,7 +49,7 @@ def measure(kills: int, seed: int, folder: Path, behind: bool = False) -> dict[s
 
     Returns:
         ``{"kills", "by_step", "heard", "stored", "unsaved", "lost", "doubled", "changed",
-        "misplaced", "violations", "timer_stopped", "memory_doubled", "ghosts", "recovered", "lives
+        "misplaced", "violations", "timer_stopped", "ghosts", "recovered", "lives
         that ended unkilled", "notes", "seconds"}``.
     """
     from benchmarks import kill_life, kill_look, kill_steps

@@ -42,7 +42,7 @@ def prepare(folder: Path) -> None:
     import evennia
 
     evennia._init()
-    from evennia_ai.rag_memory.mem0_backend.setup import import_mem0
+    from evennia_ai.rag_memory.mem0 import import_mem0
 
     import_mem0(folder / "ai_memory" / "mem0")
     _load_what_is_slow()

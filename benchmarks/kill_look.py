@@ -20,7 +20,6 @@ FIGURES = (
     "misplaced",
     "violations",
     "timer_stopped",
-    "memory_doubled",
     "ghosts",
     "recovered",
 )
@@ -196,25 +195,17 @@ def _proof(script: Any, notes: list[str]) -> dict[str, int]:
 
 @inlineCallbacks
 def _memories(script: Any, notes: list[str]) -> Generator[Deferred[Any], Any, dict[str, int]]:
-    """Check after another night that each source has one memory and nothing withdrawn is left."""
+    """Check after another night that nothing withdrawn is left."""
     from evennia_ai.sleep import run_sleep_tick
 
     yield run_sleep_tick(script, script.obj)
-    yield until(lambda: not script.state.intent, SETTLE_S)  # summaries are published in parallel
+    yield until(lambda: not script.state.intent, SETTLE_S)
     ids = yield script.mind.memories.ids(script.scope)
-    sources = yield script.mind.memories.sources(script.scope)
     journal = {e.id: e for e in script.obj.journal.recent(10**6)}
-    records = {r.id: r for r in script.history.summaries()}
-    ghosts = []
-    for each in sources:
-        entry, record = journal.get(each), records.get(each)
-        gone = entry.withdrawn if entry else (record is None or record.status == "rolled back")
-        ghosts += [each] if gone else []
+    ghosts = [each for each in ids if each not in journal or journal[each].withdrawn]
     withdrawn = [each for each, entry in journal.items() if entry.withdrawn]
     missing = yield script.mind.recall.missing(script.scope, withdrawn)
     if missing < len(withdrawn):
         ghosts.append(f"{len(withdrawn) - missing} withdrawn entries in the recall index")
-    doubled = len(ids) - len(sources)
     notes += [f"ghosts: {ghosts[:5]}"] if ghosts else []
-    notes += [f"memories doubled: {doubled}"] if doubled else []
-    return {"memory_doubled": doubled, "ghosts": len(ghosts)}
+    return {"ghosts": len(ghosts)}

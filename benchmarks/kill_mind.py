@@ -13,7 +13,7 @@ in four while it starts. In the end each assistant dreams once more and everythi
   to no question;
 - ``lost``, ``doubled``, ``changed``: heard lines and stored messages that are nowhere, in more than
   one place, or not as they were; ``violations``: what verification found;
-- ``memory_lost``, ``memory_doubled``, ``ghosts``: semantic memory compared with the journal;
+- ``memory_lost``, ``ghosts``: semantic memory compared with the journal;
 - ``recall_missing``: turns that the recall index does not get back within `SETTLE_S` seconds.
 
 ``back_s`` lasts from a kill until the next process is reached, with the pauses between starts.
@@ -54,7 +54,7 @@ MARK = re.compile(r"\bQ(\d+)\b")
 DEEDS = ("sleep", "compact", "behind")
 KINDS = ("answered", "offline", "declined", "unanswered")
 KEPT = ("lost", "doubled", "changed", "violations")
-MEMORY = ("memory_lost", "memory_doubled", "ghosts", "recall_missing")
+MEMORY = ("memory_lost", "ghosts", "recall_missing")
 FAULTS = ("unanswered", "answered_twice", "strange", *KEPT, *MEMORY)
 
 
@@ -348,18 +348,20 @@ class Evening:
 
     @inlineCallbacks
     def _checked(self, script: Any, notes: list[str]) -> Generator[Deferred[Any], Any, Any]:
-        from evennia_ai.rag_memory.episodic_index import turns_of
+        from evennia_ai.rag_memory.episodic_index import is_indexed, turn_of_message
         from evennia_ai.sleep.consolidation import is_memorable
 
         yield kill_look.until(lambda: not script.state.intent, SETTLE_S)
         found = kill_look._proof(script, notes)
         found.update((yield kill_look._memories(script, notes)))
-        sources = yield script.mind.memories.sources(script.scope)
-        marked = [entry for entry in script.obj.journal.consolidated() if is_memorable(entry)]
-        found["memory_lost"] = sum(entry.id not in sources for entry in marked)
+        held = yield script.mind.memories.ids(script.scope)
+        entries, now = script.obj.journal.recent(10**6), script.now()
+        memorable = [entry for entry in entries if is_memorable(entry, now)]
+        found["memory_lost"] = sum(entry.id not in held for entry in memorable)
         said = [message for messages in kill_look.kept_lists(script) for message in messages]
-        entries = script.obj.journal.recent(10**6)
-        ids = [turn.id for turn in turns_of(said, entries, script.now(), script.tools.traits)]
+        turns = (turn_of_message(message, script.tools.traits) for message in said)
+        ids = [turn.id for turn in turns if turn]
+        ids += [entry.id for entry in entries if is_indexed(entry, now)]
         found["recall_missing"] = yield self._missing(script, ids)
         return found
 
@@ -445,7 +447,7 @@ def play(make: Any, options: Any) -> Generator[Deferred[Any], Any, dict[str, Any
     began, notes = time.monotonic(), []
     mind: Any = services.mind()
     yield mind.warm_up("loopback")
-    yield mind.memories.sources("nobody")
+    yield mind.memories.ids("nobody")
     evening = Evening(make, options.assistants, options.seed)
     yield deferLater(reactor, 1.0)  # type: ignore[arg-type]
     yield kill_look.until(lambda: not mind.link.waiting, REACH_S)  # what was stored is indexed

@@ -47,11 +47,11 @@ BEHIND = (
 ROLLBACK = tuple(
     f"rollback {name}" for name in ("history", "summaries", "journal", "entities", "record", "done")
 )
-PUBLISH, WITHDRAW = "commit, then publish", "rollback, then withdraw"
+WITHDRAW = "rollback, then withdraw"
 BEFORE_STORE = "consolidation: before store"
 BEFORE_MARK = "consolidation: between store and mark"
 FIRST_WRITE, SECOND_WRITE = "journal: page turn, first write", "journal: page turn, second write"
-OTHERS = (PUBLISH, WITHDRAW, BEFORE_MARK, BEFORE_STORE, FIRST_WRITE, SECOND_WRITE)
+OTHERS = (WITHDRAW, BEFORE_MARK, BEFORE_STORE, FIRST_WRITE, SECOND_WRITE)
 # Triggers whose commits have steps of their own names.
 OWN_NAMES = ("emergency", "background")
 STEPS = (*MASK, *EMERGENCY, *(f"commit {name}" for name in COMMIT), *ROLLBACK, *OTHERS)
@@ -218,12 +218,9 @@ class Killer:
         from evennia_ai.rag_memory import Mem0Backend
 
         def adding(inner: Any) -> Any:
-            def add(store: Any, scope: str, items: Any) -> Any:
-                if not items or items[0]["metadata"].get("type") != "journal":
-                    self.at(PUBLISH)
-                    return inner(store, scope, items)
+            def add(store: Any, scope: str, turns: Any) -> Any:
                 self.at(BEFORE_STORE)
-                return inner(store, scope, items).addCallback(stored)
+                return inner(store, scope, turns).addCallback(stored)
 
             return add
 

@@ -30,7 +30,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -155,20 +155,16 @@ def our_ranking(turns: Sequence[Turn], model: LinearModel | None = None) -> Rank
 
 def mem0_ranking(turns: Sequence[Turn]) -> Ranking:
     """Rank with embedded Mem0 (Qdrant on disk, the static embedder), one memory per turn."""
-    from evennia_ai.rag_memory.mem0_backend.engine import Engine
+    from evennia_ai.rag_memory import Mem0Backend
 
     folder = tempfile.mkdtemp()
-    engine = Engine(folder, embedder=default_embedder())
+    store = Mem0Backend(folder, embedder=default_embedder())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    items = [
-        {"source_id": turn.id, "text": f"{turn.speaker}: {turn.text}", "metadata": {}}
-        for turn in turns
-    ]
-    engine.add("talk", items)
+    store._add("talk", [replace(turn, text=f"{turn.speaker}: {turn.text}") for turn in turns])
+    store._near = 0.0
 
     def rank(query: str) -> list[str]:
-        found = engine.search("talk", query, max(CUTS), None)
-        return [memory["metadata"]["source_id"] for memory in found]
+        return [hit.turn_id for hit in store._search("talk", query, max(CUTS), None)]
 
     return rank
 

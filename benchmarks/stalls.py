@@ -338,7 +338,7 @@ def run(url: str, options: Any) -> dict[str, Any]:
 
         def begin() -> None:
             done = services.mind().warm_up("scripted/model")
-            done.addCallback(lambda _: services.mind().memories.sources("nobody"))
+            done.addCallback(lambda _: services.mind().memories.ids("nobody"))
             done.addCallback(lambda _: services.mind().recall.count("nobody"))
             # As `cli.startstop.warm_up`; here it is never quiet.
             done.addCallback(lambda _: gc.freeze())

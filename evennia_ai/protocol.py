@@ -44,10 +44,6 @@ if TYPE_CHECKING:  # for annotations only
 
 P = ParamSpec("P")
 T = TypeVar("T")
-# A memory without a word of a query counts from this score on, where its store has no `near`.
-NEAR_MEMORY = 0.3
-# The `type` of memories that are summaries.
-MEMORY_SUMMARY = "memory_summary"
 
 
 class Store(Protocol):
@@ -88,11 +84,9 @@ class MemoryBackend(Protocol):
     """Long-term memory, found by meaning; Mem0 by default, another by `EVENNIA_AI_MEMORY_BACKEND`.
 
     Everything but `from_settings` returns a Deferred and works off the reactor thread; what fails
-    fails with a `StoreError` of one sentence. A memory: ``{"id", "text", "metadata", "score"}``;
-    metadata holds at least ``source_id`` (the journal entry or summary it was made from),
-    ``audience`` and ``type``. A back end may have ``near``, the score from which on a memory
-    counts that shares no word with a query (0.3 without it), and `billed_embedder`, LiteLLM's name
-    of the model that embeds texts if somebody is billed for it.
+    fails with a `StoreError` of one sentence. A memory is a `Turn` with the id, time and audience
+    of the journal entry it was made from. A back end may have `billed_embedder`, LiteLLM's name of
+    the model that embeds texts if somebody is billed for it.
     """
 
     @classmethod
@@ -106,39 +100,22 @@ class MemoryBackend(Protocol):
         daemon thread to work on; without one the back end starts its own when needed.
         """
 
-    def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Deferred[list[str]]:
-        """Store items ``{"source_id", "text", "metadata"}``; fires with their memory ids.
-
-        Idempotent: an item whose `source_id` is stored already for `scope` gets its old id.
-        """
-
-    def extraction_prompt(
-        self, scope: str, item: Mapping[str, Any]
-    ) -> Deferred[list[dict[str, str]] | None]:
-        """Fires with what to ask a model so that it extracts memories; None if it is stored."""
-
-    def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> Deferred[str]:
-        """Store what a model extracted, or the text itself; fires with the first memory's id."""
+    def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[None]:
+        """Store turns; one with a known id replaces the old one."""
 
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
-    ) -> Deferred[list[dict[str, Any]]]:
-        """Fires with memories, best first, only those `audience` may see."""
+    ) -> Deferred[list[Hit]]:
+        """Fires with hits of the kind ``memory``, best first, only those `audience` may see."""
 
     def ids(self, scope: str) -> Deferred[set[str]]:
-        """Fires with the ids of all memories of a scope."""
+        """Fires with the ids of all turns of a scope."""
 
-    def sources(self, scope: str) -> Deferred[dict[str, str]]:
-        """Fires with memory ids by the id of their source."""
-
-    def source_of(self, scope: str, memory_id: str) -> Deferred[str | None]:
-        """Fires with the id of the source of one memory; None if there is no such memory."""
-
-    def delete(self, scope: str, memory_ids: Iterable[str]) -> Deferred[int]:
-        """Delete memories with their history rows; fires with how many there were."""
+    def delete(self, scope: str, ids: Iterable[str]) -> Deferred[int]:
+        """Delete turns with every copy of their text; fires with how many there were."""
 
     def status(self) -> Deferred[dict[str, Any]]:
-        """Fires with ``{"ok", "detail", "count", "path"}``."""
+        """Fires with ``{"ok", "detail", "path"}``."""
 
     def close(self) -> Deferred[None]:
         """Release files and locks."""
@@ -180,15 +157,7 @@ class RecallBackend(Protocol):
         """How often another index took the place of the one before."""
 
     def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[int]:
-        """Index turns; fires with how many were indexed."""
-
-    def catch_up(
-        self, scope: str, turns: Sequence[Turn], gone: Collection[str] = ()
-    ) -> Deferred[tuple[int, list[str]]]:
-        """Index those of these turns that are missing or differ, and remove the `gone` ones.
-
-        Fires with how many were indexed, and the ids of those that differed.
-        """
+        """Index turns in place of those with the same ids; fires with how many differ."""
 
     def remove(self, scope: str, ids: Collection[str]) -> Deferred[int]:
         """Remove turns; fires with how many there were."""
@@ -197,16 +166,16 @@ class RecallBackend(Protocol):
         """Remove so many turns; fires with how many there were."""
 
     def set_filling(self, scope: str, filling: bool) -> Deferred[bool]:
-        """Note in the index whether it is being filled; fires with True."""
+        """Note in the index whether it is being filled; fires with whether it was until now."""
 
     def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
-        """Fires with how many of these turns are not indexed; at least 1 during a filling."""
+        """Fires with how many of these turns are not indexed."""
 
     def count(self, scope: str) -> Deferred[int]:
         """Fires with how many turns are indexed."""
 
-    def search(self, scope: str, query: Query) -> Deferred[list[Hit]]:
-        """Fires with the index's hits; a typed or often asked query looks deeper."""
+    def search(self, scope: str, query: Query, others: Sequence[Hit] = ()) -> Deferred[list[Hit]]:
+        """Fires with the result of a search, with hits of other sources in their places."""
 
     def observations(self, profiles: Mapping[str, Profile], query: Query) -> Deferred[list[Hit]]:
         """Fires with what profiles hold about those in a query."""

@@ -36,7 +36,7 @@ from evennia_ai.protocol import MemoryBackend, ModelBackend, Named, Store
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.profiles import EntityHandler
-from evennia_ai.rag_memory.recall_jobs import TOOLS, RecallJobs
+from evennia_ai.rag_memory.recall_jobs import NOTES, TOOLS, RecallJobs
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall.values import Hit, Turn
 from evennia_ai.tools import BUILTIN_TOOLS
@@ -164,7 +164,7 @@ class MemorySemanticStore:
     """Semantic memory in a dict, found by shared words; with the port of the real store."""
 
     def __init__(self) -> None:
-        self.memories: dict[str, dict[str, dict[str, Any]]] = {}
+        self.memories: dict[str, dict[str, Turn]] = {}
 
     @classmethod
     def from_settings(
@@ -173,67 +173,37 @@ class MemorySemanticStore:
         """An empty one."""
         return cls()
 
-    def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> "Deferred[list[str]]":
-        """Store items; one whose source is stored already keeps its id."""
-        kept = self.memories.setdefault(scope, {})
-        ids = []
-        for item in items:
-            known = [k for k, m in kept.items() if m["metadata"]["source_id"] == item["source_id"]]
-            memory_id = known[0] if known else new_id("v")
-            meta = {**(item.get("metadata") or {}), "source_id": item["source_id"]}
-            kept[memory_id] = {"id": memory_id, "text": item["text"], "metadata": meta}
-            ids.append(memory_id)
-        return succeed(ids)
-
-    def extraction_prompt(
-        self, scope: str, item: Mapping[str, Any]
-    ) -> "Deferred[list[dict[str, str]] | None]":
-        """The text itself; None if it is stored."""
-        kept = self.memories.get(scope, {}).values()
-        known = any(m["metadata"]["source_id"] == item["source_id"] for m in kept)
-        return succeed(None if known else [{"role": "user", "content": item["text"]}])
-
-    def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> "Deferred[str]":
-        """One memory with the answer as its text, or the item's where it is empty."""
-        added = self.add(scope, [{**item, "text": answer or item["text"]}])
-        return added.addCallback(lambda ids: ids[0])
+    def add(self, scope: str, turns: Sequence[Turn]) -> "Deferred[None]":
+        """Store turns; one with a known id replaces the old one."""
+        self.memories.setdefault(scope, {}).update({turn.id: turn for turn in turns})
+        return succeed(None)
 
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
-    ) -> "Deferred[list[dict[str, Any]]]":
+    ) -> "Deferred[list[Hit]]":
         """Memories that share words with the query, most first."""
         words = set(query.lower().split())
         hits = []
-        for memory in self.memories.get(scope, {}).values():
-            score = len(words & set(memory["text"].lower().split()))
-            owner = memory["metadata"].get("audience") or PUBLIC
+        for turn in self.memories.get(scope, {}).values():
+            score = len(words & set(turn.text.lower().split()))
+            owner = turn.audience or PUBLIC
             if score and visible(owner, audience or PUBLIC):
-                hits.append({**memory, "score": float(score)})
-        return succeed(sorted(hits, key=lambda hit: -hit["score"])[:limit])
+                said = (turn.id, float(score), "", turn.text, str(turn.at))
+                hits.append(Hit(*said, "memory", audience=owner))
+        return succeed(sorted(hits, key=lambda hit: -hit.score)[:limit])
 
     def ids(self, scope: str) -> "Deferred[set[str]]":
-        """The ids of all memories of a scope."""
+        """The ids of all turns of a scope."""
         return succeed(set(self.memories.get(scope, {})))
 
-    def sources(self, scope: str) -> "Deferred[dict[str, str]]":
-        """Memory ids by the id of their source."""
-        kept = self.memories.get(scope, {})
-        return succeed({m["metadata"]["source_id"]: k for k, m in kept.items()})
-
-    def source_of(self, scope: str, memory_id: str) -> "Deferred[str | None]":
-        """The source of one memory, or None."""
-        kept = self.memories.get(scope, {}).get(memory_id)
-        return succeed(kept["metadata"]["source_id"] if kept else None)
-
-    def delete(self, scope: str, memory_ids: Iterable[str]) -> "Deferred[int]":
-        """Delete memories."""
-        kept = self.memories.get(scope, {})
-        return succeed(sum(kept.pop(memory_id, None) is not None for memory_id in memory_ids))
+    def delete(self, scope: str, ids: Iterable[str]) -> "Deferred[int]":
+        """Delete turns."""
+        held = self.memories.get(scope, {})
+        return succeed(sum(held.pop(each, None) is not None for each in ids))
 
     def status(self) -> "Deferred[dict[str, Any]]":
         """Always well."""
-        count = sum(len(kept) for kept in self.memories.values())
-        return succeed({"ok": True, "detail": "in memory", "count": count, "path": ""})
+        return succeed({"ok": True, "detail": "in memory", "path": ""})
 
     def close(self) -> "Deferred[None]":
         """Nothing to release."""
@@ -342,6 +312,11 @@ class InlineWorker(Worker):
     submit_later = submit
 
 
+def _part_of(turn: Turn) -> str:
+    """The part of a scope that holds a turn, by `rag_memory.recall_jobs`."""
+    return {"tool": TOOLS, "ledger": NOTES}.get(turn.kind, "").strip()
+
+
 class MemoryIndex:
     """A recall index in a dict; it finds what shares a word with the query."""
 
@@ -369,8 +344,8 @@ class MemoryIndex:
         return tuple(self.turns[each] for each in ids if each in self.turns)
 
     def count(self, scope: str) -> int:
-        """How many turns there are in a scope or in its part for what tools gave out."""
-        return sum((turn.kind == "tool") == scope.endswith(TOOLS) for turn in self.turns.values())
+        """How many turns there are in a part of a scope."""
+        return sum(_part_of(turn) == scope.partition(" ")[2] for turn in self.turns.values())
 
     def set_filling(self, scope: str, filling: bool) -> None:
         """Not needed: a dict does not outlive a crash."""
@@ -385,10 +360,7 @@ class MemoryIndex:
         """The newest turns that share a word with the query."""
         words, hits = set(query.lower().split()), []
         for turn in self.turns.values():
-            owner, of_scope = (
-                turn.audience or PUBLIC,
-                (turn.kind == "tool") == scope.endswith(TOOLS),
-            )
+            owner, of_scope = turn.audience or PUBLIC, _part_of(turn) == scope.partition(" ")[2]
             shares = words & set(turn.text.lower().split())
             if shares and of_scope and visible(owner, audience or PUBLIC):
                 facts = (turn.id, 1.0, turn.speaker, turn.text, str(turn.at), turn.kind)

@@ -29,7 +29,6 @@ from evennia_ai.llm_interaction.prompt import (
     context_usage,
 )
 from evennia_ai.offline.brain import respond
-from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
@@ -681,14 +680,10 @@ class Interleaving:
             assert each in known or entry, f"the index holds {each}, which is nowhere"
             assert not (entry and entry.withdrawn), f"the index holds {each}, withdrawn"
         self._check_labels(script, journal.values(), summaries.values())
-        sources = [m["metadata"]["source_id"] for m in self.world.memories()]
-        assert len(sources) == len(set(sources)), "a memory is doubled"
-        for each in sources:
-            entry = journal.get(each) or summaries.get(each)
-            assert entry, f"semantic memory holds {each}, which is nowhere"
-            is_entry = isinstance(entry, JournalEntry)
-            gone = entry.withdrawn if is_entry else entry.status == "rolled back"
-            assert not gone, f"semantic memory holds {each}, withdrawn"
+        for turn in self.world.memories():
+            entry = journal.get(turn.id)
+            assert entry, f"semantic memory holds {turn.id}, which is nowhere"
+            assert not entry.withdrawn, f"semantic memory holds {turn.id}, withdrawn"
 
     def _check_labels(self, script, journal, summaries):
         """What is derived from a circle's words is labelled for that circle or a narrower one."""
@@ -701,7 +696,7 @@ class Interleaving:
                 for p in self.world.body.entities.profiles().values()
                 for o in p.observations
             ),
-            *({**m["metadata"], "text": m["text"]} for m in self.world.memories()),
+            *({"audience": turn.audience, "text": turn.text} for turn in self.world.memories()),
         ]
         for item in items:
             text = json.dumps({k: item.get(k) for k in ("content", "text", "lost")}, default=str)

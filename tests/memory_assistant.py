@@ -144,6 +144,8 @@ class MemoryWorld:
     def restart(self, before_start=lambda: None):
         """Drop every object and start again on what is stored."""
         self.storage = self.storage.survivor()
+        if self.script is not None:
+            self.script.pk = None  # what it does in the background ends with its process
         self._start()
         before_start()
         self.script.at_server_start()
@@ -159,6 +161,11 @@ class MemoryWorld:
     def memories(self):
         """All of semantic memory."""
         return list(self.semantic.memories.get("Aria", {}).values())
+
+    def syntheses(self):
+        """Texts of the summaries in the recall index, by the ids of their entries."""
+        turns = self.index.turns.values()
+        return {turn.id: turn.text for turn in turns if turn.kind == "summary"}
 
     def attribute(self, name):
         """A copy of a stored value of the script."""

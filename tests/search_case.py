@@ -21,6 +21,12 @@ def hit(hit_id, text, speaker="Bram", at=None, kind="message", score=0.5):
     return Hit(hit_id, score, speaker, text, at, kind)
 
 
+def told(line, hit_id="m1"):
+    """A memory of ``Speaker: text``, or of a text that nobody said."""
+    who, colon, text = line.partition(": ")
+    return Hit(hit_id, 0.0, who if colon else "", text if colon else line, None)
+
+
 def ids(hits):
     """Ids of results."""
     return [each.turn_id for each in hits]

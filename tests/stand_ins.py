@@ -6,13 +6,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy
-from twisted.internet.defer import fail, succeed
+from twisted.internet.defer import fail
 
 from evennia_ai.errors import StoreError
 from evennia_ai.history.messages import new_id, utc_iso
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profiles import EntityHandler
-from evennia_ai.testing import FakeAssistant, MemoryStore
+from evennia_ai.testing import FakeAssistant, MemorySemanticStore, MemoryStore
 
 
 class CountingStore(MemoryStore):
@@ -81,11 +81,9 @@ class MemoryJournal:
         self.consolidated_ids |= new
         return len(new)
 
-    def consolidated(self):
-        """The marked entries, newest first."""
-        for entry in reversed(list(self.entries)):
-            if entry.id in self.consolidated_ids:
-                yield entry
+    def all(self):
+        """Every entry, newest first."""
+        yield from reversed(list(self.entries))
 
     def count(self):
         """How many entries there are."""
@@ -100,48 +98,29 @@ class MemoryJournal:
         self.entries = [entry for entry in self.entries if entry.id != entry_id]
 
 
-class MemorySemantic:
-    """`MemoryBackend` on a dict, firing at once; `broken` makes every call fail."""
+class MemorySemantic(MemorySemanticStore):
+    """Of one assistant; `broken` makes every call fail."""
 
     def __init__(self):
-        self.rows = {}
+        super().__init__()
         self.broken = False
-        self.before_add = None
+        self.before_add = lambda: None
 
-    def add(self, scope, items):
-        """Store items once for each source."""
+    @property
+    def rows(self):
+        """Its turns by id."""
+        return self.memories.setdefault("aria", {})
+
+    def add(self, scope, turns):
+        """Store turns."""
         if self.broken:
             return fail(StoreError("The memory store is away."))
-        if self.before_add:
-            self.before_add()
-        return succeed([self._add_one(scope, item) for item in items])
-
-    def _add_one(self, scope, item):
-        memory_id = f"{scope}/{item['source_id']}"
-        self.rows.setdefault(memory_id, {**item, "scope": scope, "id": memory_id})
-        return memory_id
-
-    def search(self, scope, query, limit=10, audience=None):
-        """Memories that share a word with the query."""
-        words = set(query.lower().split())
-        found = [row for row in self.rows.values() if words & set(row["text"].lower().split())]
-        return succeed([row for row in found if row["scope"] == scope][:limit])
+        self.before_add()
+        return super().add(scope, turns)
 
     def ids(self, scope):
-        """Ids of a scope."""
-        if self.broken:
-            return fail(StoreError("The memory store is away."))
-        return succeed({id_ for id_, row in self.rows.items() if row["scope"] == scope})
-
-    def sources(self, scope):
-        """Memory id by source id."""
-        rows = [row for row in self.rows.values() if row["scope"] == scope]
-        return succeed({row["source_id"]: row["id"] for row in rows})
-
-    def delete(self, scope, memory_ids):
-        """Delete memories."""
-        gone = [self.rows.pop(id_) for id_ in list(memory_ids) if id_ in self.rows]
-        return succeed(len(gone))
+        """The ids of all turns."""
+        return fail(StoreError("The memory store is away.")) if self.broken else super().ids(scope)
 
 
 def script(semantic=None, scope="aria"):

@@ -6,13 +6,14 @@ import unittest
 from pathlib import Path
 
 from evennia_ai.rag_memory import Mem0Backend
+from evennia_ai.recall.values import Turn
 from tests.stand_ins import HashingEmbedder
 from tests.waiting import wait_for
 
 
-def item(source_id, text, audience="public", **metadata):
+def item(turn_id, text, audience="public"):
     """One thing to remember."""
-    return {"source_id": source_id, "text": text, "metadata": {"audience": audience, **metadata}}
+    return Turn(turn_id, "", text, "2026-01-02T03:04:05Z", None, audience, "journal")
 
 
 class StoreCase(unittest.TestCase):
@@ -35,10 +36,16 @@ class StoreCase(unittest.TestCase):
         return self.store
 
     def add(self, *items, scope="aria"):
-        return wait_for(self.store.add(scope, items), 60)
+        wait_for(self.store.add(scope, items), 60)
 
-    def search(self, query, scope="aria", **kwargs):
-        return wait_for(self.store.search(scope, query, **kwargs), 60)
+    def ids(self, scope="aria"):
+        return wait_for(self.store.ids(scope), 60)
 
-    def texts(self, query, **kwargs):
-        return [found["text"] for found in self.search(query, **kwargs)]
+    def delete(self, *ids, scope="aria"):
+        return wait_for(self.store.delete(scope, ids), 60)
+
+    def status(self):
+        return wait_for(self.store.status(), 60)
+
+    def texts(self, query, scope="aria", **kwargs):
+        return [hit.text for hit in wait_for(self.store.search(scope, query, **kwargs), 60)]

@@ -37,7 +37,7 @@ from evennia_ai.llm_interaction.tool_calls import (
 )
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
 from evennia_ai.protocol import Character
-from evennia_ai.rag_memory.recalled import drawn_on, found_texts
+from evennia_ai.rag_memory.recalled import drawn_on, hits_in
 from evennia_ai.recall.values import brief
 from evennia_ai.tools.asking import confirmed
 from evennia_ai.tools.base import ToolContext
@@ -401,7 +401,7 @@ class _Turn:
             return result
         kept = replace(result, id=new_id("m"), content=brief(result.content))
         self.found[kept.id] = result.content
-        self.tools.retrieved += tuple(found_texts(result.content))
+        self.tools.retrieved += tuple(hits_in(result.content))
         return kept
 
     @property
@@ -431,7 +431,7 @@ class _Turn:
         if self.tools.retrieved:  # a note must not rest on what only repeats a memory
             said = " ".join([text, *(str(call["function"].get("arguments")) for call in calls)])
             if memories := drawn_on(self.tools.retrieved, said[:_DRAWN_CHARS]):
-                metadata[MEMORIES] = memories
+                metadata[MEMORIES] = [hit.to_dict() for hit in memories]
         if self.budget and self.context.speaks and (text or self._speaks(calls)):
             metadata[TRACE] = self._trace(self.budget).to_text()
         counted = reply.content_tokens if len(text) > _COUNT_CHARS else None
@@ -458,8 +458,8 @@ class _Turn:
         return ReplyTrace(
             budget=budget,
             answers=request.source_ids,
-            given=request.given,
-            passed_over=request.passed_over,
+            given={hit.turn_id: hit.score for hit in request.retrieved},
+            passed_over={hit.turn_id: hit.score for hit in request.passed_over},
             found=tools.found,
             opened=tuple(tools.opened),
             tools=tuple(report.tools),

@@ -4,8 +4,7 @@
 most ticks have nothing to do.
 """
 
-from collections.abc import Generator, Mapping
-from types import MappingProxyType
+from collections.abc import Generator
 from typing import Any, NamedTuple
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
@@ -17,7 +16,13 @@ from evennia_ai.assistant.spend import RATE_S
 from evennia_ai.assistant.spend_book import Cap
 from evennia_ai.errors import AssistantError, ModelError, SpendError
 from evennia_ai.history.audience import STAFF, is_private
-from evennia_ai.history.frames import answer_line, one_line, quoted
+from evennia_ai.history.frames import (
+    SUMMARY_TITLE,
+    SYNTHESIS_TITLE,
+    answer_line,
+    one_line,
+    quoted,
+)
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.budget import shortened
@@ -25,9 +30,9 @@ from evennia_ai.llm_interaction.prompt import context_usage, shown_history
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Character
 from evennia_ai.rag_memory.hearsay import attributed
-from evennia_ai.rag_memory.injection import chosen, experiences, memory_line, worth_quoting
+from evennia_ai.rag_memory.injection import chosen
 from evennia_ai.rag_memory.working_memory import note, visible_conversations
-from evennia_ai.recall.values import Query
+from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import better_follows
 from evennia_ai.sleep.compaction.compact import compact_conversation_history, prepared
@@ -315,8 +320,7 @@ def think(
         channel=last.channel or "say",
         asker=last.speaker_id or None,
         source_ids=tuple(event.id for event in group.events),
-        retrieved=recalled.lines,
-        given=recalled.given,
+        retrieved=recalled.given,
         passed_over=recalled.passed_over,
         max_iterations=config.max_react_iterations,
         deadline=now + config.turn_timeout_s,
@@ -382,11 +386,10 @@ def _talks(script: LiveAssistant, audience: str, asker: str | None) -> tuple[str
 
 
 class Recalled(NamedTuple):
-    """Memories for a prompt: their lines, and the scores of those taken and of the others."""
+    """Memories for a prompt, and those that were found and not taken."""
 
-    lines: tuple[str, ...] = ()
-    given: Mapping[str, float] = MappingProxyType({})
-    passed_over: Mapping[str, float] = MappingProxyType({})
+    given: tuple[Hit, ...] = ()
+    passed_over: tuple[Hit, ...] = ()
 
 
 @inlineCallbacks
@@ -408,23 +411,23 @@ def _retrieved(
     )
     history, _ = shown_history(script, group.audience)
     shown = [message for message in history if message.id not in script.runtime.left_out]
-    ids: set[Any] = {message.id for message in shown}
-    ids |= {m.metadata.get("summary_id") for m in shown if m.is_summary}
-    memories = chosen(
-        worth_quoting(hits, character.key, said),
-        said,
-        shown_ids=ids,
-        shown_texts={plain(message.content) for message in shown},
-        names=[character.key],
+    texts = {plain(_indexed_text(message)) for message in shown}
+    ids = {message.id for message in shown}
+    if not script.config.compact_enabled:  # the prompt holds the raw history instead
+        ids |= {hit.turn_id for hit in hits if hit.kind == "summary"}
+    given = chosen(hits, said, character.key, ids, texts)
+    taken = {hit.turn_id for hit in given}
+    return Recalled(
+        tuple(attributed(script, hit) for hit in given),
+        tuple(hit for hit in hits if hit.turn_id not in taken),
     )
-    lines = [memory_line(attributed(script, hit), said) for hit in memories]
-    # With compaction off, the prompt holds the raw history instead.
-    related = experiences(hits, said, ids) if script.config.compact_enabled else ()
-    if related:
-        lines += ["Related past experiences:", *(memory_line(hit, said) for hit in related)]
-    given = {hit.turn_id: hit.score for hit in (*memories, *related)}
-    passed_over = {hit.turn_id: hit.score for hit in hits if hit.turn_id not in given}
-    return Recalled(tuple(lines), given, passed_over)
+
+
+def _indexed_text(message: Message) -> str:
+    """The text of a message as searches find it: a summary's is that of its synthesis."""
+    if not message.is_summary:
+        return message.content
+    return f"{SYNTHESIS_TITLE} {message.content.removeprefix(SUMMARY_TITLE).lstrip()}"
 
 
 @inlineCallbacks

@@ -394,7 +394,7 @@ def check_index(patient: Patient) -> Any:
             return _fault("the search index cannot be read", _INDEX_FILE)
         if missing:
             incomplete.append(script.obj.key)
-            filling = filling and script.memory.restoring
+            filling = filling and script.memory.syncing
     if not incomplete:
         return _fine("holds everything that is stored")
     detail = f"lacks older conversation of {', '.join(incomplete)}"

@@ -226,8 +226,7 @@ def memory_status(script: AssistantScript) -> Generator["Deferred[Any]", Any, li
         semantic = f"does not work: {error}"
     else:
         works = "works" if status["ok"] else "does not work"
-        counts = f"{len(own)} memories of this assistant, {status['count']} of all"
-        semantic = f"{works} ({status['detail']}); {counts}"
+        semantic = f"{works} ({status['detail']}); {len(own)} memories"
     journal = script.obj.journal
     waiting = len(journal.unconsolidated(UNCONSOLIDATED_SHOWN))
     more = " or more" if waiting >= UNCONSOLIDATED_SHOWN else ""

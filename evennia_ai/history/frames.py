@@ -56,9 +56,6 @@ _ROW = re.compile(
     r"(?:(?P<at>\d{4}-\d\d-\d\d\S*(?: \d\d:\d\d\S*)?) )?(?P<text>.+)",
     re.DOTALL,
 )
-_WHO_SAID = re.compile(
-    r"(?:- \(\S+\) \S*\s*)?(?:(?P<who>[^:\"]{1,80}):\s+)?(?P<text>.*)", re.DOTALL
-)
 _STAMP = r"(?:\[\d{4}-\d\d-\d\d[^\]\n]{0,20}\]\s*)*"
 _STAMPS = re.compile(rf"{_STAMP}(?:{_LABEL.pattern}\s*)?{_STAMP}")
 _SOURCE = re.compile(
@@ -310,13 +307,6 @@ def read_row(line: str) -> Row | None:
     """A row of a block, without its quotes if it names no speaker; None for an empty line."""
     found = _ROW.fullmatch(line.strip())
     return found and Row(found["id"] or "", found["at"] or "", unquoted(found["text"]))
-
-
-def who_said(line: str) -> tuple[str, str]:
-    """Who said it (empty if unknown) and what, of a `row` or of ``speaker: text``, as written."""
-    found = _WHO_SAID.match(line)
-    assert found is not None, "the pattern fits every text"
-    return found["who"] or "", found["text"]
 
 
 def without_stamps(text: str) -> str:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from evennia_ai.history.audience import PUBLIC, visible
-from evennia_ai.history.frames import moment_lines
+from evennia_ai.history.frames import moment_lines, one_line, row
 from evennia_ai.history.masking import unmasked
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, mask_of
 from evennia_ai.llm_interaction.budget import BudgetEvent, TokenBudget
@@ -41,7 +41,7 @@ from evennia_ai.llm_interaction.values import OFFLINE_MODEL as OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelRequest
 from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.recall.values import brief
+from evennia_ai.recall.values import Hit, brief
 
 if TYPE_CHECKING:
     from evennia_ai.tools.base import Tool
@@ -130,7 +130,7 @@ def context_usage(script: Assistant) -> float:
 class PromptOptions(TypedDict, total=False):
     """What a prompt may hold or lack besides the usual, as for `draft_prompt`."""
 
-    retrieved: Sequence[str]
+    retrieved: Sequence[Hit]
     withdrawn: Sequence[str]
     rules: str | None
     talks: Sequence[str]
@@ -189,7 +189,7 @@ def draft_prompt(
     character: Character,
     audience: str = PUBLIC,
     context: str = CONTEXT_AWAKE,
-    retrieved: Sequence[str] = (),
+    retrieved: Sequence[Hit] = (),
     withdrawn: Sequence[str] = (),
     rules: str | None = None,
     talks: Sequence[str] = (),
@@ -209,7 +209,7 @@ def draft_prompt(
         character: Its body.
         audience: Whom the turn is for; only what they may know is shown.
         context: Name of the prompt context.
-        retrieved: Lines of retrieved memories, most relevant first.
+        retrieved: Memories, most relevant first.
         withdrawn: Names of tools not offered any more.
         rules: Text instead of the context's rules.
         talks: Lines on what those present last spoke of.
@@ -228,12 +228,26 @@ def draft_prompt(
         tools=tools,
         history=tuple(_as_shown(m, found, traits.recalls) for m in history),
         archived=older,
-        retrieved=tuple(retrieved),
+        retrieved=_memory_lines(retrieved),
         tail=(*answering, *present_lines(script, character, audience, asker), *talks),
         ledger=script.memory.quarantine.notes(script.ledger.shown(audience)),
         since=since,
     )
     return _fitted(script, regions, model)
+
+
+def _memory_lines(hits: Sequence[Hit]) -> tuple[str, ...]:
+    """Memories as lines of the prompt: id, day, speaker, text; summaries of earlier times last."""
+
+    def lines(of_summaries: bool) -> list[str]:
+        return [
+            row(hit.turn_id, str(hit.at or "")[:10], one_line(hit.speaker), hit.text)
+            for hit in hits
+            if (hit.kind == "summary") is of_summaries
+        ]
+
+    related = lines(True)
+    return (*lines(False), *(["Related past experiences:", *related] if related else ()))
 
 
 def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[str]) -> Message:

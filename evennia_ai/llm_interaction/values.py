@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
+from evennia_ai.recall.values import Hit
 
 OFFLINE_MODEL = "offline/extractive"
 
@@ -117,9 +118,8 @@ class TurnRequest:
         channel: How the person it answers spoke: say, whisper, page, pose.
         asker: Stable id of the person it answers; None if nobody asked.
         source_ids: Ids of the messages it answers.
-        retrieved: Lines of memories for the prompt.
-        given: Ids and scores of these memories, best first.
-        passed_over: Ids and scores of what was found with them and not taken.
+        retrieved: Memories for the prompt, best first.
+        passed_over: What was found with them and not taken.
         max_iterations: Most model calls.
         deadline: Time after which no further model call is made, seconds since the epoch.
         rules: Text instead of the context's rules.
@@ -132,9 +132,8 @@ class TurnRequest:
     channel: str = "say"
     asker: str | None = None
     source_ids: tuple[str, ...] = ()
-    retrieved: tuple[str, ...] = ()
-    given: Mapping[str, float] = field(default_factory=dict)
-    passed_over: Mapping[str, float] = field(default_factory=dict)
+    retrieved: tuple[Hit, ...] = ()
+    passed_over: tuple[Hit, ...] = ()
     max_iterations: int = 8
     deadline: float = float("inf")
     rules: str | None = None

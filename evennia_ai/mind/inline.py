@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from evennia_ai.recall import RecallIndex
 
 _log = Logger("evennia_ai")
-MEM0_BACKEND = "evennia_ai.rag_memory.mem0_backend.backend.Mem0Backend"
+MEM0_BACKEND = "evennia_ai.rag_memory.mem0.Mem0Backend"
 
 
 class IndexFile:
@@ -143,12 +143,11 @@ class UnusableBackend:
     def _refused(self, *args: Any, **options: Any) -> "Deferred[Any]":
         return fail(StoreError(self._reason))
 
-    add = add_extracted = extraction_prompt = search = _refused
-    ids = sources = source_of = delete = _refused
+    add = search = ids = delete = _refused
 
     def status(self) -> "Deferred[dict[str, Any]]":
         """Fires with the reason."""
-        return succeed({"ok": False, "detail": self._reason, "count": 0, "path": ""})
+        return succeed({"ok": False, "detail": self._reason, "path": ""})
 
     def close(self) -> "Deferred[None]":
         """Nothing to release."""

@@ -33,7 +33,6 @@ from evennia_ai.mind.inline import InlineMind, make_mind
 from evennia_ai.mind.link import PAID
 from evennia_ai.mind.values import MindSettings, memory_mb
 from evennia_ai.mind.work import find
-from evennia_ai.protocol import NEAR_MEMORY
 
 _log = Logger("evennia_ai.mind")
 
@@ -48,12 +47,8 @@ CALLS = frozenset(
             f"memories.{name}"
             for name in (
                 "add",
-                "extraction_prompt",
-                "add_extracted",
                 "search",
                 "ids",
-                "sources",
-                "source_of",
                 "delete",
                 "status",
             )
@@ -62,7 +57,6 @@ CALLS = frozenset(
             f"recall.{name}"
             for name in (
                 "add",
-                "catch_up",
                 "remove",
                 "clear",
                 "set_filling",
@@ -295,7 +289,6 @@ def main() -> None:
         "memory_mb": memory_mb(),
         "boot": secrets.token_hex(8),
         "settings": told["digest"],
-        "near": getattr(mind.memories, "near", NEAR_MEMORY),
         "billed_embedder": getattr(mind.memories, "billed_embedder", ""),
     }
     desk = Desk(mind, lambda: _end(mind))

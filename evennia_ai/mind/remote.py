@@ -22,7 +22,6 @@ from evennia_ai.mind.folder import MindFolder
 from evennia_ai.mind.link import Link, starter
 from evennia_ai.mind.values import MindSettings, MindStatus
 from evennia_ai.mind.work import name_of
-from evennia_ai.protocol import NEAR_MEMORY
 from evennia_ai.rag_memory.observations import found_observations
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.recall.values import Hit, Query, Turn
@@ -136,53 +135,30 @@ class RemoteMemories:
         raise NotImplementedError("`RemoteMemories` belongs to a `RemoteMind`")
 
     @property
-    def near(self) -> float:
-        """Score from which on a memory counts that shares no word with a query."""
-        return float(self._link.facts.get("near", NEAR_MEMORY))
-
-    @property
     def billed_embedder(self) -> str:
         """The model that embeds texts, if somebody is billed for it; else empty."""
         return str(self._link.facts.get("billed_embedder", ""))
 
-    def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> "Deferred[list[str]]":
-        """Store items; fires with their memory ids."""
-        return self._link.ask("memories.add", scope, list(items))
-
-    def extraction_prompt(
-        self, scope: str, item: Mapping[str, Any]
-    ) -> "Deferred[list[dict[str, str]] | None]":
-        """Fires with what to ask a model so that it extracts memories; None if it is stored."""
-        return self._link.ask("memories.extraction_prompt", scope, item)
-
-    def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> "Deferred[str]":
-        """Store what a model extracted; fires with the first memory's id."""
-        return self._link.ask("memories.add_extracted", scope, item, answer)
+    def add(self, scope: str, turns: Sequence[Turn]) -> "Deferred[None]":
+        """Store turns."""
+        return self._link.ask("memories.add", scope, list(turns))
 
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
-    ) -> "Deferred[list[dict[str, Any]]]":
+    ) -> "Deferred[list[Hit]]":
         """Fires with memories, best first, only those `audience` may see."""
         return self._link.ask("memories.search", scope, query, limit, audience)
 
     def ids(self, scope: str) -> "Deferred[set[str]]":
-        """Fires with the ids of all memories of a scope."""
+        """Fires with the ids of all turns of a scope."""
         return self._link.ask("memories.ids", scope)
 
-    def sources(self, scope: str) -> "Deferred[dict[str, str]]":
-        """Fires with memory ids by the id of their source."""
-        return self._link.ask("memories.sources", scope)
-
-    def source_of(self, scope: str, memory_id: str) -> "Deferred[str | None]":
-        """Fires with the id of the source of one memory; None if there is no such memory."""
-        return self._link.ask("memories.source_of", scope, memory_id)
-
-    def delete(self, scope: str, memory_ids: Iterable[str]) -> "Deferred[int]":
-        """Delete memories; fires with how many there were."""
-        return self._link.ask("memories.delete", scope, list(memory_ids))
+    def delete(self, scope: str, ids: Iterable[str]) -> "Deferred[int]":
+        """Delete turns; fires with how many there were."""
+        return self._link.ask("memories.delete", scope, list(ids))
 
     def status(self) -> "Deferred[dict[str, Any]]":
-        """Fires with ``{"ok", "detail", "count", "path"}``."""
+        """Fires with ``{"ok", "detail", "path"}``."""
         return self._link.ask("memories.status").addErrback(_unusable)
 
     def close(self) -> "Deferred[None]":
@@ -191,7 +167,7 @@ class RemoteMemories:
 
 
 def _unusable(failure: Failure) -> dict[str, Any]:
-    return {"ok": False, "detail": failure.getErrorMessage(), "count": 0, "path": ""}
+    return {"ok": False, "detail": failure.getErrorMessage(), "path": ""}
 
 
 class RemoteRecall:
@@ -214,13 +190,6 @@ class RemoteRecall:
         """Index turns; fires with how many were indexed."""
         return self._link.ask("recall.add", scope, list(turns))
 
-    def catch_up(
-        self, scope: str, turns: Sequence[Turn], gone: Collection[str] = ()
-    ) -> "Deferred[tuple[int, list[str]]]":
-        """Index those that are missing or differ, remove the `gone` ones."""
-        asked = self._link.ask("recall.catch_up", scope, list(turns), list(gone))
-        return asked.addCallback(lambda found: (found[0], found[1]))
-
     def remove(self, scope: str, ids: Collection[str]) -> "Deferred[int]":
         """Remove turns; fires with how many there were."""
         return self._link.ask("recall.remove", scope, list(ids))
@@ -230,20 +199,21 @@ class RemoteRecall:
         return self._link.ask("recall.clear", scope, at_most)
 
     def set_filling(self, scope: str, filling: bool) -> "Deferred[bool]":
-        """Note in the index whether it is being filled; fires with True."""
+        """Note in the index whether it is being filled; fires with whether it was until now."""
         return self._link.ask("recall.set_filling", scope, filling)
 
     def missing(self, scope: str, ids: Collection[str]) -> "Deferred[int]":
-        """Fires with how many of these turns are not indexed; at least 1 during a filling."""
+        """Fires with how many of these turns are not indexed."""
         return self._link.ask("recall.missing", scope, list(ids))
 
     def count(self, scope: str) -> "Deferred[int]":
         """Fires with how many turns are indexed."""
         return self._link.ask("recall.count", scope)
 
-    def search(self, scope: str, query: Query) -> "Deferred[list[Hit]]":
-        """Fires with the index's hits; a typed or often asked query looks deeper."""
-        return self._link.ask("recall.search", scope, replace(query, exclude=list(query.exclude)))
+    def search(self, scope: str, query: Query, others: Sequence[Hit] = ()) -> "Deferred[list[Hit]]":
+        """Fires with the result of a search, with hits of other sources in their places."""
+        asked = replace(query, exclude=list(query.exclude))
+        return self._link.ask("recall.search", scope, asked, list(others))
 
     def observations(self, profiles: Mapping[str, Profile], query: Query) -> "Deferred[list[Hit]]":
         """Fires with what profiles hold about those in a query, from a thread of the Server.

@@ -19,8 +19,6 @@ MAX_CHARS = 4000  # of one line
 MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY = "message", "ledger", "journal", "memory", "summary"
 # Where words may come from, the most original first.
 SOURCES = (MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY)
-# Hits of a search that somebody told; looks, other tools' results and profiles are left out.
-_SOURCE_OF_HIT = {source: source for source in SOURCES} | {"experience": SUMMARY}
 _IDENTITY = re.compile(r"^You are (?:called |named )?(?P<name>[^\n.,]{1,60})", re.MULTILINE)
 # Rows that hold no statement: a list of names, a heading.
 _BARE = re.compile(r"^(?:(?:also )?mentioned\b[^:]{0,80}:|\(.*\)$|[\w' -]{1,40}:$)", re.IGNORECASE)
@@ -255,11 +253,11 @@ def found_lines(result: str) -> list[Line]:
         if not isinstance(item, Mapping):
             continue
         hit = Hit.from_dict(item)
-        text, at, source = hit.text[:MAX_CHARS], str(hit.at or ""), _SOURCE_OF_HIT.get(hit.kind)
+        text, at, source = hit.text[:MAX_CHARS], str(hit.at or ""), hit.kind
         if source in (MESSAGE, LEDGER):
             told = without_echo(text) if hit.speaker else ""
             found += [Line(hit.speaker, told, id=hit.turn_id, at=at, source=source)] if told else []
-        elif source:
+        elif source in SOURCES:  # no looks, other tools' results or profiles: nobody told them
             for row in text.splitlines()[:MAX_LINES]:
                 found.extend(told_lines(row, hit.turn_id, at, source))
     return found

@@ -6,7 +6,7 @@ The public functions, also those of the sleep cycle, are imported on first use.
 from evennia_ai import lazy_names
 
 _HOMES = {
-    "Mem0Backend": "rag_memory.mem0_backend.backend",
+    "Mem0Backend": "rag_memory.mem0",
     "compact_conversation_history": "sleep.compaction.compact",
     "run_pre_compaction_extraction": "sleep.compaction.extraction",
     "run_sleep_tick": "sleep.cycle",

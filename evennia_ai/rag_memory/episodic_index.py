@@ -12,6 +12,7 @@ from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import SPEECH, Message, tool_calls
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.journal_entry import RECALLED, SYNTHESIS, JournalEntry
+from evennia_ai.rag_memory.ledger import Note
 from evennia_ai.recall.values import Turn, seconds
 
 DAY_S = 86400.0
@@ -61,14 +62,6 @@ def _spoken_text(call: Mapping[str, Any]) -> str:
     return text.strip() if isinstance(text, str) else ""
 
 
-def turns_of(
-    messages: Iterable[Message], entries: Iterable[JournalEntry], now: float, traits: ToolTraits
-) -> list[Turn]:
-    """Messages, and those journal entries that take part in retrieval, as turns for the index."""
-    said = [turn for message in messages if (turn := turn_of_message(message, traits))]
-    return said + [turn_of_entry(entry) for entry in entries if is_indexed(entry, now)]
-
-
 def is_indexed(entry: JournalEntry, now: float) -> bool:
     """Whether a journal entry takes part in retrieval at a time, seconds since the epoch."""
     if entry.source_type == RECALLED or entry.withdrawn or not entry.content.strip():
@@ -82,6 +75,11 @@ def turn_of_entry(entry: JournalEntry) -> Turn:
     return Turn(entry.id, "", entry.content, entry.timestamp, None, entry.audience, kind)
 
 
+def turn_of_note(note: Note) -> Turn:
+    """A note of the ledger as a turn for the index."""
+    return Turn(note.id, note.by.key, note.text, note.at, None, note.audience, "ledger")
+
+
 class Pruning(TypedDict):
     """How many entries leave retrieval and how many stay, and the ids of the former."""
 
@@ -90,11 +88,9 @@ class Pruning(TypedDict):
     pruned_ids: list[str]
 
 
-def is_pruned(importance: int | None, timestamp: str, now: float) -> bool:
-    """Whether something is old, by a readable time, and of a low, known importance."""
-    if importance is None or importance >= MIN_IMPORTANCE:
-        return False
-    return 0 < seconds(timestamp) < now - KEEP_DAYS * DAY_S
+def is_pruned(importance: int, timestamp: str, now: float) -> bool:
+    """Whether something is old, by a readable time, and of a low importance."""
+    return importance < MIN_IMPORTANCE and 0 < seconds(timestamp) < now - KEEP_DAYS * DAY_S
 
 
 def prune_low_importance_entries(entries: Iterable[JournalEntry], now: float) -> Pruning:

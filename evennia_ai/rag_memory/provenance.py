@@ -9,6 +9,7 @@ from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.language.sentences import asks, sentences
 from evennia_ai.language.words import telling_words
 from evennia_ai.rag_memory.recalled import is_recalled, shown_memories
+from evennia_ai.recall.values import Hit
 
 # A message bears a note out if it has this share of the note's telling words.
 LEAST_SHARE = 0.4
@@ -37,12 +38,12 @@ def grounds_of_turn(
     note: str,
     messages: Sequence[Message],
     answered: Collection[str],
-    retrieved: Iterable[str],
+    retrieved: Iterable[Hit],
     traits: ToolTraits,
 ) -> Grounds:
     """What a note of a turn rests on: the messages that the turn answers.
 
-    `retrieved` are the lines of memories in its prompt.
+    `retrieved` are the memories in its prompt.
     """
     heard = [m for m in messages if m.id in answered]
     since = dropwhile(lambda m: m.id not in answered, messages)
@@ -50,7 +51,7 @@ def grounds_of_turn(
     seen = [m for m in since if m.role == "tool" and m.name not in traits.recalls]
     known = [*retrieved, *shown_memories(messages, traits)]
     texts = tuple(_said(m) for m in (*heard, *seen))
-    stated = is_recalled(note, [_said(statement_of(m)) for m in heard])
+    stated = is_recalled(note, [_as_hit(statement_of(m)) for m in heard])
     return Grounds(tuple(answered), None, is_recalled(note, known, texts), stated, texts)
 
 
@@ -58,6 +59,10 @@ def statement_of(message: Message) -> Message:
     """A message without its questions: asking whether something is so does not say it is."""
     said = [each for each in sentences(message.content) if not asks(each)]
     return replace(message, content=" ".join(said))
+
+
+def _as_hit(message: Message) -> Hit:
+    return Hit(message.id, 0.0, message.speaker_name, message.content, message.created_at)
 
 
 def _said(message: Message) -> str:

@@ -7,16 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 from twisted.internet.defer import Deferred
 
 from evennia_ai.background import Worker
-from evennia_ai.history.audience import normalised
 from evennia_ai.rag_memory.observations import found_observations
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.rag_memory.ranking import (
-    depth,
-    is_crowded,
-    is_typed,
-    outputs_worth_showing,
-    shortlist,
-)
+from evennia_ai.rag_memory.ranking import DEEP, once, ranked
 from evennia_ai.recall.values import Hit, Query, Turn
 
 if TYPE_CHECKING:
@@ -24,16 +17,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Hits read of the index where the best may be crowded: for a typed query, to find a hit with all
-# its words, and for one asked often, to find its answer among the questions.
-DEEP = 400
-# Least probability of a hit that has no word in or near the query. Of the evidence among the first
-# ten hits, for LoCoMo's questions and for tavern talk, none lies below it, but most of what a word
-# nobody ever said brings up.
-NEAR_TURN = 0.003
-# Suffix of the scope for tools' results, which are kept apart so that they do not influence the
-# ranking of what was said; and how many of its hits are read.
-TOOLS, TOOL_LOOK = " tools", 50
+# Suffixes of the scopes for tools' results and for the ledger's notes, which are kept apart so that
+# they do not influence the ranking of what was said; and most of either in a result.
+TOOLS, NOTES = " tools", " notes"
+OUTPUTS, PINNED = 3, 3
+_PART_OF = {"tool": TOOLS, "ledger": NOTES}
 # Turns of a scope kept while the index cannot be written; beyond them the next start catches up.
 MOST_PENDING = 5_000
 
@@ -70,24 +58,6 @@ class RecallJobs:
 
         return self._submit(flush, self.worker.submit_later)
 
-    def catch_up(
-        self, scope: str, turns: Sequence[Turn], gone: Collection[str] = ()
-    ) -> Deferred[tuple[int, list[str]]]:
-        """Index those of these turns that are missing or differ, and remove the `gone` ones.
-
-        Fires with how many were indexed, and the ids of those that differed.
-        """
-
-        def add_missing(index: "RecallIndex") -> tuple[int, list[str]]:
-            self._remove(index, scope, gone)
-            known = _indexed(index, scope, [turn.id for turn in turns])
-            missing = [turn for turn in turns if known.get(turn.id) != _content(turn)]
-            put = _put(index, scope, missing)
-            self._drop_pending(scope, {turn.id for turn in turns})  # older than these
-            return put, [turn.id for turn in missing if turn.id in known]
-
-        return self._submit(add_missing)
-
     def remove(self, scope: str, ids: Collection[str]) -> Deferred[int]:
         """Remove turns; fires with how many there were."""
         return self._submit(lambda index: self._remove(index, scope, ids))
@@ -102,20 +72,20 @@ class RecallJobs:
         return self._submit(clear_part)
 
     def set_filling(self, scope: str, filling: bool) -> Deferred[bool]:
-        """Note in the index whether it is being filled; fires with True."""
+        """Note in the index whether it is being filled; fires with whether it was until now."""
 
         def note(index: "RecallIndex") -> bool:
+            before = index.is_filling(scope)
             index.set_filling(scope, filling)
-            return True
+            return before
 
         return self._submit(note)
 
     def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
-        """Fires with how many of these turns are not indexed; at least 1 during a filling."""
+        """Fires with how many of these turns are not indexed."""
 
         def count(index: "RecallIndex") -> int:
-            missing = len(ids) - len(_indexed(index, scope, ids))
-            return max(missing, index.is_filling(scope))
+            return len(ids) - sum(len(index.get(part, ids)) for part in _parts(scope))
 
         return self._submit(count)
 
@@ -126,24 +96,17 @@ class RecallJobs:
             self.worker.submit_later,
         )
 
-    def search(self, scope: str, query: Query) -> Deferred[list[Hit]]:
-        """Fires with the index's hits; a typed or often asked query looks deeper."""
+    def search(self, scope: str, query: Query, others: Sequence[Hit] = ()) -> Deferred[list[Hit]]:
+        """Fires with the result of a search, with hits of other sources in their places."""
 
         def search(index: "RecallIndex") -> list[Hit]:
-            def look(most: int) -> list[Hit]:
-                hits = index.search(scope, query.text, limit=most, audience=query.audience)
-                return [hit for hit in hits if hit.matches or hit.score >= NEAR_TURN]
+            def beside(part: str, most: int) -> list[Hit]:
+                hits = index.search(scope + part, query.text, DEEP, query.audience)
+                return [hit for hit in once(hits, query) if hit.matches][:most]
 
-            hits = look(DEEP if is_typed(query) else depth(query))
-            if not is_typed(query) and is_crowded(hits, query):
-                hits = look(max(depth(query), DEEP))
-            found = shortlist(hits, query)
-            if query.tools:
-                outputs = index.search(
-                    scope + TOOLS, query.text, limit=TOOL_LOOK, audience=query.audience
-                )
-                found += outputs_worth_showing([hit for hit in outputs if hit.matches], query)
-            return found
+            hits = index.search(scope, query.text, DEEP, query.audience)
+            outputs = beside(TOOLS, OUTPUTS) if query.tools else []
+            return ranked(hits, [*beside(NOTES, PINNED), *others, *outputs], query)
 
         return self._submit(search)
 
@@ -187,22 +150,13 @@ class RecallJobs:
         return index
 
 
-def _parts(scope: str) -> tuple[str, str]:
-    return scope, scope + TOOLS
-
-
-def _indexed(index: "RecallIndex", scope: str, ids: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Text and audience of those of these turns that are indexed, by id."""
-    turns = (turn for part in _parts(scope) for turn in index.get(part, ids))
-    return {turn.id: _content(turn) for turn in turns}
-
-
-def _content(turn: Turn) -> tuple[str, str]:
-    """What of a turn may be changed by hand: text and audience."""
-    return turn.text, normalised(turn.audience)
+def _parts(scope: str) -> tuple[str, ...]:
+    return tuple(scope + part for part in ("", TOOLS, NOTES))
 
 
 def _put(index: "RecallIndex", scope: str, turns: Sequence[Turn]) -> int:
-    index.add(scope, [turn for turn in turns if turn.kind != "tool"])
-    index.add(scope + TOOLS, [turn for turn in turns if turn.kind == "tool"])
-    return len(turns)
+    """Put turns where their kind belongs; returns how many were new or changed."""
+    parts = defaultdict[str, list[Turn]](list)
+    for turn in turns:
+        parts[_PART_OF.get(turn.kind, "")].append(turn)
+    return sum(index.add(scope + part, some) for part, some in parts.items())

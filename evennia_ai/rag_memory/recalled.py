@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
 
-from evennia_ai.history.frames import who_said
+from evennia_ai.history.frames import read_row
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import MEMORIES, ToolTraits
 from evennia_ai.language import words as language
@@ -54,7 +54,7 @@ _MOODS = tuple(
 )
 
 
-def is_recalled(text: str, memories: Iterable[str], heard: Iterable[str] | None = None) -> bool:
+def is_recalled(text: str, memories: Iterable[Hit], heard: Iterable[str] | None = None) -> bool:
     """Whether a text says what one of these memories says, and nothing new.
 
     It does if it has nearly all its words in their order from one memory, or if each of its
@@ -65,23 +65,25 @@ def is_recalled(text: str, memories: Iterable[str], heard: Iterable[str] | None 
     With `heard`, texts that may have told something new, a paraphrase is recalled too: most telling
     words from a memory and the others from nothing heard; in any order if nothing was heard.
     """
+    row = read_row(text)
+    text = row.text if row and row.id else text  # copied from a prompt with its id and day
     notes = [note for note in map(_Sentence, sentences(text)) if note.telling]
     known = [memory for memory in memories if _is_near(notes, memory)]
     words = _words(text)
-    if words and any(_repeats(words, memory) for memory in known):
+    if words and any(_repeats(words, memory.line) for memory in known):
         return True
     new = None if heard is None else frozenset(w for each in heard for w in _Sentence(each).telling)
     pieces = [
-        (who, _Sentence(piece)) for who, said in map(who_said, known) for piece in sentences(said)
+        (memory.speaker, _Sentence(piece)) for memory in known for piece in sentences(memory.text)
     ]
     return bool(notes) and all(
         any(_retells(note, who, piece, new) for who, piece in pieces) for note in notes
     )
 
 
-def _is_near(notes: Sequence["_Sentence"], memory: str) -> bool:
+def _is_near(notes: Sequence["_Sentence"], memory: Hit) -> bool:
     """Whether a memory may say what one of these sentences says; cheap, so that few remain."""
-    lowered = memory.lower()
+    lowered = memory.line.lower()
     return not notes or any(
         sum(part in lowered for part in note.parts) >= PARAPHRASE_SHARE * len(note.parts)
         for note in notes
@@ -230,30 +232,30 @@ def _common(words: Sequence[str], others: Sequence[str]) -> list[str]:
     return [word for word in dict.fromkeys(words) if word in held]
 
 
-def drawn_on(memories: Iterable[str], reply: str) -> list[str]:
+def drawn_on(memories: Iterable[Hit], reply: str) -> list[Hit]:
     """The shown memories that share two telling words with a reply, which may repeat them."""
     said = telling_stems(reply)
-    return [each for each in memories if len(telling_stems(who_said(each)[1]) & said) >= 2]
+    return [hit for hit in memories if len(telling_stems(hit.text) & said) >= 2]
 
 
-def shown_memories(messages: Sequence[Message], traits: ToolTraits) -> list[str]:
-    """Texts of memories in results of searches and drawn on by replies, newest first."""
+def shown_memories(messages: Sequence[Message], traits: ToolTraits) -> list[Hit]:
+    """Memories in results of searches and drawn on by replies, newest first."""
     results = [m for m in reversed(messages) if m.name in traits.recalls]
     replies = [m for m in reversed(messages) if m.metadata.get(MEMORIES)]
-    found = [text for message in results[:_RESULTS] for text in found_texts(message.content)]
-    return [*found, *(str(t) for m in replies[:_RESULTS] for t in m.metadata[MEMORIES])]
+    found = [hit for message in results[:_RESULTS] for hit in hits_in(message.content)]
+    drawn = (item for m in replies[:_RESULTS] for item in m.metadata[MEMORIES])
+    return [*found, *(Hit.from_dict(item) for item in drawn if isinstance(item, dict))]
 
 
-def found_texts(result: str) -> Iterator[str]:
-    """The texts in a result of searching or opening memory, with who said them."""
+def hits_in(result: str) -> Iterator[Hit]:
+    """The hits in a result of searching or opening memory."""
     try:
         loaded = json.loads(result)
     except ValueError:
-        yield result
-        return
+        loaded = {"text": result}
     if not isinstance(loaded, dict):
         return
     items = (loaded, *(loaded.get("results") or ()), *(loaded.get("around") or ()))
     for hit in (Hit.from_dict(item) for item in items if isinstance(item, dict)):
         if hit.text:
-            yield f"{hit.speaker}: {hit.text}" if hit.speaker else hit.text
+            yield hit

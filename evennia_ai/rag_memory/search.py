@@ -5,24 +5,27 @@ daemon thread.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, succeed
 
 from evennia_ai.background import Steps, in_time
-from evennia_ai.history.audience import STAFF, normalised, viewer, visible
+from evennia_ai.history.audience import viewer
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.language.words import telling_words
-from evennia_ai.protocol import MEMORY_SUMMARY, NEAR_MEMORY, MemoryBackend, RecallBackend
-from evennia_ai.rag_memory.episodic_index import is_pruned, turn_of_entry, turns_of
-from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
+from evennia_ai.protocol import MemoryBackend, RecallBackend
+from evennia_ai.rag_memory.episodic_index import (
+    is_indexed,
+    turn_of_entry,
+    turn_of_message,
+    turn_of_note,
+)
+from evennia_ai.rag_memory.journal_entry import JournalEntry
+from evennia_ai.rag_memory.ledger import APPROVED, Note
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.quarantine import Quarantine
-from evennia_ai.rag_memory.ranking import depth, rank
 from evennia_ai.recall.values import Hit, Query, Turn
 
 T = TypeVar("T")
@@ -43,15 +46,14 @@ class Memory:
         semantic: Returns the semantic store, or None.
         report: Called with what failed and the error, where work goes on without it.
         now: The clock, seconds since the epoch.
-        importance_of: Returns the importance of journal entries by id, where it is known.
         profiles: Returns all profiles by id, with archived observations of those a query names.
-        refresh: Called before a search, so that entries written by hand are indexed.
+        notes: Returns the living notes of the ledger; a new tuple only if one has changed.
         quarantine: Whose words are not used.
         on_new_index: Called when another index has replaced the one used before.
         may_embed: Returns whether the store may embed texts now, for which a model may be billed.
 
     Attributes:
-            restoring: Whether the index is being filled.
+            syncing: Whether the index is being made complete.
     """
 
     scope: str
@@ -59,9 +61,8 @@ class Memory:
     semantic: Callable[[], MemoryBackend | None] = lambda: None
     report: Callable[[str, BaseException], None] = lambda what, error: None
     now: Callable[[], float] = time.time
-    importance_of: Callable[[Collection[str]], Mapping[str, int]] = lambda ids: {}
     profiles: Callable[[str, str], Mapping[str, Profile]] = lambda query, viewer: {}
-    refresh: Callable[[], object] = lambda: None
+    notes: Callable[[], tuple[Note, ...]] = tuple
     on_new_index: Callable[[], object] = lambda: None
     traits: Callable[[], ToolTraits] = ToolTraits
     may_embed: Callable[[Iterable[str]], bool] = lambda texts: True
@@ -69,83 +70,47 @@ class Memory:
 
     def __post_init__(self) -> None:
         self._known_replaced = self.recall.replaced
-        self.restoring = False
-        # Ids forgotten or corrected while the index is being filled: copies read before are stale.
-        self._outdated: set[str] = set()
+        self._pinned: tuple[Note, ...] | None = None  # the ledger's notes, as the index has them
+        self.syncing = False
 
-    @contextmanager
-    def restore(self) -> Iterator[None]:
-        """Count the index as being filled within the `with` block."""
-        self.restoring = True
-        try:
-            yield
-        finally:
-            self.restoring = False
-            self._outdated.clear()
-
-    def begin_reading(self) -> None:
-        """Start reading, inside `restore`, what the index is filled from."""
-        self._outdated.clear()
-
-    def still_valid(self, turns: Iterable[Turn]) -> list[Turn]:
-        """The turns neither forgotten nor changed since `begin_reading`."""
-        return [turn for turn in turns if turn.id not in self._outdated]
-
-    def _outdate(self, ids: Iterable[str]) -> None:
-        if self.restoring:
-            self._outdated.update(ids)
-
-    def remember_messages(self, messages: Iterable[Message]) -> Deferred[int]:
+    def remember_messages(self, messages: Iterable[Message]) -> Deferred[int | None]:
         """Index what was said; fires with how many turns were indexed."""
-        return self._add(turns_of(messages, (), self.now(), self.traits()))
+        traits = self.traits()
+        return self.add(turn for each in messages if (turn := turn_of_message(each, traits)))
 
-    def remember_entry(self, entry: JournalEntry) -> Deferred[int]:
-        """Index a journal entry, unless it only repeats memory."""
-        return self._add([] if entry.source_type == RECALLED else [turn_of_entry(entry)])
+    def remember_entry(self, entry: JournalEntry) -> Deferred[int | None]:
+        """Index a journal entry, unless it takes no part in retrieval."""
+        return self.add([turn_of_entry(entry)] if is_indexed(entry, self.now()) else [])
+
+    def add(self, turns: Iterable[Turn]) -> Deferred[int | None]:
+        """Index turns in place of those with the same ids.
+
+        Fires with how many were new or changed, None if the index failed.
+        """
+        if new := list(turns):
+            return self._watched(self.recall.add(self.scope, new), None)
+        return succeed(0)
 
     def forget(self, ids: Iterable[str]) -> Deferred[int | None]:
         """Take turns out of the index; fires with how many there were, None if that failed."""
-        wanted = set(ids)
-        self._outdate(wanted)
-        if not wanted:
+        unwanted = set(ids)
+        if not unwanted:
             return succeed(0)
-        return self._watched(self.recall.remove(self.scope, wanted), None)
-
-    def catch_up(self, turns: Collection[Turn], gone: Iterable[str] = ()) -> Deferred[int | None]:
-        """Index the turns that are missing or differ from the index; remove those in `gone`.
-
-        Memories made from turns that differed are deleted; the next night makes new ones. Fires
-        with how many were indexed, None if the index failed.
-        """
-        unwanted = set(gone)
-        self._outdate(unwanted)
-        added = self._watched(self.recall.catch_up(self.scope, list(turns), unwanted), None)
-        return added.addCallback(lambda done: done and self._without_memories(done[1], done[0]))
+        return self._watched(self.recall.remove(self.scope, unwanted), None)
 
     def correct_entry(self, entry: JournalEntry) -> Deferred[int | None]:
-        """Index a journal entry that was changed."""
-        self._outdate([entry.id])
-        if turns := turns_of((), [entry], self.now(), self.traits()):
-            return self.catch_up(turns)
-        taken_out = self.catch_up((), gone=[entry.id])
-        return taken_out.addCallback(lambda n: self._without_memories([entry.id], n))
+        """Index a journal entry that has changed; take it out if it is not to be found any more."""
+        if is_indexed(entry, self.now()):
+            return self.remember_entry(entry)
+        return self.forget([entry.id])
 
-    @inlineCallbacks
-    def _without_memories(self, sources: Sequence[str], count: int | None) -> Steps[int | None]:
-        """Delete what semantic memory made from these sources; fires with `count`."""
-        if not sources:
-            return count
-        try:
-            store = self.semantic()
-            if store is None:
-                return count
-            known = yield store.sources(self.scope)
-            yield store.delete(self.scope, [known[each] for each in sources if each in known])
-        except CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a store may be a game's
-            self.report("semantic memory", error)
-        return count
+    def correct_messages(
+        self, messages: Iterable[Message], gone: Iterable[str] = ()
+    ) -> Deferred[int | None]:
+        """Index messages that have changed; take out a now empty one, and those in `gone`."""
+        changed, traits = list(messages), self.traits()
+        self.forget([*gone, *(m.id for m in changed if turn_of_message(m, traits) is None)])
+        return self.remember_messages(changed)
 
     @inlineCallbacks
     def clear(self) -> Steps[int | None]:
@@ -157,14 +122,18 @@ class Memory:
             if cleared is None:
                 return None
             total += cleared
+        self._pinned = None
         return total
 
     def set_filling(self, filling: bool) -> Deferred[bool | None]:
-        """Note in the index whether it is being filled; fires with True, None if that failed."""
+        """Note in the index whether it is being filled.
+
+        Fires with whether it was until now, None if that failed.
+        """
         return self._watched(self.recall.set_filling(self.scope, filling), None)
 
     def missing(self, ids: Iterable[str]) -> Deferred[int | None]:
-        """Fires with how many of these turns are not indexed; at least 1 during a filling."""
+        """Fires with how many of these turns are not indexed."""
         return self._watched(self.recall.missing(self.scope, set(ids)), None)
 
     def count(self) -> Deferred[int | None]:
@@ -174,54 +143,45 @@ class Memory:
     @inlineCallbacks
     def search(self, query: Query) -> Steps[list[Hit]]:
         """Fires with what matches in words or in meaning, best first, without failing sources."""
-        self.refresh()
         query = replace(query, audience=viewer(query.audience))  # None would search everything
-        profiles = self.profiles(query.text, query.audience) if query.observations else {}
+        notes = yield self._pin()
+        others = yield self._memories(query)
+        if query.observations and (profiles := self.profiles(query.text, query.audience)):
+            observed = self.recall.observations(profiles, query)
+            others += yield self._watched(observed, [], SEARCH_TIMEOUT_S)
+        # Twice as many, as some may not be used.
+        found = self.recall.search(self.scope, replace(query, limit=2 * query.limit), others)
+        hits = yield self._watched(found, others, SEARCH_TIMEOUT_S)
+        used = self.quarantine.hits([h for h in hits if h.kind != "ledger" or h.turn_id in notes])
+        return list(used[: query.limit])
 
-        found = self.recall.search(self.scope, query)
-        indexed = yield self._watched(found, [], SEARCH_TIMEOUT_S)
-        memories = yield self._memories(query)
-        known = []
-        if profiles:
-            found = self.recall.observations(profiles, query)
-            known = yield self._watched(found, [], SEARCH_TIMEOUT_S)
-        entries = {hit.turn_id for hit in indexed if hit.kind == "journal"}
-        weights = self.importance_of(entries) if entries else {}
-        weighed = (
-            replace(hit, importance=weights.get(hit.turn_id)) if hit.turn_id in entries else hit
-            for hit in self.quarantine.hits([*indexed, *memories, *known])
-        )
-        now = self.now()
-        # Entries may have left retrieval before the night removes them from the index.
-        return rank([h for h in weighed if not is_pruned(h.importance, str(h.at), now)], query)
+    @inlineCallbacks
+    def _pin(self) -> Steps[set[str]]:
+        """Have the index hold the approved notes as they are; fires with the ids of those used."""
+        notes, before = self.notes(), self._pinned
+        pinned = tuple(note for note in notes if note.state == APPROVED)
+        if notes is not before:
+            self._pinned = notes
+            yield self.forget({note.id for note in before or ()} - {note.id for note in pinned})
+            if (yield self.add(map(turn_of_note, pinned))) is None:
+                self._pinned = before
+        return {note.id for note in self.quarantine.notes(pinned)}
 
     @inlineCallbacks
     def _memories(self, query: Query) -> Steps[list[Hit]]:
-        """What the memory back end finds: near in meaning, or with a word of the query."""
+        """What semantic memory finds."""
         try:
             backend = self.semantic()
             if backend is None or not self.may_embed([query.text]):
                 return []
-            found = backend.search(
-                self.scope, query.text, limit=depth(query), audience=query.audience
-            )
-            memories = yield in_time(found, SEARCH_TIMEOUT_S)
+            found = backend.search(self.scope, query.text, query.limit, query.audience)
+            hits: list[Hit] = yield in_time(found, SEARCH_TIMEOUT_S)
         except CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - a turn goes on without; it may be a game's
             self.report("memory back end", error)
             return []
-        near, wanted = getattr(backend, "near", NEAR_MEMORY), telling_words(query.text)
-        hits = [_hit_of_memory(memory) for memory in memories]
-        return [
-            hit
-            for hit in hits
-            if visible(hit.audience, query.audience or STAFF)
-            if hit.score >= near or wanted & telling_words(hit.text)
-        ]
-
-    def _add(self, turns: list[Turn]) -> Deferred[int]:
-        return self._watched(self.recall.add(self.scope, turns), 0) if turns else succeed(0)
+        return list(hits)
 
     @inlineCallbacks
     def _watched(
@@ -238,20 +198,6 @@ class Memory:
         finally:
             if self.recall.replaced != self._known_replaced:
                 self._known_replaced = self.recall.replaced
+                self._pinned = None
                 self.on_new_index()
         return result
-
-
-def _hit_of_memory(memory: Mapping[str, Any]) -> Hit:
-    """A memory of the back end as a hit; one without an audience is for staff only."""
-    meta = memory.get("metadata") or {}
-    return Hit(
-        turn_id=str(meta.get("source_id") or memory["id"]),
-        score=float(memory.get("score") or 0.0),
-        speaker="",
-        text=memory["text"],
-        at=meta.get("at") or "",
-        kind="experience" if meta.get("type") == MEMORY_SUMMARY else "memory",
-        audience=normalised(meta["audience"]) if meta.get("audience") else STAFF,
-        importance=meta.get("importance"),
-    )

@@ -26,7 +26,7 @@ class Turn:
         session: Name or number of the talk it belongs to. Without one, a pause of more than
             half an hour begins a new talk.
         audience: As `evennia_ai.history.audience` writes it; None is public.
-        kind: ``message``, ``journal`` or ``summary``.
+        kind: ``message``, ``journal``, ``summary``, ``ledger`` or ``tool`` (a tool's output).
     """
 
     id: str
@@ -43,13 +43,12 @@ class Hit:
     """One thing found.
 
     Args:
-        score: 0 to 1; comparable between queries only roughly, between kinds not at all.
+        score: 0 to 1: how probably it answers the query; comparable between queries only roughly.
         at: As it was given to `add` (dates and datetimes as ISO 8601).
-        kind: The turn's kind; also ``tool`` (a tool's output), ``memory`` and ``experience``
-            (from the memory back end) and ``observation`` (of a profile).
+        kind: The turn's kind; also ``memory`` (of semantic memory) and ``observation`` (of a
+            profile).
         matches: Whether it holds a word of the query, or one near to it or of its kind, or is
             by or of somebody the query names.
-        importance: 1 to 10, where it is known.
     """
 
     turn_id: str
@@ -61,7 +60,6 @@ class Hit:
     session: str | None = None
     audience: str = "public"
     matches: bool = True
-    importance: int | None = None
 
     @property
     def line(self) -> str:

@@ -21,7 +21,7 @@ from evennia_ai.sleep.compaction.compact import (
     skipped,
 )
 from evennia_ai.sleep.compaction.due import SLEEP, due
-from evennia_ai.sleep.compaction.publishing import is_pending, publish_pending, publish_summaries
+from evennia_ai.sleep.compaction.publishing import publish_pending
 from evennia_ai.sleep.compaction.remake import better_summaries
 from evennia_ai.sleep.consolidation import (
     SLICE,
@@ -100,11 +100,8 @@ def compact_if_needed(script: Assistant, character: Character) -> Any:
 def repair_memory(
     script: Assistant, character: Character
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
-    """Repair semantic memory: publish missing summaries, store missing journal entries again."""
-    if is_pending(script.state.intent):
-        yield publish_pending(script)
-    else:
-        yield publish_summaries(script)  # some may be missing though none is noted as pending
+    """Make semantic memory hold what the journal says, and nothing that was taken back."""
+    yield publish_pending(script)
     counts = yield repair_semantic_memory(script, character)
     return dict(counts)
 

@@ -41,7 +41,6 @@ from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry
 from evennia_ai.rag_memory.ledger import Note
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.folding import synthesis_id
-from evennia_ai.sleep.compaction.publishing import publish_summaries
 from evennia_ai.sleep.compaction.remake import all_below, put_remade, put_text, remade, with_text
 
 # Key of the ids that must leave the search index and semantic memory, and of those among them
@@ -179,7 +178,10 @@ class _Forgetter:
         step("forget entities")
         yield from self._character.entities.forget(lambda each: self._profile_left(each, gone))
         step("forget ledger")
-        self.counts["notes"] = self._script.ledger.forget(self._is_their_note)
+        with self._store.transaction():
+            ledger = self._script.ledger
+            self._owe(note.id for note in ledger.everything() if self._is_their_note(note))
+            self.counts["notes"] = ledger.forget(self._is_their_note)
         yield
         step("forget summaries")
         yield from self._summaries(emptied)
@@ -364,9 +366,8 @@ def _clear_derived(script: Assistant, character: Character) -> Generator[Deferre
     if removed is None or missing is None or missing < len(set(owed)):
         raise StoreError("The search index could not be cleared of what is to be forgotten.")
     memories = script.mind.memories
-    known = yield memories.sources(script.scope)
-    yield memories.delete(script.scope, [known[each] for each in owed if each in known])
-    left = yield memories.sources(script.scope)
+    yield memories.delete(script.scope, owed)
+    left = yield memories.ids(script.scope)
     if not set(owed).isdisjoint(left):
         raise StoreError("Semantic memory could not be cleared of what is to be forgotten.")
     yield script.memory.remember_messages(script.history.by_ids(kept))
@@ -381,13 +382,11 @@ def _clear_derived(script: Assistant, character: Character) -> Generator[Deferre
 def remake_summary(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, bool]:
     """Make one of the emptied summaries again, the deepest first. Call it under the turn lock.
 
-    Fires with False if there is none left. Then all that are in use are in semantic memory too; it
-    fails with `StoreError` if they could not be stored there.
+    Fires with False if there is none left.
     """
     history = script.history
     emptied = {r.id: r for r in history.summaries() if r.extra.get(TO_REMAKE)}
     if not emptied:
-        yield publish_summaries(script)
         return False
     record = next((r for r in emptied.values() if emptied.keys().isdisjoint(r.child_ids)), None)
     record = record or next(iter(emptied.values()))  # a ring, made by hand

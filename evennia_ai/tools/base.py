@@ -14,6 +14,7 @@ from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS
 from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
 from evennia_ai.llm_interaction.prompt import is_small
 from evennia_ai.protocol import Assistant, Character, GamePort
+from evennia_ai.recall.values import Hit
 from evennia_ai.tools.asking import Proposal, own_lines
 from evennia_ai.tools.parameters import Parameter, function_schema
 
@@ -38,7 +39,7 @@ class ToolContext:
     channel: str = "say"  # how they spoke: say, whisper, page, pose
     spoken: list[str] = field(default_factory=list)  # in this turn so far
     source_message_ids: tuple[str, ...] = ()  # of the messages the turn answers
-    retrieved: tuple[str, ...] = ()  # lines of memories that the turn has shown
+    retrieved: tuple[Hit, ...] = ()  # memories that the turn has shown
     found: dict[str, float] = field(default_factory=dict)  # scores of what its searches have shown
     opened: list[str] = field(default_factory=list)  # ids of the memories it has read in full
     acts: int = 0  # others noticed in this turn, besides words, and tries at them

@@ -14,6 +14,7 @@ from evennia_ai.rag_memory.journal_entry import OWN, RECALLED
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.provenance import Grounds, grounds_of_turn
 from evennia_ai.rag_memory.recalled import is_recalled
+from evennia_ai.recall.values import Hit
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import Scale, Text
 
@@ -56,7 +57,7 @@ class AddJournalEntry(Tool):
         recalled = grounds.recalled
         if recalled and grounds.stated:
             held = [
-                entry.content
+                Hit(entry.id, 0.0, "", entry.content, entry.timestamp)
                 for entry in ctx.character.journal.recent(_JOURNAL_SEEN)
                 if entry.may_consolidate and visible(entry.audience, ctx.audience)
             ]

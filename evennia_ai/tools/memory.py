@@ -87,9 +87,6 @@ class ExpandMemory(Tool):
         if found is None:
             found = yield _archived(ctx, wanted)
         if found is None:
-            source = yield ctx.script.mind.memories.source_of(ctx.script.scope, wanted)
-            found = _look_up(ctx, source) if source else None
-        if found is None:
             raise ToolError(f"there is nothing you may see under `{wanted}`")
         ctx.opened.append(wanted)
         offset, room = asked.get("offset") or 0, min(MOST_CHARS, context_limit(ctx.script))

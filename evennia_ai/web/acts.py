@@ -27,8 +27,8 @@ CORRECTION = "correction"
 def change_memory(visit: Visit) -> Any:
     """Change what an assistant remembers. Returns, or fires with, a sentence.
 
-    The acts decide on notes, forget or correct entries, drop observations, erase memories, and put
-    players into quarantine or release them.
+    The acts decide on notes, forget or correct entries, drop observations, and put players into
+    quarantine or release them.
     """
     acts = {
         "approve": lambda: _decide(visit, APPROVED),
@@ -36,7 +36,6 @@ def change_memory(visit: Visit) -> Any:
         "forget": lambda: visit.assistant.run_exclusive(lambda: _forget(visit)),
         "correct": lambda: visit.assistant.run_exclusive(lambda: _correct(visit)),
         "drop": lambda: visit.assistant.run_exclusive(lambda: _drop(visit)),
-        "erase": lambda: visit.assistant.run_exclusive(lambda: _erase(visit)),
         "quarantine": lambda: _quarantine(visit),
         "release": lambda: _release(visit),
     }
@@ -98,18 +97,6 @@ def _drop(visit: Visit) -> str:
     script.obj.entities.put({profile.id: left})
     script.audit("dropped", profile=profile.id, observation=sent["id"], by=visit.account.key)
     return f"{script.obj.key} no longer believes this of {profile.name}."
-
-
-@inlineCallbacks
-def _erase(visit: Visit) -> Generator[Deferred[Any], Any, str]:
-    """Delete one memory from semantic memory; the journal entry it was made from stays."""
-    script, wanted = visit.assistant, visit.sent.get("id", "")
-    found = yield script.mind.memories.source_of(script.scope, wanted)
-    if found is None:
-        raise Refusal("There is no such memory.")
-    yield script.mind.memories.delete(script.scope, [wanted])
-    script.audit("erased", memory=wanted, source=found, by=visit.account.key)
-    return f"The memory is gone. Forget entry {found} as well if it is wrong itself."
 
 
 def _quarantine(visit: Visit) -> str:

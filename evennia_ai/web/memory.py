@@ -12,7 +12,7 @@ from evennia_ai.history.audience import STAFF
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import STATES, Note
 from evennia_ai.rag_memory.profile import Profile, former
-from evennia_ai.recall.values import Query
+from evennia_ai.recall.values import Hit, Query
 from evennia_ai.web.one import FOUND, MOST_ROWS, note_look, page_head, private_to
 from evennia_ai.web.site import Visit, number
 
@@ -66,16 +66,14 @@ def memory(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     }
 
 
-def _memory_row(found: dict[str, Any]) -> dict[str, Any]:
+def _memory_row(hit: Hit) -> dict[str, Any]:
     """A memory that a search found."""
-    audience = found["metadata"].get("audience", STAFF)
     return {
-        "id": found["id"],
-        "text": found["text"],
-        "score": round(found["score"], 3),
-        "source": found["metadata"].get("source_id", ""),
-        "audience": audience,
-        "private": private_to(audience),
+        "id": hit.turn_id,
+        "text": hit.text,
+        "score": round(hit.score, 3),
+        "audience": hit.audience,
+        "private": private_to(hit.audience),
     }
 
 

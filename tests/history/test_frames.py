@@ -123,16 +123,6 @@ class TestBlocks(unittest.TestCase):
         said = frames.read_spoken(frames.read_row(row).text)
         self.assertEqual((said.who, said.text), (who.title(), text))
 
-    @FEW
-    @given(ids.filter(str.strip), names, awkward_texts)
-    def test_who_said(self, row_id, who, text):
-        """Who said a row and what, quoted, read back, as from ``speaker: text``."""
-        for speaker in (who.title(), ""):
-            row = frames.row(row_id, "2026-01-02", speaker, text)
-            self.assertEqual(frames.who_said(row), (speaker, frames.quoted(text)))
-        self.assertEqual(frames.who_said("Bob: I: rest"), ("Bob", "I: rest"))
-        self.assertEqual(frames.who_said("plain"), ("", "plain"))
-
     def test_odd_rows(self):
         """A row without a frame is its text; an empty one is none."""
         self.assertEqual(frames.read_row("hello"), ("", "", "hello"))

@@ -7,8 +7,8 @@ from evennia_ai.assistant.tick import run_tick
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import INTERRUPTED
 from evennia_ai.rag_memory.indexing import mend_index
-from evennia_ai.rag_memory.ranking import OUTPUTS, outputs_among
-from evennia_ai.recall import Hit, RecallIndex
+from evennia_ai.rag_memory.recall_jobs import OUTPUTS
+from evennia_ai.recall import RecallIndex
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
 from tests.memory_assistant import MemoryWorld
@@ -154,19 +154,3 @@ class TestIndexing(ToolOutputTest):
         output = self.give("look", HALBERD)
         self.assertEqual(wait_for(self.world.script.memory.forget([output])), 1)
         self.assertEqual(self.found("halberd"), [])
-
-
-class TestBehindSaid(unittest.TestCase):
-    """Where outputs stand among what was said."""
-
-    def hit(self, name, text, kind="message"):
-        return Hit(name, 0.5, "", text, None, kind)
-
-    def test_order(self):
-        """Behind the last line that shares as much of the query; in their own order."""
-        said = [self.hit("m1", "a red key"), self.hit("m2", "a key"), self.hit("m3", "a door")]
-        given = [self.hit("t1", "red key", "tool"), self.hit("t2", "a red key", "tool")]
-        less = self.hit("t3", "the key", "tool")
-        merged = outputs_among(said, [*given, less], Query("red key"))
-        self.assertEqual([hit.turn_id for hit in merged], ["m1", "t1", "t2", "m2", "t3", "m3"])
-        self.assertEqual(outputs_among([], given, Query("red key")), given)

@@ -21,7 +21,7 @@ from evennia_ai.recall.values import Hit, Query, Turn
 SAMPLES = (
     Grounded("She came.", (Struck("Zed paid.", "name", ("Zed",)),), 2),
     Grounds(("m1",), None, False, True, ("Bob: bees",)),
-    Hit("t1", 0.5, "Bob", "bees", 12.5, importance=3),
+    Hit("t1", 0.5, "Bob", "bees", 12.5),
     Item("name", "Oakhaven"),
     Message(
         "user",

@@ -26,7 +26,7 @@ from evennia_ai.mind.frames import Frames
 from evennia_ai.mind.work import WORK, find, name_of
 from evennia_ai.rag_memory.recalled import is_recalled
 from evennia_ai.recall.embedding import dimensions
-from evennia_ai.recall.values import Query, Turn
+from evennia_ai.recall.values import Hit, Query, Turn
 from evennia_ai.sleep.compaction.retention import drift
 from tests.loopback import HANG, failure, slow, text
 from tests.mind.case import KEY, START_S, MindTest, is_alive, pump, request
@@ -47,10 +47,15 @@ class TestRequests(MindTest):
         (hit, *_) = wait_for(recall.search("a", Query("bees", exclude={"t0"})))
         self.assertEqual((hit.speaker, hit.audience), ("Bob", "public"))
         changed = Turn("t1", "Bob", "I keep goats", 1_700_000_001.0)
-        self.assertEqual(wait_for(recall.catch_up("a", [changed], ["t4"])), (1, ["t1"]))
+        self.assertEqual(wait_for(recall.add("a", [changed, turns[2]])), 1)
+        self.assertEqual(wait_for(recall.remove("a", ["t4"])), 1)
         self.assertEqual(wait_for(recall.missing("a", {"t1", "t4", "t9"})), 2)
         self.assertEqual(wait_for(recall.count("a")), 4)
+        self.assertFalse(wait_for(recall.set_filling("a", True)))
         self.assertTrue(wait_for(recall.set_filling("a", False)))
+        other = Hit("v1", 0.5, "", "The bees of old", None, "memory")
+        found = wait_for(recall.search("a", Query("bees"), [other]))
+        self.assertIn("v1", [hit.turn_id for hit in found])
         self.assertEqual(wait_for(recall.remove("a", ("t0",))), 1)
         self.assertEqual(wait_for(recall.clear("a", 100)), 3)
         self.assertEqual(wait_for(recall.observations({}, Query("bees"))), [])
@@ -59,23 +64,16 @@ class TestRequests(MindTest):
     def test_memories(self):
         """Memories are stored, found and deleted in the game's back end."""
         memories = self.mind().memories
-        item = {"source_id": "j1", "text": "Elin keeps bees.", "metadata": {"audience": "public"}}
-        (made,) = wait_for(memories.add("a", [item]), START_S)
-        self.assertEqual(wait_for(memories.add("a", [item])), [made])
+        told = Turn("j1", "", "Elin keeps bees.", "2026-01-02", None, "public", "journal")
+        wait_for(memories.add("a", [told]), START_S)
         (found,) = wait_for(memories.search("a", "bees", audience="public"))
-        self.assertEqual((found["id"], found["text"]), (made, "Elin keeps bees."))
-        self.assertEqual(wait_for(memories.ids("a")), {made})
-        self.assertEqual(wait_for(memories.sources("a")), {"j1": made})
-        self.assertEqual(wait_for(memories.source_of("a", made)), "j1")
-        self.assertIsNone(wait_for(memories.extraction_prompt("a", item)))
-        other = {**item, "source_id": "j2"}
-        self.assertTrue(wait_for(memories.extraction_prompt("a", other)))
-        self.assertTrue(wait_for(memories.add_extracted("a", other, "nothing")))
+        self.assertEqual((found.turn_id, found.text, found.at), ("j1", told.text, told.at))
+        self.assertEqual(wait_for(memories.ids("a")), {"j1"})
         self.assertTrue(wait_for(memories.status())["ok"])
-        self.assertEqual(wait_for(memories.delete("a", {made})), 1)
-        self.assertEqual((memories.near, memories.billed_embedder), (0.5, ""))
-        with self.assertRaisesRegex(StoreError, "source_id"):
-            wait_for(memories.add("a", [{"source_id": "", "text": "", "metadata": {}}]))
+        self.assertEqual(wait_for(memories.delete("a", {"j1"})), 1)
+        self.assertEqual(memories.billed_embedder, "")
+        with self.assertRaisesRegex(StoreError, "needs"):
+            wait_for(memories.add("a", [Turn("", "", "", 0)]))
 
     def test_model(self):
         """A reply, an error, a probe, and what LiteLLM lists of models."""
@@ -107,7 +105,7 @@ class TestRequests(MindTest):
             (grounded_in, ("Elin came. Zed paid 12.", "Elin came.", ["Elin"])),
             (dimensions, ()),
             (drift, (["Elin in Oakhaven"], "Elin")),
-            (is_recalled, ("Elin keeps bees", ["Elin keeps bees"], [])),
+            (is_recalled, ("Elin keeps bees", [Hit("m1", 0.0, "", "Elin keeps bees", None)], [])),
             (items_to_keep, ([said], "", ["Aria"], "Aria", ToolTraits())),
             (with_appendix, (lost, "Elin", lost, [], 100, COUNT)),
         ):

@@ -5,7 +5,6 @@ import json
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory.hearsay import attributed
-from evennia_ai.rag_memory.injection import memory_line
 from evennia_ai.rag_memory.profile import Belief
 from evennia_ai.recall.values import Hit
 from evennia_ai.testing import call
@@ -68,8 +67,5 @@ class TestHearsay(AssistantTest):
             entry = self.aria.journal.add(text, source_message_ids=(said.id,))
             hit = Hit(entry.id, 1.0, "", text, entry.timestamp, "journal")
             self.assertEqual(attributed(self.script, hit).speaker, who)
-            self.assertIn(
-                f" {who}: " if who else ' "Bram', memory_line(attributed(self.script, hit))
-            )
         message = Hit(said.id, 1.0, "Bram", said.content, 0, "message")
         self.assertIs(attributed(self.script, message), message)

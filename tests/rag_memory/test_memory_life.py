@@ -169,7 +169,7 @@ class TestToldAgain(AssistantTest):
         hits = wait_for(self.script.memory.search(Query("who keeps bees")))
         self.assertIn(entry.id, {hit.turn_id for hit in hits})
         wait_for(self.script._run_sleep_tick(), 60)
-        self.assertIn(entry.id, wait_for(self.semantic.sources(self.script.scope)))
+        self.assertIn(entry.id, wait_for(self.semantic.ids(self.script.scope)))
         self.aria.journal.add("The key is red.")
         self.model.answers = [
             call("search_memory", query="bees"),
@@ -228,7 +228,7 @@ class TestThrownAway(AssistantTest):
             store = Mem0Backend(folder / "mem0", embedder=HashingEmbedder())
             services.use(memories=store)
             report = wait_for(self.script._run_sleep_tick(), 120)
-            held = set(wait_for(store.sources(self.script.scope), 60))
+            held = wait_for(store.ids(self.script.scope), 60)
             wait_for(store.close(), 60)
             return report, held
 

@@ -7,6 +7,7 @@ from evennia_ai.history.messages import Speaker
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.provenance import grounds_of_turn, supporting
 from evennia_ai.tools import BUILTIN_TOOLS
+from tests.search_case import told
 from tests.strategies import heard, marker, numbered, reply, result
 
 TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
@@ -56,7 +57,7 @@ def dated(*messages):
 class TestGrounds(unittest.TestCase):
     """What a note rests on, and whether it is only recalled."""
 
-    DRINK = "Alice: My favourite drink is plum brandy."
+    DRINK = told("Alice: My favourite drink is plum brandy.")
     NOTE = "Alice's favourite drink is plum brandy."
 
     def test_of_a_turn(self):

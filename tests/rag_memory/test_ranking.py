@@ -1,44 +1,31 @@
-"""The rules by which hits are ranked."""
+"""The order of hits of all sources, and their scores."""
 
 import unittest
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.rag_memory.ranking import (
-    INDEX_RULES,
-    OUTPUT_RULES,
-    RANK_CONSTANT,
-    RULES,
-    depth,
-    exact_first,
-    few_summaries,
-    fused,
-    is_crowded,
-    once,
-    outputs_worth_showing,
-    own_lines_last,
-    rank,
-    repeats_last,
-    shortlist,
-    without_excluded,
-)
-from evennia_ai.recall.values import Query
+from evennia_ai.rag_memory.ranking import NEAR, crowds_last, exact_first, joined, once, ranked
+from evennia_ai.recall.values import Hit, Query
 from tests.search_case import FACT, QUESTION, hit, ids
 from tests.strategies import FEW
 
-ANY = Query("")
-KINDS = ("message", "memory", "observation")
-rankings = st.lists(st.lists(st.integers(1, 8), unique=True), max_size=3)
-
-
-def lists(*rows):
-    """Hits of several sources, each given as the numbers of its hits, best first."""
-    return [
-        hit(f"m{n}", f"Text {n}.", kind=kind)
-        for row, kind in zip(rows, KINDS, strict=False)
-        for n in row
-    ]
+ANY = Query("the red key of the smith")
+TEXTS = ("A red key.", "The smith has it.", "Rain again.", "Is it red?", "A key, red, of the smith")
+some_hits = st.lists(
+    st.builds(
+        Hit,
+        st.sampled_from([f"m{n}" for n in range(9)]),
+        st.floats(0, 1),
+        st.sampled_from(["Bram", "Aria", ""]),
+        st.sampled_from(TEXTS),
+        st.sampled_from(["2026-01-01", "2026-01-02"]),
+        st.sampled_from(["message", "summary", "memory", "ledger", "tool"]),
+    ),
+    max_size=9,
+    unique_by=lambda each: each.turn_id,
+)
 
 
 class TestOnce(unittest.TestCase):
@@ -52,138 +39,119 @@ class TestOnce(unittest.TestCase):
 
     def test_by_speaker(self):
         """The same words of two people are two things told, but one thing asked."""
-        self.assertEqual(
-            len(once([hit("m1", "I live here."), hit("m2", "I live here.", "Bo")], ANY)), 2
-        )
-        self.assertEqual(
-            len(once([hit("m1", "Who is it?"), hit("m2", "Who is it?", "Bo")], ANY)), 1
-        )
+        for text, count in (("I live here.", 2), ("Who is it?", 1)):
+            self.assertEqual(len(once([hit("m1", text), hit("m2", text, "Bo")], ANY)), count)
+
+    def test_a_note_beside_what_was_said(self):
+        """Of a note with the words that somebody said only one stands; a pinned one wins."""
+        said, note = hit("m1", FACT), hit("e9", FACT, "", kind="journal")
+        pinned = hit("l2", FACT, "Cole", kind="ledger")
+        for both in ([said, note], [note, said]):
+            self.assertEqual(ids(once(both, ANY)), ["m1"])
+        for both in ([pinned, note], [note, pinned]):
+            self.assertEqual(ids(once(both, ANY)), ["l2"])
+        self.assertEqual(ids(once([note, hit("e8", FACT, "", kind="memory")], ANY)), ["e9"])
 
 
-class TestRepeatsLast(unittest.TestCase):
-    """The same words of many."""
+class TestCrowdsLast(unittest.TestCase):
+    """What there are more than enough of."""
 
-    def test_few_first(self):
-        """The first two that say it stand where they stood, the others last."""
-        cheers = [hit(f"m{n}", "Cheers!", f"Guest{n}") for n in (1, 2, 3, 4)]
-        self.assertEqual(
-            ids(repeats_last([*cheers, hit("m5", FACT)], ANY)), ["m1", "m2", "m5", "m3", "m4"]
-        )
-
-
-class TestFewSummaries(unittest.TestCase):
-    """Summaries among the hits."""
-
-    def test_each_once_and_few_of_a_kind(self):
-        """The first three of each kind stay; one stored twice stays as an experience."""
-        told = [hit(f"s{n}", "Then.", kind="experience", at="") for n in range(1, 6)]
-        twice = hit("compact_1", "Then.", kind="summary", at="")
-        others = [hit(f"compact_{n}", "Then.", kind="summary", at="") for n in range(6, 10)]
-        found = few_summaries([twice, *told, hit("m1", FACT), *others], ANY)
-        expected = ["s1", "s2", "s3", "m1", "compact_6", "compact_7", "compact_8"]
-        self.assertEqual(ids(found), expected)
-
-
-class TestOwnLinesLast(unittest.TestCase):
-    """The assistant's own lines."""
+    def test_few_of_each_sort_first(self):
+        """The same words of many, questions, own lines and summaries."""
+        own = Query("smith", own_name="Aria")
+        for query, most, make in (
+            (own, 2, lambda n: hit(f"m{n}", "Cheers!", f"Guest{n}")),
+            (own, 2, lambda n: hit(f"m{n}", f"Where is it, {n}?")),
+            (Query(QUESTION), 0, lambda n: hit(f"m{n}", f"Where is it, {n}?")),
+            (own, 3, lambda n: hit(f"m{n}", f"Line {n}.", "Aria")),
+            (own, 3, lambda n: hit(f"m{n}", f"Then {n}.", kind="summary")),
+        ):
+            crowd = [make(n) for n in range(1, 6)]
+            numbers = [int(each[1:]) for each in ids(crowds_last([*crowd, hit("m9", FACT)], query))]
+            self.assertEqual(numbers, [*range(1, most + 1), 9, *range(most + 1, 6)])
 
     def test_nobody_speaks_in_a_journal(self):
         """Without a name to look for, entries of the journal are nobody's echoes."""
         entries = [hit(f"e{n}", f"Entry {n}.", "", kind="journal") for n in range(1, 6)]
-        self.assertEqual(ids(own_lines_last([*entries, hit("m9", "Ha.")], ANY))[-1], "m9")
+        self.assertEqual(ids(crowds_last([*entries, hit("m9", "Ha.")], ANY))[-1], "m9")
 
 
-class TestFused(unittest.TestCase):
-    """Reciprocal rank fusion."""
+class TestExactFirst(unittest.TestCase):
+    """Typed words."""
 
-    def test_agreement_wins(self):
-        """What two sources put second beats what one puts first and the other not at all."""
-        self.assertEqual(ids(fused(lists([1, 2], [3, 2]))), ["m2", "m1", "m3"])
-
-    def test_first_source_is_kept(self):
-        """Of hits with one id that of the index stands for all."""
-        (kept,) = fused([*lists([], [1]), *lists([1])])
-        self.assertEqual(kept.kind, "message")
-        self.assertEqual(fused([]), [])
-
-    def test_outputs_aside(self):
-        """What tools gave out takes no part."""
-        self.assertEqual(fused([hit("t1", "A lamp.", kind="tool")]), [])
-
-    @FEW
-    @given(rankings)
-    def test_each_once_by_score(self, rows):
-        """Each hit is there once; scores, counted apart, never rise from one to the next."""
-        found = ids(fused(lists(*rows)))
-        self.assertEqual(sorted(found), sorted({f"m{n}" for row in rows for n in row}))
-        scores = [
-            sum(1 / (RANK_CONSTANT + 1 + row.index(n)) for row in rows if n in row)
-            for n in (int(each[1:]) for each in found)
-        ]
-        for score, following in zip(scores, scores[1:], strict=False):
-            self.assertGreaterEqual(score + 1e-12, following)
-
-    @FEW
-    @given(st.lists(st.integers(1, 8), unique=True), st.integers(1, 3))
-    def test_one_opinion(self, row, times):
-        """A list alone, or of several sources, keeps its order."""
-        self.assertEqual(ids(fused(lists(*[row] * times))), [f"m{n}" for n in row])
+    def test_every_word(self):
+        """A statement with each very word stands before one with some; no sentence is typed."""
+        hits = [hit("m1", "A red door."), hit("m2", "Red key?"), hit("m3", "The key is red.")]
+        self.assertEqual(ids(exact_first(hits, Query("red key"))), ["m3", "m1", "m2"])
+        self.assertEqual(exact_first(hits, Query("Which key is red?")), hits)
 
 
-class TestTyped(unittest.TestCase):
-    """Queries of a few typed words."""
+class TestJoined(unittest.TestCase):
+    """Hits of other sources among those of the index."""
 
-    def test_exact(self):
-        """Hits with every word come first, unless they ask; a question wants no exact hits."""
-        hits = [hit("m1", "The mill."), hit("m2", "Who sings?"), hit("m3", "Ha.", "Sings")]
-        self.assertEqual(ids(exact_first(hits, Query("sings"))), ["m3", "m1", "m2"])
-        for query in ("who sings", "", "a b c d e f g h sings"):
-            self.assertEqual(exact_first(hits, Query(query)), hits)
+    SAID = (
+        hit("m1", "a red key", score=0.9),
+        hit("m2", "a key", score=0.5),
+        hit("m3", "a door", score=0.1),
+    )
+
+    def test_behind_what_shares_as_much(self):
+        """With the score of its place, in their own order; ahead of all if nothing does."""
+        given = [hit(f"t{n}", text) for n, text in ((1, "red key"), (2, "a red key"), (3, "key"))]
+        result = joined(self.SAID, given, Query("red key"))
+        self.assertEqual(ids(result), ["m1", "t1", "t2", "m2", "t3", "m3"])
+        self.assertEqual([each.score for each in result], [0.9, 0.9, 0.9, 0.5, 0.5, 0.1])
+        exact = joined(self.SAID[1:], given[:1], Query("red key"))
+        self.assertEqual(ids(exact), ["t1", "m2", "m3"])
+        self.assertEqual(joined((), [hit("t1", "key", score=7.0)], Query("key"))[0].score, 1.0)
+
+    def test_each_id_once(self):
+        """What the index found already stands where it put it, as it has it."""
+        same = replace(self.SAID[1], kind="memory", score=3.0)
+        self.assertEqual(joined(self.SAID, [same], Query("key")), list(self.SAID))
+
+    def test_only_the_first_page_is_looked_at(self):
+        """What shares as much far below does not push a hit out of the result."""
+        crowd = [hit(f"m{n}", "a key", score=0.5) for n in range(1, 9)]
+        result = joined(crowd, [hit("t1", "key")], Query("key", 4))
+        self.assertEqual(ids(result)[4], "t1")
 
 
-class TestShortlist(unittest.TestCase):
-    """What the index found."""
-
-    def test_as_deep_as_needed(self):
-        """Twice the limit; more is looked through only where most of the best ask or repeat."""
-        query = Query(QUESTION, limit=2, exclude=["m99"])
-        told = [hit(f"m{n}", f"Fact {n}.") for n in range(1, 9)]
-        self.assertFalse(is_crowded(told, query))
-        self.assertEqual(ids(shortlist(told, query)), ids(told[: depth(query)]))
-        asked = [hit(f"m{n}", QUESTION) for n in range(11, 19)]
-        self.assertTrue(is_crowded(asked, query))
-        self.assertFalse(is_crowded(asked[:3], query))
-        self.assertEqual(ids(shortlist([*asked, *told], query)), ["m18", "m1", "m2", "m3", "m4"])
-
-    def test_outputs(self):
-        """Of outputs the best few, each text once, none that is left out."""
-        outputs = [hit(f"t{n}", f"Lamp {n // 2}.", "", kind="tool") for n in range(1, 10)]
-        query = Query("lamp", exclude=["t1"])
-        self.assertEqual(ids(outputs_worth_showing(outputs, query)), ["t3", "t5", "t7"])
-
-
-class TestRank(unittest.TestCase):
+class TestRanked(unittest.TestCase):
     """The whole."""
 
-    def test_listed(self):
-        """Every rule takes hits and a query and gives hits it was given."""
-        hits = lists([1, 2, 3], [4], [5])
-        for rule in {*RULES, *INDEX_RULES, *OUTPUT_RULES}:
-            self.assertLessEqual(set(ids(rule(hits, ANY))), set(ids(hits)))
+    def test_a_pinned_note_is_the_answer(self):
+        """The best stands before all that shares no more words, and behind what shares more."""
+        query = Query("What music does Alice like?")
+        asked, loud = hit("m1", query.text, "Bo"), hit("m2", "The music is loud.", score=0.3)
+        exact = hit("m3", "I like loud music.", "Alice", score=0.2)
+        notes = [
+            hit("l1", "Alice likes jazz", "Alice", kind="ledger"),
+            hit("l2", "I owe Bo a coin", "Alice", kind="ledger"),
+        ]
+        hits = ranked([asked, loud], notes, query)
+        self.assertEqual(ids(hits), ["l1", "m2", "l2", "m1"])
+        self.assertEqual(hits[0].score, 0.5)
+        self.assertEqual(ids(ranked([loud, exact], notes, query))[:3], ["m2", "m3", "l1"])
+        self.assertEqual(ids(ranked([], notes, query)), ["l1", "l2"])
 
-    def test_all_sources(self):
-        """Hits of all sources make one list no longer than asked for, without excluded ones."""
-        hits = [*lists([1, 2, 3], [4, 2], [5]), hit("t1", "Text 2.", "", kind="tool")]
-        found = rank(hits, Query("text 2", limit=4, exclude=["m1"], tools=True))
-        self.assertEqual(ids(found), ["m2", "t1", "m4", "m5"])
-        self.assertEqual(
-            ids(without_excluded(found, Query("", exclude=["t1"]))), ["m2", "m4", "m5"]
-        )
+    def test_what_is_far_is_left_out(self):
+        """A hit without a word of the query counts from a score on, one with it always."""
+        far = replace(hit("m1", "Rain.", score=NEAR / 2), matches=False)
+        self.assertEqual(ranked([far], [], ANY), [])
+        self.assertEqual(len(ranked([replace(far, matches=True)], [], ANY)), 1)
+
+    def test_excluded(self):
+        """The lines that are answered do not answer themselves."""
+        self.assertEqual(ranked([hit("m1", FACT)], [], Query("smith", exclude=["m1"])), [])
 
     @FEW
-    @given(rankings)
-    def test_stable(self, rows):
-        """Ranking what was ranked, of one source, changes nothing."""
-        query = Query("words to look for")
-        found = [each for each in rank(lists(*rows), query) if each.kind == "message"]
-        self.assertEqual(rank(found, query), found)
+    @given(some_hits, some_hits, st.integers(1, 9))
+    def test_scores_are_those_of_the_order(self, indexed, others, limit):
+        """Whatever is found: no id twice, no score above one before it, no more than asked for."""
+        result = ranked(indexed, others, Query("red key", limit, own_name="Aria"))
+        self.assertLessEqual(len(result), limit)
+        self.assertEqual(len(set(ids(result))), len(result))
+        scores = [each.score for each in result]
+        self.assertEqual(scores, sorted(scores, reverse=True))
+        self.assertLessEqual(set(ids(result)), {*ids(indexed), *ids(others)})

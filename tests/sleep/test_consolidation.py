@@ -19,6 +19,7 @@ from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.observations import MOST_OBSERVATIONS
+from evennia_ai.recall.values import Turn
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.consolidation import (
     BATCH,
@@ -28,7 +29,7 @@ from evennia_ai.sleep.consolidation import (
     prune_orphaned_memory_links,
     repair_semantic_memory,
 )
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.testing import ScriptedModel, call, model_down
 from tests import stand_ins
 from tests.memory_assistant import PEOPLE, MemoryWorld
 from tests.stand_ins import HashingEmbedder, MemorySemantic
@@ -98,25 +99,18 @@ class TestConsolidate(ConsolidationCase):
 
     def test_stores_marks_and_links(self):
         """Each entry becomes one memory, linked to those it names by id, name or in its text."""
-        first = self.journal.add("She keeps bees.", entities=["o1"], importance=7, tags=["bees"])
+        first = self.journal.add("She keeps bees.", entities=["o1"])
         self.journal.add("It burnt down.", entities=["the old mill"], audience=private(["o1"]))
         self.journal.add("I saw Alice near the old mill.")
         counts = self.consolidate()
         self.assertEqual(counts, {"consolidated": 3, "linked": 4, "skipped": 0})
         self.assertEqual(len(self.links("o1")), 2)
         self.assertEqual(len(self.links("r7")), 2)
-        stored = self.semantic.rows[self.links("o1")[0]]
-        self.assertEqual(stored["text"], "She keeps bees.")
-        wanted = {
-            "source_id": first.id,
-            "audience": "public",
-            "type": "journal",
-            "importance": 7,
-            "tags": ["bees"],
-            "at": first.timestamp,
-            "entities": ["o1"],
-        }
-        self.assertEqual(stored["metadata"], wanted)
+        self.assertEqual(self.links("o1")[0], first.id)
+        turn = self.semantic.rows[first.id]
+        self.assertEqual(
+            turn, Turn(first.id, "", "She keeps bees.", first.timestamp, None, "public", "journal")
+        )
 
     def test_a_second_run_has_nothing_to_do(self):
         """Consolidating twice stores, links and counts once."""
@@ -156,12 +150,12 @@ class TestConsolidate(ConsolidationCase):
         self.journal.add("   ")
         self.journal.add("lived through")
         self.assertEqual(self.consolidate(), {"consolidated": 1, "linked": 0, "skipped": 3})
-        texts = [row["text"] for row in self.semantic.rows.values()]
+        texts = [turn.text for turn in self.semantic.rows.values()]
         self.assertEqual(texts, ["lived through"])
 
     def test_a_synthesis_is_not_memorable(self):
         """Also where a journal hands it out."""
-        self.assertFalse(is_memorable(JournalEntry("j1", "", "x", source_type="compaction")))
+        self.assertFalse(is_memorable(JournalEntry("j1", "", "x", source_type="compaction"), 0))
 
     def test_a_failing_store_leaves_entries_waiting(self):
         """When the store is away the error is passed on, and the next run takes them all."""
@@ -196,23 +190,9 @@ class TestConsolidate(ConsolidationCase):
         self.journal.add("Alice keeps bees.")
         self.semantic.before_add = lambda: self.journal.remove(gone.id)
         self.assertEqual(self.consolidate()["consolidated"], 1)
-        texts = [row["text"] for row in self.semantic.rows.values()]
+        texts = [turn.text for turn in self.semantic.rows.values()]
         self.assertEqual(texts, ["Alice keeps bees."])
         self.assertEqual(len(self.links("o1")), 1)
-
-    def test_what_was_forgotten_during_the_withdrawal_is_not_linked_either(self):
-        """A second removal, while the first is being taken back, is seen as well."""
-        first = self.journal.add("Alice has a secret.")
-        second = self.journal.add("Alice has another.")
-        delete = self.semantic.delete
-
-        def slow_delete(scope, memory_ids):
-            self.journal.remove(second.id)
-            return delete(scope, memory_ids)
-
-        self.semantic.delete = slow_delete
-        self.semantic.before_add = lambda: self.journal.remove(first.id)
-        self.assertEqual(self.consolidate()["linked"], 0)
 
     def test_what_was_changed_meanwhile_is_stored_anew(self):
         """Of an entry changed while the store worked, only what it says now is remembered."""
@@ -224,7 +204,7 @@ class TestConsolidate(ConsolidationCase):
             self.semantic.before_add = partial(self.journal.change, **change)
             self.assertEqual(self.consolidate()["consolidated"], 2)
             rows = self.semantic.rows.values()
-            stored = [(row["text"], row["metadata"]["audience"]) for row in rows]
+            stored = [(turn.text, turn.audience) for turn in rows]
             entries = [(each.content, each.audience) for each in self.journal.entries]
             self.assertCountEqual(stored, entries)
 
@@ -239,7 +219,7 @@ class TestConsolidate(ConsolidationCase):
             self.assertEqual(self.semantic.rows, {})
             self.semantic.before_add = lambda: None
             self.repair()
-            stored = [row["metadata"]["audience"] for row in self.semantic.rows.values()]
+            stored = [turn.audience for turn in self.semantic.rows.values()]
             self.assertEqual(stored, list(change.values()) if "audience" in change else [])
 
     def test_profiles_changed_meanwhile_keep_the_change(self):
@@ -314,8 +294,7 @@ class TestPruneAndRepair(ConsolidationCase):
         self.semantic.rows.clear()
         self.semantic.before_add = lambda: self.journal.remove(gone.id)
         self.repair()
-        sources = [row["source_id"] for row in self.semantic.rows.values()]
-        self.assertEqual(sources, [kept.id])
+        self.assertEqual(list(self.semantic.rows), [kept.id])
 
     def test_a_partly_lost_store_gets_back_only_what_it_lacks(self):
         """Memories that are there are neither stored nor counted again."""
@@ -346,6 +325,54 @@ class TestPruneAndRepair(ConsolidationCase):
         self.assertEqual(self.repair()["repaired"], 0)
 
 
+class TestGone(ConsolidationCase):
+    """Memories of what the journal no longer tells."""
+
+    def test_repair_takes_out(self):
+        """Withdrawn, forgotten or worn out entries leave semantic memory in the next night."""
+        withdrawn = self.journal.add("Alice has a secret.")
+        worn = self.journal.add("Small beer.", importance=1, timestamp="2001-01-01T00:00:00Z")
+        kept = self.journal.add("Alice keeps bees.")
+        self.consolidate()
+        held = [withdrawn, worn, kept]
+        turns = [Turn(each, "", "x", 0) for each in ("e404", *(entry.id for entry in held))]
+        wait_for(self.semantic.add("aria", turns))
+        self.journal.change(withdrawn=True)
+        self.repair()
+        self.assertEqual(list(self.semantic.rows), [kept.id])
+
+
+class TestExtracted(ConsolidationCase):
+    """Facts that a model reads in an entry (`EVENNIA_AI_MEM0_INFER`)."""
+
+    def setUp(self):
+        super().setUp()
+        self.script.extracts_memories = True
+        self.journal.add("Alice told me at length that she keeps bees and sells honey.")
+
+    def texts(self):
+        self.consolidate()
+        return [turn.text for turn in self.semantic.rows.values()]
+
+    def test_one_memory_of_all_facts(self):
+        """The model is asked once an entry, briefly, and its lines are stored; so next night."""
+        self.script.mind.model.default = "- Alice keeps bees.\n\n- Alice sells honey.\n"
+        self.assertEqual(self.texts(), ["Alice keeps bees.\nAlice sells honey."])
+        self.texts()
+        (request,) = self.script.mind.model.requests
+        self.assertEqual(request.purpose, "memory")
+        self.assertLess(len(str(request.messages)), 1000)
+
+    def test_no_answer(self):
+        """Where no model answers, or with nothing, the entry is stored as it is."""
+        for answer in (model_down(), "\n"):
+            self.semantic.rows.clear()
+            self.journal.consolidated_ids.clear()
+            self.script.mind.model.default = answer
+            self.assertEqual(self.texts(), [self.journal.entries[0].content])
+        self.assertEqual([what for what, _ in self.script.errors], ["extracting a memory"])
+
+
 class TestOnMem0(ConsolidationCase):
     """The same with the real store."""
 
@@ -360,11 +387,11 @@ class TestOnMem0(ConsolidationCase):
         self.addCleanup(lambda: wait_for(store.close(), 60))
 
     def count(self):
-        return wait_for(self.script.mind.memories.status(), 60)["count"]
+        return len(wait_for(self.script.mind.memories.ids("aria"), 60))
 
     def search(self, query, **kwargs):
         found = wait_for(self.script.mind.memories.search("aria", query, **kwargs), 60)
-        return [memory["text"] for memory in found]
+        return [hit.text for hit in found]
 
     def test_a_crash_between_store_and_mark_makes_no_duplicate(self):
         """Killed after storing, before marking: the next night finds the memories there."""

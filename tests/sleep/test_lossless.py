@@ -23,6 +23,7 @@ from evennia_ai.sleep.compaction import (
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
 from evennia_ai.sleep.compaction.compact import MOST_WAIT_S, WAIT_S, prepared
 from evennia_ai.sleep.compaction.due import COUNT, MANUAL, SLEEP, due, make_plan
+from evennia_ai.sleep.compaction.publishing import synthesis_id
 from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS, rollback_compaction
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.testing import call, model_down
@@ -153,10 +154,10 @@ class TestRollback(LosslessTest):
     def test_synthesis_is_withdrawn(self):
         """Summary and synthesis are neither found nor remembered any more."""
         self.fill(50)
-        result = self.compact()
-        self.assertIn(result["summary_id"], wait_for(self.semantic.sources(self.script.scope)))
+        entry = synthesis_id(self.compact()["summary_id"])
+        self.assertEqual(wait_for(self.script.memory.missing([entry])), 0)
         self.roll_back()
-        self.assertEqual(wait_for(self.semantic.sources(self.script.scope)), {})
+        self.assertEqual(wait_for(self.script.memory.missing([entry])), 1)
         self.assertTrue(all(e.withdrawn for e in self.aria.journal.recent()))
 
     def test_automatic_triggers_hold(self):
@@ -290,21 +291,6 @@ class TestMasking(LosslessTest):
         self.fill(20)
         self.assertEqual(self.compact(force=False)["level"], "masked")
         self.assertEqual(self.script.state.intent, {})
-
-    def test_what_an_earlier_compaction_owes_stays_owed(self):
-        """Masks do not count as having published the summary before them."""
-        self.fill(30)
-        inner, self.semantic.sources = self.semantic.sources, self.fail
-        summary = self.compact()["summary_id"]
-        self.semantic.sources = inner
-        self.configure(max_context_tokens=12_000, compact_preserve_token_share=0.0)
-        for _ in range(10):
-            self.look(700)
-        self.fill(20)
-        self.assertEqual(self.compact(force=False)["level"], "masked")
-        repair_when_ready(self.script)
-        pump_until(lambda: not self.script.state.intent)
-        self.assertIn(summary, wait_for(self.semantic.sources(self.script.scope)))
 
 
 class TestOffSwitch(LosslessTest):
@@ -445,62 +431,46 @@ class TestAfterTheCommit(LosslessTest):
         self.assertIn("announcing a compaction", self.script.runtime.last_error)
         self.assert_proven()
 
-    def test_a_store_that_raises(self):
-        """Summaries that could not be published are published at the next start."""
+    def dreamt(self):
+        """The id of an entry of an extraction that is in semantic memory, and compacted."""
         self.fill(40)
-        inner, self.semantic.add = self.semantic.add, self.fail
-        result = self.compact()
-        self.assertTrue(result["success"])
-        self.assertIn("publishing", self.script.runtime.last_error)
-        self.semantic.add = inner
-        repair_when_ready(self.script)
-        known = wait_for(self.semantic.sources(self.script.scope))
-        self.assertIn(result["summary_id"], known)
-        self.assertEqual(self.script.state.intent, {})
-        self.assert_proven()
-
-    def test_a_store_that_hangs(self):
-        """The compaction is told and the next turn comes, though the store never answers."""
-        self.fill(40)
-        self.semantic.sources = lambda scope: Deferred()
-        self.assertTrue(self.compact()["success"])
-        self.assertEqual(self.script.state.intent["phase"], "committed")
-        self.model.default = "Indeed."
-        self.say("Aria, are you there?")
-        self.assertEqual(self.tick(), "turn")
+        entry = self.aria.journal.add("Bob owes Alice a coin.")
+        wait_for(consolidate_memories_to_semantic(self.script, self.aria))
+        self.compact()
+        (record,) = self.script.history.compactions()
+        self.script.history.save_compaction(replace(record, entries=(*record.entries, entry.id)))
+        return entry.id
 
     def test_a_rollback_while_the_store_is_down(self):
         """What was withdrawn is owed, also over a compaction that fails, until the night."""
-        self.fill(40)
-        summary = self.compact()["summary_id"]
-        inner, self.semantic.sources = self.semantic.sources, self.fail
+        entry = self.dreamt()
+        inner, self.semantic.delete = self.semantic.delete, self.fail
         wait_for(rollback_compaction(self.script, self.aria))
-        self.semantic.sources = inner
-        self.assertIn(summary, wait_for(self.semantic.sources(self.script.scope)))
+        pump_until(lambda: "publishing" in self.script.runtime.last_error)
+        self.semantic.delete = inner
+        self.assertIn(entry, wait_for(self.semantic.ids(self.script.scope)))
         self.model.default = model_down()
         self.assertFalse(self.compact()["success"])
         self.assertEqual(self.script.state.intent, {"phase": "committed"})
         self.script.fall_asleep()
         self.tick()
-        self.assertNotIn(summary, wait_for(self.semantic.sources(self.script.scope)))
+        self.assertNotIn(entry, wait_for(self.semantic.ids(self.script.scope)))
         self.assertEqual(self.script.state.intent, {})
 
-    def test_a_rollback_while_summaries_are_published(self):
-        """What a rollback owes is not taken as done by a publishing that began before it."""
-        self.fill(40)
-        held, inner = Deferred(), self.semantic.sources
-        self.semantic.sources = lambda scope: held
-        summary = self.compact()["summary_id"]
-        calls = []
-        self.semantic.sources = lambda scope: calls.append(scope) or Deferred()
+    def test_a_store_that_hangs(self):
+        """The rollback is told and the next turn comes, though the store never answers."""
+        entry, inner = self.dreamt(), self.semantic.delete
+        self.semantic.delete = lambda *args: Deferred()
         rolling = rollback_compaction(self.script, self.aria)
-        held.callback({summary: "v1"})  # the first publishing goes on, as of before
-        self.assertIn("rolled_back", self.script.state.intent)
         self.assertTrue(rolling.called, "a store that hangs does not hold the turn lock")
-        self.semantic.sources = inner
+        self.assertIn("rolled_back", self.script.state.intent)
+        self.model.default = "Indeed."
+        self.say("Aria, are you there?")
+        self.assertEqual(self.tick(), "turn")
+        self.semantic.delete = inner
         repair_when_ready(self.script)
         pump_until(lambda: not self.script.state.intent)
-        self.assertNotIn(summary, wait_for(self.semantic.sources(self.script.scope)))
+        self.assertNotIn(entry, wait_for(self.semantic.ids(self.script.scope)))
 
     def test_another_compaction_than_the_one_meant(self):
         """A rollback that was confirmed for one compaction does not take back another."""

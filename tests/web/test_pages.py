@@ -14,6 +14,7 @@ from evennia_ai import conf, services
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import new_profile, observe
+from evennia_ai.rag_memory.episodic_index import turn_of_entry
 from evennia_ai.rag_memory.ledger import PROPOSED
 from evennia_ai.web.site import ADMIN, BUILDER
 from evennia_ai.web.urls import PAGES
@@ -386,7 +387,6 @@ class TestActs(PagesTest):
         self.assertShows(self.send("memory", act="release", player="Mallory"), "uses again")
         self.assertShows(self.send("memory", act="dance"), "no such act")
         self.assertShows(self.send("memory", act="drop", id="o1"), "no such observation")
-        self.assertShows(self.send("memory", act="erase", id="x"), "no such memory")
         self.assertTrue(self.logged("quarantine") and self.logged("forget"))
         other.delete()
 
@@ -402,19 +402,17 @@ class TestActs(PagesTest):
         self.assertHides(shown, "is the mayor")
         self.assertEqual(self.logged("dropped")[0]["observation"], wrong.id)
 
-    def test_a_memory_is_found_and_erased(self):
-        """Words find semantic memories and entries with scores; a memory can be erased alone."""
+    def test_a_memory_is_found_and_forgotten(self):
+        """Words find semantic memories and entries with scores; either is forgotten for both."""
         entry = self.script.obj.journal.add("Bob owns a green boat.")
         memories, scope = self.script.mind.memories, self.script.scope
-        meta = {"source_id": entry.id, "audience": "public", "type": "journal"}
-        item = {"source_id": entry.id, "text": entry.content, "metadata": meta}
-        [memory] = wait_for(memories.add(scope, [item]))
+        wait_for(memories.add(scope, [turn_of_entry(entry)]))
         shown = self.get(f"/ai/{self.script.pk}/memory/?q=green+boat")
-        self.assertShows(shown, "score", memory, f"from {entry.id}", "1 found of 1")
-        self.assertShows(self.send("memory", act="erase", id=memory), "The memory is gone")
+        self.assertShows(shown, "score", f"entry {entry.id}", "1 found of 1")
+        shown = self.send("memory", act="forget", id=entry.id)
+        self.assertShows(shown, "1 of its memories left semantic memory")
         self.assertEqual(wait_for(memories.ids(scope)), set())
-        self.assertFalse(self.script.obj.journal.get(entry.id).withdrawn)
-        self.assertEqual(self.logged("erased")[0]["source"], entry.id)
+        self.assertTrue(self.script.obj.journal.get(entry.id).withdrawn)
 
 
 class TestDoctor(PagesTest):

@@ -110,8 +110,7 @@ class CompactionCommit:
             result = {**record.result, "new_tokens": self.history.tokens()}
             full = replace(full, result=result, summaries_before=texts)
             self.state.owe({})
-            changed = [each.id for each in records]
-            self.state.intend({"phase": "committed", "id": record.id, "changed": changed})
+            self.state.intend({"phase": "committed", "id": record.id})
             self._close(full)
             self.on_step("last_compaction")
             self._note_last(full)

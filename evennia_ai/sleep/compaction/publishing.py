@@ -1,7 +1,7 @@
 """What a compaction or a rollback changes outside the database.
 
-Summaries go into semantic memory; what a rollback withdrew leaves it and the recall index. Both
-are found by comparing records with what is there, so that a restart may do it again.
+A summary goes into the recall index as the journal's synthesis of it. What a rollback withdrew
+leaves the index and semantic memory; a restart may do it again.
 """
 
 from collections.abc import Generator, Mapping
@@ -13,8 +13,8 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.history.records import ROLLED_BACK, SummaryRecord, as_texts
-from evennia_ai.protocol import MEMORY_SUMMARY, Assistant
+from evennia_ai.history.records import ROLLED_BACK
+from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.sleep.compaction.folding import synthesis_id
 
@@ -55,46 +55,30 @@ def publish_pending(script: Assistant) -> Generator[Deferred[Any], Any, bool]:
     """
     while is_pending(intent := script.state.intent):
         try:
-            yield publish_summaries(script)
+            yield _publish(script)
             if intent.get("phase") == SUMMARISING:
                 return False  # a compaction is at work; it publishes when it ends
             # What was committed or rolled back meanwhile is still pending.
             if script.state.intent == intent:
                 script.state.intend(None)
         except Exception as error:  # noqa: BLE001 - the compaction stands
-            script.log_error("publishing summaries", error)
+            script.log_error("publishing", error)
             return False
     return True
 
 
 @inlineCallbacks
-def publish_summaries(script: Assistant) -> Generator[Deferred[Any], Any, dict[str, int]]:
-    """Store recent summaries that semantic memory does not hold yet; delete withdrawn things.
-
-    Fires with ``{"published"}``, or fails with `StoreError`; what was done before stays done.
-    """
+def _publish(script: Assistant) -> Generator[Deferred[Any], Any, None]:
+    """Take what rollbacks withdrew out of the recall index and of semantic memory."""
     withdrawn = [
-        source
+        entry
         for record in script.history.compactions()
         if record.status == ROLLED_BACK
-        for source in (*record.summaries, *record.entries, *record.extraction.get("entries", ()))
+        for entry in (*record.entries, *record.extraction.get("entries", ()))
     ]
-    withdrawn += as_texts(script.state.intent.get("changed"))
-    yield script.memory.forget(withdrawn)
-    known = yield script.mind.memories.sources(script.scope)
-    gone = [known.pop(source) for source in withdrawn if source in known]
-    if gone:
-        yield script.mind.memories.delete(script.scope, gone)
-    items = [
-        summary_item(record)
-        for record in script.history.summaries()
-        if record.tier == "recent" and record.status != ROLLED_BACK and record.id not in known
-    ]
-    if items and not script.spend.may_embed(item["text"] for item in items):
-        items = []  # the next sleep stores them
-    if items:
-        yield script.mind.memories.add(script.scope, items)
-    return {"published": len(items)}
+    if withdrawn:
+        yield script.memory.forget(withdrawn)
+        yield script.mind.memories.delete(script.scope, withdrawn)
 
 
 def correct_syntheses(script: Assistant, texts: Mapping[str, str]) -> None:
@@ -113,17 +97,3 @@ def correct_syntheses(script: Assistant, texts: Mapping[str, str]) -> None:
     journal = script.journal
     for entry in journal.rewrite(corrected, journal.pages_with(wanted)):
         script.history.store.on_commit(partial(script.memory.correct_entry, entry))
-
-
-def summary_item(record: SummaryRecord) -> dict[str, Any]:
-    """A summary's record as an item for the semantic store."""
-    ids = record.source_ids
-    meta = {
-        "type": MEMORY_SUMMARY,
-        "at": record.created_at,
-        "audience": record.audience,
-        "messages": len(ids),
-        "first_message": ids[0] if ids else "",
-        "last_message": ids[-1] if ids else "",
-    }
-    return {"source_id": record.id, "text": record.text, "metadata": meta}

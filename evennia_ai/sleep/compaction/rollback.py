@@ -121,12 +121,5 @@ class Rollback:
             self.history.save_compaction(replace(record, status=ROLLED_BACK, rolled_back_at=at_iso))
             self.history.store.set("last_compaction", dict(record.last_before))
             self.state.set_hold(True)
-            self.state.intend(
-                {
-                    "phase": "committed",
-                    "id": record.id,
-                    "rolled_back": at_iso,
-                    "changed": list(texts),
-                }
-            )
+            self.state.intend({"phase": "committed", "id": record.id, "rolled_back": at_iso})
             self.on_step("done")

@@ -1,0 +1,392 @@
+"""Semantic memory in Mem0: the only module that talks to it.
+
+By default Mem0 2.2 wants an OpenAI key, keeps files in the home folder and under ``/tmp``, sends
+telemetry at import, and keeps each text once more in a history of its own, also when it is deleted.
+Here it works offline, in one folder of the game, and without that history.
+"""
+
+import logging
+import os
+import re
+import shutil
+import sqlite3
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+from urllib.parse import quote
+
+from twisted.internet.defer import Deferred, TimeoutError, inlineCallbacks
+from twisted.python.failure import Failure
+
+from evennia_ai.background import Steps, Worker, in_time
+from evennia_ai.errors import StoreError
+from evennia_ai.history.audience import PUBLIC, STAFF, normalised, viewer, visible
+from evennia_ai.language.words import storable, telling_words
+from evennia_ai.recall.embedding import Embedder
+from evennia_ai.recall.values import Hit, Turn
+
+T = TypeVar("T")
+
+COLLECTION, PROVIDER = "evennia_ai", "evennia_ai"
+# Items stored by one job of the thread, so that a search never waits for a whole night's add.
+ADD_BATCH = 25
+# More than any assistant will ever have; Mem0 lists the first 20 by default.
+EVERYTHING = 1_000_000
+# Factor by which more memories are fetched where some may be hidden, again until enough are found.
+OVERFETCH = 4
+# One call of a store on another machine; a batch is stored in a few seconds.
+STORE_TIMEOUT_S = 120.0
+# Cosines from which on a memory counts that shares no word with the query, of the packaged embedder
+# and of others. For things never mentioned the former finds cosines up to 0.6, most below 0.5.
+NEAR, NEAR_OTHERS = 0.5, 0.3
+# The vector length of Mem0's default embedder (OpenAI's small model), and its name.
+OPENAI_DIMS, OPENAI_EMBEDDER = 1536, "text-embedding-3-small"
+# Mem0's embedders that nobody is billed for.
+LOCAL_EMBEDDERS = ("ollama", "huggingface", "lmstudio", "fastembed", "langchain")
+
+
+class Mem0Backend:
+    """`protocol.MemoryBackend` in Mem0, with an embedded Qdrant on disk by default.
+
+    Deferreds fire on the reactor thread; a failure is a `StoreError` of one sentence, after which
+    the next call opens the store anew. Nothing is imported or opened before the first call.
+
+    Args:
+        directory: Folder of all files; made when missing.
+        config: A Mem0 configuration's ``vector_store`` and ``embedder``, where they replace ours.
+        embedder: The package's static embedder by default. Unused if `config` names one.
+        worker: The thread to work on; one of its own by default.
+
+    Attributes:
+            billed_embedder: The model that embeds texts, if a provider bills it; else empty.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        config: Mapping[str, Any] | None = None,
+        embedder: Embedder | None = None,
+        worker: Worker | None = None,
+    ):
+        self._directory = Path(directory).absolute()
+        self._config, self._embedder, self._worker = dict(config or {}), embedder, worker
+        self._folder = None if self._config.get("vector_store") else self._directory / "qdrant"
+        own = embedder is None and not self._config.get("embedder")
+        self._near = NEAR if own else NEAR_OTHERS
+        self.billed_embedder = _billed(self._config.get("embedder"))
+        self._memory: Any = None
+        self._files: dict[Path, int] = {}  # of the open store, with their inodes
+        self._note, self._closed = "", False
+
+    @classmethod
+    def from_settings(
+        cls, directory: Path, setting: Callable[[str], Any], worker: Worker | None = None
+    ) -> "Mem0Backend":
+        """In ``mem0`` under the folder for derived data, as ``EVENNIA_AI_MEM0_CONFIG`` says."""
+        return cls(directory / "mem0", setting("MEM0_CONFIG"), worker=worker)
+
+    @inlineCallbacks
+    def add(self, scope: str, turns: Sequence[Turn]) -> Steps[None]:
+        """Store turns, a batch at a time; one with a known id replaces the old one."""
+        turns = list(turns)
+        for start in range(0, len(turns), ADD_BATCH):
+            yield self._run(self._add, scope, turns[start : start + ADD_BATCH])
+
+    def search(
+        self, scope: str, query: str, limit: int = 10, audience: str | None = None
+    ) -> "Deferred[list[Hit]]":
+        """Fires with the nearest memories, best first, with cosines as scores.
+
+        Only such as share a word with the query or are very near; the audience None is public.
+        """
+        return self._run(self._search, scope, query, limit, audience)
+
+    def ids(self, scope: str) -> "Deferred[set[str]]":
+        """Fires with the ids of all turns stored for a scope."""
+        return self._run(lambda: {source for source, *_ in self._rows(scope)})
+
+    def delete(self, scope: str, ids: Iterable[str]) -> "Deferred[int]":
+        """Delete turns with every copy of their text; fires with how many there were."""
+        return self._run(self._delete, scope, list(ids))
+
+    @inlineCallbacks
+    def status(self) -> Steps[dict[str, Any]]:
+        """Fires with ``{"ok", "detail", "path"}``."""
+        ok, detail = True, ""
+        try:
+            yield self._run(self._open)
+        except StoreError as error:
+            ok, detail = False, str(error)
+        return {"ok": ok, "detail": detail or self._note or "open", "path": str(self._directory)}
+
+    def close(self) -> "Deferred[None]":
+        """Release files and locks; the store cannot be used again."""
+        self._closed = True
+        return self._worker.submit(self._shut) if self._worker else self._run(self._shut)
+
+    def _run(self, function: Callable[..., T], *args: Any) -> "Deferred[T]":
+        if self._worker is None:
+            self._worker = Worker("evennia-ai-memory")
+        done = self._worker.submit(self._tried, function, *args)
+        return in_time(done, STORE_TIMEOUT_S).addErrback(_too_slow)
+
+    # From here on everything runs on the worker's thread.
+
+    def _tried(self, function: Callable[..., T], *args: Any) -> T:
+        try:
+            return function(*args)
+        except StoreError:
+            raise
+        except Exception as error:
+            self._shut()
+            raise StoreError(
+                f"The memory store at `{self._directory}` failed: {first_line(error)}"
+            ) from error
+
+    def _add(self, scope: str, turns: Sequence[Turn]) -> None:
+        memory, replaced = self._open(), 0
+        stored = {source: (each, text) for source, each, text in self._rows(scope, turns)}
+        for turn in turns:
+            text, (memory_id, before) = storable(turn.text).strip(), stored.get(turn.id, ("", ""))
+            if not turn.id or not text:
+                raise StoreError(f"A memory needs an id and a text; got `{turn.id}`.")
+            if text == before:
+                continue
+            if memory_id:
+                memory.delete(memory_id)
+                replaced += 1
+            meta = {"source_id": turn.id, "at": str(turn.at or ""), "type": turn.kind}
+            meta["audience"] = normalised(turn.audience)
+            memory.add(text, agent_id=_agent(scope), metadata=meta, infer=False)
+        if replaced:
+            self._scrub()
+
+    def _search(self, scope: str, query: str, limit: int, audience: str | None) -> list[Hit]:
+        memory, shown_to = self._open(), viewer(audience)
+        filters = {"agent_id": _agent(scope)}
+        if shown_to == PUBLIC:
+            filters["audience"] = PUBLIC
+        words, wanted = telling_words(query), limit
+        if not query.strip() or limit <= 0:
+            return []
+        while True:
+            found = memory.search(query, filters=filters, top_k=wanted, threshold=0.0)["results"]
+            shown = [hit for hit in map(_hit, found) if visible(hit.audience, shown_to)]
+            if len(shown) >= limit or len(found) < wanted:
+                break
+            wanted *= OVERFETCH
+        near = (hit for hit in shown if hit.score >= self._near or words & telling_words(hit.text))
+        return [hit for hit in near if hit.score > 0][:limit]
+
+    def _rows(
+        self, scope: str, turns: Iterable[Turn | str] | None = None
+    ) -> list[tuple[str, str, str]]:
+        """Id, Mem0's id and text of some turns (or their ids), or of all in a scope."""
+        filters: dict[str, Any] = {"agent_id": _agent(scope)}
+        if turns is not None:
+            filters["source_id"] = {"in": [t if isinstance(t, str) else t.id for t in turns]}
+        found = self._open().get_all(filters=filters, top_k=EVERYTHING, show_expired=True)
+        rows = ((_meta(each).get("source_id", ""), each) for each in found["results"])
+        return [(str(source), str(each["id"]), str(each["memory"])) for source, each in rows]
+
+    def _delete(self, scope: str, ids: Sequence[str]) -> int:
+        memory, count = self._open(), 0
+        for start in range(0, len(ids), ADD_BATCH):
+            for _, memory_id, _ in self._rows(scope, ids[start : start + ADD_BATCH]):
+                memory.delete(memory_id)
+                count += 1
+        if count:
+            self._scrub()
+        return count
+
+    def _open(self) -> Any:
+        if self._closed:
+            raise StoreError(f"The memory store at `{self._directory}` is closed.")
+        if self._memory is not None and _inodes(self._files) != self._files:
+            raise self._lost("was deleted")
+        if self._memory is None:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            mem0, dims = import_mem0(self._directory), self._dims()
+            client = self._client(dims) if self._folder else None
+            try:
+                memory = mem0.Memory(self._memory_config(dims, client))
+            except BaseException:
+                if client is not None:
+                    client.close()
+                raise
+            if isinstance(memory.embedding_model, Adapter):
+                memory.embedding_model.embedder = self._embedder
+            memory.db.close()
+            memory.db = NoHistory()
+            self._memory, self._files = memory, _inodes(self._databases())
+        return self._memory
+
+    def _client(self, dims: int) -> Any:
+        """The embedded Qdrant. One that is damaged or of another embedder makes room."""
+        from qdrant_client import QdrantClient
+
+        try:
+            self._scrub()  # a crash may have come between a deletion and this
+            client = QdrantClient(path=str(self._folder))
+        except (OSError, RuntimeError, sqlite3.OperationalError):
+            raise  # in use by another process, full or unreadable: says nothing of what it holds
+        except Exception as error:
+            raise self._lost(f"was damaged ({first_line(error)})") from error
+        if client.collection_exists(COLLECTION):
+            vectors = client.get_collection(COLLECTION).config.params.vectors
+            if (size := getattr(vectors, "size", dims)) != dims:
+                client.close()
+                raise self._lost(f"held vectors of {size} numbers, not {dims}")
+        return client
+
+    def _lost(self, why: str) -> StoreError:
+        """Clear what is left of the embedded store: the journal has it all. Returns the error."""
+        self._shut()
+        shutil.rmtree(self._folder or "", ignore_errors=True)
+        self._note = (
+            f"The memory store at `{self._folder}` {why}; an empty one takes its place. "
+            "The next night's sleep fills it from the journal, `aimemory/rebuild` at once."
+        )
+        return StoreError(self._note)
+
+    def _shut(self) -> None:
+        """Close what Mem0's own `close` leaves open: Qdrant's client and its lock."""
+        memory, self._memory = self._memory, None
+        with suppress(Exception):  # it may be broken or have nothing to close, and is done with
+            memory.vector_store.client.close()
+
+    def _databases(self) -> list[Path]:
+        return sorted(self._folder.rglob("*.sqlite")) if self._folder else []
+
+    def _scrub(self) -> None:
+        """Rewrite the embedded store's files, whose free pages hold what was deleted."""
+        for path in self._databases():
+            with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+                connection.execute("VACUUM")
+
+    def _dims(self) -> int:
+        """Length of the vectors: our embedder's, or what the owner's configuration says."""
+        if owners := self._config.get("embedder"):
+            return int((owners.get("config") or {}).get("embedding_dims") or OPENAI_DIMS)
+        if self._embedder is None:
+            from evennia_ai.recall.embedding import default_embedder
+
+            self._embedder = default_embedder()
+        return int(self._embedder.dims)
+
+    def _memory_config(self, dims: int, client: Any) -> Any:
+        from mem0.configs.base import MemoryConfig
+        from mem0.embeddings.configs import EmbedderConfig
+        from mem0.llms.configs import LlmConfig
+        from mem0.utils.factory import EmbedderFactory, LlmFactory
+        from mem0.vector_stores.configs import VectorStoreConfig
+
+        # The names Mem0 accepts are a fixed list, hence no validation of ours.
+        EmbedderFactory.provider_to_class[PROVIDER] = f"{__name__}.Adapter"
+        LlmFactory.register_provider(PROVIDER, f"{__name__}.Adapter")
+        parts = {
+            "embedder": EmbedderConfig.model_construct(provider=PROVIDER, config={}),
+            **self._config,
+            "llm": LlmConfig.model_construct(provider=PROVIDER, config={}),
+            "history_db_path": ":memory:",
+        }
+        try:
+            store = dict(self._config.get("vector_store") or {"config": {"client": client}})
+            config = {"collection_name": COLLECTION, **(store.get("config") or {})}
+            provider = store.get("provider", "qdrant")
+            try:
+                sized = {"embedding_model_dims": dims, **config}
+                parts["vector_store"] = VectorStoreConfig(provider=provider, config=sized)
+            except ValueError:  # some stores refuse to be told the length of their vectors
+                parts["vector_store"] = VectorStoreConfig(provider=provider, config=config)
+            return MemoryConfig(**parts)
+        except (ValueError, TypeError) as error:
+            raise StoreError(
+                f"`EVENNIA_AI_MEM0_CONFIG` is not a valid Mem0 configuration: {first_line(error)}"
+            ) from error
+
+
+class Adapter:
+    """An embedder as Mem0 calls it, and in place of a model, which nothing asks here."""
+
+    embedder: Embedder | None = None
+
+    def __init__(self, config: object):
+        self.config = config
+
+    def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+        """The vector of one text."""
+        assert self.embedder is not None, "set when the store was opened"
+        return [float(number) for number in self.embedder.embed([text])[0]]
+
+
+class NoHistory:
+    """Takes the place of Mem0's database of all texts it ever had: every call does nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *args, **kwargs: None
+
+
+def import_mem0(directory: Path) -> Any:
+    """Import Mem0 with telemetry off and its own files under `directory`, or `StoreError`."""
+    os.environ.update(MEM0_TELEMETRY="False", MEM0_DIR=str(directory))
+    # Warnings about optional packages (spaCy, fastembed) that this product does without.
+    logging.getLogger("mem0").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", message="Payload indexes have no effect")
+    try:
+        import mem0
+    except ImportError as error:
+        raise StoreError(
+            f"The package `mem0ai` cannot be imported ({error}); install it with"
+            " `pip install mem0ai` and restart."
+        ) from error
+    return mem0
+
+
+def first_line(error: BaseException) -> str:
+    """An error in one line: its class and the beginning of its text, addresses masked."""
+    text = re.sub(r"://[^@/\s]+@", "://***@", " ".join(str(error).split())[:200])
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _billed(embedder: object) -> str:
+    """LiteLLM's name of a configured embedder; empty if it runs on the owner's own machine."""
+    if not isinstance(embedder, Mapping) or embedder.get("provider") in LOCAL_EMBEDDERS:
+        return ""
+    provider, config = embedder.get("provider", "openai"), embedder.get("config") or {}
+    model = config.get("model") or OPENAI_EMBEDDER
+    return model if provider == "openai" else f"{provider}/{model}"
+
+
+def _agent(scope: str) -> str:
+    """A scope as Mem0 takes it: it refuses spaces and trims, so two names could become one."""
+    if not scope:
+        raise StoreError("A memory needs a `scope`, the id of the assistant it belongs to.")
+    return quote(scope, safe="")
+
+
+def _inodes(paths: Iterable[Path]) -> dict[Path, int]:
+    """Which files stand at some paths, by their inodes; those that are missing are left out."""
+    return {path: path.stat().st_ino for path in paths if path.exists()}
+
+
+def _meta(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    return found.get("metadata") or {}
+
+
+def _hit(found: Mapping[str, Any]) -> Hit:
+    """A result of Mem0's; one without an audience is for staff only."""
+    meta, score = _meta(found), float(found.get("score") or 0.0)
+    turn_id, audience = str(meta.get("source_id", "")), normalised(meta.get("audience") or STAFF)
+    at, text = str(meta.get("at", "")), str(found["memory"])
+    return Hit(turn_id, score, "", text, at, "memory", audience=audience)
+
+
+def _too_slow(failure: Failure) -> NoReturn:
+    failure.trap(TimeoutError)  # type: ignore[no-untyped-call]
+    raise StoreError(
+        f"Semantic memory did not answer in {STORE_TIMEOUT_S:.0f} s: check whether its server, "
+        "named in `EVENNIA_AI_MEM0_CONFIG`, is up."
+    )

@@ -1,0 +1,313 @@
+"""The Mem0 store, on the real Mem0 with an embedded Qdrant in a temporary folder.
+
+What every back end must do stands in `test_memory_backends`.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
+
+from twisted.internet.defer import Deferred
+
+from evennia_ai.errors import StoreError
+from evennia_ai.rag_memory import Mem0Backend, mem0
+from tests.stand_ins import HashingEmbedder
+from tests.store_case import StoreCase, item
+from tests.waiting import wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+SECRET = "xylophone"
+
+
+def run(program, folder, **env):
+    """What a program in a process of its own prints, as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **env},
+    )
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+class TestSearch(StoreCase):
+    """Finding."""
+
+    def test_only_what_is_near_or_shares_a_word(self):
+        """Of two memories the one without a word of the query is left out, if it is not near."""
+        self.add(item("j1", "the silver key"), item("j2", "a brown dog"))
+        self.assertEqual(self.texts("where is the key"), ["the silver key"])
+        for embedder, least in ((None, mem0.NEAR), (HashingEmbedder(), mem0.NEAR_OTHERS)):
+            self.assertEqual(Mem0Backend(self.folder, embedder=embedder)._near, least)
+
+    def test_text_without_known_words_is_near_to_nothing(self):
+        """A query whose vector is zero finds nothing rather than everything."""
+
+        class Mute(HashingEmbedder):
+            def embed(self, texts):
+                rows = super().embed(texts)
+                rows[[text == "zzz" for text in texts]] = 0
+                return rows
+
+        self.reopened(embedder=Mute())
+        self.add(item("j1", "the silver key"), item("j2", "zzz"))
+        self.assertEqual(self.texts("zzz"), [])
+
+    def test_a_crowd_hides_nothing(self):
+        """Hundreds of better hits of others do not push out the one that may be seen."""
+        self.add(*(item(f"c{n}", "silver silver", "private:bob") for n in range(90)))
+        self.add(item("own", "silver spoon of hers", "private:alice"))
+        self.assertEqual(
+            self.texts("silver", limit=1, audience="private:alice"), ["silver spoon of hers"]
+        )
+
+    def test_what_is_refused(self):
+        """What could never be found or told apart is refused in words."""
+        for broken, scope in ((item("", "x"), "a"), (item("j1", "  "), "a"), (item("j", "x"), "")):
+            with self.assertRaisesRegex(StoreError, "needs"):
+                self.add(broken, scope=scope)
+
+
+class TestDelete(StoreCase):
+    """Forgetting for good."""
+
+    def grep(self):
+        paths = [path for path in self.folder.rglob("*") if path.is_file()]
+        return [path.name for path in paths if SECRET.encode() in path.read_bytes()]
+
+    def test_no_file_holds_what_was_deleted_or_replaced(self):
+        """Nor what Mem0 kept beside it; other memories stay."""
+        self.add(*(item(f"j{n}", f"{SECRET} number {n}") for n in range(30)), item("k", "harmless"))
+        self.assertTrue(self.grep())
+        self.assertEqual(self.delete(*(f"j{n}" for n in range(1, 30)), "unknown"), 29)
+        self.add(item("j0", "another thing"))
+        self.assertEqual(self.grep(), [])
+        self.reopened()
+        self.assertEqual(self.ids(), {"j0", "k"})
+        self.assertEqual(self.texts("harmless")[0], "harmless")
+
+    def test_a_deletion_cut_short_is_finished_at_the_next_start(self):
+        """A process killed before the file was rewritten leaves nothing in it for long."""
+        self.add(item("j1", f"{SECRET} " * 50), item("j2", "harmless"))
+        with patch.object(self.store, "_scrub"):
+            self.delete("j1")
+        self.reopened()
+        self.assertEqual(self.ids(), {"j2"})
+        self.assertEqual(self.grep(), [])
+
+
+class TestFiles(StoreCase):
+    """Locks, damage, closing."""
+
+    def test_closed(self):
+        """The folder is free for another, and the closed store refuses."""
+        self.add(item("j1", "text"))
+        second = self.opened()
+        with self.assertRaisesRegex(StoreError, "already accessed"):
+            wait_for(second.ids("aria"), 60)
+        self.assertFalse(wait_for(second.status(), 60)["ok"])
+        wait_for(self.store.close())
+        self.assertEqual(wait_for(second.ids("aria"), 60), {"j1"})
+        with self.assertRaisesRegex(StoreError, "closed"):
+            self.add(item("j1", "text"))
+
+    def test_killed_while_adding(self):
+        """A process killed in the middle leaves a sound store, and nothing is doubled."""
+        program = (
+            "import sys; from evennia_ai.rag_memory import Mem0Backend\n"
+            "from tests.store_case import item, wait_for, HashingEmbedder\n"
+            "store = Mem0Backend(sys.argv[1], embedder=HashingEmbedder())\n"
+            "for n in range(1000):\n"
+            "    wait_for(store.add('aria', [item(f'j{n}', f'fact {n}')]), 60)\n"
+            "    print(n, flush=True)\n"
+        )
+        child = subprocess.Popen(
+            [sys.executable, "-c", program, str(self.folder)], stdout=subprocess.PIPE, cwd=ROOT
+        )
+        with child:
+            for line in child.stdout:
+                if int(line) == 20:
+                    child.kill()
+                    break
+        self.assertLessEqual({f"j{n}" for n in range(21)}, self.ids())
+        self.add(*(item(f"j{n}", f"fact {n}") for n in range(40)))
+        self.assertEqual(len(self.texts("fact", limit=100)), 40)
+
+    def assert_begins_anew(self, why):
+        """The first use says what happened, the next ones work, and the status still says it."""
+        with self.assertRaisesRegex(StoreError, f"{why}.*aimemory/rebuild"):
+            self.ids()
+        self.add(item("j2", "blue door"))
+        self.assertEqual(self.ids(), {"j2"})
+        status = self.status()
+        self.assertTrue(status["ok"])
+        self.assertRegex(status["detail"], why)
+
+    def test_deleted_while_open(self):
+        """Whatever of its files is gone."""
+        for part in ("", "qdrant", "qdrant/collection/evennia_ai/storage.sqlite"):
+            with self.subTest(part):
+                self.reopened()
+                self.add(item("j1", "red door"))
+                gone = self.folder / part
+                gone.unlink() if gone.is_file() else shutil.rmtree(gone)
+                self.assert_begins_anew("was deleted")
+                self.delete("j1", "j2")
+
+    def test_damaged(self):
+        """Whichever file holds nonsense."""
+        for part in ("qdrant/meta.json", "qdrant/collection/evennia_ai/storage.sqlite"):
+            with self.subTest(part):
+                self.reopened()
+                self.add(item("j1", "red door"))
+                wait_for(self.store.close())
+                (self.folder / part).write_bytes(b"nonsense" * 500)
+                self.store = self.opened()
+                self.assert_begins_anew("was damaged")
+
+    def test_vectors_of_another_length(self):
+        """A store made with another embedder cannot be searched."""
+        self.add(item("j1", "text"))
+        self.reopened(embedder=HashingEmbedder(dims=32))
+        self.assert_begins_anew("vectors of 64 numbers, not 32")
+
+    def test_what_cannot_be_opened_is_not_damaged(self):
+        """A database that cannot even be read is left where it is."""
+        self.add(item("j1", "text"))
+        wait_for(self.store.close())
+        (points,) = self.folder.rglob("storage.sqlite")
+        kept = points.rename(self.folder / "kept")
+        points.mkdir()
+        self.store = self.opened()
+        self.assertIn("OperationalError", self.status()["detail"])
+        points.rmdir()
+        kept.rename(points)
+        self.assertEqual(self.ids(), {"j1"})
+
+    def test_a_folder_that_cannot_be_made(self):
+        """A path that is a file is reported, not raised raw."""
+        blocker = self.folder / "file"
+        blocker.write_text("x")
+        status = wait_for(Mem0Backend(blocker / "memory", embedder=HashingEmbedder()).status(), 60)
+        self.assertFalse(status["ok"])
+
+
+class TestConfiguration(StoreCase):
+    """The owner's Mem0 configuration."""
+
+    def test_own_vector_store(self):
+        """A vector store of the owner's takes the place of the embedded one."""
+        where = self.folder / "elsewhere"
+        store = {"provider": "qdrant", "config": {"path": str(where)}}
+        self.reopened(config={"vector_store": store})
+        self.add(item("j1", "text"))
+        self.assertTrue(where.exists())
+        self.assertFalse((self.folder / "qdrant").exists())
+        self.assertEqual(self.delete("j1"), 1)
+
+    def test_own_embedder(self):
+        """An embedder of the owner's is left as Mem0 builds it; what is billed is known."""
+        embedder = {"provider": "openai", "config": {"api_key": "none", "embedding_dims": 8}}
+        self.reopened(config={"embedder": embedder}, embedder=None)
+        self.assertTrue(self.status()["ok"])
+        memory = self.store._memory
+        self.assertEqual(type(memory.embedding_model).__name__, "OpenAIEmbedding")
+        made = memory.vector_store.client.get_collection(memory.collection_name)
+        self.assertEqual(made.config.params.vectors.size, 8)
+        for named, billed in (
+            (embedder, mem0.OPENAI_EMBEDDER),
+            ({"provider": "gemini", "config": {"model": "m"}}, "gemini/m"),
+            ({"provider": "ollama"}, ""),
+        ):
+            store = Mem0Backend(self.folder, {"embedder": named})
+            self.assertEqual(store.billed_embedder, billed)
+
+    def test_invalid(self):
+        """A configuration Mem0 does not accept is named by its setting."""
+        for wrong in ({"provider": "a drawer"}, "qdrant"):
+            self.reopened(config={"vector_store": wrong})
+            with self.assertRaisesRegex(StoreError, "EVENNIA_AI_MEM0_CONFIG"):
+                self.ids()
+
+    def test_passwords_are_not_shown(self):
+        """An address in an error's text loses its user and password."""
+        shown = mem0.first_line(ValueError("no answer from postgres://me:pass@host/db"))
+        self.assertEqual(shown, "ValueError: no answer from postgres://***@host/db")
+        self.assertEqual(mem0.first_line(KeyError()), "KeyError")
+
+    def test_unreachable_server(self):
+        """A server that does not answer is a plain sentence, and the next call tries again."""
+        store = {"provider": "qdrant", "config": {"host": "127.0.0.1", "port": 9}}
+        self.reopened(config={"vector_store": store})
+        for _ in range(2):
+            with self.assertRaisesRegex(StoreError, "memory store at"):
+                self.ids()
+
+    def test_slow_server(self):
+        """Each call fails in words after its time, so that no night waits for ever."""
+        silent = SimpleNamespace(submit=lambda *args: Deferred())
+        with patch.object(mem0, "STORE_TIMEOUT_S", 0.05):
+            memory = Mem0Backend(self.folder, worker=silent)
+            for done in (memory.search("aria", "bees"), memory.ids("aria")):
+                with self.assertRaisesRegex(StoreError, "did not answer"):
+                    wait_for(done)
+
+
+class TestQuiet(unittest.TestCase):
+    """What Mem0 does unasked elsewhere."""
+
+    def test_nothing_outside_the_folder_and_no_threads(self):
+        """No files in the home folder, no reporting threads, no key, no network."""
+        program = (
+            "import sys, json, os, socket, threading\n"
+            "[os.environ.pop(key) for key in list(os.environ) if key.endswith('_API_KEY')]\n"
+            "def refuse(*args): raise OSError('no network in this test')\n"
+            "socket.getaddrinfo = socket.socket.connect = refuse\n"
+            "from tests.store_case import Mem0Backend, item, wait_for\n"
+            "store = Mem0Backend(sys.argv[1])\n"
+            "items = [item('j1', 'Alice raises honeybees.'), item('j2', 'The door is locked.')]\n"
+            "wait_for(store.add('aria', items), 60)\n"
+            "found = wait_for(store.search('aria', 'has Alice a beehive', limit=1), 60)\n"
+            "names = sorted(thread.name for thread in threading.enumerate())\n"
+            "print(json.dumps([names, [hit.text for hit in found]]))\n"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            home = Path(folder) / "home"
+            home.mkdir()
+            threads, found = run(program, Path(folder) / "memory", HOME=str(home))
+            self.assertEqual(list(home.iterdir()), [])
+        # The embedder's progress bars have an idle thread; Mem0's reporters would be more.
+        self.assertLessEqual(set(threads), {"MainThread", "evennia-ai-memory", "tqdm_monitor"})
+        self.assertEqual(found, ["Alice raises honeybees."])
+
+    def test_missing(self):
+        """A game without `mem0ai` gets one sentence that tells what to install."""
+        program = (
+            "import sys, json; sys.modules['mem0'] = None;"
+            "from tests.store_case import HashingEmbedder, Mem0Backend, wait_for;"
+            "store = Mem0Backend(sys.argv[1], embedder=HashingEmbedder());"
+            "print(json.dumps(wait_for(store.status(), 60)))"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            status = run(program, folder)
+        self.assertFalse(status["ok"])
+        self.assertIn("pip install mem0ai", status["detail"])
+
+    def test_nothing_heavy_is_imported(self):
+        """Importing the package loads neither Mem0 nor Qdrant nor numpy."""
+        program = (
+            "import sys, json; import evennia_ai.rag_memory;"
+            "heavy = {'mem0', 'qdrant_client', 'numpy', 'litellm', 'evennia', 'django'};"
+            "print(json.dumps(sorted(heavy & set(sys.modules))))"
+        )
+        self.assertEqual(run(program, ""), [])
