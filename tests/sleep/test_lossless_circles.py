@@ -5,8 +5,8 @@ import unittest
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, total_tokens
-from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.history.records import UNSUMMARISED
+from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import context_limit, context_usage
 from evennia_ai.llm_interaction.room import TARGET_SHARE
 from evennia_ai.sleep.compaction import (
