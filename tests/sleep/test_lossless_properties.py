@@ -5,6 +5,7 @@ that counts has folded something and, where it is about rollback, has taken it b
 """
 
 import copy
+import json
 import re
 import unittest
 from collections import Counter
@@ -18,6 +19,7 @@ from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, utc_iso, widest_view_tokens
 from evennia_ai.history.pairs import cut_points, unanswered
+from evennia_ai.history.records import ROLLED_BACK
 from evennia_ai.llm_interaction.prompt import (
     build_prompt,
     context_limit,
@@ -235,8 +237,13 @@ class Run:
             list(self.script.history.each_below(record.id))
 
     def prompts(self):
-        """What would be sent to each audience."""
-        return [build_prompt(self.script, self.body, viewer).messages for viewer in VIEWERS]
+        """What would be sent to each audience; summaries in use are named by their number."""
+        sent = [build_prompt(self.script, self.body, viewer).messages for viewer in VIEWERS]
+        text = json.dumps(sent)
+        records = (r for r in self.script.history.summaries() if r.status != ROLLED_BACK)
+        for number, record in enumerate(records):
+            text = text.replace(record.id, f"s{number}")
+        return json.loads(text)
 
     def stored(self):
         """The raw live messages."""
