@@ -134,10 +134,10 @@ def search_memory(command: AssistantCommand, script: AssistantScript, words: str
 
 
 def hit_line(hit: Hit) -> str:
-    """One result: id, kind, time, who may know it, speaker, text."""
+    """One result: score, id, kind, time, who may know it, speaker, text."""
     who = f"{hit.speaker}: " if hit.speaker else ""
     when, mark = moment(str(hit.at or "")), audience_mark(hit.audience)
-    return as_record(f"{hit.turn_id} {hit.kind} {when} {mark}{who}{hit.text}")
+    return as_record(f"{hit.score:.2f} {hit.turn_id} {hit.kind} {when} {mark}{who}{hit.text}")
 
 
 def message_line(message: Message, own_name: str) -> str:

@@ -57,8 +57,8 @@ class CmdAIMemory(AssistantCommand):
     now on; one that stands in the prompt already stays ('aiforget' makes them
     again). What the player says from now on is answered, but not kept in mind.
 
-    With a query it shows what the assistant would find for it, with ids, kinds,
-    times and speakers; without one, how much it remembers.
+    With a query it shows what the assistant would find for it, with scores, ids,
+    kinds, times and speakers; without one, how much it remembers.
 
     See also: @memory-status, aijournal, airemember, aihistory/search
     """

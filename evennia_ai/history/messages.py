@@ -16,6 +16,7 @@ from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, widest_of
 from evennia_ai.history.frames import heard_line, notice
+from evennia_ai.history.sealed import unseal
 from evennia_ai.history.stored import Stored, Unreadable
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -64,6 +65,13 @@ class Message(Stored):
     tool_call_id: str = ""
     name: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, raw: object) -> "Message":
+        """The message of a stored dict; raises `Unreadable`. None is an empty text, as in APIs."""
+        if isinstance(raw, Mapping) and raw.get("content") is None:
+            raw = {**(raw if type(raw) is dict else unseal(raw)), "content": ""}
+        return Stored.from_dict.__func__(cls, raw)  # type: ignore[attr-defined,no-any-return]
 
     def check(self) -> None:
         """Its role is one of `ROLES`, and each call names its function and arguments."""

@@ -29,6 +29,7 @@ from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.rag_memory.provenance import Grounds
 from evennia_ai.recall.values import Hit, Query, Turn
+from evennia_ai.sleep.compaction.retention import Kept
 
 # Characters of the tag that begins a frame.
 TAG = 8
@@ -41,6 +42,7 @@ VALUES: dict[str, type] = {
         Grounds,
         Hit,
         Item,
+        Kept,
         Message,
         ModelReply,
         ModelRequest,

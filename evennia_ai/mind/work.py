@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 _SUMMARY = "evennia_ai.llm_interaction.summary"
-_GATE = "evennia_ai.sleep.compaction.retention_gate"
+_ITEMS = "evennia_ai.history.items"
 _RETENTION = "evennia_ai.sleep.compaction.retention"
 _PROVENANCE = "evennia_ai.rag_memory.provenance"
 WORK = frozenset(
@@ -19,13 +19,12 @@ WORK = frozenset(
         "evennia_ai.llm_interaction.grounding.grounded_in",
         f"{_SUMMARY}.extract",
         f"{_SUMMARY}.shortened",
-        f"{_GATE}.items_to_keep",
-        f"{_GATE}.with_appendix",
-        "evennia_ai.history.items.missing",
+        f"{_ITEMS}.items_of",
+        f"{_ITEMS}.source_items",
         f"{_RETENTION}.drift",
+        f"{_RETENTION}.kept",
         "evennia_ai.rag_memory.recalled.is_recalled",
         f"{_PROVENANCE}.grounds_of_turn",
-        f"{_PROVENANCE}.grounds_of_history",
         "evennia_ai.recall.embedding.dimensions",
     }
 )

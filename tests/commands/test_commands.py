@@ -21,6 +21,7 @@ from evennia_ai.recall import Turn
 from evennia_ai.testing import MemorySemanticStore, model_down
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest
+from tests.store_case import item
 from tests.waiting import pump_until, wait_for
 
 STRANGER = "Command '"
@@ -392,7 +393,7 @@ class TestDelete(CommandLineTest):
         """Nothing of it is found any more."""
         self.aria.journal.add("Bob keeps bees.")
         scope = self.script.scope
-        self.semantic.add(scope, [{"source_id": "e1", "text": "Bob keeps bees."}])
+        self.semantic.add(scope, [item("e1", "Bob keeps bees.")])
         self.typed("ai/delete Aria")
         self.typed("ai/delete Aria = yes", until="is deleted")
         self.assertEqual(self.semantic.memories[scope], {})
@@ -402,7 +403,7 @@ class TestDelete(CommandLineTest):
         """Give it an entry in index and store; returns its scope and how much is there."""
         self.aria.journal.add("Bob keeps bees.")
         scope = self.script.scope
-        self.semantic.add(scope, [{"source_id": "e1", "text": "Bob keeps bees."}])
+        self.semantic.add(scope, [item("e1", "Bob keeps bees.")])
         wait_for(self.script.memory.count())
         return scope, lambda: (
             services.mind().recall.open_index().count(scope),

@@ -27,6 +27,7 @@ from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.testing import call, model_down
 from tests.command_line import CommandLineTest
+from tests.store_case import item
 from tests.waiting import pump_until, wait_for
 
 SUMMARY = "They talked of the harvest."
@@ -513,8 +514,7 @@ class TestMemory(MemoryLineTest):
         known = new_profile("o9.b", "Bob", 1.0)
         known = observe(known, "Bob has a lantern.", 1.0, "m1", circle)
         self.aria.entities.put({"o9.b": known})
-        memory = {"source_id": "e9", "text": "A lantern shone.", "metadata": {"audience": STAFF}}
-        self.semantic.add(self.script.scope, [memory])
+        self.semantic.add(self.script.scope, [item("e9", "A lantern shone.", STAFF)])
         shown = self.typed("aimemory Aria = lantern", until="best first")
         for text in ("Bob: the lantern hides a map", "Bob hid the lantern", "Bob has a lantern"):
             self.assertRegex(shown, rf"\[private: Char\] .*{text}")
@@ -524,14 +524,14 @@ class TestMemory(MemoryLineTest):
         """Without a query, with /status and as a command of its own, it counts."""
         self.heard("the lantern hides a map")
         self.aria.journal.add("Bob keeps bees.")
-        self.semantic.add(self.script.scope, [{"source_id": "e1", "text": "Bob keeps bees."}])
-        self.semantic.add("another", [{"source_id": "e2", "text": "Ann sails."}])
+        self.semantic.add(self.script.scope, [item("e1", "Bob keeps bees.")])
+        self.semantic.add("another", [item("e2", "Ann sails.")])
         lines = ("aimemory Aria", "aimemory/status Aria", "@memory-status", "memory-status Aria")
         for line in lines:
             self.assertTold(
                 line,
                 "Search index: 2 items",
-                "works (in memory); 1 memories of this assistant, 2 of all",
+                "works (in memory); 1 memories",
                 "Journal: 1 entries, 1 not yet consolidated",
                 until="Entity profiles: 0",
             )
@@ -650,7 +650,7 @@ class TestMemory(MemoryLineTest):
         self.semantic.memories.clear()
         self.assertTold("aimemory/rebuild Aria", "1 memories were restored", until="were restored")
         (memory,) = self.semantic.memories[self.script.scope].values()
-        self.assertEqual(memory["text"], "Bob keeps bees.")
+        self.assertEqual(memory.text, "Bob keeps bees.")
 
 
 class TestJournal(MemoryLineTest):

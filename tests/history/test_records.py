@@ -26,7 +26,7 @@ MARKER = replace(marker(summary_id="s1"), id="m1", created_at="2026-01-01")
 SUMMARIES = st.builds(
     SummaryRecord,
     **dict.fromkeys(("id", "tier", "status", "created_at", "audience", "text", "level"), TEXT),
-    **dict.fromkeys(("source_ids", "child_ids", "earlier_ids", "replaces"), TEXTS),
+    **dict.fromkeys(("source_ids", "child_ids"), TEXTS),
     **dict.fromkeys(("segment", "absorbed_by"), st.none() | st.text(min_size=1, max_size=3)),
     **dict.fromkeys(("generation", "tree_level"), st.integers(0, 9)),
     **dict.fromkeys(("retention", "in_summary", "drift"), SHARE),
@@ -68,7 +68,7 @@ class TestRecords(unittest.TestCase):
             with self.assertRaises(Unreadable):
                 CompactionRecord.from_dict(odd)
         segment = Segment.sealed("g1", "s1", [Message("user", "a", id="m1")]).to_dict()
-        odd_message = {**segment, "messages": [{"role": "user"}]}
+        odd_message = {**segment, "messages": [{"role": "nobody", "content": "a"}]}
         for key, odd in (("g2", segment), ("g1", odd_message), ("g1", {**segment, "sha256": None})):
             with self.assertRaises(Unreadable):
                 Segment.of(key, odd)

@@ -12,6 +12,7 @@ from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, model_request
 from evennia_ai.llm_interaction.tokens import counter_for
 from evennia_ai.llm_interaction.values import TurnRequest
+from evennia_ai.recall.values import Hit
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
@@ -45,7 +46,6 @@ def configurations(least=50):
             "tail_max_tokens": caps,
             "summary_max_tokens": st.integers(50, 4000),
             "compact_preserve_window": st.integers(1, 8),
-            "compact_strategy": st.sampled_from(("cascade", "single")),
             "compact_enabled": st.booleans(),
             "llm_tool_protocol": st.sampled_from(("native", "text")),
             "llm_api": st.sampled_from(("chat", "completion")),
@@ -54,12 +54,17 @@ def configurations(least=50):
     )
 
 
+memories = lines.map(
+    lambda each: tuple(Hit(f"m{n}", 0.5, "Bob", t, None) for n, t in enumerate(each))
+)
+
+
 # For tests of prompts: options, a history, notes, memories found, the audience, the context.
 any_prompt = given(
     configurations(),
     histories(),
     notes,
-    lines,
+    memories,
     st.sampled_from(OWNERS),
     st.sampled_from(sorted(CONTEXTS)),
 )

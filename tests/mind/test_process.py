@@ -9,11 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from evennia_ai.sleep.compaction.retention_gate import items_to_keep, with_appendix
 from twisted.internet.protocol import ServerFactory
 
 from evennia_ai.errors import ModelError, StoreError
-from evennia_ai.history.items import items_of, missing
+from evennia_ai.history.items import items_of, source_items
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.budget import packed
@@ -27,7 +26,7 @@ from evennia_ai.mind.work import WORK, find, name_of
 from evennia_ai.rag_memory.recalled import is_recalled
 from evennia_ai.recall.embedding import dimensions
 from evennia_ai.recall.values import Hit, Query, Turn
-from evennia_ai.sleep.compaction.retention import drift
+from evennia_ai.sleep.compaction.retention import drift, kept
 from tests.loopback import HANG, failure, slow, text
 from tests.mind.case import KEY, START_S, MindTest, is_alive, pump, request
 from tests.waiting import pump_until, started_reactor, wait_for
@@ -101,13 +100,13 @@ class TestRequests(MindTest):
             (count_tokens, ("bees " * 50_000, COUNT)),
             (packed, (["one two", "three"], 3, COUNT)),
             (shortened, (reply, 100, 50, COUNT)),
-            (missing, (lost, "Elin")),
             (grounded_in, ("Elin came. Zed paid 12.", "Elin came.", ["Elin"])),
             (dimensions, ()),
             (drift, (["Elin in Oakhaven"], "Elin")),
             (is_recalled, ("Elin keeps bees", [Hit("m1", 0.0, "", "Elin keeps bees", None)], [])),
-            (items_to_keep, ([said], "", ["Aria"], "Aria", ToolTraits())),
-            (with_appendix, (lost, "Elin", lost, [], 100, COUNT)),
+            (items_of, ("Elin in Oakhaven", ["Elin"])),
+            (source_items, ([said], ToolTraits(), ["Elin"])),
+            (kept, (lost, "Elin", [], 100, COUNT)),
         ):
             with self.subTest(function.__name__):
                 self.assertIsNotNone(name_of(function))

@@ -1,7 +1,5 @@
 """The ledger in the game: commands, the assistant's own proposals, prompts, the retention gate."""
 
-from evennia_ai.sleep.compaction.retention_gate import _elsewhere
-
 from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.commands.cmdset import AssistantCmdSet
@@ -14,6 +12,7 @@ from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN, LedgerError
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
 from evennia_ai.recall.values import Query
+from evennia_ai.sleep.compaction.folding import _elsewhere
 from evennia_ai.testing import call
 from tests.base import AssistantTest
 from tests.command_line import CommandLineTest
@@ -190,7 +189,7 @@ class TestHandler(AssistantTest):
         """What the ledger holds need not survive in a summary besides."""
         self.add("I owe 17 coins")
         self.add("secret of 18", audience=private(["o1.x"]))
-        self.assertEqual(_elsewhere(self.script, self.aria, PUBLIC), ["I owe 17 coins"])
+        self.assertEqual(_elsewhere(self.script, PUBLIC), ["I owe 17 coins"])
 
 
 class TestProposals(AssistantTest):

@@ -100,7 +100,7 @@ class TestRollback(LosslessTest):
             ]
             do()
             (liked,) = self.aria.entities.get(stable_id(self.char1)).observations
-            self.assertIn(stored[2].id, liked.source_ids)
+            self.assertIn(stored[2].id, liked.sources)
             self.assertNotEqual(self.prompt(), before)
             self.roll_back()
             self.assertEqual(self.prompt(), before)

@@ -29,6 +29,7 @@ from evennia_ai.tools import Tool
 from evennia_ai.tools.asking import Proposal, confirmed
 from evennia_ai.tools.parameters import Text
 from tests.base import PLAYED, AssistantTest
+from tests.store_case import item
 from tests.waiting import wait_for
 
 OBJECT = "evennia.objects.objects.DefaultObject"
@@ -475,8 +476,8 @@ class TestMemories(AttackTest):
             meta = {"type": "compaction", "compacted_count": 9}
             self.script.history.append([Message("system", f"Char said: {ALL}", metadata=meta)])
         elif where == "memory":
-            item = {"source_id": "j1", "text": f"harvest {ALL}", "metadata": {"audience": PUBLIC}}
-            wait_for(self.semantic.add(self.script.scope, [item]))
+            told = item("j1", f"harvest {ALL}")
+            wait_for(self.semantic.add(self.script.scope, [told]))
         else:
             self.turn(f"Aria, of the harvest: {ALL}")
         if when == "after_sleep":

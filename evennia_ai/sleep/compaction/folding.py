@@ -5,9 +5,8 @@ Recent summaries hang in a tree of fan-in 8 (`sleep.compaction.cascade`); the lo
 made from the topmost nodes, never from its own former text.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -15,7 +14,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.history.archive import ARCHIVE, SUMMARIES
 from evennia_ai.history.audience import visible
 from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
-from evennia_ai.history.items import Item, items_of, source_items
+from evennia_ai.history.items import items_of, source_items
 from evennia_ai.history.messages import Message, new_id, total_tokens, utc_iso
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import (
@@ -159,9 +158,7 @@ def recent(
     """
     told = script.memory.quarantine.messages(made.leaving)
     summary = yield summarise(script, told, instructions, made.cap, written)
-    traits = script.tools.traits
-    items = partial(source_items, said_and_done(told, traits), traits)
-    held = yield retained(script, items, summary.text, made, notes)
+    held = yield retained(script, made, told, summary.text, notes)
     record = new_record(script, made, summary, held, "recent")
     made.summaries.append(summary)
     made.score, made.in_summary = min(made.score, held.score), min(made.in_summary, held.in_summary)
@@ -189,29 +186,31 @@ def _seal(
     made.sealed = yield script.mind.work(Segment.sealed, made.segment, record.id, made.leaving)
 
 
+@inlineCallbacks
 def retained(
     script: Assistant,
-    items: Callable[[Sequence[str]], Sequence[Item]],
-    text: str,
     made: Fold,
+    source: Sequence[Message] | str,
+    text: str,
     notes: Sequence[str] = (),
-) -> "Deferred[Kept]":
-    """Fires with a summary's text and what of the source it must not lose, as `kept` finds it.
+) -> Generator[Deferred[Any], Any, Kept]:
+    """Fires with a summary's text and what of its source it must not lose, as `kept` finds it.
 
-    `items` gives those of the source, from the names that are known; `notes` are texts that the
-    journal gets together with the summary.
+    The source are messages or other summaries' texts; `notes` are texts that the journal gets
+    together with the summary.
     """
-    own = script.obj.key.lower()
+    own, traits = script.obj.key.lower(), script.tools.traits
     names = [profile.name for profile in script.entities.profiles().values()]
+    names = [name for name in names if name.lower() != own]
+    if isinstance(source, str):
+        found = yield script.mind.work(items_of, source, names)
+    else:
+        said = said_and_done(source, traits)
+        found = yield script.mind.work(source_items, said, traits, names)
+    items = [item for item in found if item.text.lower() != own]
     elsewhere = [*notes, *_elsewhere(script, made.scope)]
-    work = partial(_kept, items, [name for name in names if name.lower() != own], own)
-    return script.mind.work(work, text, elsewhere, made.cap, script.counter)
-
-
-def _kept(
-    items: Callable[[Sequence[str]], Sequence[Item]], names: Sequence[str], own: str, *rest: Any
-) -> Kept:
-    return kept([item for item in items(names) if item.text.lower() != own], *rest)
+    held: Kept = yield script.mind.work(kept, items, text, elsewhere, made.cap, script.counter)
+    return held
 
 
 def _elsewhere(script: Assistant, scope: str) -> list[str]:
@@ -295,7 +294,7 @@ def merged(
         return summary, Kept(whole, score, least)
     summary = yield summarise_lines(script, texts, cap=made.cap)
     source = "\n".join(r.text for r in children)  # the times in front are no facts
-    held = yield retained(script, partial(items_of, source), summary.text, made)
+    held = yield retained(script, made, source, summary.text)
     return summary, held
 
 

@@ -13,9 +13,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import SUMMARY_TITLE
-from evennia_ai.history.items import source_items
 from evennia_ai.history.messages import Message, new_id, utc_iso
-from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import COMMITTED, ROLLED_BACK, CompactionRecord, SummaryRecord
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summary_levels
@@ -78,9 +76,7 @@ def remade(
         made.leaving = segment.messages if segment else ()
         told = script.memory.quarantine.messages(made.leaving)
         summary: Summary = yield summarise(script, told, None, cap, written)
-        traits = script.tools.traits
-        items = partial(source_items, said_and_done(told, traits), traits)
-        held = yield retained(script, items, summary.text, made)
+        held = yield retained(script, made, told, summary.text)
         made.query = " ".join(held.named)
     else:
         below = (changed.get(each) or history.summary(each) for each in record.child_ids)
