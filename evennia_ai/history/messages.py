@@ -69,7 +69,7 @@ class Message(Stored):
     @classmethod
     def from_dict(cls, raw: object) -> "Message":
         """The message of a stored dict; raises `Unreadable`. None is an empty text, as in APIs."""
-        if isinstance(raw, Mapping) and raw.get("content") is None:
+        if isinstance(raw, Mapping) and raw.get("content", "") is None:
             raw = {**(raw if type(raw) is dict else unseal(raw)), "content": ""}
         return Stored.from_dict.__func__(cls, raw)  # type: ignore[attr-defined,no-any-return]
 

@@ -6,7 +6,6 @@ All functions return new profiles.
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised
 from evennia_ai.history.forgetting import OwnWords
@@ -31,22 +30,21 @@ def new_profile(entity_id: str, name: str, at: float | str, kind: str = "person"
 
 def profile_met(
     profiles: Mapping[str, Profile],
-    here: Mapping[str, Any] | None,
+    here: Mapping[str, str] | None,
     name: str,
     at: float,
     sources: Sequence[str],
-    audience: str = PUBLIC,
+    audience: str,
 ) -> Profile:
-    """The profile of somebody present (as the game names them), or known, or a new one.
+    """The profile of somebody present (as the game names them), or known by a name, or a new one.
 
-    A name that is new for somebody present becomes an alias, said at a time by these sources.
+    Whoever is here is known by this name from now on, to those who may know what it rests on.
     """
-    if here is not None:
-        profile = profiles.get(here["id"]) or Profile(here["id"], here["key"], here["kind"])
-        is_id = name == here["id"]
-        return profile if is_id else with_alias(profile, name, at, sources, audience)
-    entity_id = find(profiles, name, names_index(profiles, audience)) or unmet_id(name)
-    return profiles.get(entity_id) or Profile(entity_id, " ".join(name.split()), "unknown")
+    if here is None:
+        entity_id = find(profiles, name, names_index(profiles, audience)) or unmet_id(name)
+        return profiles.get(entity_id) or Profile(entity_id, " ".join(name.split()), "unknown")
+    profile = profiles.get(here["id"]) or Profile(here["id"], here["key"], here["kind"])
+    return profile if name == here["id"] else with_alias(profile, name, at, sources, audience)
 
 
 def observe(

@@ -152,7 +152,6 @@ class TestFromDict(unittest.TestCase):
         for odd in (
             "hi",
             {"role": "user"},
-            {**whole, "content": None},
             {**whole, "role": "narrator"},
             {**whole, "tokens": True},
             {**whole, "tokens": 10**500},

@@ -7,6 +7,7 @@ from evennia_ai.language.words import telling_words
 from evennia_ai.rag_memory.recalled import is_recalled, telling_stems
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.query import parsed_query
+from tests.search_case import told
 
 HOMES = ("Tam", "mill"), ("Rose", "harbour"), ("Will", "tower"), ("May", "barn"), ("Odo", "attic")
 # What anybody says all day.
@@ -75,7 +76,7 @@ class TestReading(unittest.TestCase):
 
     def test_news_of_another(self):
         """What is said of one of them does not repeat what was said of the other."""
-        known = ["Bob: my cousin Will lives in the tower"]
+        known = [told("Bob: my cousin Will lives in the tower")]
         self.assertFalse(is_recalled("my cousin May lives in the tower", known))
         self.assertTrue(is_recalled("my cousin Will lives in the tower", known))
 

@@ -54,17 +54,12 @@ def configurations(least=50):
     )
 
 
-memories = lines.map(
-    lambda each: tuple(Hit(f"m{n}", 0.5, "Bob", t, None) for n, t in enumerate(each))
-)
-
-
 # For tests of prompts: options, a history, notes, memories found, the audience, the context.
 any_prompt = given(
     configurations(),
     histories(),
     notes,
-    memories,
+    lines,
     st.sampled_from(OWNERS),
     st.sampled_from(sorted(CONTEXTS)),
 )
@@ -99,7 +94,8 @@ class TestBudgetsAlways(unittest.TestCase):
     def test_within_the_limit(self, config, history, pinned, retrieved, audience, context):
         """The regions' sum is within the limit, and is what the request holds within 2 %."""
         aria = assistant(config, history, pinned)
-        prompt = build_prompt(aria, aria.obj, audience, context, retrieved=retrieved)
+        memories = [Hit("m1", 1.0, "Bob", text, None) for text in retrieved]
+        prompt = build_prompt(aria, aria.obj, audience, context, retrieved=memories)
         event = aria.budgets.newest()
         self.assertEqual((event.regions, event.limit), (prompt.budget.regions, prompt.budget.limit))
         self.assertEqual(tuple(event.regions), REGIONS)
