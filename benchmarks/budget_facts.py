@@ -21,6 +21,7 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.prompt import build_prompt
 from evennia_ai.llm_interaction.values import TurnRequest
+from evennia_ai.recall.values import Hit
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
@@ -47,7 +48,8 @@ def drawn(number: int) -> dict[str, Any]:
     @any_prompt
     def each(config: Any, history: Any, pinned: Any, found: Any, viewer: str, context: str) -> None:
         aria = assistant(config, history, pinned)
-        build_prompt(aria, aria.obj, viewer, context, retrieved=found)
+        memories = [Hit("m1", 1.0, "Bob", text, None) for text in found]
+        build_prompt(aria, aria.obj, viewer, context, retrieved=memories)
         event = aria.budgets.newest()
         facts["drawn"] += 1
         facts["over_limit"] += event.total > event.limit

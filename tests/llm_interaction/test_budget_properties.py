@@ -12,6 +12,7 @@ from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, model_request
 from evennia_ai.llm_interaction.tokens import counter_for
 from evennia_ai.llm_interaction.values import TurnRequest
+from evennia_ai.recall.values import Hit
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
@@ -94,7 +95,8 @@ class TestBudgetsAlways(unittest.TestCase):
     def test_within_the_limit(self, config, history, pinned, retrieved, audience, context):
         """The regions' sum is within the limit, and is what the request holds within 2 %."""
         aria = assistant(config, history, pinned)
-        prompt = build_prompt(aria, aria.obj, audience, context, retrieved=retrieved)
+        memories = [Hit("m1", 1.0, "Bob", text, None) for text in retrieved]
+        prompt = build_prompt(aria, aria.obj, audience, context, retrieved=memories)
         event = aria.budgets.newest()
         self.assertEqual((event.regions, event.limit), (prompt.budget.regions, prompt.budget.limit))
         self.assertEqual(tuple(event.regions), REGIONS)
