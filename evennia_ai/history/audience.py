@@ -67,25 +67,6 @@ def visible(audience: str, viewer: str) -> bool:
     return frozenset() < members(viewer) <= members(audience)
 
 
-def narrowest(audiences: Iterable[str]) -> str:
-    """The audience of something derived from several sources.
-
-    ``public`` if all sources are; the common members of the private ones; ``staff`` if a source
-    is for staff or nobody was party to all of them.
-    """
-    result = PUBLIC
-    for audience in audiences:
-        if audience == PUBLIC:
-            continue
-        if STAFF in (audience, result):
-            result = STAFF
-        elif result == PUBLIC:
-            result = private(members(audience))
-        else:
-            result = private(members(audience) & members(result))
-    return result
-
-
 def without_people(audience: str, people: Collection[str]) -> str:
     """An audience that does not name these people; for staff if it named nobody else."""
     named = members(audience)

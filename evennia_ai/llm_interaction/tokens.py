@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from evennia_ai.history.messages import Message, message_tokens
-from evennia_ai.history.stored import Unreadable
 
 Counter = Callable[[str], int]
 
@@ -140,9 +139,8 @@ def count_conversation_tokens(
     total = 0
     for each in history or ():
         if not isinstance(each, Message):
-            try:
-                each = Message.from_dict(each)
-            except Unreadable:
-                each = Message("user", str(each))
+            given = each if isinstance(each, Mapping) else {"content": each}
+            values = {key: value for key, value in given.items() if value is not None}
+            each = Message.from_dict({"role": "user", "content": "", **values})
         total += each.tokens or message_tokens(each, count)
     return total

@@ -28,6 +28,25 @@ def new_profile(entity_id: str, name: str, at: float | str, kind: str = "person"
     return Profile(entity_id, name, kind, _iso(at), _iso(at))
 
 
+def profile_met(
+    profiles: Mapping[str, Profile],
+    here: Mapping[str, str] | None,
+    name: str,
+    at: float,
+    sources: Sequence[str],
+    audience: str,
+) -> Profile:
+    """The profile of somebody present (as the game names them), or known by a name, or a new one.
+
+    Whoever is here is known by this name from now on, to those who may know what it rests on.
+    """
+    if here is None:
+        entity_id = find(profiles, name, names_index(profiles, audience)) or unmet_id(name)
+        return profiles.get(entity_id) or Profile(entity_id, " ".join(name.split()), "unknown")
+    profile = profiles.get(here["id"]) or Profile(here["id"], here["key"], here["kind"])
+    return profile if name == here["id"] else with_alias(profile, name, at, sources, audience)
+
+
 def observe(
     profile: Profile,
     text: str,

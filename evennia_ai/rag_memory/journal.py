@@ -13,7 +13,7 @@ from typing import Any
 from evennia_ai.history.audience import normalised
 from evennia_ai.history.messages import new_id, utc_iso
 from evennia_ai.history.pages import Cache, Pages, page_key
-from evennia_ai.history.records import as_count, as_dict, as_texts
+from evennia_ai.history.records import as_count, as_dict, as_list, as_texts
 from evennia_ai.history.stored import each_readable
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.journal_entry import ID_CHARS, OWN, JournalEntry, bounded
@@ -31,22 +31,21 @@ class Page:
     Args:
         number: Its place among the pages, from 1.
         consolidated: Ids of its entries that are in semantic memory.
-        open_pages: On the newest page, the keys of older ones with entries that are not.
+        open_pages: On the newest page, the numbers of older ones with entries that are not.
     """
 
     number: int
     entries: tuple[JournalEntry, ...] = ()
     consolidated: tuple[str, ...] = ()
-    open_pages: tuple[str, ...] = ()
+    open_pages: tuple[int, ...] = ()
 
     @classmethod
     def read(cls, raw: object, odd: list[object]) -> "Page":
         """A stored page; entries that cannot be read go into `odd`."""
         page = as_dict(raw)
         entries = each_readable(page.get("entries"), JournalEntry.from_dict, odd)
-        done, is_open = (
-            as_texts(page.get(key)) for key in ("consolidated_entry_ids", "open_pages")
-        )
+        done = as_texts(page.get("consolidated_entry_ids"))
+        is_open = filter(None, map(as_count, as_list(page.get("open_pages"))))
         return cls(max(1, as_count(page.get("page"))), tuple(entries), tuple(done), tuple(is_open))
 
     def to_dict(self) -> dict[str, Any]:
@@ -244,16 +243,15 @@ class JournalHandler:
     def _turn(self, page: Page) -> Page:
         """Store a full page behind all others, and begin the next."""
         number = self._pages.next_number()
-        key = page_key(number)
-        self._pages.set(key, replace(page, number=number, open_pages=()))
-        is_open = (key,) if page.waiting else ()
+        self._pages.set(page_key(number), replace(page, number=number, open_pages=()))
+        is_open = (number,) if page.waiting else ()
         return Page(number + 1, open_pages=(*page.open_pages, *is_open))
 
     def _page(self) -> Page:
         return self._newest.get(JOURNAL) or Page(self._pages.next_number())
 
     def _open(self) -> list[str]:
-        return [*self._page().open_pages, JOURNAL]
+        return [*map(page_key, self._page().open_pages), JOURNAL]
 
     def _load(self, key: str) -> Page:
         page = self._page() if key == JOURNAL else self._pages.get(key)
@@ -266,8 +264,8 @@ class JournalHandler:
             return
         self._pages.set(key, page)
         newest = self._page()
-        if key in newest.open_pages and not page.waiting:
-            is_open = tuple(each for each in newest.open_pages if each != key)
+        if page.number in newest.open_pages and not page.waiting:
+            is_open = tuple(each for each in newest.open_pages if each != page.number)
             self._newest.set(JOURNAL, replace(newest, open_pages=is_open))
 
     def _back(self) -> Iterator[tuple[str, Page]]:

@@ -5,6 +5,7 @@ run that a crash cut short finds again what must go. Each step can be repeated. 
 the search index and semantic memory is noted in the database together with each removal.
 """
 
+import re
 from collections.abc import (
     Callable,
     Collection,
@@ -35,7 +36,7 @@ from evennia_ai.history.records import (
     as_text,
     as_texts,
 )
-from evennia_ai.history.sealed import UNMET
+from evennia_ai.history.sealed import UNMET, unseal
 from evennia_ai.llm_interaction.prompt import context_caps
 from evennia_ai.llm_interaction.reply_trace import without_people
 from evennia_ai.llm_interaction.summary import Summary, summarise, summarise_lines
@@ -278,11 +279,16 @@ class _Forgetter:
             if last := state.last_compaction:
                 self._store.set("last_compaction", self._figures_left(last))
             for store in (self._store, self._character.journal.store):
-                drop_from_aside(store, lambda value: self._is_of_theirs(str(value)))
+                drop_from_aside(store, lambda value: self._is_of_theirs(str(unseal(value))))
         yield
 
     def _is_of_theirs(self, text: str) -> bool:
-        return self._own.are_in(text) or any(person in text for person in self._people)
+        ids = re.findall(r"\w+", text)
+        return (
+            self._own.are_in(text)
+            or any(person in text for person in self._people)
+            or not self._found.said.isdisjoint(ids)
+        )
 
     def _compaction_left(
         self, record: CompactionRecord, emptied: Collection[str]

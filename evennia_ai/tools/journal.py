@@ -1,6 +1,6 @@
 """Keeping things: journal entries and observations about people, places and things."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.language.words import plain, telling_words
-from evennia_ai.rag_memory.entities import find, names_index, observe, unmet_id, with_alias
+from evennia_ai.rag_memory.entities import observe, profile_met
 from evennia_ai.rag_memory.importance_scoring import score_importance
 from evennia_ai.rag_memory.journal_entry import OWN, RECALLED
 from evennia_ai.rag_memory.profile import Profile
@@ -136,7 +136,8 @@ class UpdateEntityObservation(Tool):
             return "You know that from memory already; nobody said it now."
         at = ctx.script.now()
         sources = _sources(ctx, grounds)
-        profile = _profile(ctx, entity, at, sources)
+        profiles, here = ctx.character.entities.profiles(), ctx.game.identify(entity)
+        profile = profile_met(profiles, here, entity, at, sources, ctx.audience)
         fact["told_by"] = _teller(ctx, profile, grounds)
         profile = observe(profile, observation, grounds.at or at, sources, ctx.audience, **fact)
         ctx.character.entities.put({profile.id: profile})
@@ -149,15 +150,3 @@ def _teller(ctx: ToolContext, profile: Profile, grounds: Grounds) -> str:
     is_hearsay = profile.kind == "person" and all(m.speaker_id != profile.id for m in said)
     names = {m.speaker_name for m in said}
     return names.pop() if is_hearsay and len(names) == 1 else ""
-
-
-def _profile(ctx: ToolContext, entity: str, at: float, sources: Sequence[str]) -> Profile:
-    """The profile of somebody present, of somebody known by id or name, or a new one."""
-    profiles = ctx.character.entities.profiles()
-    here = ctx.game.identify(entity)
-    if here is not None:
-        profile = profiles.get(here["id"]) or Profile(here["id"], here["key"], here["kind"])
-        is_id = entity == here["id"]
-        return profile if is_id else with_alias(profile, entity, at, sources, ctx.audience)
-    entity_id = find(profiles, entity, names_index(profiles, ctx.audience)) or unmet_id(entity)
-    return profiles.get(entity_id) or Profile(entity_id, " ".join(entity.split()), "unknown")

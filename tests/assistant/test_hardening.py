@@ -145,7 +145,7 @@ class TestJunkAttributes(AssistantTest):
         for obj, key, category, path in (
             (self.script, "ledger", "ai_ledger", ("entries", 0)),
             (self.aria, "journal", None, ("entries", 0)),
-            (self.aria, "entity_profiles", None, ("profiles", stable_id(self.char1))),
+            (self.aria, "entity_profiles", None, (stable_id(self.char1),)),
             (self.script, "last_compaction", None, ()),
             (self.script, "last_sleep", None, ()),
             *((self.script, key, category, ()) for category, key in self.first_records()),

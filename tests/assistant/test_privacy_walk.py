@@ -12,7 +12,7 @@ from evennia import create_account, create_object, search_object
 
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.errors import AssistantError
-from evennia_ai.history.audience import PUBLIC, STAFF, narrowest, private, visible
+from evennia_ai.history.audience import PUBLIC, STAFF, private, visible
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.offline.brain import respond
 from evennia_ai.recall.values import Query
@@ -165,7 +165,8 @@ class Walk:
         calls = [str(message.get("tool_calls") or "") for message in request.messages]
         if request.purpose == "summary":  # the event does not say whose; a later prompt shows it
             secrets = _SECRET.findall(str(texts))
-            audience = narrowest(private(self.owners[secret]) for secret in secrets)
+            circles = [set(self.owners[secret]) for secret in secrets]
+            audience = private(set.intersection(*circles)) if circles else PUBLIC
             if audience == STAFF:
                 self.leak(f"a summary mixes {secrets}")
         known = self.known([texts, calls], audience, f"a request ({request.purpose})")

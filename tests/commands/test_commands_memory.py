@@ -21,7 +21,7 @@ from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import MOST_KEPT, new_profile, observe
 from evennia_ai.rag_memory.episodic_index import turn_of_message
-from evennia_ai.rag_memory.ledger import Note
+from evennia_ai.rag_memory.ledger import new_note
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
@@ -604,7 +604,8 @@ class TestMemory(MemoryLineTest):
 
     def test_an_id_that_begins_another(self):
         """A whole id names its note, though another's begins so; a beginning must be of one."""
-        notes = [Note.from_dict({"id": each, "text": "Tea"}) for each in ("l1", "l10")]
+        by = Speaker("Char", "o1")
+        notes = [new_note("Tea", each, 0.0, by, state="approved") for each in ("l1", "l10")]
         self.assertEqual(note_called(notes, " L1 "), notes[0])
         self.assertEqual(note_called(notes, "l10"), notes[1])
         with self.assertRaises(Refusal):

@@ -11,7 +11,6 @@ from evennia_ai.history.audience import (
     is_private,
     members,
     most_seen,
-    narrowest,
     normalised,
     private,
     viewer,
@@ -146,45 +145,3 @@ class TestWithoutPeople(unittest.TestCase):
         self.assertEqual(without_people(private(["o1.a"]), ["o1.a", "a1.a"]), STAFF)
         for audience in (PUBLIC, STAFF, private(["o2.b"])):
             self.assertEqual(without_people(audience, ["o1.a"]), audience)
-
-
-class TestNarrowest(unittest.TestCase):
-    """The audience of what is derived."""
-
-    def test_table(self):
-        """Common people of private sources; staff where there are none."""
-        a, ab, bc = private(["a"]), private(["a", "b"]), private(["b", "c"])
-        self.assertEqual(narrowest([]), PUBLIC)
-        self.assertEqual(narrowest([PUBLIC, ab, PUBLIC]), ab)
-        self.assertEqual(narrowest([ab, bc]), private(["b"]))
-        self.assertEqual(narrowest([a, bc]), STAFF)
-        self.assertEqual(narrowest([ab, STAFF, PUBLIC]), STAFF)
-
-    @FEW
-    @given(st.lists(audiences), audiences)
-    def test_lower_bound(self, sources, viewer):
-        """Whoever may see the result may see each source; nobody else could see them all."""
-        together = visible(narrowest(sources), viewer)
-        self.assertEqual(together, all(visible(source, viewer) for source in sources))
-
-    @FEW
-    @given(st.lists(stored.map(str)), audiences)
-    def test_lower_bound_of_anything(self, sources, viewer):
-        """Sources nobody can read never widen a result."""
-        if visible(narrowest(sources), viewer):
-            self.assertTrue(all(visible(source, viewer) for source in sources))
-
-    @FEW
-    @given(st.lists(audiences), st.randoms(use_true_random=False))
-    def test_order_does_not_matter(self, sources, random):
-        """Sources in any order give one audience."""
-        mixed = list(sources)
-        random.shuffle(mixed)
-        self.assertEqual(narrowest(mixed), narrowest(sources))
-
-    @FEW
-    @given(st.lists(audiences), st.lists(audiences))
-    def test_in_steps(self, first, second):
-        """What is derived from derived things is no wider and no narrower than at once."""
-        steps = narrowest([narrowest(first), narrowest(second)])
-        self.assertEqual(steps, narrowest(first + second))
