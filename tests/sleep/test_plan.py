@@ -86,10 +86,14 @@ class TestPlanByExample(unittest.TestCase):
         self.assertEqual((plan.scopes, plan.summarised), ((PUBLIC, B), (PUBLIC, B)))
         self.assertEqual([m.id for m in plan.held], ["m0"])
         self.assertEqual([m.id for m in plan.staying], ["m0", "m11", "m12"])
-        for options in ({"archives_few": True}, {"room": of_kept(120)}):
+        for options in ({"archives_few": True}, {"room": of_kept(99)}):
             plan = plan_compaction(history, 2, **options)
             self.assertEqual((plan.held, plan.unsummarised), ((), frozenset([A])))
             self.assertEqual(plan.summarised, (PUBLIC, B))
+        # Up to half of the window gives way to them.
+        fewer = plan_compaction(history, 2, of_kept(120))
+        self.assertEqual([m.id for m in fewer.staying], ["m0", "m12"])
+        self.assertEqual(fewer.summarised, (PUBLIC, B))
         without = plan.without(B)
         self.assertEqual(without.scopes, (PUBLIC, A))
         self.assertEqual(len(without.held), FEW_LINES)

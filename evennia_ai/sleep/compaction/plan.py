@@ -99,9 +99,15 @@ def plan_compaction(
     most = room.kept if room else None
     wanted = _wanted_cut(raw, window, keep_tokens)
     cut = _legal_cut(raw, wanted, most)
-    few = _few(raw[:cut], few_lines)
-    held = tuple(m for m in raw[:cut] if m.audience in few and m.created_at >= archive_before)
-    if archives_few or (most is not None and widest_view_tokens((*held, *raw[cut:])) > most):
+    few, held = _few(raw[:cut], few_lines, archive_before)
+    # Rather than archive these without a summary, up to half of the window leaves with one.
+    for point in (point for point in cut_points(raw) if point > cut):
+        is_short = sum(map(is_talk, raw[point:])) < max(1, window // 2)
+        if archives_few or is_short or _fits((*held, *raw[cut:]), most):
+            break
+        cut = point
+        few, held = _few(raw[:cut], few_lines, archive_before)
+    if archives_few or not _fits((*held, *raw[cut:]), most):
         held = ()
     back = {message.id for message in held}
     leaving = tuple(m for m in raw[:cut] if m.id not in back)
@@ -112,12 +118,21 @@ def plan_compaction(
     return Plan(leaving, folded, (*others, *held, *raw[cut:]), few, held, shrunk)
 
 
-def _few(leaving: Sequence[Message], enough: int) -> frozenset[str]:
-    """The scopes of which too few lines would leave for a summary."""
+def _few(
+    leaving: Sequence[Message], enough: int, archive_before: str
+) -> tuple[frozenset[str], tuple[Message, ...]]:
+    """The scopes of which too few lines would leave for a summary, and theirs that may stay."""
     lines = {message.audience: 0 for message in leaving}
     for message in leaving:
         lines[message.audience] += is_talk(message)
-    return frozenset(scope for scope, count in lines.items() if count < enough)
+    few = frozenset(scope for scope, count in lines.items() if count < enough)
+    held = (m for m in leaving if m.audience in few and m.created_at >= archive_before)
+    return few, tuple(held)
+
+
+def _fits(messages: Sequence[Message], most: int | None) -> bool:
+    """Whether the widest view of messages holds at most so many tokens."""
+    return most is None or widest_view_tokens(messages) <= most
 
 
 def _wanted_cut(raw: Sequence[Message], window: int, keep_tokens: int) -> int:
