@@ -435,7 +435,7 @@ def _sleeping(script: LiveAssistant, character: Character) -> Generator[Deferred
     """A tick in sleep: run the sleep cycle once, then only compact while usage is high."""
     _store_many(script)
     first = not script.state.dreamt
-    if not first and not firing(script, SLEEP):
+    if not first and not firing(script, SLEEP, COUNT):
         return "asleep"
     script.state.set_mode("sleep", "dreaming")
     report = yield run_sleep_tick(script, character, first=first)

@@ -432,19 +432,20 @@ def job_prompt(
     character: Character,
     rules: str,
     text: str,
+    tokens: int,
     tools: Sequence[dict[str, Any]],
     summary_tokens: int = 0,
 ) -> Prompt:
     """The prompt of a job that the assistant does on itself: rules, tools and one text.
 
-    `summary_tokens` are those of a summary in the reply.
+    `tokens` are those of the text, `summary_tokens` those of a summary in the reply.
     """
     system = _job_system(character, script, rules)
     messages = ({"role": "system", "content": system}, {"role": "user", "content": text})
     sizes = {
         "System": text_tokens(system, script.counter),
         "Tools": _job_tools_tokens(script, tools),
-        "History": text_tokens(text, script.counter),
+        "History": tokens + OVERHEAD_TOKENS,
         "Reserve": context_caps(script).reserve + summary_tokens,
     }
     return Prompt(messages, tuple(tools), TokenBudget(sizes, context_limit(script)))

@@ -248,7 +248,7 @@ def summarise_lines(
         try:
             for run in [tuple(lines)] if last else runs:
                 may_shorten = fits_left > 0 and not last
-                there = None if made else written
+                there = written if len(runs) == 1 and not made else None
                 part = _one_summary(
                     script, prompt, request_text(run), most, told, may_shorten, there
                 )

@@ -5,7 +5,7 @@ entries.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -20,8 +20,6 @@ from evennia_ai.rag_memory.journal_entry import ID_CHARS, OWN, JournalEntry, bou
 
 JOURNAL, PAGES = "journal", "ai_journal"
 PAGE_ENTRIES = 50
-# Older pages that one search may read for the importance of its hits; entries it is remembered of.
-MOST_READ, MOST_WEIGHED = 20, 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,6 @@ class JournalHandler:
         self._newest = Cache(store, None, lambda key, raw, odd: Page.read(raw, odd), Page.to_dict)
         self._pages = Pages(store, PAGES, Page.read, Page.to_dict)
         # Importance by id, 0 where an entry is gone; and the first id of older pages.
-        self._weights: dict[str, int] = {}
         self._first: dict[str, str] = {}
 
     def add(
@@ -139,22 +136,6 @@ class JournalHandler:
                 here = self._load(key).entries[::-1]
                 entries += here[max(0, start - begin) : stop - begin if stop < end else None]
         return tuple(entries)
-
-    def importance_of(self, entry_ids: Collection[str]) -> dict[str, int]:
-        """The importance, 1 to 10, of these entries by id, where it is known.
-
-        Every search calls it, so it reads at most `MOST_READ` older pages and remembers them.
-        """
-        if len(self._weights) > MOST_WEIGHED:
-            self._weights.clear()
-        weights, before = self._weights, self._pages.reads
-        weights.update((entry.id, entry.importance) for entry in self._page().entries)
-        for entry_id in entry_ids:
-            if entry_id not in weights and self._pages.reads - before < MOST_READ:
-                weights[entry_id] = 0
-                for _, page in self._near(entry_id):
-                    weights.update((entry.id, entry.importance) for entry in page.entries)
-        return {each: weights[each] for each in entry_ids if weights.get(each)}
 
     def all(self) -> Iterator[JournalEntry]:
         """Every entry, newest page first, each page oldest first; loads a page at a time."""
@@ -228,12 +209,6 @@ class JournalHandler:
                 self._put(key, replace(page, entries=entries))
                 changed += [new for new in entries if new not in page.entries]
         return changed
-
-    def consolidated(self) -> Iterator[JournalEntry]:
-        """Every entry that is in semantic memory."""
-        for _, page in self._back():
-            done = set(page.consolidated)
-            yield from (entry for entry in page.entries if entry.id in done)
 
     def count(self) -> int:
         """How many entries there are."""

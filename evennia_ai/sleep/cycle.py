@@ -20,7 +20,7 @@ from evennia_ai.sleep.compaction.compact import (
     prepared,
     skipped,
 )
-from evennia_ai.sleep.compaction.due import SLEEP, due
+from evennia_ai.sleep.compaction.due import COUNT, SLEEP, due
 from evennia_ai.sleep.compaction.publishing import publish_pending
 from evennia_ai.sleep.compaction.remake import better_summaries
 from evennia_ai.sleep.consolidation import (
@@ -79,11 +79,11 @@ def extract_before_compaction(
     script: Assistant, character: Character
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """The extraction, only when a compaction will follow; what it gives the compaction stores."""
-    script.runtime.prepared, found = None, due(script, SLEEP)
+    script.runtime.prepared, found = None, due(script, SLEEP, COUNT)
     if found is None:
         return skipped("no compaction will follow")
     most = script.config.pre_compact_max_iterations
-    ready = yield prepared(script, character, found.plan, SLEEP, most)
+    ready = yield prepared(script, character, found.plan, found.trigger, most)
     script.runtime.prepared = ready
     return dict(ready.extraction.report)
 
@@ -93,7 +93,8 @@ def compact_if_needed(script: Assistant, character: Character) -> Any:
     if not script.config.compact_auto:
         return skipped("automatic compaction is off")
     ready, script.runtime.prepared = script.runtime.prepared, None
-    return compact_conversation_history(script, character, prepared=ready)
+    trigger = ready.trigger if ready else SLEEP
+    return compact_conversation_history(script, character, trigger=trigger, prepared=ready)
 
 
 @inlineCallbacks

@@ -41,6 +41,7 @@ from evennia_ai.rag_memory.entities import forgotten
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry
 from evennia_ai.rag_memory.ledger import Note
 from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.sleep.compaction.commit import REMADE
 from evennia_ai.sleep.compaction.folding import synthesis_id
 from evennia_ai.sleep.compaction.remake import all_below, put_remade, put_text, remade, with_text
 
@@ -246,15 +247,22 @@ class _Forgetter:
 
     def _summaries(self, emptied: Collection[str]) -> Iterator[None]:
         """Empty summaries; those in use are marked, to be made again."""
-        records = [record for record in self._history.summaries() if record.id in emptied]
+        records = [
+            record
+            for record in self._history.summaries()
+            if record.id in emptied or self._own.are_in(record.extra)
+        ]
         for some in _slices(records):
             with self._store.transaction():
                 for record in some:
-                    in_use = record.status != ROLLED_BACK and record.tier != UNSUMMARISED
                     unsaid = {**record.extra, "lost": [], "rejected": []}
+                    if record.id not in emptied:
+                        self._history.save_summary(replace(record, extra=unsaid))
+                        continue
+                    in_use = record.status != ROLLED_BACK and record.tier != UNSUMMARISED
                     extra = {**unsaid, **({TO_REMAKE: True} if in_use else {})}
                     self._history.save_summary(replace(record, text=EMPTIED, extra=extra))
-                self._owe(record.id for record in some)
+                self._owe(record.id for record in some if record.id in emptied)
             yield
         with self._store.transaction():
             put_text(self._script, emptied, EMPTIED)
@@ -288,19 +296,29 @@ class _Forgetter:
     def _compaction_left(
         self, record: CompactionRecord, emptied: Collection[str]
     ) -> CompactionRecord:
-        markers = record.markers_before
         return replace(
             record,
             result=self._figures_left(record.result),
             last_before=self._figures_left(record.last_before),
             summaries_before={
-                key: {**former, "text": EMPTIED} if key in emptied and "text" in former else former
+                key: self._former_left(key, former, emptied)
                 for key, former in record.summaries_before.items()
             },
             speakers={k: v for k, v in record.speakers.items() if k not in self._people},
-            markers_before=markers
-            and tuple(with_text(self._script, m, emptied, EMPTIED) for m in markers),
+            markers_before=tuple(
+                with_text(self._script, marker, [str(marker.metadata.get("summary_id"))], EMPTIED)
+                if marker.metadata.get("summary_id") in emptied or self._own.are_in(marker.content)
+                else marker
+                for marker in record.markers_before
+            ),
         )
+
+    def _former_left(
+        self, key: str, former: Mapping[str, Any], emptied: Collection[str]
+    ) -> Mapping[str, Any]:
+        """What a summary was before a compaction, without a text that holds their words."""
+        is_theirs = key in emptied or self._own.are_in(former.get("text"))
+        return {**former, "text": EMPTIED} if is_theirs and "text" in former else former
 
     def _figures_left(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """A compaction's figures; its query holds names from what left."""
@@ -406,10 +424,14 @@ def remake_summary(script: Assistant, character: Character) -> Generator[Deferre
     with history.store.transaction():
         put_remade(script, [made])
         for compaction in history.compactions():
-            markers = compaction.markers_before or ()
+            markers, former = compaction.markers_before, compaction.summaries_before
             new = tuple(with_text(script, m, [made.id], made.text) for m in markers)
-            if new != markers:
-                history.save_compaction(replace(compaction, markers_before=new))
+            if "text" in former.get(made.id, ()):
+                fields = {key: getattr(made, key) for key in REMADE}
+                former = {**former, made.id: {**former[made.id], **fields}}
+            if new != markers or former is not compaction.summaries_before:
+                left = replace(compaction, markers_before=new, summaries_before=former)
+                history.save_compaction(left)
         beneath = all_below(script, made)
         for above in history.summaries():  # a compaction may have used the empty text meanwhile
             if made.id in above.child_ids and above.id not in {*emptied, *beneath}:

@@ -16,13 +16,12 @@ STEPS = (
     "mask history",
     "emergency history",
     "commit history",
+    "commit notes",
     "commit done",
-    kill_steps.PUBLISH,
     "rollback record",
     kill_steps.WITHDRAW,
     kill_steps.BEFORE_MARK,
     kill_steps.SECOND_WRITE,
-    kill_steps.EXTRACTION,
 )
 
 

@@ -4,7 +4,7 @@ import unittest
 
 from evennia_ai.history.aside import aside
 from evennia_ai.history.messages import IdSource
-from evennia_ai.rag_memory.journal import MOST_READ, PAGE_ENTRIES, PAGES, JournalHandler
+from evennia_ai.rag_memory.journal import PAGE_ENTRIES, PAGES, JournalHandler
 from evennia_ai.testing import MemoryStore
 from tests.stand_ins import CountingStore
 
@@ -88,36 +88,6 @@ class TestPages(unittest.TestCase):
             self.store.reads = 0
             self.journal.get(entry_id)
             self.assertLess(self.store.reads, 12)
-
-    def test_importance_of_old_entries(self):
-        """Hits from all over the journal are weighed; each page is read once for all of them."""
-        heavy = self.journal.add("heavy", id=self.make("e"), importance=9).id
-        wanted = [self.ids[0], self.ids[1], self.ids[2], self.ids[700], heavy]
-        self.assertEqual(
-            self.journal.importance_of([*wanted, "nowhere"]),
-            {**dict.fromkeys(wanted[:4], 5), heavy: 9},
-        )
-        self.store.reads = 0
-        self.journal.importance_of(wanted)
-        self.assertLess(self.store.reads, 3)
-
-    def test_a_search_reads_few_pages(self):
-        """However many entries are weighed, one search reads no more than a few pages."""
-        self.journal.importance_of(self.ids[::20])
-        self.assertLess(self.store.reads, MOST_READ + 12)
-        for _ in range(PAGE_COUNT):
-            found = self.journal.importance_of(self.ids[::20])
-        self.assertEqual(len(found), len(self.ids[::20]))
-
-    def test_what_is_nowhere_reads_few_pages(self):
-        """An id that is not there is looked for in few pages, and once."""
-        self.journal.importance_of(["nowhere", "elsewhere"])
-        self.assertLess(self.store.reads, MOST_READ + 12)
-        self.journal.importance_of(["nowhere", "elsewhere"])
-        self.store.reads = 0
-        self.assertEqual(self.journal.importance_of(["nowhere", "elsewhere"]), {})
-        self.assertLess(self.store.reads, 3)
-        self.assertIsNone(self.journal.get("nowhere"))
         self.assertLess(self.store.reads, 12)
 
     def test_marking_reads_few_pages(self):

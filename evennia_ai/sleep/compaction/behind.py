@@ -11,7 +11,11 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.sleep.compaction.compact import compact_conversation_history, prepared
+from evennia_ai.sleep.compaction.compact import (
+    compact_conversation_history,
+    prepared,
+    wait_longer,
+)
 from evennia_ai.sleep.compaction.due import (
     BACKGROUND,
     BETTER,
@@ -98,4 +102,5 @@ def _behind(
     except CancelledError:
         raise
     except Exception as error:  # noqa: BLE001 - the ticks go on
+        wait_longer(script)
         script.log_error("compaction in the background", error)

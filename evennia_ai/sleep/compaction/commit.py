@@ -67,7 +67,7 @@ class CompactionCommit:
             written = write_notes(self._script, notes) if notes else {}
             both = {
                 key: [*full.extraction.get(key, ()), *written.get(key, ())]
-                for key in ("ids", "cited", "entries", "met")
+                for key in ("ids", "entries")
             }
             full = replace(full, extraction=both)
             self.on_step("journal")

@@ -6,8 +6,8 @@ stored until all is there.
 """
 
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -56,10 +56,11 @@ TELL_AFTER = 3
 
 @dataclass(frozen=True)
 class Prepared:
-    """A plan, and what the extraction saves of what leaves by it."""
+    """A plan, what fired it, and what the extraction saves of what leaves by it."""
 
     plan: Plan
-    extraction: Extraction = field(default_factory=Extraction)
+    trigger: str
+    extraction: Extraction
 
 
 @inlineCallbacks
@@ -79,7 +80,7 @@ def prepared(
         extraction = yield extracted(
             script, character, parts, max_iterations, trigger, instructions, summarises=True
         )
-    return Prepared(plan, extraction)
+    return Prepared(plan, trigger, extraction)
 
 
 @inlineCallbacks
@@ -112,39 +113,38 @@ def compact_conversation_history(
     """
     trigger = trigger or (MANUAL if force else SLEEP)
     locked = script.between_turns if beside else maybeDeferred
-    result: dict[str, Any] = {"success": False}
     try:
-        plan = yield locked(partial(_planned_or_masked, script, force, trigger, prepared))
-        if isinstance(plan, dict):
-            result = plan
-            return result
-        yield script.breathe()
-        begin_intent(script, trigger, extracts)
-        yield script.breathe()
-        extraction = prepared.extraction if prepared else Extraction()
-        result = yield _compact(script, plan, extraction, instructions, trigger, locked)
+        result = yield locked(partial(_planned_or_masked, script, force, trigger, prepared))
+        if isinstance(result, Plan):
+            yield script.breathe()
+            extraction = prepared.extraction if prepared else Extraction()
+            result = yield _compact(
+                script, result, extraction, instructions, trigger, extracts, locked
+            )
     except CancelledError:
-        result = {"success": True}  # somebody stopped it: that says nothing about its use
+        raise  # somebody stopped it: that says nothing about its use
+    except Exception:
+        if trigger != MANUAL:
+            wait_longer(script)
         raise
-    finally:
-        _note_outcome(script, trigger, result)
+    if not result["success"]:
+        if trigger != MANUAL:
+            wait_longer(script)
+    elif not result.get("skipped"):
+        script.runtime.compaction_waits = 0, 0.0
     return dict(result)
 
 
-def _note_outcome(script: Assistant, trigger: str, result: Mapping[str, Any]) -> None:
+def wait_longer(script: Assistant) -> None:
     """Let automatic compactions wait after one that failed, longer each time."""
-    if result["success"]:
-        if not result.get("skipped"):
-            script.runtime.compaction_waits = 0, 0.0
-    elif trigger != MANUAL:
-        tries = script.runtime.compaction_waits[0] + 1
-        wait_s = min(MOST_WAIT_S, WAIT_S * 4 ** (tries - 1))
-        script.runtime.compaction_waits = tries, script.now() + wait_s
-        if tries == TELL_AFTER:
-            script.alert(
-                f"{tries} compactions in a row failed; the next one is tried in {wait_s / 60:.0f} "
-                "minutes. See `aistatus`."
-            )
+    tries = script.runtime.compaction_waits[0] + 1
+    wait_s = min(MOST_WAIT_S, WAIT_S * 4 ** (tries - 1))
+    script.runtime.compaction_waits = tries, script.now() + wait_s
+    if tries == TELL_AFTER:
+        script.alert(
+            f"{tries} compactions in a row failed; the next one is tried in {wait_s / 60:.0f} "
+            "minutes. See `aistatus`."
+        )
 
 
 def _planned_or_masked(
@@ -168,7 +168,8 @@ def _skip_reason(script: Assistant, force: bool, trigger: str) -> str | None:
     if not script.history.messages():
         return "no history"
     share, threshold = context_usage(script), _threshold(script, trigger)
-    if not force and share < threshold and not firing(script, COUNT):
+    is_counted = trigger == COUNT and firing(script, COUNT)
+    if not force and share < threshold and not is_counted:
         return f"below threshold ({share:.1%} < {threshold:.1%})"
     if not force and script.state.hold and share < 1.0:
         return "automatic compaction is held after a rollback"
@@ -243,12 +244,15 @@ def _compact(
     extraction: Extraction,
     instructions: str | None,
     trigger: str,
+    extracts: bool,
     locked: Callable[[Callable[[], Any]], Deferred[Any]],
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Summaries first, then the commit, then what follows from it."""
     original = script.history.tokens()
     cap, folds = summary_cap(script, plan), list[Fold]()
     try:
+        begin_intent(script, trigger, extracts)
+        yield script.breathe()
         for scope in plan.scopes:
             leaving = plan.part(scope)
             if scope in plan.unsummarised:
@@ -263,7 +267,7 @@ def _compact(
                 folds.append(made)
             else:  # lines so short that a summary is as long
                 plan = plan.without(scope)
-        if not any(made.markers for made in folds) and not plan.unsummarised:
+        if not folds:
             return _failed("the summaries would be as long as what they stand for")
         if not script.config.compact_enabled:  # switched off while the model was writing
             return skipped("compaction disabled")

@@ -36,6 +36,7 @@ from evennia_ai.llm_interaction.prompt import (
 from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.reply import strip_thoughts
 from evennia_ai.llm_interaction.summary import numbered_lines, request_text, summary_prompt
+from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.llm_interaction.tool_calls import bounded, read_calls, storable_call, tool_call
 from evennia_ai.llm_interaction.transcript import read_facts
 from evennia_ai.llm_interaction.values import ModelReply
@@ -173,7 +174,7 @@ def extracted(
             yield job.look_through(key, script.memory.quarantine.messages(messages))
     except ModelError as error:
         script.log_error("pre-compaction extraction", error)
-        return Extraction(stopped_by="error", error=str(error))
+        job.extraction.stopped_by, job.extraction.error = "error", str(error)
     finally:
         script.state.signal(SIGNAL, None)
     return job.extraction
@@ -184,7 +185,8 @@ def write_notes(script: Assistant, notes: Sequence[Note]) -> dict[str, list[str]
 
     All that is written has the id of the extraction among its sources.
     """
-    extraction_id, entries = new_id("x"), list[str]()
+    extraction_id, entries, now = new_id("x"), list[str](), script.now()
+    profiles, changed = dict(script.entities.profiles()), set[str]()
     for note in notes:
         sources = (*note.sources, extraction_id)
         if note.tool == ENTRY:
@@ -197,14 +199,16 @@ def write_notes(script: Assistant, notes: Sequence[Note]) -> dict[str, list[str]
             )
             entries.append(entry.id)
             continue
-        now, fact = script.now(), dict(note.fields)
-        name = str(fact.pop("entity"))
-        profiles, here = script.entities.profiles(), script.game.identify(name)
+        fact = dict(note.fields)
+        name, text = str(fact.pop("entity")), str(fact.pop("observation"))
+        here = script.game.identify(name)
         profile = profile_met(profiles, here, name, now, sources, note.scope)
-        text = str(fact.pop("observation"))
         fact["told_by"] = note.told_by if profile.kind == "person" else ""
         at = note.at or now
-        script.entities.put({profile.id: observe(profile, text, at, sources, note.scope, **fact)})
+        profiles[profile.id] = observe(profile, text, at, sources, note.scope, **fact)
+        changed.add(profile.id)
+    if changed:
+        script.entities.put({key: profiles[key] for key in changed})
     return {"ids": [extraction_id], "entries": entries}
 
 
@@ -238,7 +242,7 @@ class _Job:
             return
         lines, owners = numbered_lines(said, script.config.llm_api == "chat")
         for _ in range(_FITS):
-            room = job_room(self._prompt(""))
+            room = job_room(self._prompt())
             runs = yield script.mind.work(packed, lines, room, script.counter)
             try:
                 for run in runs:
@@ -250,14 +254,15 @@ class _Job:
                 last = error
         raise last
 
-    def _prompt(self, text: str) -> Prompt:
-        """The prompt of a pass that shows this text."""
+    def _prompt(self, text: str = "", tokens: int = 0) -> Prompt:
+        """The prompt of a pass that shows this text of so many tokens."""
         script, config = self.script, self.script.config
         rules, more = config.pre_compact_prompt or CONTEXTS[CONTEXT_PRE_COMPACTION].rules, 0
         if self.summarises:
             prompt = summary_prompt(script, self.instructions)
             rules, more = f"{rules}\n{CLOSE_WITH_SUMMARY}\n{prompt}", context_caps(script).summary
-        return job_prompt(script, self.character, rules, text, script.tools.note_schemas(), more)
+        tools = script.tools.note_schemas()
+        return job_prompt(script, self.character, rules, text, tokens, tools, more)
 
     @inlineCallbacks
     def _pass(
@@ -265,7 +270,9 @@ class _Job:
     ) -> Generator[Deferred[Any], Any, ModelReply | None]:
         """One pass over lines that fit into a request; fires with a summary it closed with."""
         script, extraction = self.script, self.extraction
-        prompt = self._prompt(request_text(lines))
+        text = request_text(lines)
+        tokens = yield script.mind.work(count_tokens, text, script.counter)
+        prompt = self._prompt(text, tokens)
         left = max(1, self.most - extraction.iterations)
         extraction.stopped_by = "iterations"
         for _ in range(left):
@@ -274,7 +281,10 @@ class _Job:
             extraction.iterations += 1
             if not calls:
                 extraction.stopped_by = "no_tool_call"
-            results = [self._noted(call, scope, owners) for call in calls]
+            results = []
+            for call in calls:
+                results.append(self._noted(call, scope, owners))
+                yield script.breathe()
             if calls:
                 names = {call["function"]["name"] for call in calls}
                 if names - {ENTRY, OBSERVATION} - script.tools.ending:
@@ -344,7 +354,7 @@ class _Job:
         return "Noted."
 
     def _is_known(self, note: Note) -> bool:
-        """Whether the journal, or this extraction, says the same in the same words or more."""
+        """Whether the journal, or this extraction, says the same in these words, or goes on so."""
         mine = [n for n in self.extraction.notes if n.tool == note.tool]
         texts = [n.text for n in mine if visible(n.scope, note.scope)]
         if note.tool == ENTRY:
@@ -352,8 +362,8 @@ class _Job:
             texts += [
                 e.content for e in entries if visible(e.audience, note.scope) and e.may_consolidate
             ]
-        told = set(words(note.text))
-        return any(told <= set(words(text)) for text in texts)
+        told = words(note.text)
+        return bool(told) and any(words(text)[: len(told)] == told for text in texts)
 
 
 def _bearing_out(text: str, lines: Iterable[Message]) -> list[Message]:

@@ -115,7 +115,8 @@ def plan_compaction(
     folded = tuple(marker for marker in markers if marker.audience in touched)
     others = tuple(marker for marker in markers if marker.audience not in touched)
     shrunk = cut > _legal_cut(raw, wanted, None)
-    return Plan(leaving, folded, (*others, *held, *raw[cut:]), few, held, shrunk)
+    alone = few.intersection(message.audience for message in leaving)
+    return Plan(leaving, folded, (*others, *held, *raw[cut:]), alone, held, shrunk)
 
 
 def _few(

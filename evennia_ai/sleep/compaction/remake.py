@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import SUMMARY_TITLE
@@ -73,7 +73,9 @@ def remade(
     made = Fold(record.audience, (), "", cap, generation=record.generation)
     if record.segment:
         segment = history.segment(record.segment)
-        made.leaving = segment.messages if segment else ()
+        if segment is None:
+            raise ModelError(f"archive segment `{record.segment}` is missing")
+        made.leaving = segment.messages
         told = script.memory.quarantine.messages(made.leaving)
         summary: Summary = yield summarise(script, told, None, cap, written)
         held = yield retained(script, made, told, summary.text)
@@ -174,10 +176,14 @@ def better_summaries(
     locked = script.between_turns if beside else maybeDeferred
     try:
         result = yield _better(script, character, locked)
-    except (ModelError, _Untimely) as error:
+    except CancelledError:
+        raise
+    except Exception as error:
         tries = script.runtime.better_tries[0] + 1
         wait_s = min(MOST_WAIT_S, WAIT_S * 4 ** (tries - 1))
         script.runtime.better_tries = tries, script.now() + wait_s
+        if not isinstance(error, ModelError | _Untimely):
+            raise
         if tries >= MOST_TRIES and all(script.state.owed.values()):
             script.trouble(f"the extracts of an emergency stay: {error}")
             _close(script)
@@ -198,30 +204,24 @@ def _better(
     owed, before = owed_compactions(script), script.history.summaries()
     then = {each for record in owed for each in record.summaries}
     extracts = {r.id: r for r in before if r.id in then and r.level == EXTRACTIVE}
-    extraction: Extraction = yield _facts(script, character, owed, extracts, locked)
+    written = yield _facts(script, character, owed, extracts, locked)
     if not extracts or summary_levels(script)[0][1] == OFFLINE_MODEL:
         _close(script)
         return skipped("no extract is in use any more")
-    above = [
-        r
-        for r in before
-        if r.id not in extracts
-        and r.status != ROLLED_BACK
-        and not extracts.keys().isdisjoint(all_below(script, r))
-    ]
-    order = sorted(
-        (*extracts.values(), *above),
-        key=lambda r: (r.segment is None, r.tier == "long", r.tree_level, r.id),
-    )
+    order, stale = list(extracts.values()), set(extracts)
+    for each in sorted(before, key=lambda r: (r.tier == "long", r.tree_level)):
+        if each.status != ROLLED_BACK and not stale.isdisjoint(each.child_ids):
+            stale.add(each.id)
+            order += [] if each.id in extracts else [each]
+    order.sort(key=lambda r: (r.segment is None, r.tier == "long", r.tree_level, r.id))
     begin_intent(script, BETTER)
     made: dict[str, SummaryRecord] = {}
     folds: list[Fold] = []
     try:
         for former in order:
             yield script.breathe()
-            written = extraction.summaries.get(former.id)
-            new, figures_of = yield remade(script, former, made, written)
-            if new.level == EXTRACTIVE:
+            new, figures_of = yield remade(script, former, made, written.get(former.id))
+            if any(summary.model == OFFLINE_MODEL for summary in figures_of.summaries):
                 raise _Untimely("no model gave a summary")
             made[new.id] = new
             folds.append(figures_of)
@@ -240,36 +240,37 @@ def _facts(
     owed: Sequence[CompactionRecord],
     extracts: Mapping[str, SummaryRecord],
     locked: Callable[[Callable[[], Any]], Deferred[Any]],
-) -> Generator[Deferred[Any], Any, Extraction]:
-    """Extract facts from the messages that left with the emergencies, once, and store them."""
-    new = [record for record in owed if not script.state.owed.get(record.id)]
-    parts: dict[str, tuple[Message, ...]] = {}
-    for record in new:
-        for each in record.summaries:
-            known = extracts.get(each)
-            segment = script.history.segment(known.segment) if known and known.segment else None
-            if segment is not None:
-                parts[each] = segment.messages
-    if not parts:
-        return Extraction()
-    extraction: Extraction = yield extracted(
-        script, character, parts, EMERGENCY_MAX_ITERATIONS, BETTER, summarises=True
-    )
-    if extraction.error:
-        raise _Untimely(extraction.error)
+) -> Generator[Deferred[Any], Any, dict[str, ModelReply]]:
+    """Extract facts from the messages that left with the emergencies, once, and store them.
 
-    def store() -> None:
-        with script.history.store.transaction():
-            if extraction.notes:
-                known = script.state.extraction
-                written = write_notes(script, extraction.notes)
-                script.state.note_extraction(
-                    {key: [*known.get(key, ()), *ids] for key, ids in written.items()}
-                )
-            script.state.owe({**script.state.owed, **{record.id: True for record in new}})
+    Fires with the summaries with which the passes closed, by the ids of the extracts.
+    """
+    written: dict[str, ModelReply] = {}
+    for record in owed:
+        if script.state.owed.get(record.id):
+            continue
+        known = [extracts[each] for each in record.summaries if each in extracts]
+        segments = {each.id: script.history.segment(each.segment or "") for each in known}
+        parts = {key: segment.messages for key, segment in segments.items() if segment}
+        extraction: Extraction = yield extracted(
+            script, character, parts, EMERGENCY_MAX_ITERATIONS, BETTER, summarises=True
+        )
+        yield locked(partial(_store_facts, script, record, extraction))
+        if extraction.error:
+            raise _Untimely(extraction.error)
+        written |= extraction.summaries
+    return written
 
-    yield locked(store)
-    return extraction
+
+def _store_facts(script: Assistant, record: CompactionRecord, extraction: Extraction) -> None:
+    """Store what was extracted behind an emergency; a rollback of that one takes it back."""
+    with script.history.store.transaction():
+        if extraction.notes:
+            new = write_notes(script, extraction.notes)
+            both = {key: [*record.extraction.get(key, ()), *ids] for key, ids in new.items()}
+            script.history.save_compaction(replace(record, extraction=both))
+        if not extraction.error:
+            script.state.owe({**script.state.owed, record.id: True})
 
 
 def _commit(
@@ -283,7 +284,7 @@ def _commit(
     if list(script.history.summaries()) != list(before):
         raise _Untimely("the summaries have changed meanwhile")
     original = script.history.tokens()
-    leaves = [record for record in made.values() if record.segment]
+    leaves = [record for record in made.values() if record.segment] or list(made.values())
     result = {
         "success": True,
         "skipped": False,
