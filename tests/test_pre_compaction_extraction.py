@@ -171,6 +171,26 @@ class TestPreCompactionExtraction(AssistantTest):
         self.assertEqual(entry.source_message_ids[:2], (said[2].id, said[6].id))
         self.assertIn(f"3. user: {said[2].content[:12]}", str(self.model.requests[0].messages))
 
+    def test_notes_of_a_scope_outlive_a_model_that_fails_at_the_next(self):
+        """They are written; the report says that the pass failed."""
+        self.fill(30)
+        self.fill(10, audience=private([stable_id(self.char1)]))
+        noted = call("add_journal_entry", content="Bob owes Alice 3 barrels.")
+        self.model.answers = [[*noted, *call("noop")], model_down()]
+        result = self.extract()
+        self.assertEqual((result["success"], result["facts_recorded"]), (False, 1))
+        (entry,) = self.aria.journal.recent()
+        self.assertEqual(entry.audience, "public")
+
+    def test_the_same_words_in_another_order_are_news(self):
+        """As are a denial, and what no word of is known."""
+        self.fill(10)
+        self.aria.journal.add("Bob owes Alice five silver. The gate is not open any more.")
+        told = ("Alice owes Bob five silver.", "The gate is open.", "???")
+        calls = [call("add_journal_entry", content=text)[0] for text in told]
+        self.model.answers = [[*calls, *call("noop")]]
+        self.assertEqual(self.extract()["facts_recorded"], 3)
+
     def test_what_the_journal_says_is_not_written_again(self):
         """Nor is what says less than an entry that the scope may see."""
         self.fill(10)

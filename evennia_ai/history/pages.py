@@ -44,8 +44,6 @@ class Cache(Generic[T]):
         self.store, self.category = store, category
         self._read, self._write, self._most = read, write, most
         self._known: dict[str, tuple[object, T]] = {}
-        # How many values were read from their Attributes.
-        self.reads = 0
 
     def get(self, key: str) -> T | None:
         """The value under a key, or None."""
@@ -82,7 +80,6 @@ class Cache(Generic[T]):
             del self._known[next(iter(self._known))]
 
     def _load(self, key: str) -> T | None:
-        self.reads += 1
         raw, odd = self.store.get(key, self.category), list[object]()
         try:
             value = self._read(key, raw, odd)

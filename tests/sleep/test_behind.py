@@ -484,6 +484,40 @@ class TestEmergency(BehindTest):
         self.assertEqual(self.script.state.owed, {})
         self.assert_proven()
 
+    def test_an_older_extract_that_stays(self):
+        """One that no emergency made hinders no better summary above it."""
+        self.world.model.default = lambda request: (
+            respond(request.messages).content if request.model == OFFLINE_MODEL else model_down()
+        )
+        self.fill_to(0.6)
+        self.assertEqual(self.compact()["level"], "extractive")
+        self.world.model.default = self.answer
+        self.emergency()
+        self.assertTrue(self.begin())
+        self.assertEqual(self.script.state.owed, {})
+        self.assert_proven()
+
+    def test_facts_of_an_emergency_leave_with_it(self):
+        """Also where the better summary was never made."""
+        self.emergency()
+        noted = call("add_journal_entry", content="Mirabel hid barrels.")
+        self.summary = "I'm sorry, but I can't help with that."
+        self.world.model.answers = [[*noted, *call("noop")]]
+        self.begin()
+        self.assertEqual(self.written()[0], ["Mirabel hid barrels."])
+        self.roll_back()
+        self.assertEqual((self.written()[0], self.script.state.extraction), ([], {}))
+
+    def test_a_fault_of_ours_waits_too(self):
+        """Whatever is raised, the next tick does not ask a model again."""
+        self.fill_to(0.75)
+        self.script.at_commit_step = self.fail_at("archive")
+        self.assertTrue(self.begin())
+        self.assertEqual(len(self.script.errors), 1)
+        asked = len(self.world.model.requests)
+        self.assertFalse(self.begin())
+        self.assertEqual(len(self.world.model.requests), asked)
+
     def test_facts_are_extracted_once(self):
         """If only the summary fails, the next try does not extract again."""
         self.emergency()
@@ -539,6 +573,7 @@ class TestEmergency(BehindTest):
                 self.assertEqual(self.written()[0], ["Bob hides tar."])
                 self.roll_back()
                 self.assertEqual(self.script.history.messages(), before)
+                self.roll_back()  # the facts are the emergency's
                 self.assertEqual(self.written(), ([], {}, {}))
                 self.assert_proven()
 

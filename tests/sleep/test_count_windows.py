@@ -6,6 +6,7 @@ import unittest
 from evennia_ai.assistant.status import compaction_state
 from evennia_ai.assistant.tick import run_tick
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.testing import ScriptedModel, call, model_down
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
@@ -88,6 +89,19 @@ class TestExtraction(CountTest):
         for _ in range(20):
             self.tick()
         self.assertEqual(self.model.requests, [])
+
+
+class TestAsleep(CountTest):
+    """A night in which only the count fires."""
+
+    def test_its_own_windows(self):
+        """Just those lines leave for which there is a window."""
+        self.world(immediate_window=30, recent_window=20, compact_preserve_window=4)
+        self.script.history.append(Message("user", LINE % n, speaker=ALICE) for n in range(51))
+        report = wait_for(run_sleep_tick(self.script, self.body))
+        self.assertEqual(report["context_compaction"]["compacted_messages"], 20)
+        (record,) = self.compactions()
+        self.assertEqual(record.trigger, "count")
 
 
 class TestInVain(CountTest):

@@ -10,7 +10,8 @@ from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.aside import ASIDE, put_aside
 from evennia_ai.history.audience import private
 from evennia_ai.history.forgetting import REDACTED, Heard
-from evennia_ai.history.messages import Message, Speaker, utc_iso
+from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
+from evennia_ai.history.records import LIVE, CompactionRecord
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
 from evennia_ai.llm_interaction.values import ModelReply
@@ -369,6 +370,31 @@ class TestForgotten(ForgettingTest):
 
 class TestRollback(ForgettingTest):
     """Compactions that had forgotten messages."""
+
+    def made_again(self):
+        """The newest summary as a better one: its former text is in a record of its own."""
+        [record] = [r for r in self.script.history.summaries() if r.status == LIVE][-1:]
+        former = {"text": f"{SECRET}1x was there.", "level": "extractive"}
+        history = self.script.history
+        better = CompactionRecord(
+            id=new_id("c"),
+            at=utc_iso(self.script.now()),
+            trigger="better",
+            summaries_before={record.id: former},
+            markers_before=tuple(m for m in history.messages() if m.is_summary),
+        )
+        history.save_compaction(better)
+        return record
+
+    def test_former_texts(self):
+        """A text that better words replaced is forgotten, and taken back without them."""
+        record = self.made_again()
+        self.forget()
+        self.remake()
+        self.assert_forgotten()
+        self.roll_back()
+        self.assert_forgotten()
+        self.assertIsNotNone(self.script.history.summary(record.id))
 
     def test_after_forgetting(self):
         """Both are taken back; what is forgotten stays forgotten."""

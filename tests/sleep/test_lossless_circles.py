@@ -15,6 +15,7 @@ from evennia_ai.sleep.compaction import (
 )
 from evennia_ai.sleep.compaction.compact import summary_cap
 from evennia_ai.sleep.compaction.due import FEW_STAY, make_plan
+from evennia_ai.sleep.compaction.plan import FEW_LINES
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import ScriptedModel, call
 from tests.memory_assistant import MemoryWorld
@@ -164,6 +165,17 @@ class TestFewLines(CirclesTest):
         plan = make_plan(self.script)
         self.assertEqual((plan.scopes, len(plan.held)), ((PUBLIC,), 40))
         self.assertEqual(summary_cap(self.script, plan), alone)
+
+    def test_beside_lines_as_short_as_a_summary(self):
+        """Where nothing else leaves either, nothing is changed, and that is told."""
+        self.world(compact_preserve_window=2)
+        self.circles(1, words=1)
+        self.said(["a"] * (FEW_LINES + 2))
+        before = self.script.history.messages()
+        done = wait_for(compact_conversation_history(self.script, self.body, force=True))
+        self.assertEqual((done["success"], done.get("skipped")), (False, False))
+        self.assertIn("as long as what they stand for", done["detail"])
+        self.assertEqual(self.script.history.messages(), before)
 
     def test_where_they_fill_the_room(self):
         """They are archived without a summary, and usage gets under the target."""

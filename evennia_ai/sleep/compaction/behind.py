@@ -79,6 +79,7 @@ def _behind(
     script: Assistant, character: Character, work: Due | str
 ) -> Generator[Deferred[Any], Any, None]:
     """One compaction; what it fails with is logged."""
+    waits = script.runtime.compaction_waits
     try:
         yield script.breathe()
         if isinstance(work, str):
@@ -102,5 +103,6 @@ def _behind(
     except CancelledError:
         raise
     except Exception as error:  # noqa: BLE001 - the ticks go on
-        wait_longer(script)
+        if not isinstance(work, str) and script.runtime.compaction_waits == waits:
+            wait_longer(script)  # the extraction failed; of all else it is noted
         script.log_error("compaction in the background", error)
