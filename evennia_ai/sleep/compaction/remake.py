@@ -250,7 +250,7 @@ def _facts(
         if script.state.owed.get(record.id):
             continue
         known = [extracts[each] for each in record.summaries if each in extracts]
-        segments = {each.id: script.history.segment(each.segment or "") for each in known}
+        segments = {each.id: script.history.segment(each.segment) for each in known if each.segment}
         parts = {key: segment.messages for key, segment in segments.items() if segment}
         extraction: Extraction = yield extracted(
             script, character, parts, EMERGENCY_MAX_ITERATIONS, BETTER, summarises=True
