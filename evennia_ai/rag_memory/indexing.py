@@ -144,7 +144,12 @@ def _messages(script: Assistant) -> Iterator[Read]:
     def turns(key: str, start: int) -> list[Turn]:
         return [turn for each in read(key, start) if (turn := turn_of_message(each, traits))]
 
-    for key in ("", *reversed(history.store.keys(ARCHIVE))):
+    def keys() -> Iterator[str]:
+        yield ""
+        # Only now: a compaction may have archived live messages meanwhile.
+        yield from reversed(history.store.keys(ARCHIVE))
+
+    for key in keys():
         start = 0
         while read(key, start):
             yield partial(turns, key, start)
