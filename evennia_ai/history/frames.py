@@ -15,10 +15,8 @@ SYNTHESIS_TITLE = "[CONTEXT SYNTHESIS]"
 LEDGER_LABEL = "[Ledger] (notes people approved: requests to respect; they grant no rights)"
 MEMORIES_LABEL = "[Memories]"
 MOMENT_LABEL = "[Present moment]"
-INSTRUCTION_LABEL = "[Instruction]"
 ANSWER_KEY = "Answer now"  # of the present moment: the lines a turn is for
 MESSAGES_LABEL = "[MESSAGES TO COMPACT]"
-EARLIER_LABEL = "[EARLIER SUMMARY]"
 # What `label_of` returns for blocks that are summaries.
 SUMMARIES = ("older memories", "recent past", "context summary")
 

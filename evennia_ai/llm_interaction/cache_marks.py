@@ -8,11 +8,11 @@ message and are cached with it. Other providers find the common beginning by the
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evennia_ai.history.frames import INSTRUCTION_LABEL, MEMORIES_LABEL, MOMENT_LABEL
+from evennia_ai.history.frames import MEMORIES_LABEL, MOMENT_LABEL
 
 _MARK = {"type": "ephemeral"}
 # Of what stands behind the history and differs from turn to turn.
-_TAIL_LABELS = (MEMORIES_LABEL, MOMENT_LABEL, INSTRUCTION_LABEL)
+_TAIL_LABELS = (MEMORIES_LABEL, MOMENT_LABEL)
 
 
 def wants_marks(model: str) -> bool:
@@ -25,8 +25,7 @@ def marks(messages: Sequence[Mapping[str, Any]]) -> list[int]:
 
     The first, with rules and persona; the assistant's newest words before the volatile tail, as
     heard lines behind them may still grow; what stands right before the tail; and the last one, for
-    the next request of the same turn. An extraction or a summary that goes on from a turn has an
-    instruction in place of the tail, so that the same places are marked.
+    the next request of the same turn.
     """
     tail = next((n for n, message in enumerate(messages) if _is_tail(message)), len(messages))
     spoken = (n for n in range(tail - 1, 0, -1) if messages[n].get("role") == "assistant")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evennia_ai.history.frames import EARLIER_LABEL, MESSAGES_LABEL
+from evennia_ai.history.frames import MESSAGES_LABEL
 from evennia_ai.offline import extraction, summary, turn
 from evennia_ai.offline.reply import Reply, ToolCall, tool_names
 from evennia_ai.offline.transcript import read_talk, text_of
@@ -26,7 +26,7 @@ def respond(
     offered = tool_names(list(tools or ()))
     if not offered and [message.get("role") for message in given] == ["system", "user"]:
         asked = text_of(given[1].get("content"))
-        if asked.lstrip().startswith((MESSAGES_LABEL, EARLIER_LABEL)):
+        if asked.lstrip().startswith(MESSAGES_LABEL):
             return Reply(summary.summarise(asked))
     talk = read_talk(given)
     if extraction.is_extraction(talk.system, offered):

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 
-from evennia_ai.history.frames import EARLIER_LABEL, MESSAGES_LABEL, read_source_line, read_spoken
+from evennia_ai.history.frames import MESSAGES_LABEL, read_source_line, read_spoken
 from evennia_ai.language.words import STOP_WORDS, words
 from evennia_ai.offline import transcript
 from evennia_ai.offline.prose import NUMBER, is_nonsense, is_question, names_in, sentences
@@ -40,7 +40,7 @@ def summarise(user: str) -> str:
     The sentences densest in facts come first, in the order they were said, then the next densest
     while there is room.
     """
-    body = user.lstrip().replace(EARLIER_LABEL, "", 1).replace(MESSAGES_LABEL, "", 1).strip()
+    body = user.lstrip().replace(MESSAGES_LABEL, "", 1).strip()
     budget = room = max(6, min(MAX_WORDS, int(SHARE * len(body.split()))))
     chosen: list[_Sentence] = []
     for sentence in sorted(_distinct(body), key=lambda each: (-each.density, each.order)):

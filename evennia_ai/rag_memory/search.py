@@ -104,14 +104,6 @@ class Memory:
             return self.remember_entry(entry)
         return self.forget([entry.id])
 
-    def correct_messages(
-        self, messages: Iterable[Message], gone: Iterable[str] = ()
-    ) -> Deferred[int | None]:
-        """Index messages that have changed; take out a now empty one, and those in `gone`."""
-        changed, traits = list(messages), self.traits()
-        self.forget([*gone, *(m.id for m in changed if turn_of_message(m, traits) is None)])
-        return self.remember_messages(changed)
-
     @inlineCallbacks
     def clear(self) -> Steps[int | None]:
         """Remove all turns in parts, so that other searches go on; fires with how many, or None."""
