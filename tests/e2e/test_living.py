@@ -47,6 +47,7 @@ class TestLiving(unittest.TestCase):
         for number in range(COMPACTIONS):
             for teller, told, _, _ in FACTS[number::COMPACTIONS]:
                 tavern.tell(teller, told)
+            tavern.chat(8)  # of fewer lines no summary is made
             tavern.admin.drain(3)
             tavern.admin.ask("compact Aria", r"Aria compacted [1-9]", 60)
         tavern.admin.drain(3)
