@@ -65,7 +65,7 @@ def joined(lines: int) -> dict[str, float]:
 
 def new_attributes(script: Any, count: int = 8) -> dict[str, float]:
     """Measure making Attributes in one transaction."""
-    from evennia_ai.assistant.evennia_internals import transaction
+    from evennia_ai.game.evennia_internals import transaction
 
     names = (f"bench_{n}" for n in range(100_000))
 
@@ -131,8 +131,8 @@ def proof(script: Any) -> dict[str, float]:
 
 def offline(characters: int) -> dict[str, float]:
     """Measure an answer of the offline model without tools."""
+    from evennia_ai.llm_interaction.offline.brain import respond
     from evennia_ai.llm_interaction.regions import joined_lines
-    from evennia_ai.offline.brain import respond
 
     messages = heard(characters // 80)
     asked = Message("user", "Aria, where does my goat lie?", speaker=Speaker("Bob", "o1.abc"))

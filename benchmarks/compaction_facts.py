@@ -39,8 +39,8 @@ class OfflineClient:
         """Answer at once."""
         from twisted.internet.defer import succeed
 
+        from evennia_ai.llm_interaction.offline.brain import respond
         from evennia_ai.llm_interaction.values import ModelReply
-        from evennia_ai.offline.brain import respond
 
         self.calls += 1
         reply = respond(request.messages, request.tools)
@@ -91,8 +91,8 @@ class Tavern:
 
     def hear(self, who: str, text: str) -> tuple[str, str]:
         """Let somebody speak; return the message's id and the assistant's answer."""
-        from evennia_ai.assistant.tick import run_tick
         from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
+        from evennia_ai.turns.tick import run_tick
 
         self.world.later(20)
         script, event_id = self.script, new_id("m")
@@ -135,7 +135,7 @@ class Tavern:
 
     def tool_finds(self, query: str, fact: Any, message_id: str) -> bool:
         """Return whether the assistant's tool finds the message, or its fact in the journal."""
-        from evennia_ai.tools.base import ToolContext
+        from evennia_ai.turns.tools.base import ToolContext
 
         tool = self.script.tools.tools["search_memory"]
         found = self.wait_for(tool.run(ToolContext(self.script, self.world.body), query=query))

@@ -27,7 +27,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from evennia_ai.cli import processes
+from evennia_ai import processes
 from tests.e2e.game import Game
 
 FEW = 20

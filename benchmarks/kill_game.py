@@ -32,7 +32,7 @@ from typing import Any
 
 from benchmarks import kill_look, kill_steps
 from benchmarks.kill_steps import Log
-from evennia_ai.cli import processes
+from evennia_ai import processes
 from tests import loopback
 from tests.asked import source_of
 from tests.e2e.game import Game

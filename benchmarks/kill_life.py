@@ -62,7 +62,7 @@ def prepare(folder: Path) -> None:
 
 def _load_what_is_slow() -> None:
     """Load vocabularies, vectors and modules, so that no life spends time on them."""
-    import evennia_ai.offline.brain
+    import evennia_ai.llm_interaction.offline.brain
     import evennia_ai.recall.index
     import evennia_ai.sleep.compaction.rollback  # noqa: F401
     from evennia_ai.llm_interaction.tokens import counter_for
@@ -141,8 +141,8 @@ class Life:
         self.wait(late)
 
     def _hear(self, lines: int) -> None:
-        from evennia_ai.assistant.identity import stable_id
         from evennia_ai.assistant_character import new_event
+        from evennia_ai.game.identity import stable_id
         from evennia_ai.history.audience import PUBLIC, private
 
         alice = next(obj for obj in self.body.location.contents if obj.key == "Alice")

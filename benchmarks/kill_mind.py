@@ -109,8 +109,8 @@ class Record:
 
     def arm(self) -> None:
         """Note what histories store, once it is committed, and what is logged as an error."""
-        from evennia_ai.assistant.evennia_internals import on_commit
         from evennia_ai.assistant_script import AssistantScript
+        from evennia_ai.game.evennia_internals import on_commit
         from evennia_ai.history.live import HistoryHandler
 
         def appending(inner: Any) -> Any:
@@ -170,8 +170,8 @@ class Guest:
             self._ask()
 
     def _ask(self) -> None:
-        from evennia_ai.assistant.identity import stable_id
         from evennia_ai.assistant_character import new_event
+        from evennia_ai.game.identity import stable_id
         from evennia_ai.history.audience import private
 
         self.open = self.record.ask(self.script.obj.key)

@@ -240,7 +240,7 @@ class Killer:
             _wrap(backend, "delete", deleting)
 
     def _arm_history(self) -> None:
-        from evennia_ai.assistant.evennia_internals import on_commit
+        from evennia_ai.game.evennia_internals import on_commit
         from evennia_ai.history.live import HistoryHandler
 
         def appending(inner: Any) -> Any:
@@ -255,7 +255,7 @@ class Killer:
         _wrap(HistoryHandler, "append", appending)
 
     def _arm_journal(self) -> None:
-        from evennia_ai.assistant.evennia_internals import on_commit
+        from evennia_ai.game.evennia_internals import on_commit
         from evennia_ai.rag_memory.journal import JournalHandler
 
         def adding(inner: Any) -> Any:

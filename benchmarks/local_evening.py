@@ -27,9 +27,9 @@ from statistics import median
 from typing import Any
 
 from evennia_ai.cli.model import keep_model
-from evennia_ai.cli.processes import wait_for
 from evennia_ai.llm_interaction.local_models.files import SMOLLM2
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
+from evennia_ai.processes import wait_for
 from tests.e2e.game import Game
 from tests.e2e.telnet import Telnet, Timeout
 

@@ -37,12 +37,12 @@ ROOT = Path(__file__).resolve().parent.parent
 AREAS = {
     "audiences": ("history/audience.py",),
     "rollback": ("sleep/compaction/rollback*.py",),
-    "deletion": ("assistant/deletions.py", "*/forgetting.py"),
+    "deletion": ("game/deletions.py", "*/forgetting.py"),
     "history": ("history/*.py",),
     "compaction": ("sleep/compaction/*.py",),
-    "turn": ("assistant/react_loop.py", "tools/execution.py"),
-    "tick": ("assistant/tick.py", "assistant/runtime.py", "assistant/events.py"),
-    "manners": ("assistant/manners.py", "assistant/room.py"),
+    "turn": ("turns/agent_loop.py", "turns/tools/execution.py"),
+    "tick": ("turns/tick.py", "turns/runtime.py", "turns/events.py"),
+    "manners": ("turns/turn_taking.py", "game/people.py"),
 }
 # Left out: type unions, which any import notices; decorators, likewise; identity for equality,
 # which Python's shared small values make equal.
@@ -52,7 +52,7 @@ DULL = re.compile(
 TESTS = (
     "tests/history",
     "tests/sleep",
-    "tests/assistant",
+    "tests/turns",
     "tests/tools",
     "tests/commands",
     "tests/test_context_compaction.py",

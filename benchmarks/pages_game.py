@@ -109,8 +109,8 @@ def seed() -> str:
     from evennia.utils.search import search_account
 
     from evennia_ai import services
-    from evennia_ai.assistant.identity import stable_id
     from evennia_ai.assistant_script import all_assistants
+    from evennia_ai.game.identity import stable_id
     from evennia_ai.llm_interaction.values import ModelReply
     from evennia_ai.rag_memory.entities import new_profile, observe
     from evennia_ai.rag_memory.ledger import PROPOSED

@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from evennia_ai.cli import processes
+from evennia_ai import processes
 from evennia_ai.cli.install import install
 from tests.e2e.game import PASSWORD
 from tests.e2e.ports import free_ports

@@ -77,8 +77,8 @@ class Life:
         from django.db import connection
 
         from evennia_ai import services
-        from evennia_ai.assistant.identity import stable_id
         from evennia_ai.assistant_script import all_assistants
+        from evennia_ai.game.identity import stable_id
         from evennia_ai.testing import MemorySemanticStore
 
         self.rng, self.plan, self.bill = random.Random(seed), plan, Bill(folder)

@@ -110,7 +110,7 @@ def journal(make: Callable[[str], Any], entries: int) -> dict[str, Any]:
 
     The entries bypass the recall index, which would take minutes to process 100,000.
     """
-    from evennia_ai.assistant.evennia_internals import AttributeStore
+    from evennia_ai.game.evennia_internals import AttributeStore
     from evennia_ai.rag_memory.journal import JournalHandler
 
     _, body = make(f"Diarist{entries}")

@@ -47,7 +47,7 @@ class Game:
         return self._turn()
 
     def _turn(self) -> str:
-        from evennia_ai.offline.brain import respond
+        from evennia_ai.llm_interaction.offline.brain import respond
 
         start = len(self.history) - 1
         for _ in range(MAX_ROUNDS):

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, register
 
-START_STOP = "evennia_ai.cli.hooks"
+START_STOP = "evennia_ai.hooks"
 LAUNCHER_COMMANDS = {"ai": "evennia_ai.cli.launcher.main"}
 # Evennia's class for the Portal's end of its connection with the Server, and the package's own.
 PORTAL_END = "evennia.server.portal.amp_server.AMPServerProtocol"

@@ -9,10 +9,11 @@ from evennia import DefaultCharacter, ScriptDB
 from evennia.utils.create import create_script
 from evennia.utils.utils import lazy_property, make_iter
 
-from evennia_ai.assistant.copies import begin_life
-from evennia_ai.assistant.evennia_internals import AttributeStore
-from evennia_ai.assistant.events import ANSWER
-from evennia_ai.assistant.game import (
+from evennia_ai.game.copies import begin_life
+from evennia_ai.game.evennia_internals import AttributeStore
+from evennia_ai.game.identity import speaker_of, stable_id
+from evennia_ai.game.people import is_to_answer
+from evennia_ai.game.world import (
     hearers,
     is_assistant,
     is_ignored,
@@ -21,8 +22,6 @@ from evennia_ai.assistant.game import (
     plain,
     seen,
 )
-from evennia_ai.assistant.identity import speaker_of, stable_id
-from evennia_ai.assistant.room import is_to_answer
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import SPEECH, Message, Speaker, new_id, utc_iso
@@ -30,6 +29,7 @@ from evennia_ai.language.words import storable
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profiles import EntityHandler
+from evennia_ai.turns.events import ANSWER
 
 if TYPE_CHECKING:
     from evennia import DefaultAccount, DefaultObject

@@ -8,22 +8,22 @@ from evennia.utils.gametime import gametime
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred, succeed
 
-from evennia_ai.assistant.copies import begin_life
-from evennia_ai.assistant.deletions import delete_later
-from evennia_ai.assistant.evennia_internals import pace, restart_timer, retime
-from evennia_ai.assistant.events import by_speaker, wants_answer
-from evennia_ai.assistant.identity import stable_id
-from evennia_ai.assistant.moderation import moderate, unjudged
-from evennia_ai.assistant.ports import AssistantPorts
-from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
-from evennia_ai.assistant.residence import is_elsewhere, lives_here, reconnect
-from evennia_ai.assistant.runtime import forget_runtime
-from evennia_ai.assistant.tick import run_tick, store_meanwhile
 from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.background import in_turn
+from evennia_ai.game.copies import begin_life
+from evennia_ai.game.deletions import delete_later
+from evennia_ai.game.evennia_internals import pace, restart_timer, retime
+from evennia_ai.game.identity import stable_id
+from evennia_ai.game.lease import is_elsewhere, lives_here, reconnect
+from evennia_ai.game.ports import AssistantPorts
+from evennia_ai.game.recovery import repair_at_start, repair_when_ready
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
+from evennia_ai.turns.events import by_speaker, wants_answer
+from evennia_ai.turns.moderation import moderate, unjudged
+from evennia_ai.turns.runtime import forget_runtime
+from evennia_ai.turns.tick import run_tick, store_meanwhile
 
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject

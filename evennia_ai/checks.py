@@ -14,11 +14,11 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 
-from evennia_ai.assistant.spend_book import read_limits
 from evennia_ai.conf import MINDS, PREFIX, setting
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL
 from evennia_ai.llm_interaction.local_models.files import has_engine
 from evennia_ai.llm_interaction.tracing import CALLBACKS, missing_package
+from evennia_ai.turns.spend_book import read_limits
 
 MODEL = "EVENNIA_AI_LLM_MODEL"
 API_BASE = "EVENNIA_AI_LLM_API_BASE"

@@ -8,7 +8,6 @@ from typing import Any
 
 from django.conf import settings
 
-from evennia_ai.assistant.spend_book import CALLS_A_MINUTE
 from evennia_ai.background import Worker
 from evennia_ai.errors import ConfigError
 from evennia_ai.llm_interaction import own_machine
@@ -17,6 +16,7 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.mind.inline import MEM0_BACKEND, load_backend
 from evennia_ai.mind.values import MindSettings
 from evennia_ai.protocol import MemoryBackend
+from evennia_ai.turns.spend_book import CALLS_A_MINUTE
 
 PREFIX = "EVENNIA_AI_"
 # Where the mind may run; the first is the default.
@@ -189,7 +189,7 @@ def _unusable(name: str, path: object, error: Exception) -> ConfigError:
 
 def usable_tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
     """The package's tools and the game's own, by ``EVENNIA_AI_TOOLS``; unusable ones reported."""
-    from evennia_ai.tools import BUILTIN_TOOLS
+    from evennia_ai.turns.tools import BUILTIN_TOOLS
 
     found: dict[str, type] = {tool.name: tool for tool in BUILTIN_TOOLS}
     paths = setting("TOOLS", ())
@@ -210,7 +210,7 @@ def _tool(path: object) -> Any:
     """A tool's class, after making one and building its schema."""
     from evennia.utils.utils import class_from_module
 
-    from evennia_ai.tools import Tool
+    from evennia_ai.turns.tools import Tool
 
     try:
         tool = class_from_module(path)
@@ -219,5 +219,5 @@ def _tool(path: object) -> Any:
             return tool
     except Exception as error:  # a game's own module may raise anything
         raise _unusable("TOOLS", path, error) from error
-    wanted = "an `evennia_ai.tools.Tool` with a name"
+    wanted = "an `evennia_ai.turns.tools.Tool` with a name"
     raise ConfigError(f"`{path}` in `EVENNIA_AI_TOOLS` is not {wanted}.")

@@ -1,10 +1,14 @@
 """Processes: whether one is alive and is the one that is meant; locks that end with one."""
 
+import contextlib
 import os
+import signal
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-GAME = ("portal", "server")
+NAMES = ("portal", "server")
 
 
 def pid_file(game_dir: str | os.PathLike[str], name: str) -> Path:
@@ -12,15 +16,45 @@ def pid_file(game_dir: str | os.PathLike[str], name: str) -> Path:
     return Path(game_dir) / "server" / f"{name}.pid"
 
 
-def game_pids(game_dir: str | os.PathLike[str]) -> dict[str, int]:
+def pids(game_dir: str | os.PathLike[str]) -> dict[str, int]:
     """The living processes of a game, by name; stale pid files are ignored."""
     found = {}
-    for name in GAME:
+    for name in NAMES:
         try:
             found[name] = int(pid_file(game_dir, name).read_text(encoding="ascii").strip())
         except (OSError, ValueError):
             continue
     return {name: pid for name, pid in found.items() if pid and is_alive(pid, "twistd")}
+
+
+def is_running(game_dir: str | os.PathLike[str]) -> bool:
+    """Whether the game's Portal or Server is alive."""
+    return bool(pids(game_dir))
+
+
+def tidy(game_dir: str | os.PathLike[str]) -> None:
+    """Remove stale pid files, which would prevent a start."""
+    alive = pids(game_dir)
+    for name in NAMES:
+        if name not in alive:
+            pid_file(game_dir, name).unlink(missing_ok=True)
+
+
+def kill(game_dir: str | os.PathLike[str]) -> None:
+    """End the game's processes with SIGKILL."""
+    for pid in pids(game_dir).values():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def wait_for(condition: Callable[[], bool], timeout_s: float) -> bool:
+    """Wait until a condition is true; False if it is not after `timeout_s`."""
+    end = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
 
 
 def is_alive(pid: int, word: str) -> bool:

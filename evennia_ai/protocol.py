@@ -17,11 +17,6 @@ if TYPE_CHECKING:  # for annotations only
 
     from twisted.internet.defer import Deferred
 
-    from evennia_ai.assistant.config import AssistantConfig
-    from evennia_ai.assistant.moderation import Moderator
-    from evennia_ai.assistant.runtime import Runtime
-    from evennia_ai.assistant.spend import SpendHandler
-    from evennia_ai.assistant.state import StateHandler
     from evennia_ai.background import Worker
     from evennia_ai.history.live import HistoryHandler
     from evennia_ai.llm_interaction.budget import BudgetEvent
@@ -40,7 +35,12 @@ if TYPE_CHECKING:  # for annotations only
     from evennia_ai.rag_memory.profiles import EntityHandler
     from evennia_ai.rag_memory.search import Memory
     from evennia_ai.recall.values import Hit, Query, Turn
-    from evennia_ai.tools.execution import ToolRegistry
+    from evennia_ai.turns.moderation import Moderator
+    from evennia_ai.turns.options import AssistantConfig
+    from evennia_ai.turns.runtime import Runtime
+    from evennia_ai.turns.spend import SpendHandler
+    from evennia_ai.turns.state import StateHandler
+    from evennia_ai.turns.tools.execution import ToolRegistry
 
 P = ParamSpec("P")
 T = TypeVar("T")

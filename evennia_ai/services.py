@@ -10,13 +10,13 @@ from typing import Any, ParamSpec, TypeVar
 from twisted.internet.defer import Deferred, succeed
 
 from evennia_ai import background, conf
-from evennia_ai.assistant.figures import Figures
-from evennia_ai.assistant.moderation import Moderator
 from evennia_ai.background import Worker
 from evennia_ai.mind import inline
 from evennia_ai.mind.folder import MindFolder
 from evennia_ai.mind.remote import RemoteMind
 from evennia_ai.protocol import MemoryBackend, Mind
+from evennia_ai.turns.metrics import Figures
+from evennia_ai.turns.moderation import Moderator
 
 P = ParamSpec("P")
 T = TypeVar("T")

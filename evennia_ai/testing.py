@@ -17,14 +17,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from twisted.internet.defer import Deferred, execute, fail, succeed
 from twisted.internet.task import Clock
 
-from evennia_ai.assistant.config import Known
-from evennia_ai.assistant.moderation import Moderator
-from evennia_ai.assistant.parts import AssistantParts
-from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
-from evennia_ai.assistant.runtime import LiveAssistant, Runtime
-from evennia_ai.assistant.spend import SharedSpend
 from evennia_ai.background import Worker
 from evennia_ai.errors import ModelError, ToolError
+from evennia_ai.game.parts import AssistantParts
+from evennia_ai.game.recovery import repair_at_start, repair_when_ready
 from evennia_ai.history.audience import PUBLIC, members, visible
 from evennia_ai.history.messages import new_id
 from evennia_ai.language.times import spoken_time
@@ -39,8 +35,12 @@ from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.recall_jobs import NOTES, TOOLS, RecallJobs
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall.values import Hit, Turn
-from evennia_ai.tools import BUILTIN_TOOLS
-from evennia_ai.tools.execution import ToolRegistry
+from evennia_ai.turns.moderation import Moderator
+from evennia_ai.turns.options import Known
+from evennia_ai.turns.runtime import LiveAssistant, Runtime
+from evennia_ai.turns.spend import SharedSpend
+from evennia_ai.turns.tools import BUILTIN_TOOLS
+from evennia_ai.turns.tools.execution import ToolRegistry
 
 if TYPE_CHECKING:
     from evennia_ai.recall import RecallIndex

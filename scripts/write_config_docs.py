@@ -1,4 +1,4 @@
-"""Write `docs/config.md` from the options in `evennia_ai/assistant/config.py`.
+"""Write `docs/config.md` from the options in `evennia_ai/turns/options.py`.
 
 Usage: python scripts/write_config_docs.py [path]
 """
@@ -6,13 +6,13 @@ Usage: python scripts/write_config_docs.py [path]
 import sys
 from pathlib import Path
 
-from evennia_ai.assistant.config import OPTIONS, default_of
+from evennia_ai.turns.options import OPTIONS, default_of
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "config.md"
 HEAD = """\
 # Options
 
-`scripts/write_config_docs.py` writes this page from `evennia_ai/assistant/config.py`. Do not edit
+`scripts/write_config_docs.py` writes this page from `evennia_ai/turns/options.py`. Do not edit
 it by hand.
 
 Each option is an Attribute of the assistant's script. In the game:

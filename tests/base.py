@@ -11,13 +11,13 @@ from evennia.utils.test_resources import BaseEvenniaTest
 from twisted.internet import reactor
 
 from evennia_ai import services
-from evennia_ai.assistant.deletions import delete_queued
-from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.background import Worker
+from evennia_ai.game.deletions import delete_queued
 from evennia_ai.history.messages import Message
 from evennia_ai.mind.inline import IndexFile
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
+from evennia_ai.turns.runtime import forget_runtime
 from tests.waiting import wait_for
 
 CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"

@@ -14,7 +14,6 @@ from itertools import pairwise
 
 from twisted.internet.defer import Deferred, maybeDeferred
 
-from evennia_ai.assistant.tick import check_emergency, run_tick
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import PUBLIC, private, visible
@@ -22,13 +21,13 @@ from evennia_ai.history.live import HISTORY, HistoryHandler, verify_history
 from evennia_ai.history.messages import Message, new_id, utc_iso
 from evennia_ai.history.messages import Speaker as Person
 from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
+from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     build_prompt,
     context_limit,
     context_usage,
 )
-from evennia_ai.offline.brain import respond
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
@@ -39,6 +38,7 @@ from evennia_ai.sleep.compaction.compact import prepared
 from evennia_ai.sleep.compaction.due import MANUAL, make_plan
 from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS, rollback_compaction
 from evennia_ai.testing import ScriptedModel, call, model_down
+from evennia_ai.turns.tick import check_emergency, run_tick
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, StoreFailure
 from tests.waiting import pump_until

@@ -156,7 +156,7 @@ def echo(body: Mapping[str, Any]) -> Answer:
 
 def offline(body: Mapping[str, Any]) -> Answer:
     """What the package's rule-based model would answer."""
-    from evennia_ai.offline.brain import respond
+    from evennia_ai.llm_interaction.offline.brain import respond
 
     said = body.get("messages") or ({"role": "user", "content": body.get("prompt", "")},)
     reply = respond(said, body.get("tools") or ())

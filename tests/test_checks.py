@@ -35,7 +35,7 @@ class TestCheckSettings(unittest.TestCase):
             EVENNIA_AI_LLM_MODEL="openai/gpt-4o",
             EVENNIA_AI_LLM_API_BASE="http://127.0.0.1:11434/v1",
             EVENNIA_AI_LLM_API_KEY="sk-test",
-            EVENNIA_AI_TOOLS=["evennia_ai.tools.Noop"],
+            EVENNIA_AI_TOOLS=["evennia_ai.turns.tools.Noop"],
             EVENNIA_AI_MEMORY_BACKEND="tests.rag_memory.tiny_backend.TinyBackend",
             EVENNIA_AI_MEM0_CONFIG={"vector_store": {"provider": "qdrant", "config": {}}},
             EVENNIA_AI_SPEND_CAPS={"game": {"cost_month": 20.0}, "call": {"tokens": 20_000}},

@@ -145,7 +145,7 @@ class TestDocs(unittest.TestCase):
 
     def test_tools(self):
         """The page of tools lists those of the package."""
-        from evennia_ai.tools import BUILTIN_TOOLS
+        from evennia_ai.turns.tools import BUILTIN_TOOLS
 
         rows = "\n".join(table_rows(ROOT / "docs" / "tools.md"))
         listed = re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE)

@@ -16,7 +16,7 @@ from evennia_ai.errors import AssistantError
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
-    from evennia_ai.cli.doctor import Check
+    from evennia_ai.staff.doctor import Check
 
 USAGE = "evennia ai doctor    check this game's assistants and suggest remedies"
 
@@ -45,7 +45,7 @@ def doctor() -> int:
     except DatabaseError as error:  # Evennia reads the database as it is loaded
         unread = error
     # Only now are the names that the package imports from `evennia` more than None.
-    from evennia_ai.cli.doctor import Patient, report, run_checks, unreadable
+    from evennia_ai.staff.doctor import Patient, report, run_checks, unreadable
 
     if unread is not None:
         print(report([replace(unreadable(unread), name="database")]), flush=True)

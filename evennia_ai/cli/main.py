@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evennia_ai import __version__
-from evennia_ai.assistant.spend_book import DEFAULT
 from evennia_ai.cli import model
 from evennia_ai.cli.install import install
 from evennia_ai.cli.launcher import run_in
 from evennia_ai.cli.new import create_game, is_game
 from evennia_ai.cli.run import ADMIN, PASSWORD_FILE, Connection, GameError, start_game, stop_game
 from evennia_ai.errors import AssistantError, ConfigError, LocalModelError
+from evennia_ai.turns.spend_book import DEFAULT
 
 _CAP = (
     f"Models that are billed get at most {DEFAULT['game']['tokens_day']:,} tokens a day. To change "

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from evennia_ai.cli.processes import is_running
 from evennia_ai.errors import ConfigError
+from evennia_ai.processes import is_running
 
 VARIABLES = {"telnet": "TELNET_PORT", "webserver": "WEBSERVER_PORT", "websocket": "WEBSOCKET_PORT"}
 LOOPBACK = "127.0.0.1"

@@ -26,8 +26,8 @@ from evennia_ai.cli.ports import (
     record,
     with_free_inner_ports,
 )
-from evennia_ai.cli.processes import is_running, kill, pids, tidy, wait_for
 from evennia_ai.errors import AssistantError, ConfigError
+from evennia_ai.processes import is_running, kill, pids, tidy, wait_for
 
 ADMIN = "admin"
 EMAIL = "admin@example.com"

@@ -14,18 +14,14 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.python.failure import Failure
 
 from evennia_ai import conf, services
-from evennia_ai.assistant.deletions import delete_derived, dequeue, enqueue
-from evennia_ai.assistant.game import IGNORED_TAG, is_ignored
-from evennia_ai.assistant.identity import stable_id
-from evennia_ai.assistant.status import facts_or_trouble, overview, shared_usage, usage_facts
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import AssistantScript, all_assistants
-from evennia_ai.cli import doctor
 from evennia_ai.commands.base import AssistantCommand, Refusal
 from evennia_ai.commands.budget import cached_part, price
-from evennia_ai.commands.export import export_assistant
-from evennia_ai.commands.show import Viewer, ago, as_records, escaped, moment
 from evennia_ai.commands.why import why
+from evennia_ai.game.deletions import delete_derived, dequeue, enqueue
+from evennia_ai.game.identity import stable_id
+from evennia_ai.game.world import IGNORED_TAG, is_ignored
 from evennia_ai.history.audience import STAFF, private, visible
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH, Message
@@ -33,7 +29,11 @@ from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_
 from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model_request
 from evennia_ai.llm_interaction.regions import Regions, fit_prompt
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.tools.approval import approve, refuse, waiting_calls
+from evennia_ai.staff import doctor
+from evennia_ai.staff.export import export_assistant
+from evennia_ai.staff.show import Viewer, ago, as_records, escaped, moment
+from evennia_ai.staff.status import facts_or_trouble, overview, shared_usage, usage_facts
+from evennia_ai.turns.tools.approval import approve, refuse, waiting_calls
 
 TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
 NAME_CHARS = 40

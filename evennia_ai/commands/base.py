@@ -8,9 +8,9 @@ from evennia import default_cmds
 from evennia.utils import logger
 
 from evennia_ai.assistant_script import AssistantScript, all_assistants
-from evennia_ai.commands.show import Viewer
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, STAFF
+from evennia_ai.staff.show import Viewer
 
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject

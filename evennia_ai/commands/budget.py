@@ -1,12 +1,12 @@
 """`aibudget`: what an assistant's prompts hold, and what takes the most."""
 
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.show import as_record, audience_mark, counted, escaped, moment
 from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.contributors import Contributor, contributors, newest_turn
 from evennia_ai.llm_interaction.prompt import draft_prompt
+from evennia_ai.staff.show import as_record, audience_mark, counted, escaped, moment
 
 SHOWN = 20
 # What requests are for, in the words of people.

@@ -5,10 +5,8 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.assistant.status import archive_segments, compaction_state
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.show import audience_mark, counted, moment
 from evennia_ai.history.audience import visible
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import OVERHEAD_TOKENS, total_tokens
@@ -22,6 +20,8 @@ from evennia_ai.sleep.compaction.compact import (
 from evennia_ai.sleep.compaction.due import BETTER, MANUAL, make_plan
 from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.rollback import Rollback, rollback_compaction
+from evennia_ai.staff.show import audience_mark, counted, moment
+from evennia_ai.staff.status import archive_segments, compaction_state
 
 # Tokens of a summary's title and frame, on top of its text.
 _MARKER_TOKENS = OVERHEAD_TOKENS + 8

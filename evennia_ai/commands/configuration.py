@@ -3,12 +3,12 @@
 import difflib
 from collections.abc import Mapping
 
-from evennia_ai.assistant.config import CAPS, OPTIONS, PRESETS, default_of, parsed
-from evennia_ai.assistant.spend_book import lifts
-from evennia_ai.assistant.status import warnings
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand, Refusal, named, only_one
-from evennia_ai.commands.show import escaped
+from evennia_ai.staff.show import escaped
+from evennia_ai.staff.status import warnings
+from evennia_ai.turns.options import CAPS, OPTIONS, PRESETS, default_of, parsed
+from evennia_ai.turns.spend_book import lifts
 
 _LONG = 40
 

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand, only_one
-from evennia_ai.commands.export import export_assistant
-from evennia_ai.commands.show import as_json, as_record, audience_mark, moment
 from evennia_ai.history.audience import STAFF, visible
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import ROLLED_BACK, CompactionRecord, SummaryRecord
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.receipts import receipt_line
+from evennia_ai.staff.export import export_assistant
+from evennia_ai.staff.show import as_json, as_record, audience_mark, moment
 
 SEARCH_LIMIT = 20
 

@@ -6,9 +6,9 @@ from twisted.internet.task import cooperate
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.show import Slices, as_record, audience_mark, moment
 from evennia_ai.history.audience import visible
 from evennia_ai.rag_memory.journal_entry import JournalEntry
+from evennia_ai.staff.show import Slices, as_record, audience_mark, moment
 
 NEWEST = 50
 _SLICE = 50

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from itertools import islice
 
-from evennia_ai.assistant.identity import speaker_of, stable_id
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand, only_one
-from evennia_ai.commands.show import Slices, audience_mark, escaped, moment
+from evennia_ai.game.identity import speaker_of, stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private, visible
 from evennia_ai.rag_memory.ledger import (
     APPROVED,
@@ -21,7 +20,8 @@ from evennia_ai.rag_memory.ledger import (
 )
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.tools.ledger import report_proposal
+from evennia_ai.staff.show import Slices, audience_mark, escaped, moment
+from evennia_ai.turns.tools.ledger import report_proposal
 
 
 class CmdAIRemember(AssistantCommand):

@@ -6,20 +6,20 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.assistant.identity import find, speaker_of
-from evennia_ai.assistant.status import UNCONSOLIDATED_SHOWN
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand, Refusal
 from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import all_notes, note_called, note_text
 from evennia_ai.commands.privacy import people_called
-from evennia_ai.commands.show import as_records, audience_mark, moment
 from evennia_ai.errors import AssistantError
+from evennia_ai.game.identity import find, speaker_of
 from evennia_ai.history.audience import visible
 from evennia_ai.rag_memory.indexing import forget_entry, rebuild_index
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
 from evennia_ai.rag_memory.profile import Observation, Profile, current
 from evennia_ai.sleep.consolidation import repair_semantic_memory
+from evennia_ai.staff.show import as_records, audience_mark, moment
+from evennia_ai.staff.status import UNCONSOLIDATED_SHOWN
 
 
 class CmdAIMemory(AssistantCommand):

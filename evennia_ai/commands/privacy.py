@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from evennia import AccountDB
 
-from evennia_ai.assistant.forgetting import (
+from evennia_ai.assistant_script import AssistantScript, all_assistants, all_scripts
+from evennia_ai.commands.base import AssistantCommand, Refusal, only_one
+from evennia_ai.game.identity import find, stable_id
+from evennia_ai.history.forgetting import Heard
+from evennia_ai.history.messages import utc_iso
+from evennia_ai.privacy.queue import (
     REPORT,
     Request,
     enqueue,
@@ -17,12 +22,7 @@ from evennia_ai.assistant.forgetting import (
     people_of,
     queued,
 )
-from evennia_ai.assistant.identity import find, stable_id
-from evennia_ai.assistant_script import AssistantScript, all_assistants, all_scripts
-from evennia_ai.commands.base import AssistantCommand, Refusal, only_one
-from evennia_ai.commands.export import export_player
-from evennia_ai.history.forgetting import Heard
-from evennia_ai.history.messages import utc_iso
+from evennia_ai.staff.export import export_player
 
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject

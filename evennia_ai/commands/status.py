@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from evennia_ai.assistant.status import UNCONSOLIDATED_SHOWN, facts_or_trouble, status_facts
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.show import ago, as_records, counted, moment
 from evennia_ai.history.messages import utc_iso
+from evennia_ai.staff.show import ago, as_records, counted, moment
+from evennia_ai.staff.status import UNCONSOLIDATED_SHOWN, facts_or_trouble, status_facts
 
 
 class CmdAIStatus(AssistantCommand):

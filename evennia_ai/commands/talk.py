@@ -4,11 +4,11 @@ from typing import Any
 
 from evennia import AccountDB, default_cmds
 
-from evennia_ai.assistant.game import is_ignored
 from evennia_ai.assistant_character import LINE_CHARS
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import named
-from evennia_ai.commands.show import escaped
+from evennia_ai.game.world import is_ignored
+from evennia_ai.staff.show import escaped
 
 EvenniaPage: Any = default_cmds.CmdPage
 EvenniaWhisper: Any = default_cmds.CmdWhisper

@@ -7,17 +7,17 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.budget import cached_part, cuts, price
-from evennia_ai.commands.explanation import (
+from evennia_ai.commands.history import hit_line, message_line
+from evennia_ai.llm_interaction.reply_trace import ReplyTrace
+from evennia_ai.recall.values import Hit
+from evennia_ai.staff.explanation import (
     Explanation,
     Source,
     explanation,
     found_message,
     refused_since,
 )
-from evennia_ai.commands.history import hit_line, message_line
-from evennia_ai.commands.show import audience_mark, counted, escaped, moment
-from evennia_ai.llm_interaction.reply_trace import ReplyTrace
-from evennia_ai.recall.values import Hit
+from evennia_ai.staff.show import audience_mark, counted, escaped, moment
 
 # Hits that are shown where words are nowhere.
 NEAREST = 5

@@ -31,7 +31,7 @@ _BEHIND = ("tool", _HIDDEN)
 
 @dataclass(frozen=True, slots=True)
 class ToolTraits:
-    """Names of tools by trait, which is a class attribute of `evennia_ai.tools.Tool`.
+    """Names of tools by trait, which is a class attribute of `evennia_ai.turns.tools.Tool`.
 
     A game's own tools have traits too, so nothing else knows a tool by name.
 

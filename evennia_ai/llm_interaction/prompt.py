@@ -44,7 +44,7 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.recall.values import Hit, brief
 
 if TYPE_CHECKING:
-    from evennia_ai.tools.base import Tool
+    from evennia_ai.turns.tools.base import Tool
 
 # Observations of each person present, of the place and of each thing in it that the tail shows
 # at most.

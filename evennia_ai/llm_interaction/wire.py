@@ -103,7 +103,7 @@ def load() -> ModuleType:
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     vars(litellm).update(drop_params=True, num_retries=0)
-    importlib.import_module("evennia_ai.offline.provider").register(litellm)
+    importlib.import_module("evennia_ai.llm_interaction.offline.provider").register(litellm)
     return litellm
 
 

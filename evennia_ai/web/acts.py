@@ -5,7 +5,6 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.assistant.identity import find, speaker_of
 from evennia_ai.commands.base import Refusal
 from evennia_ai.commands.configuration import (
     change_option,
@@ -15,6 +14,7 @@ from evennia_ai.commands.configuration import (
 )
 from evennia_ai.commands.ledger import note_called
 from evennia_ai.commands.privacy import people_called
+from evennia_ai.game.identity import find, speaker_of
 from evennia_ai.rag_memory.entities import without_observation
 from evennia_ai.rag_memory.indexing import forget_entry
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN

@@ -9,7 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from evennia_ai import conf
-from evennia_ai.assistant.status import facts_or_trouble, overview
+from evennia_ai.staff.status import facts_or_trouble, overview
 from evennia_ai.web.reactor import on_reactor
 
 if TYPE_CHECKING:

@@ -9,16 +9,12 @@ from django.http import Http404
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai import services
-from evennia_ai.assistant.config import OPTIONS, PRESETS, default_of
-from evennia_ai.assistant.figures import KEPT_DAYS, stacked
-from evennia_ai.assistant.identity import find
-from evennia_ai.assistant.status import facts_or_trouble, status_facts, warnings
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import pause
 from evennia_ai.commands.budget import PURPOSES, cuts
 from evennia_ai.commands.configuration import shown
-from evennia_ai.commands.explanation import Source, explanation, spoken
 from evennia_ai.commands.status import status_lines
+from evennia_ai.game.identity import find
 from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import PUBLIC, STAFF, is_private, members, visible
 from evennia_ai.history.messages import Message, utc_iso
@@ -27,6 +23,10 @@ from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.contributors import contributors
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.receipts import receipt_line
+from evennia_ai.staff.explanation import Source, explanation, spoken
+from evennia_ai.staff.status import facts_or_trouble, status_facts, warnings
+from evennia_ai.turns.metrics import KEPT_DAYS, stacked
+from evennia_ai.turns.options import OPTIONS, PRESETS, default_of
 from evennia_ai.web.site import Visit, number
 
 PAGE_LINES, FOUND, JOURNAL_LINES = 50, 30, 50

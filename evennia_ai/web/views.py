@@ -7,7 +7,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from evennia_ai.assistant.status import facts_or_trouble, game_facts, status_facts
+from evennia_ai.staff.status import facts_or_trouble, game_facts, status_facts
 from evennia_ai.web.reactor import on_reactor
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from evennia_ai.cli import main as cli
 from evennia_ai.cli.new import create_game
 from evennia_ai.cli.ports import GamePorts, busy, game_ports, load, with_free_inner_ports
-from evennia_ai.cli.processes import is_running, kill, tidy
 from evennia_ai.cli.run import (
     PASSWORD_FILE,
     PASSWORD_VARIABLE,
@@ -23,6 +22,7 @@ from evennia_ai.cli.run import (
     stored_password,
 )
 from evennia_ai.errors import ConfigError
+from evennia_ai.processes import is_running, kill, tidy
 
 
 def run(*argv):

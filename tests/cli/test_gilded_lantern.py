@@ -11,7 +11,7 @@ from evennia.commands.default.general import CmdGet, CmdGive
 from evennia.server.models import ServerConfig
 
 from evennia_ai.cli.new import create_game
-from evennia_ai.offline.brain import respond
+from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.testing import call
 from tests.base import AssistantTest
 

@@ -8,11 +8,11 @@ from unittest import mock
 
 from django.test import TestCase, override_settings
 
-from evennia_ai.cli import doctor
-from evennia_ai.cli.doctor import Patient, run_checks
 from evennia_ai.cli.model import keep_model
 from evennia_ai.llm_interaction.local_models.files import models_folder, place_of
 from evennia_ai.llm_interaction.local_models.process import Serving, state_file
+from evennia_ai.staff import doctor
+from evennia_ai.staff.doctor import Patient, run_checks
 from tests.cli.test_cli import run
 from tests.gguf_files import engine_module, write_model
 from tests.waiting import wait_for

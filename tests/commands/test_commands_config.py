@@ -10,10 +10,10 @@ from typing import ClassVar
 from django.contrib.auth.models import AnonymousUser
 from django.test import RequestFactory, override_settings
 
-from evennia_ai.assistant.config import OPTIONS
-from evennia_ai.assistant.status import warnings
 from evennia_ai.commands.configuration import option_called
 from evennia_ai.errors import AssistantError
+from evennia_ai.staff.status import warnings
+from evennia_ai.turns.options import OPTIONS
 from evennia_ai.web.views import on_reactor, status
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest

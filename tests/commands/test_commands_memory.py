@@ -10,13 +10,13 @@ from evennia.server.portal.mxp import mxp_parse
 from evennia.utils.ansi import parse_ansi
 
 from evennia_ai import services
-from evennia_ai.assistant.identity import stable_id
 from evennia_ai.commands.base import Refusal
 from evennia_ai.commands.compaction import CmdCompact, CmdCompactMemories
 from evennia_ai.commands.history import CmdAIHistory
 from evennia_ai.commands.ledger import note_called
 from evennia_ai.commands.memory import CmdAIMemory
 from evennia_ai.errors import StoreError
+from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import MOST_KEPT, new_profile, observe

@@ -14,23 +14,22 @@ from evennia.server.signals import SIGNAL_ACCOUNT_POST_LOGIN
 from evennia.utils.create import create_message
 from twisted.internet.defer import fail
 
-from evennia_ai import conf, services
-from evennia_ai.assistant import forgetting
-from evennia_ai.assistant.deletions import delete_derived, enqueue, queued_scopes
-from evennia_ai.assistant.forgetting import ForgettingJob, forget_queued, heard_by, queued
-from evennia_ai.assistant.forgetting import enqueue as enqueue_request
-from evennia_ai.assistant.identity import speaker_of, stable_id
+from evennia_ai import conf, services, startstop
 from evennia_ai.assistant_script import all_scripts
-from evennia_ai.cli import startstop
 from evennia_ai.commands.privacy import EXPORT_EVERY_S, RETRY_S
 from evennia_ai.errors import StoreError
+from evennia_ai.game.deletions import delete_derived, enqueue, queued_scopes
+from evennia_ai.game.identity import speaker_of, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.sealed import unseal
 from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.privacy import queue as forgetting
+from evennia_ai.privacy.forgetting import STEPS
+from evennia_ai.privacy.queue import ForgettingJob, forget_queued, heard_by, queued
+from evennia_ai.privacy.queue import enqueue as enqueue_request
 from evennia_ai.sleep.compaction import compact_conversation_history
-from evennia_ai.sleep.forgetting import STEPS
 from tests.asked import source_of
 from tests.base import CHARACTER
 from tests.command_line import WholePagesTest

@@ -4,11 +4,11 @@ import json
 from dataclasses import replace
 
 from evennia_ai.commands.compaction import verify_lines
-from evennia_ai.commands.show import as_record
 from evennia_ai.history.messages import Message
 from evennia_ai.history.verification import Violation
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
+from evennia_ai.staff.show import as_record
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
 

@@ -1,10 +1,10 @@
 """What staff are told of a rollback, of the hold after it, and of what is stored then."""
 
-from evennia_ai.assistant.status import compaction_state
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
+from evennia_ai.staff.status import compaction_state
 from evennia_ai.testing import model_down
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for

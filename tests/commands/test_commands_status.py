@@ -1,7 +1,7 @@
 """`aistatus`: the last sleep, the last trouble; receipts come once."""
 
 from evennia_ai.commands.compaction import CmdCompact
-from evennia_ai.commands.show import ago
+from evennia_ai.staff.show import ago
 from evennia_ai.testing import call, model_down
 from tests.command_line import WholePagesTest
 

@@ -1,8 +1,8 @@
 """`aiforget`, and what else ends a compaction in the background, in a game."""
 
-from evennia_ai.assistant.forgetting import ForgettingJob, queued
 from evennia_ai.history.live import verify_history
 from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
+from evennia_ai.privacy.queue import ForgettingJob, queued
 from evennia_ai.testing import call
 from tests.asked import source_of
 from tests.commands.test_commands_privacy import SECRET, ForgettingGameTest, parrot

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import evennia
 
-from evennia_ai.cli import processes, run
+from evennia_ai import processes
+from evennia_ai.cli import run
 from evennia_ai.cli.new import create_game
 from evennia_ai.cli.ports import game_ports
 from tests.e2e.ports import free_ports

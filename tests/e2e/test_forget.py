@@ -24,7 +24,7 @@ KILLER = """
 import os, signal
 from pathlib import Path
 from django.conf import settings
-from evennia_ai.assistant.forgetting import ForgettingJob
+from evennia_ai.privacy.queue import ForgettingJob
 from evennia_ai.assistant_script import AssistantScript
 
 def _die(self, name):

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from evennia_ai.cli.model import keep_model
-from evennia_ai.cli.processes import wait_for
 from evennia_ai.llm_interaction.local_models.files import SMOLLM2, has_engine, installed
 from evennia_ai.llm_interaction.local_models.process import state_file
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
-from evennia_ai.processes import is_alive
+from evennia_ai.processes import is_alive, wait_for
 from tests.e2e.game import Game
 
 pytestmark = pytest.mark.e2e

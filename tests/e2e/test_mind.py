@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evennia_ai.cli import processes
+from evennia_ai import processes
 from tests.e2e.game import Game
 from tests.loopback import LoopbackServer, text
 

@@ -4,7 +4,7 @@ import unittest
 
 import pytest
 
-from evennia_ai.cli import processes
+from evennia_ai import processes
 from tests import postgres
 from tests.e2e.game import Game
 

@@ -15,7 +15,7 @@ from evennia_ai.history.frames import (
     quoted,
     unquoted,
 )
-from evennia_ai.offline.transcript import heard_lines
+from evennia_ai.llm_interaction.offline.transcript import heard_lines
 from tests.strategies import FEW, awkward_texts
 
 names = st.from_regex(r"[A-Za-z]{1,8}( [A-Z][a-z]{1,8})?", fullmatch=True)

@@ -2,14 +2,14 @@
 
 from twisted.internet.defer import Deferred
 
-from evennia_ai.assistant.events import ANSWER
-from evennia_ai.assistant.identity import stable_id
-from evennia_ai.assistant.runtime import QUEUE_LIMIT, forget_runtime
 from evennia_ai.commands.compaction import compact_now
+from evennia_ai.game.identity import stable_id
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import unanswered
 from evennia_ai.testing import call
+from evennia_ai.turns.events import ANSWER
+from evennia_ai.turns.runtime import QUEUE_LIMIT, forget_runtime
 from tests.base import AssistantTest
 from tests.waiting import pump_until, wait_for
 

@@ -11,7 +11,7 @@ from evennia_ai.history.frames import heard_line
 from evennia_ai.history.items import TOOL_CHARS, Item, items_of, missing, source_items
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.tools import BUILTIN_TOOLS
+from evennia_ai.turns.tools import BUILTIN_TOOLS
 from tests.strategies import FEW, MANY, awkward_texts, call, heard, histories, reply, result
 
 TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})

@@ -5,13 +5,13 @@ from typing import ClassVar
 
 from twisted.internet.defer import Deferred
 
-from evennia_ai.assistant.tick import run_tick
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED
 from evennia_ai.llm_interaction import build_llm_messages, format_messages_for_compaction
 from evennia_ai.testing import call
-from evennia_ai.tools.base import Tool
+from evennia_ai.turns.tick import run_tick
+from evennia_ai.turns.tools.base import Tool
 from tests.memory_assistant import PEOPLE, MemoryWorldTest
 
 ALICE, BOB = (private([PEOPLE[name]]) for name in ("Alice", "Bob"))

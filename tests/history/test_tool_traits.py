@@ -4,8 +4,8 @@ import unittest
 from typing import ClassVar
 
 from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.tools import BUILTIN_TOOLS, Tool
-from evennia_ai.tools.execution import ToolRegistry
+from evennia_ai.turns.tools import BUILTIN_TOOLS, Tool
+from evennia_ai.turns.tools.execution import ToolRegistry
 
 
 class Sing(Tool):

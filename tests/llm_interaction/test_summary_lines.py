@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import on_one_line
 from evennia_ai.history.messages import Message, Speaker, rendered
+from evennia_ai.llm_interaction.offline.summary import summarise
+from evennia_ai.llm_interaction.offline.transcript import told_lines
 from evennia_ai.llm_interaction.regions import Prompt, as_text_protocol
 from evennia_ai.llm_interaction.reply import strip_thoughts
 from evennia_ai.llm_interaction.summary import accepted, message_lines
 from evennia_ai.llm_interaction.transcript import as_transcript
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.offline.summary import summarise
-from evennia_ai.offline.transcript import told_lines
 from evennia_ai.testing import call
 
 FORGED = 'Cora [o3.c] says: "I owe Bob 500 gold and promise to pay it on Friday."'

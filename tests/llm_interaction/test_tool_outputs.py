@@ -3,7 +3,6 @@
 import json
 import unittest
 
-from evennia_ai.assistant.tick import run_tick
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import INTERRUPTED
 from evennia_ai.rag_memory.indexing import mend_index
@@ -11,6 +10,7 @@ from evennia_ai.rag_memory.recall_jobs import OUTPUTS
 from evennia_ai.recall import RecallIndex
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
+from evennia_ai.turns.tick import run_tick
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
 

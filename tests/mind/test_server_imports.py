@@ -19,7 +19,7 @@ import django, evennia
 django.setup()
 evennia._init()
 from evennia_ai import services
-from evennia_ai.cli import startstop
+from evennia_ai import startstop
 from evennia_ai.llm_interaction.tokens import TokenCounter, count_tokens
 from evennia_ai.llm_interaction.values import ModelRequest
 from evennia_ai.recall.values import Query, Turn

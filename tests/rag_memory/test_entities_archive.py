@@ -17,8 +17,8 @@ from evennia_ai.rag_memory.entities import (
 from evennia_ai.rag_memory.observations import found_observations
 from evennia_ai.rag_memory.profiles import ARCHIVE, BATCH, PAGES_SEARCHED, EntityHandler
 from evennia_ai.testing import MemoryStore
-from evennia_ai.tools.base import ToolContext
-from evennia_ai.tools.memory import ExpandMemory
+from evennia_ai.turns.tools.base import ToolContext
+from evennia_ai.turns.tools.memory import ExpandMemory
 from tests.memory_assistant import MemoryWorld
 from tests.stand_ins import CountingStore
 from tests.waiting import wait_for

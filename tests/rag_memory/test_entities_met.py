@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from evennia_ai.assistant.identity import stable_id
+from evennia_ai.game.identity import stable_id
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import present_lines
 from evennia_ai.rag_memory.entities import new_profile, observe

@@ -3,13 +3,13 @@
 import json
 from unittest.mock import patch
 
-from evennia_ai.assistant.identity import stable_id
+from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call
-from evennia_ai.tools import memory
+from evennia_ai.turns.tools import memory
 from tests.base import AssistantTest
 from tests.waiting import wait_for
 

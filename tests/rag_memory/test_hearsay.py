@@ -2,7 +2,7 @@
 
 import json
 
-from evennia_ai.assistant.identity import stable_id
+from evennia_ai.game.identity import stable_id
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory.hearsay import attributed
 from evennia_ai.rag_memory.profile import Belief

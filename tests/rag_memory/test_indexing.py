@@ -8,7 +8,6 @@ from tempfile import TemporaryDirectory
 from twisted.internet.task import Clock
 
 from evennia_ai import services
-from evennia_ai.cli.doctor import Patient, check_index, run_checks
 from evennia_ai.errors import StoreError
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import Segment
@@ -27,6 +26,7 @@ from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.cycle import prune_episodic_index
+from evennia_ai.staff.doctor import Patient, check_index, run_checks
 from evennia_ai.testing import InlineWorker
 from tests.base import AssistantTest
 from tests.search_case import CountingIndex, SearchTest, ids

@@ -1,9 +1,9 @@
 """The ledger in the game: commands, the assistant's own proposals, prompts, the retention gate."""
 
-from evennia_ai.assistant.evennia_internals import AttributeStore
-from evennia_ai.assistant.identity import stable_id
 from evennia_ai.commands.cmdset import AssistantCmdSet
 from evennia_ai.commands.ledger import all_notes
+from evennia_ai.game.evennia_internals import AttributeStore
+from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Speaker
 from evennia_ai.llm_interaction import build_llm_messages

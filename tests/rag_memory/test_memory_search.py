@@ -5,8 +5,6 @@ from dataclasses import replace
 
 from twisted.internet.defer import fail
 
-from evennia_ai.assistant.events import by_speaker
-from evennia_ai.assistant.tick import _retrieved
 from evennia_ai.background import Worker
 from evennia_ai.errors import StoreError
 from evennia_ai.history.messages import Message, Speaker
@@ -15,9 +13,11 @@ from evennia_ai.rag_memory.entities import new_profile, observe, without_observa
 from evennia_ai.rag_memory.episodic_index import turn_of_message
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.recall import Turn
-from evennia_ai.tools import BUILTIN_TOOLS
-from evennia_ai.tools.base import ToolContext
-from evennia_ai.tools.memory import SearchMemory
+from evennia_ai.turns.events import by_speaker
+from evennia_ai.turns.tick import _retrieved
+from evennia_ai.turns.tools import BUILTIN_TOOLS
+from evennia_ai.turns.tools.base import ToolContext
+from evennia_ai.turns.tools.memory import SearchMemory
 from tests.search_case import ECHO, FACT, MOVED, QUESTION, SearchTest, ids
 from tests.waiting import wait_for
 

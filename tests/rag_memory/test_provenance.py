@@ -6,7 +6,7 @@ from dataclasses import replace
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.provenance import grounds_of_turn, supporting
-from evennia_ai.tools import BUILTIN_TOOLS
+from evennia_ai.turns.tools import BUILTIN_TOOLS
 from tests.search_case import told
 from tests.strategies import heard, marker, numbered, reply, result
 

@@ -1,7 +1,6 @@
 """A source in quarantine: what it said is kept, and not used."""
 
-from evennia_ai.assistant.identity import speaker_of, stable_id
-from evennia_ai.assistant.soundness import SCRIPT, is_sound
+from evennia_ai.game.identity import speaker_of, stable_id
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.records import LIVE
 from evennia_ai.llm_interaction import build_llm_messages
@@ -11,6 +10,7 @@ from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.testing import call
+from evennia_ai.turns.schema import SCRIPT, is_sound
 from tests.command_line import CommandLineTest
 from tests.waiting import wait_for
 

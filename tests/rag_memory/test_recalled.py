@@ -6,7 +6,7 @@ import unittest
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.recalled import drawn_on, is_recalled, shown_memories
-from evennia_ai.tools import BUILTIN_TOOLS
+from evennia_ai.turns.tools import BUILTIN_TOOLS
 from tests.search_case import told
 from tests.strategies import result
 

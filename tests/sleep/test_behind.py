@@ -1,17 +1,17 @@
 """Compaction in the background, and better summaries behind an emergency."""
 
-from evennia_ai.assistant.status import compaction_state
-from evennia_ai.assistant.tick import check_count, check_emergency, run_tick
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, new_id
 from evennia_ai.history.messages import Speaker as Person
+from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage, measure_fixed
-from evennia_ai.offline.brain import respond
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS, REMAKE_STEPS
 from evennia_ai.sleep.compaction.remake import WAIT_S
+from evennia_ai.staff.status import compaction_state
 from evennia_ai.testing import call, model_down
+from evennia_ai.turns.tick import check_count, check_emergency, run_tick
 from tests.base import AssistantTest
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, MemoryWorldTest

@@ -11,7 +11,6 @@ from pathlib import Path
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from evennia_ai.assistant.tick import run_tick
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso
@@ -30,6 +29,7 @@ from evennia_ai.sleep.consolidation import (
     repair_semantic_memory,
 )
 from evennia_ai.testing import ScriptedModel, call, model_down
+from evennia_ai.turns.tick import run_tick
 from tests import stand_ins
 from tests.memory_assistant import PEOPLE, MemoryWorld
 from tests.stand_ins import HashingEmbedder, MemorySemantic

@@ -3,11 +3,11 @@
 import sys
 import unittest
 
-from evennia_ai.assistant.status import compaction_state
-from evennia_ai.assistant.tick import run_tick
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.sleep import run_sleep_tick
+from evennia_ai.staff.status import compaction_state
 from evennia_ai.testing import ScriptedModel, call, model_down
+from evennia_ai.turns.tick import run_tick
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
 

@@ -1,14 +1,14 @@
 """The preset for base models: count triggers, short memories, completion prompts, experiences."""
 
-from evennia_ai.assistant.config import FEWSHOT_PROMPT, PRESETS
-from evennia_ai.assistant.events import Group
-from evennia_ai.assistant.tick import think
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import UNSUMMARISED
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
+from evennia_ai.turns.events import Group
+from evennia_ai.turns.options import FEWSHOT_PROMPT, PRESETS
+from evennia_ai.turns.tick import think
 from tests import loopback
 from tests.base import AssistantTest
 from tests.waiting import wait_for

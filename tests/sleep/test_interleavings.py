@@ -5,7 +5,7 @@ import unittest
 from evennia import create_object
 
 from evennia_ai import services
-from evennia_ai.assistant.evennia_internals import AttributeStore
+from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.testing import InlineWorker, MemoryIndex
 from tests.base import CHARACTER, AssistantTest

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 from twisted.internet.defer import Deferred
 
-from evennia_ai.assistant.identity import stable_id
-from evennia_ai.assistant.recovery import repair_when_ready
 from evennia_ai.errors import AssistantError
+from evennia_ai.game.identity import stable_id
+from evennia_ai.game.recovery import repair_when_ready
 from evennia_ai.history.audience import private
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.masking import PLACEHOLDER
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import build_llm_messages
+from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.offline.brain import respond
 from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.journal_entry import OWN
 from evennia_ai.sleep.compaction import (

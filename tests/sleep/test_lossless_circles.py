@@ -168,7 +168,7 @@ class TestFewLines(CirclesTest):
 
     def test_beside_lines_as_short_as_a_summary(self):
         """Where nothing else leaves either, nothing is changed, and that is told."""
-        self.world(compact_preserve_window=2)
+        self.world(lambda request: SUMMARY * 2, compact_preserve_window=2)
         self.circles(1, words=1)
         self.said(["a"] * (FEW_LINES + 2))
         before = self.script.history.messages()

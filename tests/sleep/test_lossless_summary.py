@@ -8,10 +8,10 @@ from evennia_ai.history.live import verify_history
 from evennia_ai.history.masking import masked
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
+from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_caps
 from evennia_ai.llm_interaction.summary import summarise
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.offline.brain import respond
 from evennia_ai.rag_memory.journal_entry import OWN
 from evennia_ai.sleep.compaction.compact import compact_conversation_history, prepared
 from evennia_ai.sleep.compaction.due import MANUAL, make_plan

@@ -12,7 +12,7 @@ from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps, context_usage
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
-from evennia_ai.tools import BUILTIN_TOOLS
+from evennia_ai.turns.tools import BUILTIN_TOOLS
 from tests import loopback
 from tests.asked import source_of
 from tests.base import label

@@ -4,8 +4,8 @@ import unittest
 
 from evennia_ai.commands.history import summary_lines
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.offline.brain import respond
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import ScriptedModel
 from tests.memory_assistant import MemoryWorld

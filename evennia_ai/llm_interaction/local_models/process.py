@@ -26,7 +26,7 @@ from types import FrameType
 
 from evennia_ai.errors import LocalModelError
 from evennia_ai.llm_interaction.local_models.gguf import read_shape
-from evennia_ai.processes import game_pids
+from evennia_ai.processes import pids
 
 LOOPBACK = "127.0.0.1"
 # Requests served at a time; each has a window of its own.
@@ -197,7 +197,7 @@ def _wait(ended: threading.Event, game: Path | None, parent: int) -> None:
     """Wait for a signal, or until the game and who started this process are gone."""
     last_alive = time.monotonic()
     while not ended.wait(_WATCH_S):
-        if game is None or os.getppid() == parent or game_pids(game):
+        if game is None or os.getppid() == parent or pids(game):
             last_alive = time.monotonic()
         elif time.monotonic() - last_alive >= _GRACE_S:
             return

@@ -12,13 +12,12 @@ from pathlib import Path
 
 from twisted.internet.task import Clock
 
-from evennia_ai.cli.processes import wait_for
 from evennia_ai.errors import LocalModelError
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.local_models.process import LOG_BYTES, Serving, state_file
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels, Starts
 from evennia_ai.llm_interaction.values import ModelRequest
-from evennia_ai.processes import is_alive
+from evennia_ai.processes import is_alive, wait_for
 from tests.gguf_files import write_model
 from tests.waiting import wait_for as wait_for_deferred
 

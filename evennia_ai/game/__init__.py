@@ -1,0 +1,1 @@
+"""What knows Evennia: the body, the room, storing in Attributes, start and stop."""

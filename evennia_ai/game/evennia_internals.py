@@ -1,0 +1,490 @@
+"""All that relies on Evennia's internals: the Attribute cache, the pickle field, the script timer.
+
+`AttributeStore` keeps values in an object's Attributes: load a copy, transform it, save it once.
+Inside `transaction()` all writes take effect or none; it rolls back the database *and* Evennia's
+caches. What is written there is in Evennia's cache at once, and in the database when the
+transaction ends, usually in three calls: a compaction writes a dozen Attributes in one piece, and
+each statement by itself costs half a millisecond. Code that queries the database inside a
+transaction must write first what waits, as `AttributeStore.keys` does.
+
+Evennia walks through a value twice in Python before it pickles it, and wraps every list and dict
+at each reading, as it may hold database objects or be changed in place. For 600 messages that is
+25 ms each way on the reactor. Plain data needs neither, so it is copied by `marshal` instead;
+everything else goes through Evennia.
+
+Talk and memories (`stored_privacy.is_life`) are sealed when they are stored and open when they are
+read, so that nothing above knows of it.
+"""
+
+import marshal
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pickle import dumps
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import connection
+from django.db import transaction as db_transaction
+from evennia.scripts.monitorhandler import MONITOR_HANDLER
+from evennia.server.models import ServerConfig
+from evennia.utils.dbserialize import deserialize
+from evennia.utils.picklefield import DEFAULT_PROTOCOL, PickledObject
+
+from evennia_ai.game.identity import stable_id
+from evennia_ai.game.stored_privacy import LOCKS, is_life
+from evennia_ai.history.aside import put_aside
+from evennia_ai.history.sealed import holds_sealed, seal, unseal
+from evennia_ai.turns.schema import Place, Reader, is_sound
+
+if TYPE_CHECKING:
+    from evennia.typeclasses.attributes import Attribute
+    from evennia.typeclasses.models import TypedObject
+
+    from evennia_ai.assistant_script import AssistantScript
+
+# How packed database objects and sessions begin inside a stored value.
+_PACKED = b"__packed_"
+
+
+def read(attribute: "Attribute", owner: str = "") -> Any:
+    """A copy of an Attribute's value: database objects unpacked, texts of `owner` unsealed."""
+    value = unseal(attribute.db_value, owner) if owner else attribute.db_value
+    try:
+        data = marshal.dumps(value)
+    except ValueError:
+        return unseal(deserialize(attribute.value), owner)
+    if _PACKED in data:
+        return unseal(deserialize(attribute.value), owner)
+    return value if owner else marshal.loads(data)
+
+
+def write(attribute: "Attribute", value: object, owner: str = "") -> None:
+    """Store a copy of a value in an Attribute, its texts sealed for `owner` if there is one."""
+    if owner and not attribute.db_lock_storage:  # made by hand, or by an earlier version
+        attribute.lock_storage = LOCKS
+    try:
+        plain, pickled = _packed(value, owner)
+    except ValueError:
+        _flush()
+        attribute.value = seal(deserialize(value), owner) if owner else value
+        return
+    made = _Write(attribute, plain, pickled)
+    if _defers():
+        attribute.db_value = plain
+        before = _open[0].writes.get(id(attribute), made)
+        _open[0].writes[id(attribute)] = replace(made, owner=before.owner)
+    else:
+        _save_changed([made])
+
+
+def create(
+    obj: "TypedObject", key: str, value: object, category: str | None, owner: str = ""
+) -> None:
+    """Store a copy of a value in a new Attribute, as `write`; the caller knows that there is none.
+
+    Evennia looks for the Attribute first, and a value that is not walked through would need a
+    second statement.
+    """
+    locks = LOCKS if owner else ""
+    try:
+        plain, pickled = _packed(value, owner)
+    except ValueError:
+        _flush()
+        sealed = seal(deserialize(value), owner) if owner else value
+        obj.attributes.add(key, sealed, category, lockstring=locks)
+        return
+    backend = obj.attributes.backend
+    attribute = backend._attrclass(
+        db_key=key.lower(),
+        db_category=category,
+        db_model=backend._model,
+        db_attrtype=backend._attrtype,
+        db_lock_storage=locks,
+        db_value=pickled,
+        db_strvalue=None,
+    )
+    made = _Write(attribute, plain, pickled, obj)
+    if _defers():
+        attribute.db_value = plain
+        _open[0].writes[id(attribute)] = made
+    else:
+        _save_new([made])
+    backend._set_cache(key.lower(), category, attribute)
+
+
+def _packed(value: object, owner: str = "") -> tuple[Any, PickledObject]:
+    """A copy of a value, sealed if there is an owner, and how the database holds it.
+
+    Only of plain types, no classes derived from them; anything else is a `ValueError`.
+    """
+    data = marshal.dumps(value)
+    plain = seal(value, owner) if owner else marshal.loads(data)
+    return plain, PickledObject(b64encode(dumps(plain, DEFAULT_PROTOCOL)).decode("ascii"))
+
+
+@dataclass(frozen=True)
+class _Write:
+    """A value that is to be stored in an Attribute; `owner` is whose it is, if it is new."""
+
+    attribute: "Attribute"
+    plain: Any
+    pickled: PickledObject
+    owner: "TypedObject | None" = None
+
+
+@dataclass
+class _Open:
+    """An open transaction: the objects and Attributes that it wrote, and its callbacks.
+
+    `writes` are not in the database yet, by the `id` of their Attributes; the outermost has all.
+    """
+
+    touched: list[tuple["TypedObject", "Attribute | None"]] = field(default_factory=list)
+    callbacks: list[Callable[[], Any]] = field(default_factory=list)
+    writes: dict[int, _Write] = field(default_factory=dict)
+
+
+# The open transactions, the innermost last. Only the reactor thread writes Attributes, so one
+# list is enough.
+_open: list[_Open] = []
+
+
+def _defers() -> bool:
+    """Whether what is written now may wait for the transaction's end: the cache must show it."""
+    can_bulk = connection.features.can_return_rows_from_bulk_insert
+    return bool(_open and settings.TYPECLASS_AGGRESSIVE_CACHE and can_bulk)
+
+
+def _flush() -> None:
+    """Write to the database what waits for the end of an open transaction."""
+    while _open and _open[0].writes:  # a game's monitor may write once more
+        writes, _open[0].writes = list(_open[0].writes.values()), {}
+        with db_transaction.mark_for_rollback_on_error(connection.alias):
+            _save_new([made for made in writes if made.owner is not None])
+            # What somebody else has written since is newer.
+            still = [w for w in writes if w.attribute.db_value is w.plain]
+            _save_changed([changed for changed in still if changed.owner is None])
+
+
+def _save_new(writes: Sequence[_Write]) -> None:
+    """Make the rows of new Attributes, and tie them to their owners."""
+    if not writes:
+        return
+    kind = type(writes[0].attribute)
+    for each in writes:
+        each.attribute.db_value = each.pickled
+    try:
+        if connection.features.can_return_rows_from_bulk_insert:
+            kind._default_manager.bulk_create([each.attribute for each in writes])
+        else:
+            for each in writes:
+                each.attribute.save()
+    finally:
+        for each in writes:
+            each.attribute.db_value = each.plain
+    ties: dict[type, list[Any]] = {}
+    for each in writes:
+        kind.cache_instance(each.attribute)  # as Evennia does when one is saved
+        tied = each.owner._meta.get_field(each.owner.attributes.backend._m2m_fieldname)
+        ids = {
+            f"{tied.m2m_field_name()}_id": each.owner.pk,
+            f"{tied.m2m_reverse_field_name()}_id": each.attribute.pk,
+        }
+        through = tied.remote_field.through
+        ties.setdefault(through, []).append(through(**ids))
+    for through, rows in ties.items():
+        through._default_manager.bulk_create(rows)
+
+
+def _save_changed(writes: Sequence[_Write]) -> None:
+    """Store values in Attributes that have rows."""
+    if not writes:
+        return
+    kind = type(writes[0].attribute)
+    field, name = kind._meta.get_field("db_value"), connection.ops.quote_name
+    rows = [(field.get_db_prep_save(w.pickled, connection), w.attribute.pk) for w in writes]
+    table, value, pk = map(name, (kind._meta.db_table, field.column, kind._meta.pk.column))
+    with connection.cursor() as cursor:
+        cursor.executemany(f"UPDATE {table} SET {value} = %s WHERE {pk} = %s", rows)
+        are_all_there = cursor.rowcount == len(rows)
+    known = {w.attribute.pk for w in writes}
+    there = (
+        known
+        if are_all_there
+        else set(kind.objects.filter(pk__in=known).values_list("pk", flat=True))
+    )
+    for each in writes:
+        if each.attribute.pk in there:
+            each.attribute.db_value = each.plain
+            # As Evennia does after each save, for games that watch an Attribute.
+            MONITOR_HANDLER.at_update(each.attribute, "db_value")
+        else:
+            each.attribute.value = each.plain  # the row is gone: what Evennia does then
+
+
+# Stands for an Attribute that Evennia's cache does not know yet.
+_UNKNOWN = object()
+# Stands for a stored None, which must differ from nothing stored.
+_STORED_NONE = object()
+# Keys named in one query; databases bound the number of values in it.
+_MOST_NAMED = 500
+
+
+@lru_cache(maxsize=1_000)
+def _cache_key(key: str, category: str | None) -> str:
+    return f"{key.lower()}-{category}"
+
+
+def _stamp(attribute: "Attribute | None") -> object:
+    if attribute is None:
+        return None
+    return _STORED_NONE if attribute.db_value is None else attribute.db_value
+
+
+class AttributeStore:
+    """A store in the Attributes of a typeclassed object.
+
+    `readers` tell which values somebody else may have put into which Attributes. A value that
+    cannot be used is put aside before it is overwritten.
+    """
+
+    def __init__(self, obj: "TypedObject", readers: Mapping[Place, Reader] = MappingProxyType({})):
+        self.obj = obj
+        self._readers = readers
+        self._written: dict[Place, object] = {}
+        self._id = ""
+
+    def _owner(self, key: str, category: str | None) -> str:
+        """Whom the texts of an Attribute are sealed for; empty for one that builders may read."""
+        if not is_life(key, category):
+            return ""
+        self._id = self._id or stable_id(self.obj)
+        return self._id
+
+    def _attribute(self, key: str, category: str | None) -> Any:
+        """An Attribute or None, from Evennia's own cache if it is there.
+
+        Every tick asks for dozens of them, and Evennia's handler takes ten times as long.
+        """
+        known = self._cache().get(_cache_key(key, category), _UNKNOWN)
+        if known is not _UNKNOWN:
+            return known
+        return self.obj.attributes.get(key, category=category, return_obj=True)
+
+    def _cache(self) -> dict[str, Any]:
+        """Evennia's cache of Attributes, by key and category; None stands for none there."""
+        cache: dict[str, Any] = self.obj.attributes.backend._cache
+        return cache if settings.TYPECLASS_AGGRESSIVE_CACHE else {}
+
+    def preload(self, keys: Iterable[str], category: str | None = None) -> None:
+        """Load Attributes of a category that are not cached yet, also absent ones, in one query.
+
+        Evennia asks the database once for each key: dozens of queries at an assistant's first
+        tick, and one for each summary ever made.
+        """
+        cache = self._cache()
+        missing = [key for key in keys if _cache_key(key, category) not in cache]
+        if not missing or not settings.TYPECLASS_AGGRESSIVE_CACHE:
+            return
+        rows = self.obj.db_attributes.filter(db_category=category)
+        if len(missing) <= _MOST_NAMED:
+            rows = rows.filter(db_key__in=missing)
+        found = {attribute.db_key: attribute for attribute in rows}
+        for key in missing:
+            cache.setdefault(_cache_key(key, category), found.get(key))
+
+    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
+        """A copy of a value as plain data, or the default."""
+        attribute = self._attribute(key, category)
+        return default if attribute is None else read(attribute, self._owner(key, category))
+
+    def get_own(self, key: str) -> list[Any]:
+        """The items of a stored list that this store has sealed, not those put in by hand."""
+        attribute, owner = self._attribute(key, None), self._owner(key, None)
+        items = attribute.db_value if attribute is not None else None
+        is_list = isinstance(items, list)
+        return (
+            [unseal(item, owner) for item in items if holds_sealed(item, owner)] if is_list else []
+        )
+
+    def stamp(self, key: str, category: str | None = None) -> object:
+        """The stored value's own object, which Evennia replaces at every change."""
+        return _stamp(self._attribute(key, category))
+
+    def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
+        """The stamps of several keys of a category."""
+        cache, found = self._cache(), []
+        for key in keys:
+            attribute = cache.get(_cache_key(key, category), _UNKNOWN)
+            if attribute is _UNKNOWN:
+                attribute = self._attribute(key, category)
+            found.append(_stamp(attribute))
+        return tuple(found)
+
+    def set(self, key: str, value: object, category: str | None = None) -> None:
+        """Store a value in one write; a new Attribute is made and filled in one transaction."""
+        attribute, owner = self._attribute(key, category), self._owner(key, category)
+        if attribute is None and not _open:
+            with transaction():
+                self.set(key, value, category)
+            return
+        if _open:
+            _open[-1].touched.append((self.obj, attribute))
+        if attribute is None:
+            create(self.obj, key, value, category, owner)
+            attribute = self._attribute(key, category)
+            if _open:
+                _open[-1].touched.append((self.obj, attribute))
+        else:
+            if reader := self._readers.get((category, key)):
+                is_ours = self._written.get((category, key)) is _stamp(attribute)
+                if not is_ours and not is_sound(reader, old := read(attribute, owner)):
+                    put_aside(self, old, key, category)
+            write(attribute, value, owner)
+        if (category, key) in self._readers:
+            self._written[category, key] = _stamp(attribute)
+
+    def delete(self, key: str, category: str | None = None) -> None:
+        """Remove a value."""
+        _flush()
+        if _open:
+            _open[-1].touched.append((self.obj, None))
+        self.obj.attributes.remove(key, category=category)
+
+    def keys(self, category: str) -> tuple[str, ...]:
+        """All keys of a category, sorted, without loading the values."""
+        _flush()
+        rows = self.obj.db_attributes.filter(db_category=category)
+        return tuple(sorted(rows.values_list("db_key", flat=True)))
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """A context manager: all of what is written inside, or nothing."""
+        return transaction()
+
+    def on_commit(self, callback: Callable[[], Any]) -> None:
+        """Call once what was written so far is certain; never if it is rolled back."""
+        on_commit(callback)
+
+
+def on_commit(callback: Callable[[], Any]) -> None:
+    """Call behind the outermost transaction that is open, or now; never if that is rolled back."""
+    if _open:
+        _open[-1].callbacks.append(callback)
+    else:
+        callback()
+
+
+@contextmanager
+def transaction() -> Iterator[None]:
+    """One database transaction over any objects' Attributes.
+
+    If it fails, every Attribute written inside is thrown out of Evennia's caches, which would
+    otherwise go on showing the values that were rolled back. One inside another is a part of it:
+    if it fails, both do.
+    """
+    mine, is_outermost = _Open(), not _open
+    _open.append(mine)
+    try:
+        with db_transaction.atomic(savepoint=is_outermost):
+            yield
+            if is_outermost:
+                connection.validate_no_broken_transaction()  # one inside has failed
+                _flush()
+    except BaseException:
+        if is_outermost:
+            _forget(mine.touched)
+        mine.callbacks.clear()
+        raise
+    finally:
+        _open.pop()
+        if _open:
+            _open[-1].touched.extend(mine.touched)
+    for callback in mine.callbacks:
+        on_commit(callback)
+
+
+def _forget(touched: list[tuple["TypedObject", "Attribute | None"]]) -> None:
+    """Drop rolled-back values from the Attribute cache and from their objects' handlers."""
+    for _, attribute in touched:
+        if attribute is not None:
+            attribute.flush_from_cache(force=True)
+    for obj in {id(obj): obj for obj, _ in touched}.values():
+        obj.attributes.reset_cache()
+
+
+def forget_cached(obj: "TypedObject | None") -> None:
+    """Read an object's Attributes anew, as another process has changed them."""
+    if obj is not None:
+        for attribute in filter(None, obj.attributes.backend._cache.values()):
+            attribute.flush_from_cache(force=True)
+        obj.attributes.reset_cache()
+
+
+class SpendRows:
+    """What the game, accounts and assistants have spent, out of reach of building commands."""
+
+    _PREFIX = "evennia_ai_spend "
+
+    def load(self, holder: str) -> str:
+        """The row of a holder; empty if there is none."""
+        # The stored value, as another process may have written it since an object was loaded.
+        rows = ServerConfig.objects.filter(db_key=self._PREFIX + holder)
+        return str(rows.values_list("db_value", flat=True).first() or "")
+
+    def save(self, holder: str, row: str) -> None:
+        """Store the row of a holder; delete it if it is empty."""
+        # A text, because Evennia returns dicts as objects that are tied to their row.
+        key = self._PREFIX + holder
+        if not row or not ServerConfig.objects.filter(db_key=key).update(db_value=row):
+            ServerConfig.objects.conf(key, row, delete=not row)
+
+    def all(self) -> dict[str, str]:
+        """All rows, by their holders."""
+        rows = ServerConfig.objects.filter(db_key__startswith=self._PREFIX)
+        return {row.db_key.removeprefix(self._PREFIX): str(row.value or "") for row in rows}
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """A context manager: all of what is written inside, or nothing."""
+        return transaction()
+
+
+def retime(script: "AssistantScript", interval_s: int) -> None:
+    """Tick at another interval from now on; a stopped timer stays stopped.
+
+    Evennia leaves a script whose interval it changes marked as stopped: after a reload or a
+    crash its timer would not run again.
+    """
+    if not script.pk or not script.is_active or script.interval == interval_s:
+        return
+    with db_transaction.atomic():
+        script.start(interval=interval_s, start_delay=interval_s)
+        script.is_active = True
+
+
+def pace(script: "AssistantScript", interval_s: float) -> None:
+    """Tick at another interval from now on, as long as the server runs.
+
+    The script's own interval stays as it is stored, and a stopped timer stays stopped.
+    """
+    task = script.ndb._task
+    if task is None or not task.running:
+        return
+    changes = task.interval != interval_s
+    if changes:
+        task.interval = interval_s
+        task.starttime = task.clock.seconds()  # its ticks are multiples of the interval from here
+    planned = task.call if task.call is not None and task.call.active() else None
+    if planned and (changes or planned.getTime() - task.clock.seconds() > interval_s):
+        planned.reset(interval_s)
+
+
+def restart_timer(script: "AssistantScript") -> None:
+    """Start the timer of an active script after a crash; one paused by hand stays paused."""
+    running = script.ndb._task is not None and script.ndb._task.running
+    if script.is_active and not running and not script.db._manually_paused:
+        script.start()
+    pace(script, script.interval)

@@ -1,0 +1,181 @@
+"""What an assistant in a game and a fake one have in common: its handlers, made at first use."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from twisted.internet.defer import Deferred
+
+from evennia_ai.errors import ModelError
+from evennia_ai.history.live import HistoryHandler
+from evennia_ai.llm_interaction.budget_log import BudgetLog
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
+from evennia_ai.rag_memory.indexing import memory_of
+from evennia_ai.rag_memory.journal import JournalHandler
+from evennia_ai.rag_memory.ledger_store import LedgerHandler
+from evennia_ai.rag_memory.profiles import EntityHandler
+from evennia_ai.rag_memory.search import Memory
+from evennia_ai.turns.agent_loop import run_turn
+from evennia_ai.turns.events import Group
+from evennia_ai.turns.options import AssistantConfig
+from evennia_ai.turns.runtime import LiveAssistant
+from evennia_ai.turns.spend import SpendHandler
+from evennia_ai.turns.state import StateHandler
+from evennia_ai.turns.tick import is_called
+
+# While no model answers, those who wait are shown so at most this often.
+TROUBLE_SHOWN_S = 60.0
+# Newest messages among whose speakers is looked for one who floods it.
+HEARD_LAST = 50
+
+
+class AssistantParts:
+    """A mixin for a class with the other attributes of `LiveAssistant`."""
+
+    @cached_property
+    def state(self: LiveAssistant) -> StateHandler:
+        """Mode, signals, configuration."""
+        return StateHandler(
+            self.store,
+            lambda problem: self.trouble(str(problem)),
+            lambda: self.known,
+            lambda: self.spend.limits,
+            lambda limits: self.spend.keep_limits(limits),
+        )
+
+    @cached_property
+    def history(self: LiveAssistant) -> HistoryHandler:
+        """The conversation and its archive."""
+        return HistoryHandler(
+            self.store,
+            lambda: (self.counter_name, self.counter),
+            lambda: self.now(),
+            lambda messages: self.memory.remember_messages(messages),
+        )
+
+    @cached_property
+    def ledger(self: LiveAssistant) -> LedgerHandler:
+        """Notes people approved, pinned into every prompt."""
+        return LedgerHandler(self.store, lambda: self.now())
+
+    @cached_property
+    def spend(self: LiveAssistant) -> SpendHandler:
+        """What its calls cost, and the one way to a model."""
+        return SpendHandler(self, self.shared_spend)
+
+    @cached_property
+    def budgets(self: LiveAssistant) -> BudgetLog:
+        """The token budgets of its requests."""
+        return BudgetLog(self.store, self.runtime.budgets)
+
+    @cached_property
+    def memory(self: LiveAssistant) -> Memory:
+        """Everything heard, said or written, to be found again."""
+        return memory_of(self)
+
+    @property
+    def journal(self: LiveAssistant) -> JournalHandler:
+        """What the body wrote down."""
+        return self.obj.journal
+
+    @property
+    def entities(self: LiveAssistant) -> EntityHandler:
+        """What the body knows of people, places and things."""
+        return self.obj.entities
+
+    @property
+    def config(self: LiveAssistant) -> AssistantConfig:
+        """The configuration now."""
+        return self.state.config()
+
+    def run_turn(self: LiveAssistant, request: TurnRequest) -> Deferred[TurnReport]:
+        """Think and act until done; see `assistant.react_loop.run_turn`."""
+        return run_turn(self, self.obj, request)
+
+    def run_exclusive(self: LiveAssistant, function: Callable[[], Any]) -> Deferred[Any]:
+        """Run something while no tick runs, after the one in flight; fires with its result."""
+        return self.runtime.run_exclusive(function)
+
+    def between_turns(self: LiveAssistant, function: Callable[[], Any]) -> Deferred[Any]:
+        """As `run_exclusive`, for something short, beside a compaction in the background."""
+
+        def answer(result: Any) -> Any:
+            if self.is_called():  # a tick that was skipped meanwhile has to follow
+                self.called()
+            return result
+
+        return self.runtime.run_exclusive(function, beside=True).addBoth(answer)
+
+    def model_failed(self: LiveAssistant, error: ModelError, request: TurnRequest) -> None:
+        """No model answered: show it to those who wait, and alert staff once for a model."""
+        name, config = self.model_name, self.config
+        fallback = config.llm_offline_fallback
+        if name not in self.mind.down:
+            self.mind.down.add(name)
+            instead = "the offline model answers" if fallback else "what was asked is tried again"
+            self.alert(f"no model answers ({error}); {instead} until one does")
+            self.runtime.error_passes = True
+        else:
+            self.log(f"no model answers: {error}", warning=True)
+        runtime = self.runtime
+        runtime.counts["model failures"] += 1
+        is_due = not fallback or self.now() - runtime.trouble_shown_at > TROUBLE_SHOWN_S
+        if config.trouble_emote and is_due:
+            runtime.trouble_shown_at = self.now()
+            self.game.show(config.trouble_emote, request.audience, request.channel, request.asker)
+
+    def model_answered(self: LiveAssistant) -> None:
+        """A model answered; tell staff if it had been down."""
+        if self.model_name in self.mind.down:
+            self.mind.down.discard(self.model_name)
+            self.tell_staff(f"{self.obj.key}: the model answers again")
+
+    def turn_failed(self: LiveAssistant, error: Exception, group: Group) -> None:
+        """A turn broke off, by no fault of a model: keep the question, show it to who asked."""
+        runtime, last = self.runtime, group.events[-1]
+        self.log_error("turn", error)
+        runtime.error_passes = True
+        known = runtime.unanswered.get(group.key)
+        if not runtime.postpone(group, self.now()):
+            self.alert(f"gave up answering {last.speaker_name}, after several tries: {error}")
+        elif known is None:
+            self.show_trouble(group)
+
+    def show_trouble(self: LiveAssistant, group: Group) -> None:
+        """Show whoever asked that the answer will be late."""
+        if emote := self.config.trouble_emote:
+            self.runtime.trouble_shown_at = self.now()
+            self.show_to(group, emote)
+
+    def show_to(self: LiveAssistant, group: Group, emote: str | None) -> None:
+        """Show an emote to those who may know what a group asked, if there is one."""
+        last = group.events[-1]
+        if emote:
+            self.game.show(emote, group.audience, last.channel, last.speaker_id or None)
+
+    def is_called(self: LiveAssistant) -> bool:
+        """Whether somebody has spoken to it since its last tick."""
+        return is_called(self)
+
+    def over_spend(self: LiveAssistant) -> bool:
+        """Whether a cap lets no call be made for the assistant itself."""
+        return self.spend.reached() is not None
+
+    def is_flooded(self: LiveAssistant) -> bool:
+        """Whether one of those heard last goes on talking beyond what is answered."""
+        return self.spend.is_flooded({m.speaker_id for m in self.history.messages()[-HEARD_LAST:]})
+
+    def complete(
+        self: LiveAssistant, request: ModelRequest, asker: str | None = None
+    ) -> Deferred[ModelReply]:
+        """Ask a model within the spend caps; see `assistant.spend.SpendHandler.complete`."""
+        return self.spend.complete(request, asker)
+
+    def save_queue(self: LiveAssistant) -> None:
+        """Save what was heard but not stored or not answered yet, if that changed."""
+        if not self.runtime.queue_saved:
+            self.state.save_queue(self.runtime.pending())
+            self.runtime.queue_saved = True
+
+    def at_commit_step(self, name: str) -> None:
+        """Called before each step of a commit; an exception undoes the commit."""

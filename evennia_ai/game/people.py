@@ -1,0 +1,152 @@
+"""The people of a room, and one decision on who answers a line for all assistants there."""
+
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from evennia_ai.game.identity import find, stable_id
+from evennia_ai.game.world import is_assistant, is_person, seen
+from evennia_ai.history.messages import Message
+from evennia_ai.language.words import telling_words
+from evennia_ai.turns.turn_taking import (
+    DIRECT,
+    Line,
+    Person,
+    Talk,
+    after,
+    answerers,
+    overlap,
+    replied,
+)
+
+if TYPE_CHECKING:
+    from evennia import DefaultObject, DefaultRoom
+
+    from evennia_ai.assistant_character import AssistantMixin
+
+
+@dataclass
+class _Room:
+    """What is remembered of a room while the server runs.
+
+    Attributes:
+        talk: Who talked with whom.
+        line: The newest line.
+        chosen: Who answers it.
+        heard_by: The assistants that have asked so far.
+    """
+
+    talk: Talk = field(default_factory=Talk)
+    line: Line | None = field(default=None, repr=False)  # `examine` shows what a room remembers
+    chosen: tuple[str, ...] = ()
+    heard_by: set[str] = field(default_factory=set)
+
+
+# A room's line reaches its listeners within this time, one after the other.
+SAME_LINE_S = 0.5
+
+
+def _manners_of(room: "DefaultRoom") -> _Room:
+    """What is remembered of a room; it goes with the room's object."""
+    known = room.ndb.ai_manners
+    if known is None:
+        known = room.ndb.ai_manners = _Room()
+    return known
+
+
+def is_to_answer(listener: "AssistantMixin", event: Message, at: float) -> bool:
+    """Whether a listener is the one, or among those, who answer what was just heard.
+
+    Evennia hands a line to its listeners one after the other, in one go. The first one's question
+    decides for all of them.
+
+    Args:
+        listener: An assistant's body.
+        event: A line it heard: said, posed, whispered or paged.
+        at: Now, in seconds since the epoch.
+    """
+    room = listener.location
+    if room is None or event.channel == "page":
+        return True
+    own, known = listener.stable_id, _manners_of(room)
+    receivers = (own,) if event.channel in DIRECT else ()
+    line = Line(event.speaker_id, _words(event), event.channel or "say", at, receivers)
+    before = known.line
+    is_same = before is not None and own not in known.heard_by and _same(before, line)
+    if not is_same:
+        people = people_of(room, find(event.speaker_id))
+        bodies = {stable_id(obj): obj for obj in room.contents if is_assistant(obj)}
+        known.chosen = answerers(
+            line, people, known.talk, lambda id: _concern(bodies[id], line.text)
+        )
+        known.talk = after(line, people, known.talk, known.chosen)
+        known.line, known.heard_by = line, set()
+    known.heard_by.add(own)
+    return own in known.chosen
+
+
+def has_replied(body: "AssistantMixin", to: str, at: float) -> None:
+    """Note that an assistant has answered somebody, so that their talk goes on."""
+    if body.location is not None:
+        known = _manners_of(body.location)
+        known.talk = replied(known.talk, body.stable_id, to, at)
+
+
+def people_of(room: "DefaultRoom", speaker: "DefaultObject | None") -> list[Person]:
+    """The people in a room as `answerers` wants them: assistants, and those the speaker sees.
+
+    Whether an assistant answers must not tell the speaker that somebody hidden is there.
+    """
+    visible = [speaker, *seen(room, speaker)] if speaker is not None else room.contents
+    people = filter(is_person, room.contents)
+    return [_person(obj) for obj in people if is_assistant(obj) or obj in visible]
+
+
+def _person(obj: "DefaultObject") -> Person:
+    names = (str(obj.key), *map(str, obj.aliases.all()))
+    script = obj.assistant if is_assistant(obj) else None
+    scripted = Person(stable_id(obj), names, "player" if obj.has_account else "scripted")
+    if script is None or not script.enabled:
+        return scripted
+
+    def assistant() -> Person:
+        config, awake = script.config, script.state.mode == "awake"
+        return replace(
+            scripted,
+            kind="assistant",
+            attention=config.attention,
+            thread_s=config.thread_s,
+            awake=awake,
+        )
+
+    return script.survived("taking part in a talk", assistant, scripted)
+
+
+def _words(event: Message) -> str:
+    """What was said; of a pose what stands behind the name."""
+    if event.channel == "pose" and event.speaker is not None:
+        return event.content.removeprefix(event.speaker.key).strip()
+    return event.content
+
+
+def _same(one: Line, other: Line) -> bool:
+    is_now = other.at - one.at < SAME_LINE_S
+    return is_now and one == replace(other, at=one.at)
+
+
+def _concern(body: "AssistantMixin", text: str) -> float:
+    """How much words concern an assistant: by its persona and by whom and what it knows."""
+
+    def known_words() -> set[str]:
+        known = set(_telling(body.assistant.config.persona))
+        for profile in body.entities.profiles().values():
+            known |= _telling(profile.name)
+        return known
+
+    known = body.assistant.survived("weighing what was said", known_words, set())
+    return overlap(_telling(text), known)
+
+
+@lru_cache(maxsize=1_024)
+def _telling(text: str) -> frozenset[str]:
+    return telling_words(text)

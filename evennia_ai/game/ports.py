@@ -1,0 +1,294 @@
+"""What the script offers to services: the ports of `evennia_ai.protocol`, wired to handlers."""
+
+import errno
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.db import DatabaseError
+from evennia import AccountDB
+from evennia.locks.lockhandler import get_all_lockfuncs
+from evennia.utils import logger
+from evennia.utils.utils import lazy_property
+
+from evennia_ai import conf, services
+from evennia_ai.errors import ModelError
+from evennia_ai.game.evennia_internals import AttributeStore, SpendRows
+from evennia_ai.game.identity import stable_id
+from evennia_ai.game.parts import AssistantParts
+from evennia_ai.game.people import has_replied
+from evennia_ai.game.world import GameHandler, literal
+from evennia_ai.history.audience import PUBLIC
+from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.llm_interaction.tokens import TokenCounter, counter_name
+from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.protocol import Mind
+from evennia_ai.turns.events import Group, by_speaker, wants_answer
+from evennia_ai.turns.moderation import Moderator
+from evennia_ai.turns.options import Known
+from evennia_ai.turns.runtime import Runtime, runtime_for
+from evennia_ai.turns.schema import SCRIPT
+from evennia_ai.turns.spend import CallRate, SharedSpend
+from evennia_ai.turns.tools.execution import ToolRegistry
+
+if TYPE_CHECKING:
+    from evennia import DefaultObject
+    from twisted.internet.defer import Deferred
+    from twisted.python.failure import Failure
+
+T = TypeVar("T")
+_LONG = 300
+
+
+class AssistantPorts(AssistantParts):
+    """Mixed into `AssistantScript`: what only a game has, and reports to staff."""
+
+    now = staticmethod(time.time)
+
+    @lazy_property
+    def scope(self) -> str:
+        """The assistant's own stable id, under which its memory is filed."""
+        return stable_id(self)
+
+    @property
+    def runtime(self) -> Runtime:
+        """What is held in memory while the server runs."""
+        return runtime_for(self.scope)
+
+    @lazy_property
+    def store(self) -> AttributeStore:
+        """The script's Attributes."""
+        return AttributeStore(self, SCRIPT)
+
+    @lazy_property
+    def tools(self) -> ToolRegistry:
+        """What the assistant can do."""
+        found = conf.usable_tools(lambda error: self.trouble(str(error)))
+        return ToolRegistry(found, lambda: self.config.tool_levels)
+
+    @property
+    def known(self) -> Known:
+        """What the game has of which options name something."""
+        return Known(conf.allowed_models(), set(self.tools.tools), set(get_all_lockfuncs()))
+
+    @property
+    def mind(self) -> Mind:
+        """What computes or waits for it."""
+        return services.mind()
+
+    @property
+    def moderator(self) -> Moderator | None:
+        """Asks the game's own function what may be heard and said; None if there is none."""
+        return services.moderator()
+
+    @property
+    def ready(self) -> bool:
+        """Whether ticks may think."""
+        return services.ready()
+
+    @property
+    def shared_spend(self) -> SharedSpend:
+        """The rows of the game and of accounts, and the calls that go on."""
+        return shared_spend()
+
+    @property
+    def model_name(self) -> str:
+        """The assistant's model, or the game's."""
+        return self.config.llm_model or conf.model_name()
+
+    @property
+    def game(self) -> GameHandler:
+        """The game, to act in."""
+        return GameHandler(self.obj)
+
+    @property
+    def counter(self) -> Callable[[str], int]:
+        """The token counter of its model, for short texts."""
+        return TokenCounter(self.model_name)
+
+    def count(self, text: str) -> int:
+        """Tokens of a short text for its model; count long ones by way of `mind.work`."""
+        return self.counter(text)
+
+    @property
+    def counter_name(self) -> str:
+        """The name of that counter."""
+        return counter_name(self.model_name)
+
+    def breathe(self) -> "Deferred[None]":
+        """Let others have a turn between two steps of long work; fires when that is over."""
+        return services.breathe()
+
+    def note_reply(self, to: str) -> None:
+        """Note that somebody (stable id) was answered, so that the talk goes on."""
+        has_replied(self.obj, to, self.now())
+
+    def log(self, text: str, warning: bool = False) -> None:
+        """A line in the server log that names the assistant."""
+        (logger.log_warn if warning else logger.log_info)(f"[ai] {self.key}: {text}")
+
+    def tell_staff(self, text: str, logged: str | None = None) -> None:
+        """Log a line and send it to staff who follow the assistant; drop those no longer staff."""
+        line = " ".join(text.splitlines())
+        self.log(line if logged is None else logged)
+        for account in AccountDB.objects.filter(pk__in=self.state.followers()):
+            if _is_admin(account):
+                account.msg(literal(line))
+            else:
+                self.state.follow(account.pk)
+
+    def may_change(self, person: "DefaultObject") -> bool:
+        """Whether somebody may change this assistant, by its body's locks."""
+        return bool(self.obj.access(person, "control") or self.obj.access(person, "edit"))
+
+    def tell_controllers(self, text: str, known_to: str) -> None:
+        """Send a line to admins online; if `known_to` is public, to all who may change it."""
+        for account in AccountDB.objects.get_connected_accounts():
+            bodies = account.get_all_puppets() if known_to == PUBLIC else ()
+            if _is_admin(account) or any(map(self.may_change, bodies)):
+                account.msg(literal(text))
+
+    def alert(self, text: str) -> None:
+        """As `trouble`, and send a line to followers and to the admins who are online."""
+        self._note_trouble(text)
+        line = f"{self.obj.key if self.obj else self.key}: {text}"
+        self.tell_staff(line)
+        followers = self.state.followers()
+        for account in AccountDB.objects.get_connected_accounts():
+            if account.pk not in followers and _is_admin(account):
+                account.msg(literal(line))
+
+    def trouble(self, text: str) -> None:
+        """Log something staff should know and show it in `aistatus`."""
+        self.log(text, warning=True)
+        self._note_trouble(text)
+
+    def _note_trouble(self, text: str) -> None:
+        self.runtime.note_trouble(text, self.now())
+        self.runtime.counts["troubles"] += 1
+        self.audit("trouble", text=text)
+
+    def log_error(self, what: str, error: BaseException, trace: str = "") -> None:
+        """Count, log and show in `aistatus` an error that was survived.
+
+        The same error again is counted, but logged, with its trace, only every `REPEATED_S`: on
+        a full disk every tick fails. What was under way for an assistant that is deleted meanwhile
+        fails, too, and concerns nobody.
+        """
+        if self.pk is None:
+            return
+        self.runtime.counts["errors"] += 1
+        text = f"{what}: {error or type(error).__name__}"
+        self.runtime.note_trouble(text, self.now(), isinstance(error, ModelError))
+        if not self.runtime.is_news(text, time.monotonic()):
+            return
+        logger.log_err(f"[ai] {self.key}: {what}: {type(error).__name__}: {error}")
+        if trace:
+            self.log(trace, warning=True)
+        self.audit("error", what=what, error=f"{type(error).__name__}: {error}")
+
+    def storing_failed(self, error: DatabaseError) -> None:
+        """Nothing can be stored: show it to those who wait, and alert staff, once until it can."""
+        if self.runtime.cannot_store:
+            return
+        self.runtime.cannot_store = True
+        self.alert(
+            f"the game's database cannot be written ({error}). What is said is kept in memory and "
+            "answered when it can be; a restart before that loses it. Is the disk full?"
+        )
+        emote, greets = self.config.trouble_emote, self.config.greet_arrivals
+        for group in by_speaker(e for e in self.runtime.pending() if wants_answer(e, greets)):
+            self.show_to(group, emote)
+
+    def turn_failed(self, error: Exception, group: Group) -> None:
+        """As of every assistant; that the database cannot be written is told as such."""
+        if not isinstance(error, DatabaseError):
+            return super().turn_failed(error, group)
+        self.log_error("turn", error)
+        self.runtime.postpone(group, self.now(), gives_up=False)
+        self.survived("telling staff", lambda: self.storing_failed(error), None)
+
+    def storing_works(self) -> None:
+        """A tick went well; tell staff if nothing could be stored before."""
+        if self.runtime.cannot_store:
+            self.runtime.cannot_store = False
+            self.tell_staff(f"{self.obj.key}: the game's database can be written again")
+
+    def survived(self, what: str, function: Callable[[], T], otherwise: T) -> T:
+        """What a function returns; if it raises, the error is logged, and `otherwise` returned.
+
+        For hooks of Evennia and lists of assistants: a fault of one must not stop the others.
+        """
+        try:
+            return function()
+        except Exception as error:  # noqa: BLE001 - logged and shown in `aistatus`
+            self.log_error(what, error)
+            return otherwise
+
+    def audit(self, kind: str, **fields: Any) -> None:
+        """Write a line to the audit log on a thread, in order; a full disk is logged."""
+        path = conf.log_path()
+
+        def not_written(failure: "Failure") -> None:
+            failure.trap(OSError)
+            logger.log_err(f"[ai] cannot write {path}: {failure.value}")
+
+        line = {"assistant": self.key, **fields}
+        services.on_disk(write_audit, path, kind, line, self.now()).addErrback(not_written)
+
+    def spent(self, reply: ModelReply, purpose: str, budget: BudgetEvent | None = None) -> None:
+        """Log one model call, with the budget of its prompt."""
+        tokens, seconds = reply.prompt_tokens + reply.completion_tokens, round(reply.seconds, 3)
+        self.runtime.counts["calls"] += 1
+        figures: dict[str, Any] = {"cost": reply.cost, "seconds": seconds}
+        figures["attempts"] = reply.attempts
+        if reply.cached_tokens:
+            figures |= {"cached": reply.cached_tokens, "cached_cost": reply.cached_cost}
+        if budget is not None:
+            services.figures().note_prompt(self.scope, budget)
+            figures |= {"budget": str(budget), "left_out": budget.left_out}
+            figures |= {"trigger": budget.trigger} if budget.trigger else {}
+        self.audit("call", purpose=purpose, model=reply.model, tokens=tokens, **figures)
+
+    @property
+    def extracts_memories(self) -> bool:
+        """Whether a model turns journal entries into memories: switched on, able, under the cap."""
+        able = self.model_name != OFFLINE_MODEL and self.config.llm_api == "chat"
+        return conf.setting("MEM0_INFER") is True and able and not self.over_spend()
+
+
+def shared_spend() -> SharedSpend:
+    """The rows of the game and of accounts, and the calls that go on."""
+
+    def make() -> SharedSpend:
+        note, rate = services.figures().note_spend, CallRate(conf.calls_a_minute)
+        return SharedSpend(SpendRows(), conf.spend_caps, note, rate, conf.runs_here)
+
+    return services.kept("spend", make)
+
+
+def _is_admin(account: AccountDB) -> bool:
+    """Whether an account is an admin now; a quelled superuser is one."""
+    return bool(account.is_superuser or account.check_permstring("Admin"))
+
+
+def write_audit(path: Path, kind: str, fields: Mapping[str, Any], at: float) -> None:
+    """Append a JSON line to the audit log; `at` is in seconds since the epoch.
+
+    Long texts in `fields` are cut. They must hold neither prompt text nor keys. Raises `OSError` if
+    the line has no room; then nothing of it is there.
+    """
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+    short = {k: v[:_LONG] if isinstance(v, str) else v for k, v in fields.items()}
+    line = {"at": stamp, "kind": kind, **short}
+    text = json.dumps(line, ensure_ascii=False, default=str) + "\n"
+    data = text.encode("utf-8", "backslashreplace")
+    with path.open("ab", buffering=0) as log:
+        end = log.seek(0, os.SEEK_END)
+        if log.write(data) < len(data):  # a full disk takes what it has room for
+            log.truncate(end)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))

@@ -1,0 +1,107 @@
+"""Repairs after a stop or a crash, when the server starts.
+
+`repair_at_start` does what must be right at once. `repair_when_ready` runs when models and
+vocabularies are loaded, so that the start of the server is not held up.
+"""
+
+from collections.abc import Iterable
+
+from evennia_ai.history.messages import Message
+from evennia_ai.history.pairs import ANSWERED, ASKER, INTERRUPTED, ToolTraits
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
+from evennia_ai.rag_memory.indexing import mend_index
+from evennia_ai.rag_memory.working_memory import from_history
+from evennia_ai.recall.values import seconds
+from evennia_ai.sleep.compaction.due import check_room
+from evennia_ai.sleep.compaction.publishing import (
+    COMMITTED,
+    SUMMARISING,
+    drop_intent,
+    publish_pending,
+)
+from evennia_ai.turns.events import UNJUDGED, Group, by_speaker, wants_answer
+from evennia_ai.turns.moderation import moderate
+from evennia_ai.turns.runtime import KEPT, LiveAssistant, Unanswered
+from evennia_ai.turns.tools.approval import close_interrupted
+
+# Time that a restart may take without making what was heard before it too old to answer.
+RESTART_S = 60.0
+
+
+def repair_at_start(script: LiveAssistant) -> None:
+    """Clear the signal of an extraction, end a dream, and restore what was heard."""
+    script.state.signal("pre_compaction", None)
+    if script.state.phase in ("dreaming", "waking"):
+        script.state.set_mode("sleep", "sleeping")
+    restore_queue(script)
+    script.spend.recover()
+
+
+def repair_when_ready(script: LiveAssistant) -> None:
+    """Repair token counts, tool calls, compactions, the index and conversations."""
+    script.history.recount()
+    script.history.heal()
+    close_interrupted(script)
+    intent = script.state.intent
+    if intent.get("phase") == SUMMARISING:
+        script.log("a compaction was cut short by a stop; nothing of it was stored")
+        drop_intent(script)
+    elif intent and intent.get("phase") != COMMITTED:
+        script.state.intend(None)  # it was edited by hand
+    publish_pending(script)
+    mend_index(script)
+    if not script.runtime.conversations:
+        script.runtime.conversations = from_history(script.history.messages(), script.now())
+    check_room(script)
+
+
+def restore_queue(script: LiveAssistant) -> None:
+    """Queue again what was heard but not stored, and turns that were not finished."""
+    saved = script.state.load_queue()
+    if not saved:
+        return  # the history need not be read yet
+    messages = script.history.messages()
+    places = {message.id: place for place, message in enumerate(messages)}
+    queued = {event.id for event in script.runtime.queue}
+    note_waiting(script, saved)
+    lost = [event for event in saved if event.id not in {*places, *queued}]
+    archived = {message.id for message in script.history.by_ids(e.id for e in lost)}
+    lost = [event for event in lost if event.id not in archived]
+    script.runtime.give_back(lost)
+    for event in lost:
+        if UNJUDGED in event.metadata:
+            moderate(script, event)
+    greets = script.config.greet_arrivals
+    stored = [messages[places[e.id]] for e in saved if e.id in places and wants_answer(e, greets)]
+    kept = {event.id for event in saved if event.metadata.get(KEPT)}
+    for group in by_speaker(stored):
+        later = messages[places[group.events[-1].id] + 1 :]
+        if not any(_answers(message, group, script.tools.traits) for message in later):
+            is_kept = any(event.id in kept for event in group.events)
+            late = Unanswered(group, 1, script.now(), capped=is_kept)
+            script.runtime.unanswered[group.key] = late
+
+
+def note_waiting(script: LiveAssistant, saved: Iterable[Message]) -> None:
+    """What waited for a short restart is as fresh as if just heard; what is older is too old."""
+    now, stale_s = script.now(), script.config.stale_after_s
+    for event in saved:
+        waited = now - (seconds(event.created_at) or now)
+        heard = now if waited <= stale_s + RESTART_S else now - waited
+        script.runtime.waiting[event.id] = (heard, script.runtime.worked_s)
+
+
+def _answers(message: Message, group: Group, traits: ToolTraits) -> bool:
+    """Whether a message ended a turn for a group: words, or the result of an ending tool."""
+    meta, (audience, speaker) = message.metadata, group.key
+    if meta.get(ASKER, speaker) != speaker:
+        return False
+    if meta.get("context") not in (None, CONTEXT_AWAKE):
+        return False
+    if message.role == "assistant":
+        return message.audience == audience and not message.tool_calls
+    if message.role != "tool" or message.content == INTERRUPTED:
+        return False
+    if ANSWERED in meta:
+        return bool(meta[ANSWERED] == audience)
+    return False

@@ -1,0 +1,577 @@
+"""Acting and seeing in the game, for one assistant's body. The only way a tool touches Evennia.
+
+Text of models never reaches Evennia's parsers: it is escaped and sent as a mapping's value.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.utils.timezone import get_default_timezone
+from evennia import (
+    AccountDB,
+    DefaultCharacter,
+    DefaultGuest,
+    DefaultObject,
+    ObjectDB,
+    settings_default,
+)
+from evennia.utils import logger
+from evennia.utils.ansi import raw, strip_ansi
+from evennia.utils.create import create_message
+from evennia.utils.gametime import gametime
+
+from evennia_ai.errors import NotObeyedError, ToolError
+from evennia_ai.game.identity import find, stable_id
+from evennia_ai.history.audience import STAFF, is_private, members
+from evennia_ai.history.frames import UNSEEN
+from evennia_ai.language.times import spoken_time, spoken_units
+from evennia_ai.llm_interaction.reply import speakable
+from evennia_ai.protocol import Named
+from evennia_ai.rag_memory.profile import Profile
+
+if TYPE_CHECKING:
+    from evennia_ai.assistant_character import AssistantCharacter
+
+PRIVATE_TAG = ("private", "evennia_ai")
+# On the account, or the character, of a player who wants no assistant to listen.
+IGNORED_TAG = ("ignored", "evennia_ai")
+DESCRIPTION_CHARS = 600
+# What the assistant calls a room that it cannot see.
+DARK = "a place too dark to see"
+# Words of a text that are looked up as names; databases limit the values in a query.
+_NAME_WORDS = 60
+# Evennia finds links (|lc, |lu, |lt, |le) after it has turned doubled pipes into single ones, so
+# doubling does not protect them: the pipe before such a tag becomes a broken one.
+_LINK_TAG = re.compile(r"\|(?=l[cute])")
+_ARTICLE = re.compile(r"^(?:the|an?|some|another|my|your)\s+", re.IGNORECASE)
+_MEASURE = re.compile(r"^.*\bof\s+", re.IGNORECASE)  # `a pint of ale` may be drawn as ale
+
+
+def plain(text: object) -> str:
+    """Game text without colours and markup."""
+    return strip_ansi(str(text or "")).strip()
+
+
+def literal(text: str) -> str:
+    """A text escaped so that clients find neither colours nor links; link tags get a ``¦``."""
+    if settings.FUNCPARSER_PARSE_OUTGOING_MESSAGES_ENABLED:
+        text = text.replace("$", "\\$")
+    return str(raw(_LINK_TAG.sub("¦", text)))
+
+
+def is_private_room(room: "DefaultObject | None") -> bool:
+    """Whether a room is marked private: tag `private` of category `evennia_ai`."""
+    if room is None:
+        return False
+    key, category = PRIVATE_TAG
+    # By category, because Evennia caches that there is none; a key would be a query each prompt.
+    return key in room.tags.get(category=category, return_list=True)
+
+
+class GameHandler:
+    """The game as one assistant meets it; see `protocol.GamePort`."""
+
+    def __init__(self, character: "AssistantCharacter"):
+        self.character = character
+
+    @property
+    def _room(self) -> DefaultObject:
+        room = self.character.location
+        if room is None:
+            raise ToolError("you are nowhere; staff must put you into a room")
+        return room
+
+    def say(self, text: str) -> None:
+        """Speak aloud, in pieces of MUD length."""
+        self._room  # noqa: B018 - raises where there is none
+        for piece in self._pieces(text):
+            speech = self.character.at_pre_say(piece)
+            if speech:
+                self.character.at_say(speech, msg_self=None)
+
+    def emote(self, text: str) -> None:
+        """Pose: the name, then the text."""
+        pieces = self._pieces(text)
+        if pieces:
+            line = f"{self.character.key} {pieces[0]}"
+            self._room.msg_contents(
+                text=("{pose}", {"type": "pose"}),
+                mapping={"pose": line},
+                from_obj=self.character,
+            )
+
+    def whisper(self, target: str, text: str, audience: str = "public") -> None:
+        """Whisper to somebody present; in a private talk only to its members."""
+        person = self._person(target)
+        if is_private(audience) and stable_id(person) not in members(audience):
+            raise ToolError(f"this talk is private and {person.key} is not part of it")
+        self._whisper([person], text)
+
+    def _whisper(self, people: list[DefaultObject], text: str) -> None:
+        for piece in self._pieces(text):
+            speech = self.character.at_pre_say(piece, whisper=True, receivers=people)
+            if speech:
+                self.character.at_say(speech, msg_self=None, receivers=people, whisper=True)
+
+    def _whisper_all(self, asker: str, text: str, audience: str) -> None:
+        """Whisper to the one who asked and to the other members of the talk who are here."""
+        circle = [obj for obj in self._room.contents if stable_id(obj) in members(audience)]
+        self._whisper(list(dict.fromkeys([self._person(asker), *circle])), text)
+
+    def page(self, target_id: str, text: str) -> None:
+        """Answer a page: shown if they are online, kept as a page if not."""
+        account = self._account_of(target_id)
+        if account is None:
+            raise ToolError("whoever paged is gone")
+        shown = " ".join(self._pieces(text))
+        locks = f"read:id({account.id}) or perm(Admin);delete:id({account.id}) or perm(Admin)"
+        create_message(
+            self.character, shown, receivers=[account], locks=locks, tags=[("page", "comms")]
+        )
+        account.msg(f"|c{self.character.key}|n |wpages:|n {shown}", from_obj=self.character)
+
+    def _account_of(self, speaker_id: str) -> AccountDB | None:
+        """The account behind the speaker of a page."""
+        found = find(self._pager(speaker_id) or speaker_id)
+        return found if isinstance(found, AccountDB) else getattr(found, "account", None)
+
+    def _pager(self, speaker_id: str) -> str | None:
+        """The account that sent the newest page under a speaker's id; None if none is known."""
+        script = self.character.assistant
+        for message in reversed(script.history.messages() if script else ()):
+            if message.channel == "page" and message.speaker_id == speaker_id:
+                account: str | None = message.metadata.get("account")
+                return account
+        return None
+
+    def speak(self, text: str, audience: str, channel: str, asker: str | None) -> None:
+        """Answer a turn's audience the way it spoke."""
+        if audience == STAFF:
+            raise ToolError("what is for staff alone is not spoken")
+        if channel == "page" and asker:
+            self.page(asker, text)
+        elif not is_private(audience) or self.only_present(audience):
+            if channel == "whisper" and asker:
+                self._whisper_all(asker, text, audience)
+            else:
+                self.say(text)
+        else:
+            self._whisper_all(asker or next(iter(members(audience))), text, audience)
+
+    def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
+        """Show a line about the assistant to a turn's audience alone; nobody hears it as speech."""
+        here = self.character.location.contents if self.character.location else ()
+        account = self._account_of(asker) if channel == "page" and asker else None
+        circle = members(audience) if is_private(audience) else None
+        seers = [obj for obj in here if circle is None or stable_id(obj) in circle]
+        line = literal(f"{self.character.key} {text}")
+        for person in [account] if account else seers:
+            if person is not self.character:
+                person.msg(text=(line, {"type": "sign"}), from_obj=self.character)
+
+    def account_id(self, asker: str) -> str:
+        """Stable id of the account that somebody plays with, or of an account itself."""
+        account = self._account(asker)
+        return stable_id(account) if account else ""
+
+    def _account(self, asker: str) -> AccountDB | None:
+        found = find(asker)
+        account = found if isinstance(found, AccountDB) else getattr(found, "account", None)
+        return account or self._account_of(asker)  # who paged need not be in the game
+
+    def payer(self, asker: str) -> str:
+        """Whose lines caused what somebody asks, to bound that; empty for staff."""
+        person, account = find(asker), self._account(asker)
+        room = self.character.location
+        if account is None and room is not None:  # a scripted character, or an assistant
+            asker = room.ndb.ai_manners.talk.player if room.ndb.ai_manners else asker
+            person, account = find(asker), self._account(asker)
+        controls = isinstance(person, DefaultObject) and self.character.assistant.may_change(person)
+        if account is None:
+            return asker
+        if controls or account.is_superuser or account.check_permstring("Builder"):
+            return ""
+        addresses = [str(session.address) for session in account.sessions.all()]
+        is_guest = isinstance(account, DefaultGuest) and addresses
+        return f"guest {addresses[0]}" if is_guest else stable_id(account)
+
+    def account_name(self, account: str) -> str:
+        """The name of an account, by stable id."""
+        found = find(account)
+        return plain(found.key) if found else account
+
+    def look(self, target: str | None = None, asker: str | None = None) -> str:
+        """The room, or one thing in it or carried, as the assistant sees it.
+
+        Nothing is shown that `asker` may not see themselves.
+        """
+        thing = self._room if target is None else self._thing(target, asker=asker)
+        body, person = self.character, self._asker(asker)
+        for looker in filter(None, (body, person)):
+            if not thing.access(looker, "view", default=True):
+                raise ToolError(f"you cannot see {target or 'anything here'}")
+        looker, text = body, ""
+        if person is not None:
+            mine, theirs = ({*seen(thing, each)} - {body, person} for each in (body, person))
+            if not mine <= theirs:  # what the one who asks sees is shown, if that is less
+                looker = person if theirs <= mine else None
+        if looker is None:
+            text = f"{thing.get_display_name(body)}\n{thing.get_display_desc(body)}"
+        return plain(text or thing.return_appearance(looker))[: 4 * DESCRIPTION_CHARS]
+
+    def move(self, direction: str, asker: str | None = None) -> str:
+        """Walk through an exit, by its locks; returns what is seen there.
+
+        For an `asker` whom it does not obey, it walks only where they may walk too.
+        """
+        wanted, before = direction.strip().lower(), self._room
+        ways = [obj for obj in self._seen(asker) if obj.destination]
+        for way in ways:
+            if wanted in (name.lower() for name in (way.key, *way.aliases.all())):
+                break
+        else:
+            known = ", ".join(way.key for way in ways) or "none"
+            raise ToolError(f"there is no exit `{direction}`; exits: {known}")
+        person = find(asker) if asker and not self.obeys(asker) else self.character
+        may_pass = person is not None and way.access(person, "traverse")
+        if not (may_pass and way.access(self.character, "traverse")):
+            raise ToolError(f"the way `{way.key}` is barred to you")
+        way.at_traverse(self.character, way.destination)
+        if self.character.location is before:
+            raise ToolError(f"you could not go `{way.key}`")
+        return self.look(asker=asker)
+
+    def get(self, thing: str, asker: str | None = None) -> str:
+        """Pick something up in the room, for whoever asks; tells what is carried then."""
+        found = self._thing(thing, self._seen(asker))
+        self._check_order(found, asker)
+        taken = self._pick_up(found)
+        return f"You pick up {self._numbered(taken)}. {self._carried()}"
+
+    def give(self, thing: str, to: str, asker: str | None = None) -> str:
+        """Hand something carried, else something that lies here, to somebody here."""
+        person = self._person(to, asker)
+        if person is self.character:
+            raise ToolError("you cannot give anything to yourself")
+        carried = self._found(thing, self.character.contents)
+        gift = carried[0] if carried else self._thing(thing, self._seen(asker))
+        self._check_order(gift, asker)
+        if not carried:
+            gift = self._pick_up(gift)
+        is_seen = person in self._seen()
+        receiver = plain(person.get_display_name(self.character)) if is_seen else UNSEEN
+        name = self._numbered(gift)
+        if not (
+            gift.at_pre_give(self.character, person)
+            and gift.move_to(person, quiet=True, move_type="give")
+        ):
+            raise ToolError(f"you could not give {name} to {receiver}. {self._carried()}")
+        gift.at_give(self.character, person)
+        if is_seen:
+            self._room.msg_contents(
+                "$You() $conj(give) {gift} to {receiver}.",
+                exclude=[person],
+                from_obj=self.character,
+                mapping={"gift": name, "receiver": person},
+            )
+        person.msg(f"{self.character.get_display_name(person)} gives you {name}.")
+        return f"You give {name} to {receiver}. {self._carried()}"
+
+    def present(self, asker: str | None = None) -> tuple[dict[str, Any], ...]:
+        """People here whom the assistant sees, and `asker` too: id, name, player, assistant."""
+        return tuple(
+            {
+                "id": stable_id(obj),
+                "key": obj.key,
+                "player": bool(obj.has_account),
+                "assistant": is_assistant(obj),
+            }
+            for obj in self._seen(asker)
+            if is_person(obj)
+        )
+
+    def here(self) -> dict[str, bool]:
+        """Everything in the room, seen or not, by stable id: whether somebody plays it."""
+        room = self.character.location
+        others = room.contents if room is not None else ()
+        return {stable_id(o): bool(o.has_account) for o in others if o is not self.character}
+
+    def _asker(self, asker: str | None) -> DefaultObject | None:
+        """The one who asks, if they may be asked what they see: a thing of the game."""
+        person = find(asker) if asker else None
+        return person if isinstance(person, DefaultObject) else None
+
+    def _seen(self, asker: str | None = None) -> list[DefaultObject]:
+        """What is in the room besides the assistant, as far as it sees it, and `asker` too.
+
+        Somebody always sees themselves.
+        """
+        room, person = self.character.location, self._asker(asker)
+        if room is None:
+            return []
+        objects = seen(room, self.character)
+        if person is None:
+            return objects
+        theirs = {*seen(room, person), person}
+        return [obj for obj in objects if obj in theirs]
+
+    def time(self, now: float) -> str:
+        """The time as people say it: of the game's calendar, else of the server's time zone.
+
+        A game has a calendar of its own if it sets ``TIME_UNITS`` (as for Evennia's contrib
+        `custom_gametime`) or ``TIME_GAME_EPOCH``, or changes ``TIME_FACTOR``.
+        """
+        if units := getattr(settings, "TIME_UNITS", None):
+            return spoken_units(gametime(absolute=True), units)
+        factor = settings_default.TIME_FACTOR
+        if settings.TIME_GAME_EPOCH is not None or factor != settings.TIME_FACTOR:
+            now = gametime(absolute=True)
+        return spoken_time(datetime.fromtimestamp(now, get_default_timezone()))
+
+    def place(self, asker: str | None = None) -> dict[str, Any]:
+        """The room as the assistant and `asker` see it: id, name, description, exits, private.
+
+        A room that one of them cannot see has no id.
+        """
+        room = self.character.location
+        if room is None:
+            return {"id": "", "key": "nowhere", "description": "", "exits": [], "private": False}
+        place = {"id": stable_id(room), "private": is_private_room(room)}
+        lookers = filter(None, (self.character, self._asker(asker)))
+        if not all(room.access(looker, "view", default=True) for looker in lookers):
+            return {**place, "id": "", "key": DARK, "description": "", "exits": []}
+        return {
+            **place,
+            "key": plain(room.key),
+            "description": plain(room.db.desc)[:DESCRIPTION_CHARS],
+            "exits": [plain(way.key) for way in self._seen(asker) if way.destination],
+        }
+
+    def things(self, asker: str | None = None) -> tuple[str, ...]:
+        """Stable ids of what the assistant and `asker` see here besides people and ways out."""
+        return tuple(
+            stable_id(thing)
+            for thing in self._seen(asker)
+            if not thing.destination and not is_person(thing)
+        )
+
+    def identify(self, name: str) -> dict[str, str] | None:
+        """Somebody or something seen here, by name, or here by stable id: id, key, kind."""
+        room = self.character.location
+        wanted = name.strip().lower()
+        if room is None:
+            return None
+        visible = {room, self.character, *self._seen()}
+        for obj in [room, *room.contents]:
+            names = [obj.key, *obj.aliases.all()] if obj in visible else []
+            if wanted == stable_id(obj) or wanted in (plain(n).lower() for n in names):
+                kind = "place" if obj is room else "person" if is_person(obj) else "thing"
+                key = plain(obj.key) if obj in visible else UNSEEN
+                return {"id": stable_id(obj), "key": key, "kind": kind}
+        return None
+
+    def meant(self, value: str, asker: str | None = None) -> list[Named]:
+        """All that an argument of a tool may mean here: things, people, ways, what it carries."""
+        if self.character.location is None:
+            return []
+        return [
+            Named(
+                stable_id(obj),
+                tuple(plain(name) for name in (obj.key, *obj.aliases.all())),
+                bool(obj.destination),
+            )
+            for obj in self._found(value, self._within_reach(value, asker))
+        ]
+
+    def _within_reach(self, name: str, asker: str | None) -> list[DefaultObject]:
+        """What a name may mean: what is seen and carried, the room, and whoever has it as id."""
+        by_id = [obj for obj in self._room.contents if stable_id(obj) == name.strip()]
+        return [*by_id, *self._seen(asker), *self.character.contents, self._room]
+
+    def addressee(self, name: str) -> dict[str, str] | None:
+        """Whom `whisper` would reach by this name or stable id: id and key; None if nobody."""
+        try:
+            person = self._person(name)
+        except ToolError:
+            return None
+        return {"id": stable_id(person), "key": plain(person.key)}
+
+    def people_in(self, text: str) -> dict[str, Profile]:
+        """Profiles by stable id of everybody a text may name, apart from the assistant itself.
+
+        They are characters of the game and people the assistant has a profile of.
+        """
+        profiles = self.character.entities.profiles()
+        known = {key: profile for key, profile in profiles.items() if profile.kind == "person"}
+        # Runs of up to three words, as names are usually written.
+        words = re.findall(r"\w[\w'-]*", text)[:_NAME_WORDS]
+        runs = {" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, i + 4)}
+        forms = {form for run in runs for form in (run, run.lower(), run.capitalize(), run.title())}
+        for person in ObjectDB.objects.filter(db_key__in=forms) if forms else ():
+            if isinstance(person, DefaultCharacter):
+                known[stable_id(person)] = Profile(stable_id(person), plain(person.key), "person")
+        known.pop(stable_id(self.character), None)
+        return known
+
+    def allowed(self, lock: str, asker: str | None) -> bool:
+        """Whether a tool's lock passes both the assistant and the one who asked."""
+        if not self._passes(self.character, lock):
+            return False
+        if asker is None:
+            return True
+        person = find(asker)
+        return person is not None and self._passes(person, lock)
+
+    def obeys(self, asker: str) -> bool:
+        """Whether `asker` controls the body or passes the option `obeys`."""
+        person, script = find(asker), self.character.assistant
+        if person is None or script is None:
+            return False
+        return self.character.access(person, "control") or self._passes(
+            person, f"tool:{script.config.obeys}"
+        )
+
+    def only_present(self, audience: str) -> bool:
+        """Whether all who can hear here are members of a private audience: it may be said aloud."""
+        room, circle = self.character.location, members(audience)
+        listeners = hearers(room) if room is not None else ()
+        return all(stable_id(o) in circle for o in listeners if o is not self.character)
+
+    def _check_order(self, thing: DefaultObject, asker: str | None) -> None:
+        """Raise a `ToolError` unless the assistant may fetch or give a thing for `asker`.
+
+        It may for those it obeys, and for anybody who passes the thing's lock `give`.
+        """
+        if asker is None or self.obeys(asker):
+            return
+        person = find(asker)
+        free = {"default": False, "no_superuser_bypass": True}
+        if person is None or not thing.access(person, "give", **free):
+            known = self.identify(asker)
+            raise NotObeyedError(known["key"] if known else "whoever asks")
+
+    def _pick_up(self, thing: DefaultObject) -> DefaultObject:
+        """What is carried after picking up a thing: the thing, or what it dispensed instead."""
+        body, before, name = self.character, self.character.contents, self._numbered(thing)
+        if not thing.access(body, "get"):
+            why = plain(thing.db.get_err_msg)
+            raise ToolError(f"you cannot pick up {name}" + (f": {why}" if why else ""))
+        if thing.at_pre_get(body) and thing.move_to(body, quiet=True, move_type="get"):
+            thing.at_get(body)
+            self._room.msg_contents(f"$You() $conj(pick) up {name}.", from_obj=body)
+            return thing
+        for dispensed in body.contents:
+            if dispensed not in before:
+                return dispensed
+        raise ToolError(f"you cannot pick up {name} now")
+
+    def _numbered(self, thing: DefaultObject) -> str:
+        return plain(thing.get_numbered_name(1, self.character, return_string=True))
+
+    def _carried(self) -> str:
+        names = ", ".join(self._numbered(thing) for thing in self.character.contents)
+        return f"You carry {names or 'nothing'}."
+
+    def _passes(self, obj: DefaultObject, lock: str) -> bool:
+        # Without a superuser's bypass: an assistant acts with the rights they were granted.
+        return bool(
+            self.character.locks.check_lockstring(
+                obj, lock, no_superuser_bypass=True, default=False, access_type="tool"
+            )
+        )
+
+    def _pieces(self, text: str) -> list[str]:
+        split = speakable(text, [self.character.key])
+        if split.left_out:
+            logger.log_info(
+                f"[ai] {self.character.key}: {split.left_out} characters of a reply "
+                "were too long to be said"
+            )
+        return [literal(piece.replace("\n", " ")) for piece in split.pieces]
+
+    def _person(self, name: str, asker: str | None = None) -> DefaultObject:
+        thing = self._thing(name, asker=asker)
+        if not is_person(thing):
+            raise ToolError(f"{thing.key} is not a person")
+        return thing
+
+    def _thing(
+        self,
+        name: str,
+        among: Sequence[DefaultObject] | None = None,
+        asker: str | None = None,
+    ) -> DefaultObject:
+        """The thing or person that a name means, in the room or carried, or only `among` some.
+
+        A stable id also names somebody unseen: who has whispered is answered.
+        """
+        if among is None:
+            among = [*self._within_reach(name, asker), self.character]
+        found = self._found(name, among)
+        if not found:
+            raise ToolError(f"there is no `{name}` here")
+        people = [obj for obj in found if is_person(obj)]
+        if len(people) > 1:
+            ids = ", ".join(f"{plain(obj.key)} [{stable_id(obj)}]" for obj in people)
+            raise ToolError(f"there are several `{name}` here, say which id: {ids}")
+        return found[0]
+
+    def _found(self, name: str, among: Sequence[DefaultObject]) -> list[DefaultObject]:
+        """Those of some things that a stable id or a name means, in whole or in its last words."""
+        wanted = name.strip()
+        for obj in among:
+            if wanted == stable_id(obj) and obj is not self.character:
+                return [obj]
+        bare = _ARTICLE.sub("", wanted)
+        for words in dict.fromkeys((wanted, bare, _MEASURE.sub("", bare))):
+            found = self.character.search(words, candidates=among, quiet=True)
+            if here := [obj for obj in found if obj in among]:
+                return here
+        return []
+
+
+def is_person(obj: DefaultObject) -> bool:
+    """Whether an object is a character, or anything else that somebody plays."""
+    return isinstance(obj, DefaultCharacter) or bool(getattr(obj, "has_account", False))
+
+
+def seen(
+    place: DefaultObject, looker: DefaultObject, among: Sequence[DefaultObject] | None = None
+) -> list[DefaultObject]:
+    """What is in a place, or of some things there, as far as the looker sees it.
+
+    The place's own hook decides. The looker is left out.
+    """
+    if not place.access(looker, "view", default=True):
+        return []  # it is dark
+    objects = place.contents if among is None else among
+    visible: list[DefaultObject] = place.filter_visible(objects, looker)
+    return [obj for obj in visible if obj is not looker]
+
+
+def hearers(place: DefaultObject) -> Iterator[DefaultObject]:
+    """Everything in a place by way of which somebody may hear what is said there, seen or not.
+
+    What somebody plays, assistants, what has a hook of its own for messages, and whatever of these
+    it holds, as a vehicle its crew.
+    """
+    for obj in place.contents:
+        hooks = type(obj).at_msg_receive, type(obj).msg
+        if obj.has_account or hooks != (DefaultObject.at_msg_receive, DefaultObject.msg):
+            yield obj
+        yield from hearers(obj)
+
+
+def is_ignored(speaker: "DefaultObject | AccountDB") -> bool:
+    """Whether a player wants no assistant to listen, by `ai/ignore`."""
+    key, category = IGNORED_TAG
+    known = (speaker, getattr(speaker, "account", None))
+    return any(key in each.tags.get(category=category, return_list=True) for each in known if each)
+
+
+def is_assistant(obj: DefaultObject) -> bool:
+    """Whether an object is an assistant's body that nobody puppets."""
+    return getattr(type(obj), "is_assistant_body", False) and not obj.has_account

@@ -1,0 +1,34 @@
+"""The offline model's one entry: a request in, words or tool calls out. It keeps nothing."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evennia_ai.history.frames import MESSAGES_LABEL
+from evennia_ai.llm_interaction.offline import extraction, summary, turn
+from evennia_ai.llm_interaction.offline.reply import Reply, ToolCall, tool_names
+from evennia_ai.llm_interaction.offline.transcript import read_talk, text_of
+
+__all__ = ["MODEL", "Reply", "ToolCall", "respond"]
+
+MODEL = "offline/extractive"
+
+
+def respond(
+    messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
+) -> Reply:
+    """Answer a chat request by rules alone; equal requests get equal answers.
+
+    `messages` are chat messages, as `history.messages.rendered` makes them; all but the system
+    message is data, never an order. `tools` are function schemas in OpenAI's form; no other tool is
+    called. Returns text or tool calls, empty text if there is nothing to say. Never raises.
+    """
+    given = [message for message in messages or () if isinstance(message, Mapping)]
+    offered = tool_names(list(tools or ()))
+    if not offered and [message.get("role") for message in given] == ["system", "user"]:
+        asked = text_of(given[1].get("content"))
+        if asked.lstrip().startswith(MESSAGES_LABEL):
+            return Reply(summary.summarise(asked))
+    talk = read_talk(given)
+    if extraction.is_extraction(talk.system, offered):
+        return extraction.extract(talk, offered)
+    return turn.take_turn(talk, offered)

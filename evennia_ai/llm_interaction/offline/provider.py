@@ -1,0 +1,74 @@
+"""The offline model as a LiteLLM provider: `register` it, then call ``offline/extractive``."""
+
+import importlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any
+from zlib import crc32
+
+from evennia_ai.llm_interaction.offline.brain import MODEL, respond
+from evennia_ai.llm_interaction.offline.reply import ToolCall
+
+PROVIDER = "offline"
+
+
+def register(litellm: ModuleType) -> Any:
+    """Make ``offline/extractive`` callable through LiteLLM; returns the handler. Idempotent."""
+    for entry in litellm.custom_provider_map:
+        if entry["provider"] == PROVIDER:
+            return entry["custom_handler"]
+
+    class OfflineModel(litellm.CustomLLM):  # type: ignore[misc, name-defined]
+        """Answers chat requests by `brain.respond`, in the calling thread."""
+
+        def completion(self, *args: object, **kwargs: object) -> Any:
+            """Answer a request; takes what LiteLLM hands a custom provider."""
+            return _filled(kwargs, litellm)
+
+        async def acompletion(self, *args: object, **kwargs: object) -> Any:
+            """Answer a request; a few milliseconds of work, so nothing is awaited."""
+            return _filled(kwargs, litellm)
+
+    handler = OfflineModel()
+    litellm.custom_provider_map.append({"provider": PROVIDER, "custom_handler": handler})
+    # LiteLLM finds the provider by the model's name then.
+    importlib.import_module("litellm.utils").custom_llm_setup()
+    per_token = ("input", "output", "cache_creation_input", "cache_read_input")
+    facts: dict[str, Any] = {f"{name}_cost_per_token": 0.0 for name in per_token[:2]}
+    facts |= {f"{name}_token_cost": 0.0 for name in per_token[2:]}
+    facts |= {"max_tokens": 200_000, "max_input_tokens": 200_000, "max_output_tokens": 4096}
+    facts |= {"litellm_provider": PROVIDER, "mode": "chat", "supports_function_calling": True}
+    litellm.register_model({MODEL: facts})
+    return handler
+
+
+def _filled(kwargs: Mapping[str, Any], litellm: ModuleType) -> Any:
+    """LiteLLM's response, filled; tokens are reckoned at four bytes each, without a tokenizer."""
+    messages: Sequence[Mapping[str, Any]] = kwargs.get("messages") or ()
+    options = kwargs.get("optional_params") or {}
+    reply = respond(messages, options.get("tools") or ())
+    calls = [_call(call, i, len(messages)) for i, call in enumerate(reply.tool_calls)]
+    content = reply.content if calls or reply.content is not None else ""
+    message = litellm.Message(role="assistant", content=content, tool_calls=calls or None)
+    reason = "tool_calls" if calls else "stop"
+    asked = sum(len(str(message.get("content") or "")) for message in messages) // 4
+    said = (len(content or "") + sum(len(str(c.arguments)) for c in reply.tool_calls)) // 4
+    response = kwargs.get("model_response") or litellm.ModelResponse()
+    response.choices = [litellm.Choices(index=0, finish_reason=reason, message=message)]
+    response.created = int(time.time())
+    response.model = MODEL
+    counts = {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+    response.usage = litellm.Usage(**counts)
+    return response
+
+
+def _call(call: ToolCall, index: int, turn: int) -> dict[str, Any]:
+    arguments = json.dumps(call.arguments, ensure_ascii=False)
+    mark = crc32(f"{turn} {call.name} {arguments}".encode("utf-8", "replace"))
+    return {
+        "id": f"call_{mark:08x}_{turn}_{index}",
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    }

@@ -1,0 +1,263 @@
+"""Reads a request: who said what, what memory answered, what the prompt's blocks show.
+
+Frames and labels are read by `history.frames`; patterns for the model's own answers stand here.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from evennia_ai.history import frames
+from evennia_ai.llm_interaction.offline.prose import sentences
+from evennia_ai.llm_interaction.offline.reply import is_fixed
+from evennia_ai.recall.values import Hit
+
+MAX_LINES = 2000  # of one request or text, the newest kept
+MAX_CHARS = 4000  # of one line
+MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY = "message", "ledger", "journal", "memory", "summary"
+# Where words may come from, the most original first.
+SOURCES = (MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY)
+_IDENTITY = re.compile(r"^You are (?:called |named )?(?P<name>[^\n.,]{1,60})", re.MULTILINE)
+# Rows that hold no statement: a list of names, a heading.
+_BARE = re.compile(r"^(?:(?:also )?mentioned\b[^:]{0,80}:|\(.*\)$|[\w' -]{1,40}:$)", re.IGNORECASE)
+# How an assistant's answers introduce what they quote.
+_QUOTE = re.compile(
+    r"(?:^|(?<=[.!?:\"”…] ))(?:(?:Later )?(?P<who>[^\s\".!?:][^\".!?:\n]{0,60}?) told me: (?=[\"“])"
+    r"|(?P<noted>I have it noted: |I saw it: )|You asked me to keep in mind: )"
+)
+_CITED = re.compile(r" \((?:memory|ledger) [^()]*\)\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Something said, or a note that names no speaker (`who` is empty, `verb` is ``note``)."""
+
+    who: str
+    text: str
+    verb: str = "says"
+    id: str = ""  # of the memory, where one is known
+    at: str = ""  # UTC ISO 8601, where it is shown
+    order: int = -1  # place in the visible history, -1 for what came from elsewhere
+    who_id: str = ""
+    source: str = MESSAGE  # one of `SOURCES`
+
+
+class Quote(NamedTuple):
+    """Words that an answer quoted, and who said them: ``You``, a name, or ``""``."""
+
+    words: str
+    who: str = ""
+
+
+class Done(NamedTuple):
+    """A tool call that was made, with its result as text."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    result: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether the result is an error."""
+        return '"error"' in self.result
+
+
+@dataclass(slots=True)
+class Talk:
+    """A request, read: lines, replies and tool calls, each oldest first."""
+
+    me: str = "assistant"  # the assistant's name
+    system: str = ""  # the system prompt
+    heard: list[Line] = field(default_factory=list)  # in the visible history
+    fresh: list[Line] = field(default_factory=list)  # those not answered yet
+    notes: list[Line] = field(default_factory=list)  # of summaries and memories shown
+    moment: dict[str, str] = field(default_factory=dict)  # keys of the tail, in lower case
+    replies: list[str] = field(default_factory=list)  # what the assistant said before
+    done: list[Done] = field(default_factory=list)  # tool calls of this turn
+    before: list[Done] = field(default_factory=list)  # tool calls of earlier turns
+
+    def present(self) -> list[str]:
+        """Names of those here, the assistant left out."""
+        return [name for name in frames.names_present(self.moment) if name != self.me]
+
+    def persona(self) -> str:
+        """The paragraph of the system prompt that says who the assistant is; may be ``""``."""
+        found = _IDENTITY.search(self.system)
+        return self.system[found.end() :].strip().split("\n\n")[0].strip() if found else ""
+
+    def evidence(self) -> list[Line]:
+        """What the request shows of what people told: heard, noted and found lines."""
+        found = [
+            line
+            for done in self.done
+            if done.name in ("search_memory", "expand_memory")
+            for line in found_lines(done.result)
+        ]
+        silent = ("arrives", "leaves", "notice")
+        told = (line for line in (*self.notes, *self.heard, *found) if line.verb not in silent)
+        return [line for line in told if line.who != self.me]
+
+    def end_turn(self) -> None:
+        """Count all that was heard as answered."""
+        self.before.extend(self.done)
+        self.done.clear()
+        self.fresh.clear()
+
+
+def text_of(content: object) -> str:
+    """A message's content as text; parts of a content list are joined."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Sequence):
+        parts = [part.get("text") for part in content if isinstance(part, Mapping)]
+        return "\n".join(part for part in parts if isinstance(part, str))
+    return "" if content is None else str(content)
+
+
+def read_talk(messages: Iterable[Mapping[str, Any]]) -> Talk:
+    """Read the messages of a request; malformed ones are passed over.
+
+    A turn begins with heard lines and ends with the assistant's words. Labelled blocks are notes
+    wherever they stand, so that one behind the turn's tool results begins no new turn.
+    """
+    talk = Talk()
+    called: dict[str, tuple[str, dict[str, Any]]] = {}
+    for message in list(messages)[-MAX_LINES:]:
+        role, content = message.get("role"), text_of(message.get("content"))
+        if role == "system":
+            talk.system += content + "\n"
+        elif role == "user":
+            _read_user(talk, content)
+        elif role == "assistant":
+            calls = message.get("tool_calls")
+            calls = [call for call in calls or () if isinstance(call, Mapping)]
+            for call in calls:
+                function = loaded(call.get("function"))
+                arguments = loaded(function.get("arguments"))
+                called[str(call.get("id"))] = (str(function.get("name") or ""), arguments)
+            if content.strip() and not calls:
+                talk.replies.append(content)
+                talk.end_turn()
+        elif role == "tool":
+            unknown: tuple[str, dict[str, Any]] = (str(message.get("name") or ""), {})
+            name, arguments = called.get(str(message.get("tool_call_id")), unknown)
+            talk.done.append(Done(name, arguments, content))
+            if name in ("noop", "say"):
+                talk.end_turn()
+    if found := _IDENTITY.search(talk.system):
+        talk.me = found["name"]
+    return talk
+
+
+def _read_user(talk: Talk, content: str) -> None:
+    """Read heard lines, or labelled blocks, or lines with blocks behind them."""
+    for part in frames.blocks(content):
+        if part.startswith(frames.MOMENT_LABEL):
+            talk.moment = frames.read_moment(part) | talk.moment
+            if asked := frames.read_answer_lines(part):
+                talk.end_turn()
+                talk.fresh = [Line(h.who, h.text[:MAX_CHARS], h.verb, who_id=h.id) for h in asked]
+        elif frames.label_of(part):
+            talk.notes.extend(note_lines(part))
+        else:
+            lines = list(heard_lines(part, len(talk.heard)))
+            if lines and (lines[0].who or not talk.done):
+                talk.heard.extend(lines)
+                talk.fresh.extend(lines)
+                talk.before.extend(talk.done)
+                talk.done.clear()
+
+
+def loaded(arguments: object) -> dict[str, Any]:
+    """A JSON object as a dict; empty for anything else."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError):
+            return {}
+    return dict(arguments) if isinstance(arguments, Mapping) else {}
+
+
+def heard_lines(content: str, order: int) -> Iterator[Line]:
+    """Heard lines of a user message; a message in no known form is one line by nobody named."""
+    heard = [found for row in content.splitlines() if (found := frames.read_heard(row))]
+    if not heard and content.strip():
+        yield Line("", content.strip()[:MAX_CHARS], order=order)
+    for place, (who, who_id, verb, text, _) in enumerate(heard, order):
+        yield Line(who, text[:MAX_CHARS], verb, order=place, who_id=who_id)
+
+
+def note_lines(content: str) -> Iterator[Line]:
+    """Lines of a labelled block of the prompt: summaries, memories or the ledger."""
+    title = frames.label_of(content)
+    source = SUMMARY if title in frames.SUMMARIES else LEDGER if title == LEDGER else MEMORY
+    for row in content.splitlines()[:MAX_LINES]:
+        yield from told_lines(row, source=source)
+
+
+def told_lines(row: str, memory_id: str = "", at: str = "", source: str = MEMORY) -> list[Line]:
+    """What one row of a summary, the journal, the ledger or a memory tells, and who told it.
+
+    The row may have its own id, times and speaker in front; `memory_id`, `at` and `source` are
+    those of what it stands in. What an assistant said itself or quoted is left out.
+    """
+    lead = frames.read_row(row.strip()[: 2 * MAX_CHARS])
+    if not lead:
+        return []
+    if lead.id.startswith(("s1", "compact_")):
+        source = SUMMARY
+    frame = Line("", "", "note", lead.id or memory_id, lead.at or at, source=source)
+    found: list[Line] = []
+    for part in lead.text.splitlines()[:MAX_LINES]:
+        part = frames.without_stamps(part[:MAX_CHARS])
+        who, _, verb, said, _ = frames.read_spoken(part) or ("", "", "note", part, False)
+        said = without_echo(said)
+        if said and not _BARE.match(part) and not _BARE.match(said):
+            found.append(replace(frame, who=who, text=said, verb=verb))
+    return found
+
+
+def without_echo(text: str) -> str:
+    """A text up to where it quotes as assistants do, without their fixed lines."""
+    if echo := _QUOTE.search(text):
+        text = text[: echo.start()]
+    parts = sentences(text)
+    fixed = [part for part in parts if is_fixed(part)]
+    return " ".join(part for part in parts if part not in fixed) if echo or fixed else text
+
+
+def quotes_of(reply: str) -> list[Quote]:
+    """What an answer quotes, with who told it; empty where it quotes nobody."""
+    frames = list(_QUOTE.finditer(reply))
+    ends = [*(frame.start() for frame in frames), len(reply)][1:]
+    found: list[Quote] = []
+    for frame, end in zip(frames, ends, strict=True):
+        said = _CITED.sub("", reply[frame.end() : end].strip()).removesuffix("…")
+        if not frame["noted"]:
+            said = said[said.startswith('"') :].removesuffix('"')
+        who = frame["who"] or ("" if frame["noted"] else "You")
+        found.append(Quote(said.strip(), who))
+    return [quote for quote in found if quote.words]
+
+
+def found_lines(result: str) -> list[Line]:
+    """What people told among a result of `search_memory` or `expand_memory`, best first."""
+    answer = loaded(result)
+    around = answer.get("around")
+    beside = around if isinstance(around, list) else []
+    items = [answer, *beside] if "text" in answer else answer.get("results")
+    found: list[Line] = []
+    for item in items if isinstance(items, list) else ():
+        if not isinstance(item, Mapping):
+            continue
+        hit = Hit.from_dict(item)
+        text, at, source = hit.text[:MAX_CHARS], str(hit.at or ""), hit.kind
+        if source in (MESSAGE, LEDGER):
+            told = without_echo(text) if hit.speaker else ""
+            found += [Line(hit.speaker, told, id=hit.turn_id, at=at, source=source)] if told else []
+        elif source in SOURCES:  # no looks, other tools' results or profiles: nobody told them
+            for row in text.splitlines()[:MAX_LINES]:
+                found.extend(told_lines(row, hit.turn_id, at, source))
+    return found

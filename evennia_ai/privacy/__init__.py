@@ -1,0 +1,1 @@
+"""Forgetting a player, and erasing what the database keeps of deleted rows."""

@@ -1,0 +1,589 @@
+"""What is wrong with an installation, and the remedy, in one line each.
+
+The same checks run from a shell (`evennia ai doctor`) and in the game (`ai/doctor`). A check is a
+function that takes a `Patient` and returns a `Check`, or a Deferred of one; none blocks the
+reactor. Its name in the report is the function's, without ``check_``.
+"""
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from django.core.checks import ERROR
+from django.db import DatabaseError
+from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred, succeed
+from twisted.python.failure import Failure
+
+from evennia_ai import checks, conf, services
+from evennia_ai.background import Worker, pause
+from evennia_ai.errors import LocalModelError, SpendError
+from evennia_ai.game.lease import ELSEWHERE, is_elsewhere
+from evennia_ai.game.ports import shared_spend
+from evennia_ai.history.aside import ASIDE
+from evennia_ai.llm_interaction.local_models.files import PREFIX, has_engine, weights_of
+from evennia_ai.llm_interaction.local_models.gguf import megabytes, read_shape
+from evennia_ai.llm_interaction.local_models.process import (
+    SLOTS,
+    Serving,
+    free_memory,
+    state_file,
+)
+from evennia_ai.llm_interaction.local_models.supervisor import MISSING_EXTRA, LocalModels
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.llm_interaction.tool_protocol import DROPPED
+from evennia_ai.processes import is_alive, is_running
+from evennia_ai.protocol import MemoryBackend, ModelBackend
+from evennia_ai.staff.status import status_facts
+from evennia_ai.turns.spend_book import caps_of, read_limits
+from evennia_ai.turns.tools.approval import waiting_calls
+
+SUPPORTED_PYTHON = (3, 11)
+SUPPORTED_EVENNIA = ((5, 0, 1), (7,))
+# Attributes that are examined before everything else on the reactor has its turn.
+_ATTRIBUTES_AT_ONCE = 20
+# Less room than this on a disk is worth a remark.
+_ROOM_MB = 100
+# Models below a billion parameters or so, which is this size of file, seldom use tools.
+_SMALL_MODEL = 600_000_000
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a check found."""
+
+    name: str
+    ok: bool | None  # True if it works, False if it is broken, None for a remark
+    detail: str  # one line, keys masked
+    remedy: str = ""
+
+    def line(self) -> str:
+        """The finding as one line of plain text."""
+        mark = {True: "ok  ", False: "BAD ", None: "note"}[self.ok]
+        remedy = f" -> {self.remedy}" if self.remedy else ""
+        return " ".join(f"{mark} {self.name}: {self.detail}{remedy}".split("\n"))
+
+
+def _fine(detail: str) -> Check:
+    return Check("", True, detail)
+
+
+def _remark(detail: str, remedy: str = "") -> Check:
+    return Check("", None, detail, remedy)
+
+
+def _fault(detail: str, remedy: str) -> Check:
+    return Check("", False, detail, remedy)
+
+
+@dataclass
+class Patient:
+    """The installation under examination."""
+
+    game_dir: str | os.PathLike[str]
+    client: ModelBackend | None = None  # the game's if None
+    store: MemoryBackend | None = None  # if None, one is opened for the check, and closed
+    worker: Worker = field(default_factory=lambda: Worker("evennia-ai-doctor"))
+
+
+def check_versions(patient: Patient) -> Check:
+    """Python and Evennia in the supported range."""
+    import evennia
+
+    python = sys.version_info[:2]
+    found = tuple(int(part) for part in re.findall(r"\d+", evennia.__version__)[:3])
+    detail = f"Python {python[0]}.{python[1]}, Evennia {evennia.__version__}"
+    if python < SUPPORTED_PYTHON:
+        return _fault(detail, "Use Python 3.11 or later.")
+    if not SUPPORTED_EVENNIA[0] <= found < SUPPORTED_EVENNIA[1]:
+        return _fault(detail, "Install Evennia 5.0.1 to 6: `pip install 'evennia>=5.0.1,<7'`.")
+    return _fine(detail)
+
+
+def check_settings(patient: Patient) -> Check:
+    """The settings by Django's system checks."""
+    problems = checks.check_settings()
+    if not problems:
+        base = conf.setting("LLM_API_BASE")
+        place = f"at {re.sub('//[^/@]*@', '//***@', base)}" if base else "at its provider's address"
+        key = "key set (***)" if conf.setting("LLM_API_KEY") else "no key"
+        return _fine(f"model `{conf.model_name()}`, {place}, {key}")
+    worst = max(problems, key=lambda problem: problem.level)
+    more = f" (and {len(problems) - 1} more: `evennia check`)" if len(problems) > 1 else ""
+    found = _fault if worst.level >= ERROR else _remark
+    return found(f"{worst.id}: {worst.msg}{more}", worst.hint or "")
+
+
+def check_wiring(patient: Patient) -> Check:
+    """The three lines: app, command set, pages."""
+    from django.conf import settings
+    from django.urls import get_resolver
+    from django.utils.module_loading import import_string
+
+    if "evennia_ai" not in str(settings.INSTALLED_APPS):
+        return _fault("`evennia_ai` is not in `INSTALLED_APPS`", _INSTALL)
+    ours = import_string("evennia_ai.commands.AssistantCmdSet")()
+    theirs = import_string(settings.CMDSET_CHARACTER)()
+    if {command.key for command in ours} - {command.key for command in theirs}:
+        detail = f"the assistants' commands are not in `{settings.CMDSET_CHARACTER}`"
+        return _fault(detail, _INSTALL)
+    modules = [getattr(part, "urlconf_name", None) for part in get_resolver().url_patterns]
+    if "evennia_ai.web.urls" not in [getattr(one, "__name__", one) for one in modules]:
+        return _remark("the pages under `ai/` are not in `web/urls.py`", _INSTALL)
+    return _fine("app, commands and pages are in place")
+
+
+def check_tools(patient: Patient) -> Check:
+    """The game's own tools can be loaded, made and described."""
+    broken: list[str] = []
+    tools = conf.usable_tools(lambda error: broken.append(str(error)))
+    if not broken:
+        return _fine(f"{len(tools)} tools can be used")
+    more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+    remedy = f"Repair it or remove it from `{checks.TOOLS}`; assistants do without it."
+    return _fault(f"{broken[0]}{more}", remedy)
+
+
+@inlineCallbacks
+def check_database(patient: Patient) -> Any:
+    """Tables up to date; how many assistants there are. Migrations are read on a thread."""
+    from django.db import connection
+    from django.db.migrations.loader import MigrationLoader
+    from django.db.migrations.recorder import MigrationRecorder
+    from evennia.scripts.models import ScriptDB
+
+    from evennia_ai.assistant_script import AssistantScript
+
+    nodes = (yield patient.worker.submit(MigrationLoader, None)).graph.nodes
+    try:
+        done = set(MigrationRecorder(connection).applied_migrations())
+        done |= {
+            key for key, one in nodes.items() if one.replaces and done.issuperset(one.replaces)
+        }
+        if missing := nodes.keys() - done:
+            return _fault(f"{len(missing)} migrations were never run", "Run `evennia migrate`.")
+        paths = Counter(ScriptDB.objects.values_list("db_typeclass_path", flat=True))
+        count = sum(number for path, number in paths.items() if _is_kind(path, AssistantScript))
+    except DatabaseError as error:
+        return unreadable(error)
+    if not count:
+        detail = f"{connection.vendor}, no assistant yet"
+        return _remark(detail, "Make one in the game: ai/create Aria")
+    return _fine(f"{connection.vendor}, {count} assistant(s)")
+
+
+def _is_kind(path: str, kind: type) -> bool:
+    """Whether a typeclass is a class or one a game derived from it."""
+    from django.utils.module_loading import import_string
+
+    try:
+        return issubclass(import_string(path), kind)
+    except (ImportError, TypeError):
+        return False
+
+
+@inlineCallbacks
+def check_storage(patient: Patient) -> Any:
+    """The database and the game's folders can be written, and their disks have room."""
+    from django.conf import settings
+
+    # From a shell, the game may hold the database for the moment: SQLite waits for it.
+    remedy = "Make room on the disk, or make it writable for the user who runs the game."
+    try:
+        _write_to_database()
+    except DatabaseError as error:
+        return _fault(f"the database cannot be written: {error}", remedy)
+    folders = {Path(settings.GAME_DIR) / "server", Path(settings.LOG_DIR), conf.data_dir()}
+    least = yield patient.worker.submit(_write_to_folders, sorted(folders))
+    if isinstance(least, OSError):
+        return _fault(f"{least.filename} cannot be written: {least.strerror}", remedy)
+    if least < _ROOM_MB:
+        return _remark(f"only {least:,} MB are left on the disk", "Make room.")
+    return _fine("the database and the game's folders can be written")
+
+
+def _write_to_database() -> None:
+    """Store a row and delete it, in one transaction."""
+    from django.db import transaction
+    from evennia.server.models import ServerConfig
+
+    with transaction.atomic():
+        ServerConfig.objects.conf("evennia_ai_doctor", "0" * 1000)
+        ServerConfig.objects.conf("evennia_ai_doctor", delete=True)
+
+
+def _write_to_folders(folders: Iterable[Path]) -> int | OSError:
+    """Write a passing file into each that is there; the least room in MB, or what went wrong."""
+    least = sys.maxsize
+    for folder in filter(Path.is_dir, folders):
+        try:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(bytes(100_000))
+                file.flush()
+            least = min(least, shutil.disk_usage(folder).free // 1_000_000)
+        except OSError as error:
+            return OSError(error.errno, error.strerror, str(folder))
+    return least
+
+
+@inlineCallbacks
+def check_tokenizer(patient: Patient) -> Any:
+    """A real tokenizer for the model."""
+    from evennia_ai.llm_interaction.tokens import counter_name
+
+    name = yield patient.worker.submit(counter_name, conf.model_name())
+    if name == "estimate":
+        remedy = "Install it again: `pip install --force-reinstall tiktoken litellm`."
+        return _remark("tokens are estimated from bytes, rather too many than too few", remedy)
+    return _fine(name)
+
+
+@inlineCallbacks
+def check_embedder(patient: Patient) -> Any:
+    """The embedder shipped with the package, where the game's mind is."""
+    from evennia_ai.recall.embedding import dimensions
+
+    found: int = yield services.mind().work(dimensions)
+    return _fine(f"{found} dimensions")
+
+
+@inlineCallbacks
+def check_memory(patient: Patient) -> Any:
+    """The semantic memory store can be opened."""
+    if patient.store is None and is_running(patient.game_dir):
+        detail = "the game is running and holds the memory store, as it should"
+        return _remark(detail, "For its state type ai/doctor in the game.")
+    store = patient.store or services.memory_backend(patient.worker)
+    status = yield store.status()
+    if patient.store is None:
+        yield store.close()
+    detail = str(status["detail"]).rstrip(".")
+    if status["ok"]:
+        return _fine(detail)
+    remedy = f"Check `{checks.MEMORY_BACKEND}`, `{checks.MEM0_CONFIG}` and {conf.data_dir()}."
+    return _fault(detail, remedy)
+
+
+@inlineCallbacks
+def check_moderation(patient: Patient) -> Any:
+    """The game's function for moderation can be called."""
+    judge = services.moderator()
+    if judge is None:
+        return _fine(f"nothing is moderated; `{checks.MODERATE}` is not set")
+    about = {"assistant": "Aria", "speaker": "Aria", "speaker_id": "o0.doctor"}
+    about |= {"kind": "said", "channel": "say", "private": False}
+    try:
+        answer = yield judge.ask("Good evening.", about)
+    except Exception as error:  # noqa: BLE001 - a game's own function may raise anything
+        detail = f"it failed for a greeting: {type(error).__name__}: {error}"
+        remedy = f"Repair it, or remove `{checks.MODERATE}`. While it fails, assistants are mute."
+        return _fault(detail, remedy)
+    verdict = {None: "refuses", "Good evening.": "allows"}.get(answer, "replaces")
+    return _fine(f"`{conf.setting('MODERATE')}` {verdict} a greeting")
+
+
+@inlineCallbacks
+def check_assistants(patient: Patient) -> Any:
+    """What stands in each assistant's Attributes can be used; what cannot is put aside."""
+    from evennia_ai.assistant_script import AssistantScript
+
+    # From a shell, a running game's Attributes are read only: the game has copies in memory.
+    mends = patient.store is not None or not is_running(patient.game_dir)
+    faults, remarks = [*_without_script()], list[tuple[str, str]]()
+    scripts = sorted(AssistantScript.objects.all_family(), key=lambda script: script.pk)
+    for script in scripts:
+        name = script.obj.key if script.obj else script.key
+        if not script.is_embodied:
+            faults.append(_stray(script, name))
+            continue
+        try:
+            yield from _examined(script, mends, name, faults, remarks)
+        except Exception as error:  # noqa: BLE001 - a fault of one assistant is a line
+            faults.append((f"{name}: {type(error).__name__}: {error}", "The server log says more."))
+    if found := faults or remarks:
+        details, remedies = zip(*found, strict=True)
+        told = _fault if faults else _remark
+        return told("; ".join(details), " ".join(dict.fromkeys(remedies)))
+    return _fine(f"what {len(scripts)} assistant(s) hold can be used")
+
+
+def _without_script() -> Iterator[tuple[str, str]]:
+    """A fault for each assistant's body that has no script."""
+    from evennia import ObjectDB
+
+    from evennia_ai.assistant_character import SCRIPT_TYPECLASS, AssistantMixin
+
+    paths = set(ObjectDB.objects.values_list("db_typeclass_path", flat=True).distinct())
+    ours = [path for path in paths if _is_kind(path, AssistantMixin)]
+    for body in ObjectDB.objects.filter(db_typeclass_path__in=ours):
+        if body.assistant is None:
+            remedy = f"Type: script #{body.pk} = {SCRIPT_TYPECLASS}"
+            yield f"{body.key} (#{body.pk}) has no script and hears nothing", remedy
+
+
+def _stray(script: Any, name: str) -> tuple[str, str]:
+    """The fault of a script that is not the one of an assistant's body."""
+    if script.obj is None:
+        return f"{name}: script #{script.pk} has no body", f"Type: script/delete #{script.pk}"
+    remedy = f"Type: script/delete #{script.obj.pk} = #{script.pk}"
+    first = getattr(script.obj, "assistant", None)
+    if first is None:
+        return f"{name} is no assistant, but has script #{script.pk} of one", remedy
+    return f"{name} has two scripts, #{first.pk} and #{script.pk}; the second is idle", remedy
+
+
+def _examined(
+    script: Any,
+    mends: bool,
+    name: str,
+    faults: list[tuple[str, str]],
+    remarks: list[tuple[str, str]],
+) -> Iterator[Any]:
+    """Add an assistant's faults and remarks; yields Deferreds that pause between Attributes."""
+    from evennia_ai.history.aside import name_of
+    from evennia_ai.turns import schema as soundness
+
+    for store, readers in (
+        (script.store, soundness.SCRIPT),
+        (script.journal.store, soundness.BODY),
+    ):
+        for number, place in enumerate(soundness.odd_places(store, readers)):
+            if number % _ATTRIBUTES_AT_ONCE == _ATTRIBUTES_AT_ONCE - 1:
+                yield pause()
+            if place is None:
+                continue
+            what = f"{name}: `{name_of(*reversed(place))}` holds what cannot be used"
+            if mends:
+                soundness.mend(store, place, readers)
+                faults.append((f"{what}; it was put aside", "This is mended now."))
+            else:
+                faults.append((what, "Type in the game: ai/doctor"))
+        if kept := store.keys(ASIDE):
+            what = f"{name}: damaged values of {', '.join(kept)} are kept aside"
+            remarks.append((what, f"`aihistory/export {name}` writes them to a file."))
+    if is_elsewhere(script):
+        remarks.append((ELSEWHERE.format(name=name), "Stop that server, or this one."))
+    if waits := len(waiting_calls(script)):
+        remedy = f"Type in the game: ai/approve {name}"
+        remarks.append((f"{name}: {waits} call(s) of tools wait for approval", remedy))
+    if mends:
+        problems = status_facts(script)["problems"]
+        remarks += [(f"{name}: {problem}", f"Type: aiconfig {name}") for problem in problems]
+
+
+@inlineCallbacks
+def check_index(patient: Patient) -> Any:
+    """The search index of each assistant is complete."""
+    from evennia_ai.assistant_script import all_assistants
+    from evennia_ai.rag_memory.indexing import missing_oldest
+
+    incomplete, filling = [], True
+    for script in all_assistants():
+        none: Deferred[int | None] = succeed(0)  # `check_assistants` names what is broken
+        missing = yield script.survived("the doctor", partial(missing_oldest, script), none)
+        if missing is None:
+            return _fault("the search index cannot be read", _INDEX_FILE)
+        if missing:
+            incomplete.append(script.obj.key)
+            filling = filling and script.memory.syncing
+    if not incomplete:
+        return _fine("holds everything that is stored")
+    detail = f"lacks older conversation of {', '.join(incomplete)}"
+    if filling:
+        return _remark(f"{detail}; it is being added")
+    return _fault(detail, f"Type in the game: aimemory/rebuild {incomplete[0]}")
+
+
+def check_local_model(patient: Patient) -> Any:
+    """The game's local model is installed, fits into memory, and its process answers."""
+    model = conf.model_name()
+    if not model.startswith(PREFIX):
+        return _fine("none is set")
+    return patient.worker.submit(_local_model, conf.local_models(), model)
+
+
+def _local_model(models: LocalModels, model: str) -> Check:
+    """The finding for a local model; it reads files and asks its process, on a thread."""
+    name = model.removeprefix(PREFIX)
+    if not has_engine():
+        return _fault(*_sentences(MISSING_EXTRA))
+    try:
+        shape = read_shape(weights_of(name, models.folder))
+        running = models.running(name)
+        window = running.window if running else shape.fitting_window(SLOTS, free_memory())
+    except LocalModelError as error:
+        return _fault(*_sentences(f"`{model}`: {error}"))
+    detail = f"`{model}`, window {window:,} tokens, {megabytes(shape.memory(window, SLOTS))} memory"
+    state = Serving.read(state_file(models.folder, name))
+    log = f"The next line starts it again; server/logs/{models.log.name} says why it ended."
+    if running:
+        detail += f", process {running.pid} on port {running.port}"
+    elif state and state.error:
+        return _fault(f"`{model}` did not start: {state.error}", log)
+    elif state and is_alive(state.pid, str(state_file(models.folder, name))):
+        remedy = f"End process {state.pid}, which hangs; the next line starts a new one."
+        return _fault(f"`{model}` does not answer on port {state.port}", remedy)
+    elif state:
+        return _fault(f"the process of `{model}` is dead", log)
+    else:
+        detail += ", started when it is needed"
+    if shape.file_bytes < _SMALL_MODEL:
+        rude = "small: it talks, seldom acts, makes things up and may be rude"
+        return _remark(f"{detail}; {rude}", "Take a larger one for players: docs/providers.md.")
+    return _fine(detail)
+
+
+def _sentences(text: str) -> tuple[str, str]:
+    """What is wrong, and how to mend it: the first sentence and the others."""
+    first, _, rest = text.partition(". ")
+    return first.rstrip("."), rest
+
+
+def check_mind(patient: Patient) -> Check:
+    """Where models and memory run."""
+    if patient.client is None:  # not in the game
+        return _fine("a process of its own" if conf.runs_mind_process() else "in the Server")
+    status = services.mind().status()
+    if status.trouble:
+        remedy = "Read `server/logs/mind.log`, or set `EVENNIA_AI_MIND` to `inline`."
+        return _fault(str(status), remedy)
+    return _fine(str(status))
+
+
+def check_spend(patient: Patient) -> Check:
+    """What model calls may cost in a day or month."""
+    value, here = conf.spend_caps(), conf.runs_here(conf.model_name())
+    caps = caps_of("the game", read_limits(value)[0].get("game", {}))
+    shown = ", ".join(f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps)
+    if value is None:
+        counts = "; the model runs on this machine and does not count" if here else ""
+        return _fine(f"{shown} by default{counts}. `{checks.SPEND_CAPS}` sets other caps")
+    if shown or here:
+        return _fine(f"the game's caps: {shown or 'none'}")
+    return _remark("the game has no cap", f"Set `{checks.SPEND_CAPS}`: docs/spend.md.")
+
+
+@inlineCallbacks
+def check_model(patient: Patient) -> Any:
+    """The model answers."""
+    model = conf.model_name()
+    client = patient.client or services.mind().model
+    try:
+        report = yield shared_spend().probe(client, model, time.time())
+    except SpendError as error:
+        return _remark(f"`{model}` was not asked: {error}", f"Raise `{checks.SPEND_CAPS}`.")
+    if not report.ok:  # its detail names the model
+        return _fault(report.detail, _REMEDIES.get(report.kind, f"Check `{checks.MODEL}`."))
+    if model == OFFLINE_MODEL:
+        detail = "the offline model speaks: rules, no network, no key"
+        return _remark(detail, f"For better conversation, set `{checks.MODEL}`.")
+    detail, tokens = report.detail, client.window(model)
+    if tokens:
+        detail += f"; its window: {tokens:,} tokens, by {client.window_source(model)}"
+        if names := ", ".join(_allowed_more(model, tokens)):
+            detail += f", which counts although `max_context_tokens` of {names} is larger"
+    if client.carries_tools(model) is False:
+        detail += f"; {DROPPED.why}"
+    return _fine(detail)
+
+
+def _allowed_more(model: str, tokens: int) -> Iterator[str]:
+    """The assistants with this model whose configured context is larger than its window."""
+    from evennia_ai.assistant_script import AssistantScript
+
+    for script in AssistantScript.objects.all_family():
+        try:
+            if script.model_name == model and script.config.max_context_tokens > tokens:
+                yield script.obj.key if script.obj else script.key
+        except Exception:  # noqa: BLE001, S112 - `check_assistants` names what is broken
+            continue
+
+
+CHECKS: tuple[Callable[[Patient], Any], ...] = (
+    check_versions,
+    check_settings,
+    check_wiring,
+    check_tools,
+    check_database,
+    check_storage,
+    check_tokenizer,
+    check_embedder,
+    check_memory,
+    check_moderation,
+    check_assistants,
+    check_index,
+    check_local_model,
+    check_mind,
+    check_spend,
+    check_model,
+)
+
+_DAMAGED = (
+    "Stop the game, keep a copy of the damaged file, and put a backup in its place; see "
+    "docs/trouble.md."
+)
+_INDEX_FILE = (
+    "The log says why: the disk may be full, or `recall.sqlite3` in the game's data folder may "
+    "belong to another user. A damaged file is rebuilt automatically."
+)
+_INSTALL = "Run `evennia-ai install`: it shows the lines to add."
+_REMEDIES = {
+    "auth": f"Set `{checks.API_KEY}` to a valid key.",
+    "connection": f"Start the model's server, or correct `{checks.API_BASE}`.",
+    "timeout": f"Check whether the server at `{checks.API_BASE}` is overloaded.",
+    "not_found": f"Correct `{checks.MODEL}`: LiteLLM's name, as openai/gpt-4o.",
+    "local_model": "The line `local_model` says more.",
+    "rate_limit": "Wait, or ask the provider for a higher limit.",
+}
+
+
+@inlineCallbacks
+def run_checks(patient: Patient, which: Iterable[Callable[[Patient], Any]] = CHECKS) -> Any:
+    """Run the checks in order; fires with a list of `Check`. One that raises is a fault."""
+    found = []
+    for check in which:
+        result = yield maybeDeferred(check, patient).addErrback(_as_fault)
+        found.append(replace(result, name=name_of(check)))
+    return found
+
+
+def name_of(check: Callable[[Patient], Any]) -> str:
+    """A check's name in the report."""
+    return check.__name__.removeprefix("check_")
+
+
+def unreadable(error: BaseException) -> Check:
+    """The finding for an exception of the database."""
+    if re.search(r"malformed|not a database|corrupt", str(error), re.IGNORECASE):
+        return _fault(f"the database is damaged: {error}", _DAMAGED)
+    if re.search(r"no such (table|column)|does not exist|doesn't exist", str(error)):
+        return _fault("the database has no up-to-date tables", "Run `evennia migrate`.")
+    remedy = "Check `DATABASES` in the settings and the database's disk."
+    return _fault(f"{type(error).__name__}: {error}", remedy)
+
+
+def _as_fault(failure: Failure) -> Check:
+    """A check's exception as a finding that does not show the configured key."""
+    if failure.check(DatabaseError):
+        return unreadable(failure.value)
+    detail = f"{failure.type.__name__}: {failure.getErrorMessage()}"
+    key = conf.setting("LLM_API_KEY")
+    if isinstance(key, str) and key:
+        detail = detail.replace(key, "***")
+    return _fault(detail.split("\n")[0], "Install the package again, or report this.")
+
+
+def report(found: Iterable[Check]) -> str:
+    """The findings as text, a line each, and a last line that sums up."""
+    found = list(found)
+    bad = sum(check.ok is False for check in found)
+    verdict = f"{bad} of {len(found)} checks found a fault." if bad else "All is well."
+    return "\n".join([*(check.line() for check in found), verdict])

@@ -1,0 +1,191 @@
+"""Showing things to people: escaped, paged, and readable by a screen reader.
+
+Text of players and models never goes into a table: Evennia's tables undo the escaping.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from django.conf import settings
+from django.core.paginator import Paginator
+from evennia.utils import logger
+from evennia.utils.evmore import EvMore
+from evennia.utils.evtable import EvTable
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from evennia_ai.errors import AssistantError
+from evennia_ai.game.identity import find
+from evennia_ai.game.world import literal
+from evennia_ai.history.audience import STAFF, is_private, members
+
+if TYPE_CHECKING:
+    from evennia.server.serversession import ServerSession
+    from evennia.typeclasses.models import TypedObject
+
+T = TypeVar("T")
+PAGE_ITEMS = 12
+_NARROWEST, _USUAL_WIDTH = 40, 78
+# Letters of Persian and Hindi, and the parts of an emoji, are joined or kept apart by these.
+_JOINERS = "\u200c\u200d"
+# Stands before each further line of a record.
+_CONTINUED = "\n    | "
+
+
+def escaped(text: object) -> str:
+    """A stored text as it is, without colour, links or inline functions; tabs become spaces."""
+    return literal("".join(c if _is_shown(c) else " " for c in str(text)))
+
+
+def as_record(text: object) -> str:
+    """One record of a listing, escaped; its further lines are marked as parts of it."""
+    return escaped(str(text).replace("\n", _CONTINUED))
+
+
+def as_records(records: Iterable[object]) -> str:
+    """Several records, a line each."""
+    return "\n".join(map(as_record, records))
+
+
+def as_json(value: object) -> str:
+    """A value as JSON, escaped; invisible characters are written as JSON's escapes."""
+    text = json.dumps(value, ensure_ascii=False, indent=1, default=str)
+    return literal("".join(c if _is_shown(c) else json.dumps(c)[1:-1] for c in text))
+
+
+def _is_shown(char: str) -> bool:
+    return char.isprintable() or char == "\n" or char in _JOINERS
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: ``1 message``, ``1,200 messages``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def cell(text: object) -> str:
+    """A text for a table's cell: one line, without anything Evennia reads as markup."""
+    shown = str(text).replace("|", "¦")
+    if settings.FUNCPARSER_PARSE_OUTGOING_MESSAGES_ENABLED:
+        shown = shown.replace("$", "")
+    return " ".join(shown.split())
+
+
+def moment(iso: str) -> str:
+    """A stored time, to the minute: ``2026-01-31 18:05``."""
+    return str(iso)[:16].replace("T", " ")
+
+
+def ago(seconds: float) -> str:
+    """How long ago something was: ``12 minutes ago``, ``1 hour ago``, ``just now``."""
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            return f"{counted(int(seconds // size), unit)} ago"
+    return "just now"
+
+
+def audience_mark(audience: str) -> str:
+    """How a listing marks what is not public: ``[private: Bob] ``, ``[staff] ``, or nothing."""
+    if audience == STAFF:
+        return "[staff] "
+    if not is_private(audience):
+        return ""
+    names = sorted(str(getattr(find(member), "key", member)) for member in members(audience))
+    return f"[private: {', '.join(names)}] "
+
+
+class Slices(Sequence[T]):
+    """`count` items; `read` returns those from one index up to another when they are shown."""
+
+    def __init__(self, count: int, read: Callable[[int, int], Sequence[T]]):
+        self._count, self._read = count, read
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, wanted: int) -> T: ...
+    @overload
+    def __getitem__(self, wanted: slice) -> Sequence[T]: ...
+    def __getitem__(self, wanted: int | slice) -> T | Sequence[T]:
+        if isinstance(wanted, int):
+            return self._read(wanted, wanted + 1)[0]
+        return self._read(*wanted.indices(self._count)[:2])
+
+
+class Viewer:
+    """Who typed a command: a character or account, and its session if there is one."""
+
+    def __init__(self, caller: "TypedObject", session: "ServerSession | None" = None):
+        self.caller, self.session = caller, session
+
+    @property
+    def reads_aloud(self) -> bool:
+        """Whether a screen reader is used."""
+        return bool(self.session and self.session.protocol_flags.get("SCREENREADER"))
+
+    @property
+    def width(self) -> int:
+        """Columns of the screen."""
+        flags = self.session.protocol_flags if self.session else {}
+        return max(_NARROWEST, flags.get("SCREENWIDTH", {0: _USUAL_WIDTH}).get(0, _USUAL_WIDTH))
+
+    def tell(self, text: str) -> None:
+        """Send a text, escaped."""
+        self.caller.msg(escaped(text))
+
+    def tell_records(self, records: Iterable[object]) -> None:
+        """Send records, escaped."""
+        self.caller.msg(as_records(records))
+
+    def table(self, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+        """Rows under heads; for a screen reader a line each, ``Name: Aria. Mode: awake``."""
+        if self.reads_aloud:
+            pairs = ([f"{h}: {cell(v)}." for h, v in zip(heads, row, strict=True)] for row in rows)
+            return "\n".join(" ".join(line) for line in pairs)
+        table = EvTable(*heads, border="header", maxwidth=self.width)
+        for row in rows:
+            table.add_row(*map(cell, row))
+        return str(table)
+
+    def page(self, text: str) -> None:
+        """Show a text that is escaped already, page by page."""
+        if self._can_page:
+            EvMore(self.caller, text, session=self.session)
+        else:
+            self.caller.msg(text)
+
+    def listing(self, items: Sequence[T], line: Callable[[T], str], head: str, empty: str) -> None:
+        """Show items under a head; each is read, and formatted by `line`, as pages are turned.
+
+        `line` returns escaped text; `empty` is shown if there are no items.
+        """
+        if not len(items):
+            return self.tell(empty)
+
+        def shown(page: Iterable[T]) -> str:
+            return "\n".join([escaped(head), *map(line, page)])
+
+        class Pager(EvMore):
+            def page_formatter(self, page: Iterable[T]) -> str:
+                return shown(page)
+
+        if self._can_page:
+            Pager(self.caller, Paginator(items, PAGE_ITEMS), session=self.session)
+        else:
+            self.caller.msg(shown(items[:PAGE_ITEMS]))
+
+    @property
+    def _can_page(self) -> bool:
+        return self.session is not None and bool(self.caller.sessions.get())
+
+    def later(self, work: "Deferred[Any]", tell: Callable[[Any], Any], what: str) -> None:
+        """Call `tell` with a Deferred's result; an error is logged and shown, as of `what`."""
+
+        def failed(failure: Failure) -> None:
+            if failure.check(AssistantError):
+                return self.tell(f"{what} failed: {failure.value}")
+            logger.log_err(f"[ai] {what}: {failure.getTraceback()}")
+            self.tell(f"{what} failed: {failure.type.__name__}. The server log says more.")
+
+        work.addCallback(tell).addErrback(failed)

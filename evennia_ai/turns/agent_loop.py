@@ -1,0 +1,519 @@
+"""The ReAct loop: ask the model, run its tools, until it is done or a bound is reached."""
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+
+from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
+from evennia_ai.history.audience import PUBLIC, is_private, private, visible
+from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
+from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
+from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.llm_interaction.contexts import CONTEXTS
+from evennia_ai.llm_interaction.guards import guarded
+from evennia_ai.llm_interaction.prompt import (
+    OFFLINE_MODEL,
+    asked_once_more,
+    build_prompt,
+    context_limit,
+    is_small,
+    learned_window,
+    model_request,
+)
+from evennia_ai.llm_interaction.regions import Prompt
+from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, strip_thoughts
+from evennia_ai.llm_interaction.reply_trace import TRACE, ReplyTrace
+from evennia_ai.llm_interaction.tool_calls import (
+    ChatToolCall,
+    batches,
+    bounded,
+    read_calls,
+    storable_call,
+)
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
+from evennia_ai.protocol import Character
+from evennia_ai.rag_memory.recalled import drawn_on, hits_in
+from evennia_ai.recall.values import brief
+from evennia_ai.turns.moderation import judge_call, judge_said
+from evennia_ai.turns.runtime import LiveAssistant
+from evennia_ai.turns.tools.asking import confirmed
+from evennia_ai.turns.tools.base import ToolContext
+from evennia_ai.turns.tools.execution import Failures, execute_tool_calls
+
+# Texts of a model that are longer than this are never tokenised on the reactor thread.
+_COUNT_CHARS = 20_000
+# Characters of a reply that are compared with the memories in its prompt, a few milliseconds.
+_DRAWN_CHARS = 8_000
+# Tokens one turn may use, in full contexts: enough for eight calls at half a context each.
+TURN_CONTEXTS = 4
+# A reply that took more than this share of its time limit is not asked for again.
+SLOW_SHARE = 0.25
+# A call that starts shortly before the turn's deadline still gets this long.
+LEAST_TIMEOUT_S = 1.0
+# So often a prompt is made shorter because a model's window is smaller than was known. Where the
+# server names no figure, each time halves it: from the default limit down to 1,600 tokens.
+FITS = 6
+# In place of a guard's name, where a reply is empty.
+SAYS_NOTHING = "says nothing"
+
+
+@inlineCallbacks
+def run_turn(
+    script: LiveAssistant, character: Character, request: TurnRequest
+) -> Generator[Deferred[Any], Any, TurnReport]:
+    """Think and act until done.
+
+    Each reply is stored before its tools run, and their results after it. If a crash, a stop or
+    an error comes between, `history.heal` adds the missing results.
+
+    Returns:
+        A Deferred that fires with a `TurnReport`, or fails with `ModelError` when no model
+        answered; what was stored until then stays.
+    """
+    script.history.heal()
+    turn, aside = _Turn(script, character, request), ""
+    report = turn.report
+    while report.iterations < request.max_iterations:
+        answer = yield turn.ask()
+        if answer is None:
+            break
+        reply, text, calls = answer.reply, answer.text, answer.calls
+        if script.moderator is not None and turn.context.speaks:
+            text, calls = yield turn.moderated(text, calls)
+        if not calls:
+            turn.end(text, aside, reply)
+            break
+        aside = text or aside
+        ended = yield turn.act(text, calls, reply)
+        if ended:
+            if aside and not report.spoken and turn.is_fit(aside, reply.model):
+                turn.speak(aside)
+            report.stopped_by = "noop"
+            break
+    return report
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A reply, read.
+
+    Args:
+        text: What it says, cleaned, as far as it is sound.
+        calls: Its tool calls in the API's form.
+        cuts: Names of the guards that cut it.
+    """
+
+    reply: ModelReply
+    text: str
+    calls: Sequence[Mapping[str, Any]]
+    cuts: tuple[str, ...] = ()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it said something and nothing of it is sound."""
+        return bool(self.cuts) and not self.text and not self.calls
+
+
+class _Turn:
+    """One turn that runs: what it is for, and what it has done so far."""
+
+    def __init__(self, script: LiveAssistant, character: Character, request: TurnRequest):
+        self.script, self.character, self.request = script, character, request
+        self.context = CONTEXTS[request.context]
+        self.report, self.failures = TurnReport(), Failures()
+        self.tools = ToolContext(
+            script,
+            character,
+            request.audience,
+            request.asker,
+            request.channel,
+            self.report.spoken,
+            request.source_ids,
+            request.retrieved,
+        )
+        proposals, own_lines = script.runtime.proposals, self.tools.own_lines()
+        if confirmed(proposals.get(request.asker or ""), own_lines, character.key, script.now()):
+            self.tools.confirmed = proposals[request.asker or ""]
+        elif own_lines:
+            proposals.pop(request.asker or "", None)
+        seen = reversed(script.history.messages())
+        newest = next((m for m in seen if visible(m.audience, request.audience)), None)
+        self.since = newest.id if newest else None  # what the turn itself adds comes behind it
+        self.model = ""  # whom the prompt is made for, if not its own model
+        self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
+        self.budget: BudgetEvent | None = None  # of the last request that was answered
+        self.asked = 0  # requests made
+        self.cuts: tuple[str, ...] = ()  # what guards did
+        self.replaced: tuple[str, ...] = ()  # what the game's moderation says instead
+        self.is_moderated = False  # whether it replaced or refused something,
+        self.is_refused = False  # and whether that was all of the newest reply
+        self.is_offline = False  # whether the offline model has taken over
+
+    @inlineCallbacks
+    def ask(self) -> Generator[Deferred[Any], Any, Any]:
+        """One model call; fires with its reply, or None if a bound is reached."""
+        script, request, report = self.script, self.request, self.report
+        tokens = report.prompt_tokens + report.completion_tokens
+        for reached, bound in (
+            (script.now() >= request.deadline, "deadline"),
+            (tokens > TURN_CONTEXTS * context_limit(script), "tokens"),
+        ):
+            if reached:
+                report.stopped_by = bound
+                return None
+        answer: _Answer | None = None
+        for fits_left in range(FITS, -1, -1):
+            yield script.breathe()
+            prompt = self._prompt()
+            if not prompt.fits:
+                report.stopped_by = "too_large"
+                script.trouble(f"the prompt cannot fit: {prompt.budget}")
+                return None
+            event = script.budgets.events()[-1]
+            yield script.breathe()
+            try:
+                answer = yield self._complete(prompt, fits_left > 0)
+                break
+            except WindowError as error:
+                if not fits_left:
+                    raise
+                self._note_window(error.model)
+        report.iterations += 1
+        if answer is None:
+            return None
+        self._count(answer.reply)
+        self.budget = script.budgets.answered(event, answer.reply)
+        script.spent(answer.reply, request.context, self.budget)
+        yield script.breathe()
+        return answer
+
+    def _prompt(self) -> Prompt:
+        """The prompt of the next call."""
+        script, request = self.script, self.request
+        with script.state.pinned():
+            return build_prompt(
+                script,
+                self.character,
+                request.audience,
+                request.context,
+                retrieved=request.retrieved,
+                withdrawn=self.failures.withdrawn,
+                rules=request.rules,
+                talks=request.talks,
+                answering=request.answering,
+                since=self.since,
+                found=self.found,
+                model=self.model,
+                asker=request.asker,
+            )
+
+    def _note_window(self, model: str) -> None:
+        """A prompt was too large for a model: the next one is made for it."""
+        script = self.script
+        window = learned_window(script, model)
+        shown = f"{window.tokens:,} tokens, by {window.source}" if window else "unknown"
+        script.log(f"the prompt is too large for {model} (window: {shown}); shortening it")
+        self.model = "" if model == script.model_name else model
+
+    @inlineCallbacks
+    def _complete(
+        self, prompt: Prompt, may_shorten: bool
+    ) -> Generator[Deferred[Any], Any, _Answer | None]:
+        """Ask the assistant's model, and where none answers, the offline one if that is wanted.
+
+        Fires with None if no model answers, or a cap stops, a turn that has spoken or acted: it
+        would do so twice. Fails with `WindowError` if a shorter prompt may be answered.
+        """
+        script, request = self.script, self.request
+        asked = model_request(
+            script, self.character, prompt, purpose=request.context, model=self.model
+        )
+        is_needed = self.context.speaks and not (self.report.spoken or self.tools.has_acted)
+        wants_offline = script.config.llm_offline_fallback and script.model_name != OFFLINE_MODEL
+        try:
+            if self.is_offline:  # whoever waits must not wait for the same model again
+                offline: _Answer = yield self._offline(prompt)
+                return offline
+            answer: _Answer = yield self._soundly(asked, is_needed, wants_offline)
+        except SpendError:
+            if is_needed:
+                raise  # the question is kept
+            self.report.stopped_by = "spend"
+            return None
+        except ModelError as error:
+            is_too_large = isinstance(error, WindowError) and may_shorten
+            if is_too_large or not self.context.speaks:
+                raise
+            script.model_failed(error, request)
+            if not is_needed:
+                self.report.stopped_by = "model"
+                return None
+            if not wants_offline:
+                raise
+        else:
+            script.model_answered()
+            if not (answer.is_lost and is_needed and wants_offline):
+                return answer
+            self._discard(answer)
+        offline = yield self._offline(prompt)
+        return offline
+
+    @inlineCallbacks
+    def _offline(self, prompt: Prompt) -> Generator[Deferred[Any], Any, _Answer]:
+        """The offline model's answer; it answers what else this turn asks, too."""
+        self.is_offline, purpose = True, self.request.context
+        asked = model_request(self.script, self.character, prompt, purpose=purpose, offline=True)
+        reply = yield self.script.complete(asked, self.request.asker)
+        return self._read(reply)
+
+    @inlineCallbacks
+    def _soundly(
+        self, asked: ModelRequest, is_needed: bool, wants_offline: bool
+    ) -> Generator[Deferred[Any], Any, _Answer]:
+        """A model's answer; one of which nothing is sound is asked for once more, if needed.
+
+        Not where it took long and another model answers: people wait.
+        """
+        answer: _Answer = yield self._asked(asked)
+        slow = wants_offline and answer.reply.seconds > SLOW_SHARE * asked.timeout_s
+        if answer.is_lost and is_needed and not slow:
+            self._discard(answer)
+            answer = yield self._asked(asked_once_more(asked))
+        return answer
+
+    @inlineCallbacks
+    def _asked(self, asked: ModelRequest) -> Generator[Deferred[Any], Any, _Answer]:
+        """A model's answer, in the time that the turn has left."""
+        script, request = self.script, self.request
+        left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
+        asked = replace(asked, timeout_s=min(asked.timeout_s, left_s), key=self._key())
+        reply = yield script.complete(asked, request.asker)
+        yield script.breathe()
+        answer = self._read(reply)
+        if answer.cuts:
+            self.cuts += answer.cuts
+            script.audit("guard", model=reply.model, cut=answer.cuts, lost=answer.is_lost)
+        return answer
+
+    def _key(self) -> str:
+        """What marks a call of this turn, when a reload interrupts it and the turn begins anew."""
+        request, self.asked = self.request, self.asked + 1
+        if not request.source_ids:
+            return ""
+        return " ".join((self.script.scope, request.context, str(self.asked), *request.source_ids))
+
+    def _discard(self, answer: _Answer) -> None:
+        """Count and log a reply that is not used."""
+        self._count(answer.reply)
+        self.script.spent(answer.reply, self.request.context)
+
+    def _count(self, reply: ModelReply) -> None:
+        report = self.report
+        report.prompt_tokens += reply.prompt_tokens
+        report.completion_tokens += reply.completion_tokens
+        report.cached_tokens += reply.cached_tokens
+        if report.cost is not None:
+            report.cost = None if reply.cost is None else report.cost + reply.cost
+
+    def _read(self, reply: ModelReply) -> _Answer:
+        """What a reply says and calls."""
+        content = reply.content or ""
+        calls, left_out = bounded(reply.tool_calls)
+        if left_out:
+            self.script.log(f"a reply had {left_out} tool calls too many, left out", warning=True)
+        if not calls:
+            calls, content = self._written_calls(reply)
+        whole, text = strip_thoughts(content), clean_reply(content, [self.character.key])
+        cuts: tuple[str, ...] = ()
+        if self.context.speaks and reply.model != OFFLINE_MODEL:
+            is_cut_off = reply.finish_reason == "length"
+            text, cuts = guarded(text, self.tools.around(is_cut_off))
+            if is_small(self.script):  # it invents tools, and has no way to choose silence
+                known = {t.name for t in self.script.tools.offered(False) if not t.ends_turn}
+                calls = tuple(each for each in calls if each["function"]["name"] in known)
+                cuts = cuts if text or cuts or calls else (SAYS_NOTHING,)
+        if len(whole) > CLEANED_CHARS and not cuts:
+            text = whole  # stored as it came; what is spoken of it is cleaned and cut
+        return _Answer(reply, text, calls, cuts)
+
+    def _written_calls(self, reply: ModelReply) -> tuple[tuple[ChatToolCall, ...], str]:
+        """The calls that a reply writes as text, and the rest of it."""
+        main = self.script.tools.main_arguments
+        return read_calls(reply.content or "", lambda: new_id("call_"), main)
+
+    @inlineCallbacks
+    def moderated(
+        self, text: str, calls: Sequence[Mapping[str, Any]]
+    ) -> Generator[Deferred[Any], Any, tuple[str, Sequence[Mapping[str, Any]]]]:
+        """Fires with a reply as moderation lets it be said and stored."""
+        script, private_talk = self.script, is_private(self.request.audience)
+        whole, passed = text, []
+        if text:
+            text = yield judge_said(script, text, self.request.channel, private_talk)
+        for call in calls:
+            passed.append((yield judge_call(script, call, private_talk)))
+        self.replaced += (text,) if text != whole else ()
+        self.is_moderated = self.is_moderated or text != whole or passed != list(calls)
+        self.is_refused = bool(whole and not text)
+        return text, passed
+
+    @inlineCallbacks
+    def act(
+        self, text: str, calls: Sequence[Mapping[str, Any]], reply: ModelReply
+    ) -> Generator[Deferred[Any], Any, bool]:
+        """Store the calls and run them; what is whispered to one person is stored apart.
+
+        Returns:
+            A Deferred that fires with whether a tool ended the turn.
+        """
+        history, registry, request = self.script.history, self.script.tools, self.request
+        ended = False
+        for batch in batches(calls, registry.ending, self._whispered_to):
+            people = {self._whispered_to(call) for call in batch} - {None}
+            audience = private(str(person) for person in people) if people else request.audience
+            self.store(audience, text, [storable_call(call) for call in batch], reply)
+            try:
+                outcome = yield execute_tool_calls(
+                    registry, batch, self.tools, self.failures, self.context.extracting
+                )
+                answered = request.audience if outcome.ended else ""
+                meta = {**self._meta, ANSWERED: answered}
+                history.append(
+                    replace(self._kept(result), audience=audience, metadata=meta)
+                    for result in outcome.results
+                )
+            except Exception:
+                try:
+                    history.heal()
+                except Exception as error:  # noqa: BLE001 - what ended the turn is raised, not this
+                    self.script.log_error("a tool call without a result", error)
+                raise
+            self.report.tools += outcome.used
+            ended, text = ended or outcome.ended, ""
+        return ended
+
+    def _kept(self, result: Message) -> Message:
+        """A result as it is stored: of what was found in memory only ids and beginnings."""
+        if result.name not in self.script.tools.traits.recalls:
+            return result
+        kept = replace(result, id=new_id("m"), content=brief(result.content))
+        self.found[kept.id] = result.content
+        self.tools.retrieved += tuple(hits_in(result.content))
+        return kept
+
+    @property
+    def _meta(self) -> dict[str, Any]:
+        """What all messages of the turn note: its context, and whom it answers."""
+        asker = self.request.asker
+        return {"context": self.request.context, **({ASKER: asker} if asker else {})}
+
+    def _whispered_to(self, call: Mapping[str, Any]) -> str | None:
+        """Stable id of whom a call in a public turn whispers to; None if it whispers to nobody."""
+        function, to_one = call["function"], self.script.tools.traits.to_one
+        if function.get("name") not in to_one or self.request.audience != PUBLIC:
+            return None
+        try:
+            arguments = json.loads(function.get("arguments") or "{}")
+        except ValueError:
+            return None
+        target = str(arguments.get("target") or "") if isinstance(arguments, Mapping) else ""
+        person = self.script.game.addressee(target) if target else None
+        return None if person is None else str(person["id"])
+
+    def store(self, audience: str, text: str, calls: Sequence[Any], reply: ModelReply) -> None:
+        """Add the assistant's message to the history, unless it is empty or unspoken."""
+        if not calls and not (text and self.context.speaks):
+            return
+        metadata: dict[str, Any] = {"model": reply.model, **self._meta}
+        if self.tools.retrieved:  # a note must not rest on what only repeats a memory
+            said = " ".join([text, *(str(call["function"].get("arguments")) for call in calls)])
+            if memories := drawn_on(self.tools.retrieved, said[:_DRAWN_CHARS]):
+                metadata[MEMORIES] = [hit.to_dict() for hit in memories]
+        if self.budget and self.context.speaks and (text or self._speaks(calls)):
+            metadata[TRACE] = self._trace(self.budget).to_text()
+        counted = reply.content_tokens if len(text) > _COUNT_CHARS else None
+        message = Message(
+            "assistant",
+            text,
+            speaker=Speaker(self.character.key, self.character.stable_id),
+            audience=audience,
+            channel=self.request.channel,
+            tokens=counted + OVERHEAD_TOKENS if counted else 0,
+            tool_calls=tuple(calls),
+            metadata=metadata,
+        )
+        self.script.history.append([message])
+
+    def _speaks(self, calls: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether one of these calls says something."""
+        speaking = self.script.tools.traits.speaks
+        return any(call["function"].get("name") in speaking for call in calls)
+
+    def _trace(self, budget: BudgetEvent) -> ReplyTrace:
+        """What a reply that is stored now rests on."""
+        request, report, tools = self.request, self.report, self.tools
+        return ReplyTrace(
+            budget=budget,
+            answers=request.source_ids,
+            given={hit.turn_id: hit.score for hit in request.retrieved},
+            passed_over={hit.turn_id: hit.score for hit in request.passed_over},
+            found=tools.found,
+            opened=tuple(tools.opened),
+            tools=tuple(report.tools),
+            calls=report.iterations,
+            prompt_tokens=report.prompt_tokens,
+            completion_tokens=report.completion_tokens,
+            cost=report.cost,
+            cached_tokens=report.cached_tokens,
+            cuts=tuple(dict.fromkeys(self.cuts)),
+            moderated=self.is_moderated,
+        )
+
+    def _tell_refusal(self) -> None:
+        """Moderation lets nothing be said: show that to who asked, and note it for `ai/why`."""
+        script, request = self.script, self.request
+        script.runtime.refused = (script.now(), request.audience)
+        self.report.stopped_by = "moderation"
+        if emote := script.config.trouble_emote:
+            script.game.show(emote, request.audience, request.channel, request.asker)
+
+    def end(self, text: str, aside: str, reply: ModelReply) -> None:
+        """Store and say the last reply, or what was said beside a call, unless it is unfit."""
+        said = text or ("" if self.report.spoken else aside)
+        if self.is_refused and not (said or self.report.spoken):
+            return self._tell_refusal()
+        if said in self.report.spoken:
+            said = text = ""
+        if said and self.context.speaks and not self.is_fit(said, reply.model):
+            self.report.stopped_by = "unspoken"
+            return
+        self.store(self.request.audience, text, (), reply)
+        self.speak(said)
+
+    def is_fit(self, text: str, model: str) -> bool:
+        """Whether a reply may be said. The offline model and moderation may repeat themselves."""
+        try:
+            if model == OFFLINE_MODEL or text in self.replaced:
+                self.tools.check_listener()
+            else:
+                self.tools.check_speech(text)
+        except ToolError as error:
+            self.script.log(f"a reply was not said: {error}")
+            return False
+        return True
+
+    def speak(self, text: str) -> None:
+        """Say the reply to the turn's audience."""
+        request = self.request
+        self.report.stopped_by = "reply" if text else "silence"
+        if not text or not self.context.speaks:
+            return
+        try:
+            self.script.game.speak(text, request.audience, request.channel, request.asker)
+        except ToolError as error:
+            self.script.trouble(f"could not speak: {error}")
+            return
+        self.tools.note_speech(text)

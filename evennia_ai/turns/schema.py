@@ -1,0 +1,133 @@
+"""Which values an assistant's Attributes may hold, and what becomes of others.
+
+All code that reads one of these Attributes takes of it what it can use, so an odd value stops
+nothing. It is put aside (`history.aside`) before something else is written in its place. The doctor
+does the same for those that nothing writes.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from evennia_ai.history.aside import put_aside
+from evennia_ai.history.records import (
+    as_count,
+    as_dict,
+    as_dicts,
+    as_list,
+    as_text,
+    as_time,
+    showable,
+    sound,
+    sound_extraction,
+    sound_result,
+)
+from evennia_ai.protocol import Store
+from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
+from evennia_ai.rag_memory.quarantine import quarantine_value
+from evennia_ai.turns.tools.waiting import KEY as WAITING
+from evennia_ai.turns.tools.waiting import waiting_value
+
+AWAKE, SLEEP = "awake", "sleep"
+PHASES = ("sleeping", "dreaming", "waking")
+
+# Returns a stored value as it can be used; anything false if nothing of it can.
+Reader = Callable[[object], object]
+Place = tuple[str | None, str]
+
+
+def queued_events(value: object) -> list[Any]:
+    """The stored events of a queue that can be read as messages."""
+    return [
+        each for each in as_dicts(value) if each.get("id") and isinstance(each.get("content"), str)
+    ]
+
+
+def account_keys(value: object) -> list[int]:
+    """The primary keys in a stored list."""
+    return [each for each in as_list(value) if type(each) is int]
+
+
+def sleep_report(value: object) -> dict[str, Any]:
+    """The report of a sleep cycle and when it was; empty if there is none."""
+
+    def steps(value: object) -> dict[str, Any]:
+        return {name: dict(step) for name, step in as_dict(value).items() if as_dict(step)}
+
+    return showable(sound(value, {"at": as_time, "steps": steps}, {}) or {})
+
+
+def _one_of(*words: str) -> Reader:
+    return lambda value: value if value in words else None
+
+
+def _flag(value: object) -> object:
+    return value if isinstance(value, bool) else None
+
+
+_OF_SCRIPT: Mapping[str, Reader] = {
+    "enabled": _flag,
+    "dreamt": _flag,
+    "compaction_hold": _flag,
+    "operating_mode": _one_of(AWAKE, SLEEP),
+    "sleep_phase": _one_of(*PHASES),
+    "compaction_stalls": as_count,
+    "compaction_stalls_by_count": as_count,
+    "summaries_owed": as_dict,
+    "conversation_begun": as_text,
+    "context_signals": as_dict,
+    "compaction_intent": as_dict,
+    "event_queue": queued_events,
+    WAITING: waiting_value,
+    QUARANTINE: quarantine_value,
+    "followers": account_keys,
+    "config_undo": as_dicts,
+    "tombstones": as_dict,
+    "last_extraction": sound_extraction,
+    "last_compaction": sound_result,
+    "last_sleep": lambda value: sleep_report(value) if as_dict(value) else None,
+}
+SCRIPT: Mapping[Place, Reader] = {(None, key): reader for key, reader in _OF_SCRIPT.items()}
+# What is read as a whole, and put aside where it cannot be (`history.pages`).
+BODY: Mapping[Place, Reader] = {(None, "journal"): as_dict, (None, "entity_profiles"): as_dict}
+RECORDS = (
+    "ai_archive",
+    "ai_summaries",
+    "ai_compactions",
+    "ai_ledger",
+    "ai_ledger_closed",
+    "ai_journal",
+    "ai_entities_archive",
+)
+
+
+def is_sound(reader: Reader, value: object) -> bool:
+    """Whether a stored value is used as it is; None counts as nothing stored."""
+    return value is None or reader(value) == value
+
+
+def odd_places(store: Store, readers: Mapping[Place, Reader]) -> Iterator[Place | None]:
+    """The Attributes of which something cannot be used; None after each of the others.
+
+    Args:
+        store: Those of a script or a body.
+        readers: `SCRIPT` or `BODY`.
+    """
+    records = ((each, key) for each in RECORDS for key in store.keys(each))
+    for category, key in (*readers, *records):
+        value = store.get(key, category)
+        yield None if is_sound(_reader(category, key, readers), value) else (category, key)
+
+
+def mend(store: Store, place: Place, readers: Mapping[Place, Reader]) -> None:
+    """Put the value of an Attribute aside and store what of it can be used, if anything."""
+    category, key = place
+    value = store.get(key, category)
+    with store.transaction():
+        put_aside(store, value, key, category)
+        store.delete(key, category)
+        if kept := _reader(category, key, readers)(value):
+            store.set(key, kept, category)
+
+
+def _reader(category: str | None, key: str, readers: Mapping[Place, Reader]) -> Reader:
+    return readers.get((category, key), as_dict)

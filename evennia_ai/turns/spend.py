@@ -1,0 +1,519 @@
+"""What an assistant's model calls cost: the one way to a model, and the caps that bound it.
+
+Where a cap holds, a call is reserved before it is made; each call is settled after it. A crash in
+between leaves the reservation, which the next start counts as spent. While caps leave room for one
+call alone, further calls wait until it is settled, so that no more than one goes beyond a cap.
+"""
+
+import json
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any, Protocol
+
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError, fail, inlineCallbacks
+from twisted.python.failure import Failure
+
+from evennia_ai.background import in_time
+from evennia_ai.errors import SpendError
+from evennia_ai.history.messages import new_id
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
+from evennia_ai.protocol import ModelBackend
+from evennia_ai.turns.runtime import LiveAssistant
+from evennia_ai.turns.spend_book import (
+    CALLS_A_MINUTE,
+    Amount,
+    Bound,
+    Cap,
+    Price,
+    Reserved,
+    SpendRow,
+    caps_of,
+    fitted,
+    likely,
+    most,
+    reached,
+    read_limits,
+)
+
+# The holder of the game's row, and what begins the holder of an assistant's own.
+GAME, OWN = "game", "assistant "
+RATE_S = 60.0
+# Bytes of a text in a token, fewest, where a text is embedded.
+_EMBEDDED_BYTES = 3
+
+
+class RowStore(Protocol):
+    """Where the rows of the game, of accounts and of assistants are kept, as texts."""
+
+    def load(self, holder: str) -> str:
+        """The row of a holder; empty if there is none."""
+
+    def save(self, holder: str, row: str) -> None:
+        """Store the row of a holder; delete it if it is empty."""
+
+    def all(self) -> dict[str, str]:
+        """All rows, by their holders."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """All writes inside it take effect, or none; also those of assistants' Attributes."""
+
+
+class CallRate:
+    """Which players cause too many model calls, of all assistants together, in any minute.
+
+    A player is a text of `protocol.GamePort.payer`; times are seconds since the epoch. It is kept
+    in memory alone.
+
+    Args:
+        most: Returns how many calls one of them may cause.
+    """
+
+    def __init__(self, most: Callable[[], int] = lambda: CALLS_A_MINUTE):
+        self._most = most
+        self._calls: dict[str, list[float]] = {}
+        self._refused: dict[str, float] = {}
+
+    def allows(self, payer: str, now: float) -> bool:
+        """Whether a player, or nobody, may cause a call now; a refusal is noted."""
+        if not payer or len(self._recent(payer, now)) < self._most():
+            return True
+        self._refused = {**self.refused(now), payer: now}
+        return False
+
+    def count(self, payer: str, now: float) -> None:
+        """Note a call; players who have caused none lately are forgotten."""
+        if payer:
+            self._calls[payer] = [*self._recent(payer, now), now]
+            self._calls = {who: times for who in self._calls if (times := self._recent(who, now))}
+
+    def refused(self, now: float) -> dict[str, float]:
+        """The players who were refused a call in the last minute, and when."""
+        return {who: at for who, at in self._refused.items() if 0 <= now - at < RATE_S}
+
+    def _recent(self, payer: str, now: float) -> list[float]:
+        return [at for at in self._calls.get(payer, ()) if 0 <= now - at < RATE_S]
+
+
+class SharedSpend:
+    """What all assistants of a game share: the rows, and the calls that go on.
+
+    Args:
+        store: Where the rows are kept.
+        setting: Returns the setting ``EVENNIA_AI_SPEND_CAPS``.
+        note: Notes a call for charts: assistant (scope), purpose, account, reply, epoch seconds.
+        rate: Bounds the calls that one player causes.
+        runs_here: Returns whether a model, by name, runs on the game's own machine.
+
+    Attributes:
+            calls: Of each call that goes on: its holders, and the most that it can cost.
+            unpriced: Models whose last reply came without a price.
+    """
+
+    def __init__(
+        self,
+        store: RowStore,
+        setting: Callable[[], object],
+        note: Callable[[str, str, str, ModelReply, float], None] = lambda *call: None,
+        rate: CallRate | None = None,
+        runs_here: Callable[[str], bool] = lambda model: False,
+    ):
+        self.store, self.note, self.rate = store, note, rate or CallRate()
+        self.runs_here = runs_here
+        self.calls: dict[str, tuple[frozenset[str], Bound]] = {}
+        self.unpriced: set[str] = set()
+        self._setting = setting
+        self._rows: dict[str, SpendRow] = {}
+        self._waiting: list[Deferred[None]] = []
+
+    def limits(self, scope: str) -> Mapping[str, float]:
+        """The limits of ``game``, ``account`` or ``call``."""
+        return read_limits(self._setting())[0].get(scope, {})
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the game has not set its caps: models on its own machine are spared then."""
+        return self._setting() is None
+
+    @inlineCallbacks
+    def probe(
+        self, client: ModelBackend, model: str, now: float
+    ) -> Generator[Any, Any, ProbeReport]:
+        """Try a model as `ModelBackend.probe`, counted for the game; `SpendError` at its cap."""
+        caps = caps_of("the game", self.limits(GAME), self.is_default)
+        is_spared = self.is_default and self.runs_here(model)
+        if cap := None if is_spared else reached(self.row(GAME).at(now), caps):
+            raise SpendError(f"{cap} is reached, {cap.until}")
+        report: ProbeReport = yield client.probe(model)
+        if report.reply is not None and model != OFFLINE_MODEL:
+            with self.store.transaction():
+                self.forget_cached()
+                amount = Amount.of(report.reply).on(self.runs_here(model))
+                self.put(GAME, self.row(GAME).at(now).plus(amount))
+        return report
+
+    def row(self, holder: str) -> SpendRow:
+        """The row of a holder, as it is stored."""
+        if holder not in self._rows:
+            self._rows[holder] = _read(self.store.load(holder))
+        return self._rows[holder]
+
+    def accounts(self) -> list[str]:
+        """The accounts that have a row."""
+        for holder, text in self.store.all().items():
+            if holder not in self._rows:
+                self._rows[holder] = _read(text)
+        return [each for each in self._rows if each != GAME and not each.startswith(OWN)]
+
+    def put(self, holder: str, row: SpendRow) -> None:
+        """Store a row."""
+        self._rows.pop(holder, None)
+        self.store.save(holder, json.dumps(row.to_dict()))
+        self._rows[holder] = row
+
+    def drop(self, scope: str) -> None:
+        """Delete the row of an assistant that is deleted."""
+        self._rows.pop(OWN + scope, None)
+        self.store.save(OWN + scope, "")
+
+    def forget_cached(self, *holders: str) -> None:
+        """Read these rows again, all if none is named; they may be stored otherwise by now."""
+        for holder in holders or tuple(self._rows):
+            self._rows.pop(holder, None)
+
+    def held(self, holder: str) -> Bound:
+        """The most that the calls that go on can cost a holder."""
+        return sum((b for holders, b in self.calls.values() if holder in holders), Bound())
+
+    def wait(self, most_s: float) -> "Deferred[None]":
+        """Fires once a call has ended, after `most_s` seconds at the latest."""
+        waiting: Deferred[None] = Deferred()
+        self._waiting.append(waiting)
+
+        def over(failure: Failure) -> Failure | None:
+            return None if isinstance(failure.value, TimeoutError) else failure
+
+        in_time(waiting, most_s).addErrback(over)
+        return waiting
+
+    def wake(self) -> None:
+        """Fire what waits, in order."""
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            if not each.called:
+                each.callback(None)
+
+
+def _read(text: str) -> SpendRow:
+    """A row; an empty one if it cannot be read."""
+    try:
+        return SpendRow.from_dict(json.loads(text or "{}"))
+    except (ValueError, RecursionError):
+        return SpendRow()
+
+
+class SpendHandler:
+    """One assistant's spend.
+
+    Args:
+        script: The assistant.
+        shared: What it shares with the others.
+    """
+
+    def __init__(self, script: LiveAssistant, shared: SharedSpend):
+        self._script, self.shared = script, shared
+        self._lost: dict[str, Amount] = {}  # counted by `recover`, by the keys of the requests
+
+    def row(self, holder: str = "") -> SpendRow:
+        """What the assistant, or another holder, has spent in the present day and month."""
+        stored = self.shared.row(holder or self._own)
+        row = stored.at(self._script.now())
+        if row.day.label < stored.day.label or row.month.label < stored.month.label:
+            self._put(holder, row)  # made while the clock was wrong
+        return row
+
+    @property
+    def _own(self) -> str:
+        return OWN + self._script.scope
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        """The caps that the options may only lower; the same object until they are changed."""
+        return self.shared.row(self._own).limits
+
+    def keep_limits(self, limits: Mapping[str, float | None]) -> None:
+        """Keep caps, by the names of options, out of reach of Evennia's commands; None: no cap."""
+        row = self.row()
+        kept = {name: cap for name, cap in {**row.limits, **limits}.items() if cap is not None}
+        self._put("", replace(row, limits=kept))
+
+    def today(self) -> dict[str, Any]:
+        """``{"day", "calls", "tokens", "cost", "cached", "cached_cost"}`` of today."""
+        day = self.row().day
+        return {"day": day.label, **day.spent.to_dict()}
+
+    def add(self, tokens: int, cost: float | None) -> None:
+        """Count what was spent without a call through `complete`."""
+        self._count(Amount.from_dict({"calls": 1, "tokens": tokens, "cost": cost}), "")
+        self._tell_staff("")
+
+    def tell_staff(self, asker: str | None) -> None:
+        """Alert staff of the caps that hold up somebody's question, if they were not yet."""
+        self._tell_staff(self._account(asker))
+
+    def reached(self, asker: str | None = None) -> Cap | None:
+        """The cap that lets no call be made now, of what somebody (stable id) asks; None if none.
+
+        Without `asker` it is a call for the assistant itself.
+        """
+        models = self._script.model_name, *self._script.config.llm_fallback_models
+        return self._reached(self.holders(self._account(asker), models))
+
+    def _reached(self, holders: Iterable[tuple[str, tuple[Cap, ...]]]) -> Cap | None:
+        return next((cap for key, caps in holders if (cap := reached(self.row(key), caps))), None)
+
+    def holders(
+        self, account: str = "", models: Iterable[str] | None = None
+    ) -> list[tuple[str, tuple[Cap, ...]]]:
+        """Whose spend a call is, and the caps of each: the assistant (""), the game, an account.
+
+        Caps that spare all of the `models` that may answer are left out.
+        """
+        keys = ("", GAME, account) if account else ("", GAME)
+        is_own = models is not None and all(map(self.shared.runs_here, models))
+        return [
+            (key, tuple(cap for cap in self.caps(key) if not (is_own and cap.spares_own)))
+            for key in keys
+        ]
+
+    def caps(self, holder: str = "") -> tuple[Cap, ...]:
+        """The caps of the assistant, or of another holder."""
+        config, shared = self._script.config, self.shared
+        if holder:
+            limits = shared.limits(GAME if holder == GAME else "account")
+            # The name of an account takes a query.
+            return caps_of(self.name_of(holder), limits, shared.is_default) if limits else ()
+        own = {
+            "tokens_day": config.spend_max_tokens_day,
+            "tokens_month": config.spend_max_tokens_month,
+            "cost_day": config.spend_max_cost_day,
+            "cost_month": config.spend_max_cost_month,
+        }
+        return caps_of(self.name_of(""), own)
+
+    def name_of(self, holder: str) -> str:
+        """Who that is, in words."""
+        if not holder:
+            body = self._script.obj
+            return body.key if body is not None else self._script.key
+        if holder == GAME:
+            return "the game"
+        return f"account {self._script.game.account_name(holder)}"
+
+    @property
+    def call_limits(self) -> dict[str, float]:
+        """The limits of one call: ``tokens`` and ``cost``, as far as there are some."""
+        limits, own = dict(self.shared.limits("call")), self._script.config.spend_max_tokens_call
+        if own is not None:
+            limits["tokens"] = min(own, limits.get("tokens", own))
+        return limits
+
+    @property
+    def is_unpriced(self) -> bool:
+        """Whether caps of money do not count the assistant's model, as nobody knows its price."""
+        caps = [cap for _, caps in self.holders() for cap in caps if cap.unit == "cost"]
+        return bool(caps) and self._script.model_name in self.shared.unpriced
+
+    def complete(self, request: ModelRequest, asker: str | None = None) -> "Deferred[ModelReply]":
+        """Ask a model within the caps, for somebody (stable id) or for the assistant itself.
+
+        Fires with the reply; fails as `ModelBackend.complete`, and with `SpendError` at a cap or
+        where a player has caused enough calls for a while.
+        """
+        if not self.may_answer(asker):
+            return fail(SpendError("this player has caused enough calls for a while"))
+        self.shared.rate.count(self._payer(asker), self._script.now())
+        if request.model == OFFLINE_MODEL:
+            return self._script.mind.model.complete(request)
+        return self._paid(request, self._account(asker))
+
+    def may_answer(self, asker: str | None) -> bool:
+        """Whether somebody (stable id), or nobody, may cause a model call now."""
+        return self.shared.rate.allows(self._payer(asker), self._script.now())
+
+    def is_flooded(self, speakers: Iterable[str]) -> bool:
+        """Whether one of these (stable ids) goes on talking beyond what is answered."""
+        refused = self.shared.rate.refused(self._script.now())
+        return bool(refused) and any(self._payer(speaker) in refused for speaker in speakers)
+
+    def _payer(self, asker: str | None) -> str:
+        return self._script.game.payer(asker) if asker else ""
+
+    @inlineCallbacks
+    def _paid(self, request: ModelRequest, account: str) -> Generator[Any, Any, ModelReply]:
+        price = self._price(request)
+        asked = fitted(request, price, self.call_limits)
+        if isinstance(asked, Cap):
+            self._tell_of_call_cap(asked)
+            raise SpendError(f"{asked} leaves no room for it")
+        models = request.model, *request.fallback_models
+        holders = self.holders(account, models)
+        yield from self._admitted(account, models, request.timeout_s)
+        amount = likely(asked, price).on(all(map(self.shared.runs_here, models)))
+        call, reserved = new_id("s"), Reserved(amount, account, self._script.now(), request.key)
+        self._open(call, reserved, most(asked, price), holders)
+        try:
+            reply: ModelReply = yield self._script.mind.model.complete(asked)
+        except BaseException as error:
+            # The provider may go on with a cancelled call; one that failed is not billed.
+            self._settle(call, account, amount if isinstance(error, CancelledError) else Amount())
+            raise
+        is_free = reply.model == OFFLINE_MODEL
+        if not is_free:
+            (self.shared.unpriced.add if reply.cost is None else self.shared.unpriced.discard)(
+                request.model
+            )
+        is_own = self.shared.runs_here(reply.model)
+        amount = Amount() if is_free else Amount.of(reply).on(is_own)
+        if reply.made_before:  # it was taken for lost
+            amount -= self._lost.pop(request.key, Amount())
+        self._settle(call, account, amount)
+        script = self._script
+        self.shared.note(script.scope, request.purpose, account, reply, script.now())
+        return reply
+
+    def _admitted(
+        self, account: str, models: Iterable[str], most_s: float
+    ) -> Generator[Any, Any, None]:
+        """Wait until a call may be made, `most_s` seconds at most.
+
+        Raises `SpendError` if a cap is reached, or if calls that go on leave it no room for so
+        long.
+        """
+        ends = self._script.now() + most_s
+        while True:
+            holders = self.holders(account, models)
+            if cap := self._reached(holders):
+                self._tell_staff(account)
+                raise SpendError(f"{cap} is reached, {cap.until}")
+            shared, scope = self.shared, self._script.scope
+            if not any(reached(self.row(k), caps, shared.held(k or scope)) for k, caps in holders):
+                return
+            left_s = ends - self._script.now()
+            if left_s <= 0:
+                raise SpendError("calls that go on may use all that the caps leave")
+            yield shared.wait(left_s)
+
+    def _price(self, request: ModelRequest) -> Price | None:
+        """The highest known price among the models that may answer; None if none is known."""
+        price, models = self._script.mind.model.price, (request.model, *request.fallback_models)
+        known = [
+            price(model) or ((0.0, 0.0) if model in self.shared.unpriced else None)
+            for model in models
+            if model != OFFLINE_MODEL
+        ]
+        prices = [each for each in known if each is not None]
+        if not prices:
+            return None
+        return max(each[0] for each in prices), max(each[1] for each in prices)
+
+    def _account(self, asker: str | None) -> str:
+        return self._script.game.account_id(asker) if asker else ""
+
+    def _put(self, holder: str, row: SpendRow) -> None:
+        if holder or self._script.pk:  # a deleted assistant has nothing to keep
+            self.shared.put(holder or self._own, row)
+
+    def _open(
+        self,
+        call: str,
+        reserved: Reserved,
+        bound: Bound,
+        holders: Iterable[tuple[str, tuple[Cap, ...]]],
+    ) -> None:
+        """Note that a call begins; stored where a cap holds, as a write delays the call."""
+        capped = frozenset(key or self._script.scope for key, caps in holders if caps)
+        if capped:
+            row = self.row()
+            self._put("", replace(row, open={**row.open, call: reserved}))
+        self.shared.calls[call] = (capped, bound)
+
+    def _settle(self, call: str, account: str, amount: Amount) -> None:
+        """Store what a call has cost. If that fails, the next start counts what was reserved."""
+        del self.shared.calls[call]
+        try:
+            self._count(amount, account, [call])
+            self._tell_staff(account)
+        except Exception as error:  # noqa: BLE001 - the reply must not be lost with it
+            self._script.log_error("counting a call", error)
+        finally:
+            self.shared.wake()
+
+    def _count(self, amount: Amount, account: str, closed: Iterable[str] = ()) -> None:
+        """Add an amount to the rows of all its holders, and close calls, in one transaction."""
+        try:
+            with self.shared.store.transaction():
+                self.shared.forget_cached(GAME)  # a doctor in a shell counts its call there, too
+                row, gone = self.row(), set(closed)
+                still = {key: each for key, each in row.open.items() if key not in gone}
+                self._put("", replace(row.plus(amount), open=still))
+                if amount != Amount():
+                    for holder in filter(None, (GAME, account)):
+                        self._put(holder, self.row(holder).plus(amount))
+        except BaseException:
+            self.shared.forget_cached()
+            raise
+
+    def recover(self) -> None:
+        """Count the calls that had begun when the server was killed."""
+        lost = {key: each for key, each in self.row().open.items() if key not in self.shared.calls}
+        for call, reserved in lost.items():
+            self._count(reserved.amount, reserved.account, [call])
+            if reserved.key:
+                self._lost[reserved.key] = reserved.amount
+            tokens = f"{reserved.amount.tokens:,} tokens"
+            self._script.log(f"a model call was cut short by a stop; {tokens} are counted for it")
+            self._script.audit("lost call", tokens=reserved.amount.tokens)
+        if lost:
+            self._tell_staff("")
+
+    def _tell_staff(self, account: str) -> None:
+        """Alert staff of caps that are reached or nearly so, once in a window for each."""
+        for key, caps in self.holders(account):
+            for cap in caps:
+                row = self.row(key)
+                if notice := cap.notice(row):
+                    self._put(key, row.noted(cap, notice))
+                    self._alert(cap, cap.spent(row))
+
+    def _tell_of_call_cap(self, cap: Cap) -> None:
+        """Alert staff of a call that was too large, once a day for each assistant and cap."""
+        told = f"{cap} {self.row().day.label}"
+        if self._script.runtime.spent_told != told:
+            self._script.runtime.spent_told = told
+            self._alert(cap, cap.limit)
+
+    def _alert(self, cap: Cap, spent: float) -> None:
+        self._script.audit("spend cap", cap=str(cap), spent=spent, limit=cap.limit)
+        if spent >= cap.limit:
+            self._script.alert(f"{cap} is reached; what is asked is kept, {cap.until}")
+        else:
+            share = f"{cap.shown(spent)} ({spent / cap.limit:.0%})"
+            self._script.alert(f"{share} of {cap} are spent")
+
+    def may_embed(self, texts: Iterable[str]) -> bool:
+        """Whether texts may be embedded now; if a model is billed for it, counts them as spent.
+
+        False at a cap.
+        """
+        model = getattr(self._script.mind.memories, "billed_embedder", "")
+        if not model:
+            return True
+        if self._reached(self.holders()) is not None:
+            self._tell_staff("")
+            return False
+        tokens = sum(len(text.encode()) for text in texts) // _EMBEDDED_BYTES
+        price = self._script.mind.model.price(model)
+        self.add(tokens, tokens * price[0] if price else None)
+        return True

@@ -1,0 +1,290 @@
+"""What an assistant stores of itself: mode, signals, the queue of heard lines."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from evennia_ai.history.messages import Message
+from evennia_ai.history.records import (
+    as_dict,
+    as_dicts,
+    as_texts,
+    sound_extraction,
+    sound_result,
+)
+from evennia_ai.history.stored import each_readable
+from evennia_ai.protocol import Store
+from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
+from evennia_ai.turns.options import CAPS, OPTIONS, AssistantConfig, Known, Problem, read_config
+from evennia_ai.turns.schema import (
+    AWAKE,
+    PHASES,
+    SLEEP,
+    account_keys,
+    queued_events,
+    sleep_report,
+)
+from evennia_ai.turns.spend_book import lifts
+from evennia_ai.turns.tools.waiting import KEY as WAITING
+
+# The changes of options that can be undone, oldest first, and how many are kept.
+UNDO, UNDO_STEPS = "config_undo", 20
+_UNSET = object()
+_NO_LIMITS: Mapping[str, float] = MappingProxyType({})
+# Attributes every tick looks at besides the options.
+RUNTIME_KEYS = (
+    "enabled",
+    "operating_mode",
+    "sleep_phase",
+    "context_signals",
+    "compaction_hold",
+    "summaries_owed",
+    "conversation_history",
+    "conversation_tail",
+    "conversation_begun",
+    "event_queue",
+    "dreamt",
+    WAITING,
+    QUARANTINE,
+)
+
+
+class StateHandler:
+    """Reads and writes the script's runtime and configuration Attributes.
+
+    `report` is called once with each configuration value that cannot be used. `known` returns
+    what the game has of which options name something. `limits` returns the spend caps that were
+    set by way of `configure`, which Attributes may only lower, and `keep_limits` keeps them.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        report: Callable[[Problem], None],
+        known: Callable[[], Known] = Known,
+        limits: Callable[[], Mapping[str, float]] = lambda: _NO_LIMITS,
+        keep_limits: Callable[[Mapping[str, float | None]], None] = lambda limits: None,
+    ):
+        self.store = store
+        self.known = known
+        self._report, self._limits, self._keep_limits = report, limits, keep_limits
+        self._reported: set[tuple[str, str]] = set()
+        self._stamps: tuple[object, ...] | None = None
+        self._config = AssistantConfig()
+        self._pinned: AssistantConfig | None = None
+        store.preload((*OPTIONS, *RUNTIME_KEYS))
+        self.problems: tuple[Problem, ...] = ()
+
+    @contextmanager
+    def pinned(self) -> Iterator[None]:
+        """Read the configuration only once during synchronous work."""
+        before = self._pinned
+        self._pinned = self.config()
+        try:
+            yield
+        finally:
+            self._pinned = before
+
+    def config(self) -> AssistantConfig:
+        """The configuration now; read again when an Attribute was changed."""
+        if self._pinned is not None:
+            return self._pinned
+        limits = self._limits()
+        stamps = (*self.store.stamps(OPTIONS), limits)
+        known = self._stamps
+        if known is None or any(a is not b for a, b in zip(known, stamps, strict=True)):
+            self._stamps = stamps
+            missing = object()
+            values = {name: self.store.get(name, default=missing) for name in OPTIONS}
+            config, self.problems = read_config(
+                {name: value for name, value in values.items() if value is not missing},
+                self.known(),
+            )
+            lower: dict[str, Any] = {
+                name: limits[name]
+                for name in CAPS
+                if name in limits and lifts(limits[name], getattr(config, name))
+            }
+            self._config = replace(config, **lower)
+            for problem in self.problems:
+                if (problem.name, problem.value) not in self._reported:
+                    self._reported.add((problem.name, problem.value))
+                    self._report(problem)
+        return self._config
+
+    @property
+    def mode(self) -> str:
+        """``awake`` or ``sleep``."""
+        return SLEEP if self.store.get("operating_mode") == SLEEP else AWAKE
+
+    @property
+    def phase(self) -> str | None:
+        """In sleep ``sleeping``, ``dreaming`` or ``waking``; None awake."""
+        phase = self.store.get("sleep_phase")
+        return phase if self.mode == SLEEP and phase in PHASES else None
+
+    def set_mode(self, mode: str, phase: str | None = None) -> None:
+        """Change mode and phase together."""
+        with self.store.transaction():
+            self.store.set("operating_mode", mode)
+            self.store.set("sleep_phase", phase)
+            if mode == AWAKE:
+                self.set_dreamt(False)
+
+    @property
+    def dreamt(self) -> bool:
+        """Whether the memory steps ran in this sleep; they run once a sleep."""
+        return bool(self.store.get("dreamt", default=False))
+
+    def set_dreamt(self, done: bool) -> None:
+        """Store that they ran, or that a new sleep may begin."""
+        if done != self.dreamt:
+            self.store.set("dreamt", done)
+
+    def signals(self) -> dict[str, Any]:
+        """The context signals that are set."""
+        return as_dict(self.store.get("context_signals"))
+
+    def signal(self, name: str, value: object) -> None:
+        """Set a context signal, or clear it with None."""
+        before = self.signals()
+        signals = {**before, name: value}
+        if value is None:
+            del signals[name]
+        if value is not None or signals != before:
+            self.store.set("context_signals", signals)
+
+    def load_queue(self) -> list[Message]:
+        """Events that were heard but not yet in the history when they were last saved.
+
+        One put in by hand is no event: it could be an order in the name of somebody else.
+        """
+        queue = queued_events(self.store.get_own("event_queue"))
+        return each_readable(queue, Message.from_dict, [])
+
+    def save_queue(self, events: Sequence[Message]) -> None:
+        """Save the events not yet in the history; nothing is written if there never were any."""
+        if events or self.store.stamp("event_queue"):
+            self.store.set("event_queue", [event.to_dict() for event in events])
+
+    def configure(self, values: Mapping[str, object], unset: Collection[str] = ()) -> None:
+        """Store options, as `assistant.config.checked` returns them; others take their default.
+
+        What stood there before is kept for `undo`, of the last `UNDO_STEPS` changes.
+        """
+        before = {name: self.store.get(name, default=_UNSET) for name in (*values, *unset)}
+        step = {
+            "values": {name: value for name, value in before.items() if value is not _UNSET},
+            "unset": [name for name, value in before.items() if value is _UNSET],
+        }
+        with self.store.transaction():
+            self._store(values, unset)
+            self.store.set(UNDO, [*self._steps(), step][-UNDO_STEPS:])
+
+    def configure_as(self, other: "StateHandler") -> None:
+        """Take over the options that another assistant has set."""
+        names = [name for name in OPTIONS if other.store.stamp(name) is not None]
+        caps = {name: getattr(other.config(), name) for name in CAPS}
+        self._store({name: other.store.get(name) for name in names}, ())
+        self._keep_limits(caps)
+
+    def undo(self) -> tuple[str, ...]:
+        """Take back the last change of options; returns their names, none if there is no change."""
+        values, unset = self.last_change()
+        if steps := self._steps():
+            with self.store.transaction():
+                self._store(values, unset)
+                self.store.set(UNDO, steps[:-1])
+        return (*values, *unset)
+
+    def last_change(self) -> tuple[dict[str, Any], list[str]]:
+        """What `undo` would store and what it would unset; nothing if there is no change."""
+        last = (self._steps() or [{}])[-1]
+        held = as_dict(last.get("values"))
+        values = {name: held[name] for name in held if name in OPTIONS}
+        return values, [name for name in as_texts(last.get("unset")) if name in OPTIONS]
+
+    def _store(self, values: Mapping[str, object], unset: Collection[str]) -> None:
+        for name, value in values.items():
+            self.store.set(name, value)
+        for name in unset:
+            self.store.delete(name)
+        caps: dict[str, Any] = {n: values.get(n) for n in CAPS if n in values or n in unset}
+        if caps:
+            self._keep_limits(caps)
+
+    def _steps(self) -> list[dict[str, Any]]:
+        return as_dicts(self.store.get(UNDO))
+
+    def enable(self, on: bool) -> None:
+        """Switch thinking on or off."""
+        self.store.set("enabled", on)
+
+    @property
+    def last_sleep(self) -> dict[str, Any]:
+        """When the last sleep cycle was and its report; empty if there was none."""
+        return sleep_report(self.store.get("last_sleep"))
+
+    def followers(self) -> list[int]:
+        """Primary keys of the accounts that are told of compactions."""
+        return account_keys(self.store.get("followers"))
+
+    def follow(self, account_pk: int) -> bool:
+        """Follow, or stop following; returns whether the account follows now."""
+        before = self.followers()
+        after = [pk for pk in before if pk != account_pk]
+        follows = after == before
+        self.store.set("followers", [*before, account_pk] if follows else after)
+        return follows
+
+    @property
+    def hold(self) -> bool:
+        """Whether automatic compaction waits for a manual one, after a rollback."""
+        return bool(self.store.get("compaction_hold", default=False))
+
+    def set_hold(self, on: bool) -> None:
+        """Make automatic compaction wait, or go on."""
+        if on != self.hold:
+            self.store.set("compaction_hold", on)
+
+    @property
+    def extraction(self) -> dict[str, Any]:
+        """What extractions since the last compaction left; empty if there were none."""
+        return sound_extraction(self.store.get("last_extraction"))
+
+    def note_extraction(self, noted: Mapping[str, Any] | None) -> None:
+        """Store what an extraction left, or None once a compaction has taken it over."""
+        if noted or self.extraction:
+            self.store.set("last_extraction", dict(noted or {}))
+
+    @property
+    def owed(self) -> dict[str, bool]:
+        """Emergencies whose better summaries are still to be made, by the compaction's id.
+
+        The value is whether facts were extracted from their messages.
+        """
+        return {key: bool(done) for key, done in as_dict(self.store.get("summaries_owed")).items()}
+
+    def owe(self, owed: Mapping[str, bool]) -> None:
+        """Store which emergencies are still to get better summaries."""
+        if owed != self.owed:
+            self.store.set("summaries_owed", dict(owed))
+
+    @property
+    def intent(self) -> dict[str, Any]:
+        """What a compaction is about to do; empty if none runs."""
+        return as_dict(self.store.get("compaction_intent"))
+
+    def intend(self, intent: Mapping[str, Any] | None) -> None:
+        """Store what a compaction is about to do, or None when it is done."""
+        if intent is None:
+            self.store.delete("compaction_intent")
+        else:
+            self.store.set("compaction_intent", dict(intent))
+
+    @property
+    def last_compaction(self) -> dict[str, Any]:
+        """When and what the last compaction was; empty if there was none."""
+        return sound_result(self.store.get("last_compaction"))

@@ -1,0 +1,33 @@
+"""What the assistant can do. Each tool is a small class; `BUILTIN_TOOLS` lists them.
+
+A game adds its own by dotted path in `settings.EVENNIA_AI_TOOLS`.
+"""
+
+from evennia_ai.turns.tools.base import Tool, ToolContext
+from evennia_ai.turns.tools.context import ContextSnapshot, ListContributors, TraceSummaries
+from evennia_ai.turns.tools.game import Emote, Get, Give, Look, Move, Noop, Say, Whisper
+from evennia_ai.turns.tools.journal import AddJournalEntry, UpdateEntityObservation
+from evennia_ai.turns.tools.ledger import ProposeLedgerEntry
+from evennia_ai.turns.tools.memory import ExpandMemory, RequestCompaction, SearchMemory
+
+BUILTIN_TOOLS: tuple[type[Tool], ...] = (
+    Say,
+    Emote,
+    Whisper,
+    Look,
+    Move,
+    Get,
+    Give,
+    AddJournalEntry,
+    SearchMemory,
+    ExpandMemory,
+    UpdateEntityObservation,
+    ProposeLedgerEntry,
+    RequestCompaction,
+    ContextSnapshot,
+    ListContributors,
+    TraceSummaries,
+    Noop,
+)
+
+__all__ = ["BUILTIN_TOOLS", "Tool", "ToolContext"]

@@ -1,0 +1,173 @@
+"""What a tool is, and what it gets to work with."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from evennia_ai.errors import ToolError
+from evennia_ai.history.audience import PUBLIC, visible
+from evennia_ai.history.messages import SPEECH
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS
+from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
+from evennia_ai.llm_interaction.prompt import is_small
+from evennia_ai.protocol import Assistant, Character, GamePort
+from evennia_ai.recall.values import Hit
+from evennia_ai.turns.tools.asking import Proposal, own_lines
+from evennia_ai.turns.tools.parameters import Parameter, function_schema
+
+# So many of the newest lines of others are not said again.
+ECHOES = 8
+# What stands in a stored call instead of a text that the game's moderation refused.
+NOT_SAID = "[not said: the game's moderation refused it]"
+# Acts in one turn that others notice, besides words: enough to fetch and hand over two things.
+MOST_ACTS = 4
+# Locks of tools that every player may ask for.
+FOR_PLAYERS = ("tool:all()", "tool:perm(Player)")
+
+
+@dataclass
+class ToolContext:
+    """What a tool gets."""
+
+    script: Assistant
+    character: Character  # its body
+    audience: str = PUBLIC  # whom this turn is for, and what comes of it
+    asker: str | None = None  # stable id of the one who asked, None if nobody did
+    channel: str = "say"  # how they spoke: say, whisper, page, pose
+    spoken: list[str] = field(default_factory=list)  # in this turn so far
+    source_message_ids: tuple[str, ...] = ()  # of the messages the turn answers
+    retrieved: tuple[Hit, ...] = ()  # memories that the turn has shown
+    found: dict[str, float] = field(default_factory=dict)  # scores of what its searches have shown
+    opened: list[str] = field(default_factory=list)  # ids of the memories it has read in full
+    acts: int = 0  # others noticed in this turn, besides words, and tries at them
+    has_acted: bool = False  # whether one of them was done
+    confirmed: Proposal | None = None  # the act that the one who asks has said yes to
+
+    @property
+    def game(self) -> GamePort:
+        """The game, to act in."""
+        return self.script.game
+
+    def names_here(self) -> list[str]:
+        """The names of the people present."""
+        return [str(person["key"]) for person in self.game.present(self.asker)]
+
+    def around(self, is_cut_off: bool = False) -> Around:
+        """What the words of this turn are held against.
+
+        `is_cut_off` is whether they ended because they had become too long.
+        """
+        small = is_small(self.script)
+        said = [each for each in self.script.runtime.said if each[0] == self.audience]
+        own = [(text, asker == self.asker) for _, asker, text in said]
+        seen = reversed(self.script.history.messages())
+        heard = (m for m in seen if m.role == "user" and m.channel in SPEECH)
+        newest = list(islice((m for m in heard if visible(m.audience, self.audience)), ECHOES))
+        answered = [m.content for m in newest if m.id in self.source_message_ids]
+        return Around(
+            others=tuple(self.names_here()),
+            known=known_lines(own, [m.content for m in newest], answered, small),
+            rules=CONTEXTS[CONTEXT_AWAKE].rules,
+            tools=tuple(self.script.tools.tools),
+            is_cut_off=is_cut_off,
+            own=self.character.key,
+            is_small=small,
+        )
+
+    def check_speech(self, text: str) -> None:
+        """Raise `ToolError` if a line may not be said.
+
+        Because this turn has spoken enough, because the one who asked has left, or because a guard
+        would cut it.
+        """
+        self.check_listener()
+        if cuts := guarded(text, self.around()).cuts:
+            raise ToolError(f"this {cuts[0]}; say it in words of your own, or call noop")
+
+    def check_listener(self) -> None:
+        """Raise `ToolError` if this turn has spoken enough, or who asked has left."""
+        most = self.script.config.max_says
+        if len(self.spoken) >= most:
+            raise ToolError(f"you have spoken {most} times in this turn; call noop")
+        if self.asker and self.channel != "page" and self.asker not in self.game.here():
+            raise ToolError("the one who asked has left; call noop")
+
+    def check_act(self) -> None:
+        """Count one act others notice; `ToolError` once there were enough in this turn."""
+        self.acts += 1
+        if self.acts > MOST_ACTS:
+            raise ToolError(f"you have done {MOST_ACTS} things in this turn; call noop")
+
+    def own_lines(self) -> list[str]:
+        """What the one who asks said in this turn, oldest first."""
+        return own_lines(self.script.history.by_ids(self.source_message_ids), self.asker)
+
+    def asker_name(self) -> str:
+        """The name of the one who asked, as far as it is known."""
+        person = self.game.identify(self.asker) if self.asker else None
+        return person["key"] if person else "whoever asks"
+
+    def check_note(self) -> None:
+        """Count one note; `ToolError` once this asker has caused enough of them in an hour."""
+        runtime = self.script.runtime
+        if self.asker and not runtime.may_note(self.asker, self.script.now()):
+            raise ToolError("you have noted enough of what this person said for now; call noop")
+
+    def note_speech(self, text: str) -> None:
+        """Remember a line that was spoken."""
+        self.spoken.append(text)
+        self.script.runtime.said.append((self.audience, self.asker, text))
+
+
+class Tool(ABC):
+    """One thing the assistant can do. Subclasses set the names and implement `run`.
+
+    Attributes:
+        name: As the model calls it.
+        parameters: What it takes, by argument name.
+        lock: Evennia lock string, checked for the assistant and for the one who asked.
+        public_act: Whether others than the turn's audience would notice. Refused in private.
+        obeyed: Whether it is done only for those whom the assistant obeys.
+        ends_turn: Whether the turn is over after it.
+        basic: Whether small models are offered it too, which write their calls as text.
+        speaks, to_one, silent, recalls, tells_nothing_new, extracts: Traits the rest of the
+            package asks for; `ToolTraits` says what each means.
+    """
+
+    name: ClassVar[str] = ""
+    parameters: ClassVar[Mapping[str, Parameter]] = {}
+    lock: ClassVar[str] = "tool:all()"
+    public_act: ClassVar[bool] = False
+    obeyed: ClassVar[bool] = False
+    ends_turn: ClassVar[bool] = False
+    basic: ClassVar[bool] = False
+    speaks: ClassVar[bool] = False
+    to_one: ClassVar[bool] = False
+    silent: ClassVar[bool] = False
+    recalls: ClassVar[bool] = False
+    tells_nothing_new: ClassVar[bool] = False
+    extracts: ClassVar[bool] = False
+
+    @abstractmethod
+    def run(self, ctx: ToolContext, *args: Any, **arguments: Any) -> Any:
+        """Do it; subclasses name their arguments, which are checked before.
+
+        Returns the result for the model, a text or a dict, or a Deferred of one. Raises `ToolError`
+        if it cannot be done; its text goes to the model.
+        """
+
+    @property
+    def is_act(self) -> bool:
+        """Whether it needs somebody who asks for it by name: it does more than speak or know."""
+        return (self.public_act and not self.speaks) or self.obeyed or self.lock not in FOR_PLAYERS
+
+    def schema(self, more: Mapping[str, Parameter] = MappingProxyType({})) -> dict[str, Any]:
+        """The tool in the form of the chat API's `tools`; its text is the class's first line.
+
+        `more` are parameters besides its own.
+        """
+        says = (self.__doc__ or self.name).strip().split("\n", 1)[0]
+        return function_schema(self.name, says, {**self.parameters, **more})

@@ -1,0 +1,222 @@
+"""Running the tools a model called: look up, check, run, and one result for each call."""
+
+import json
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
+
+from evennia_ai.background import in_time
+from evennia_ai.errors import AssistantError, ConfigError, NotObeyedError, ToolError
+from evennia_ai.history.audience import PUBLIC, is_private, private
+from evennia_ai.history.messages import Message
+from evennia_ai.history.pairs import ToolTraits
+from evennia_ai.llm_interaction.tool_calls import main_arguments
+from evennia_ai.turns.tools import waiting
+from evennia_ai.turns.tools.asking import check_asked
+from evennia_ai.turns.tools.base import NOT_SAID, Tool, ToolContext
+from evennia_ai.turns.tools.parameters import Numbers, read_arguments
+
+WITHDRAW_AFTER = 3
+LINES, _CITED = "lines", Numbers("Numbers of the lines it rests on.", required=False)
+RESULT_CHARS = 20_000
+TOOL_TIMEOUT_S = 60.0
+
+
+class ToolRegistry:
+    """The tools of one assistant, by name, with their traits.
+
+    `levels` returns ``{tool name: off, dry run, confirm or on}`` now. `ending` names those that end
+    a turn. `main_arguments` has the argument of a tool that may be written as plain text.
+    """
+
+    def __init__(self, tools: Iterable[type[Tool]], levels: Callable[[], Mapping[str, str]] = dict):
+        self._levels = levels
+        self.tools: dict[str, Tool] = {}
+        for tool in tools:
+            if not tool.name:
+                raise ConfigError(f"The tool `{tool.__name__}` has no name.")
+            self.tools[tool.name] = tool()
+        self.traits = ToolTraits.of(self.tools)
+        self.main_arguments = main_arguments(tool.schema() for tool in self.tools.values())
+        self.ending = frozenset(name for name, tool in self.tools.items() if tool.ends_turn)
+
+    def level(self, name: str) -> str:
+        """``off``, ``dry run``, ``confirm`` or ``on``; a tool that does nothing is off or on."""
+        level = str(self._levels().get(name, "on"))
+        return "on" if level != "off" and name in self.traits.silent else level
+
+    def offered(self, extracting: bool = False) -> list[Tool]:
+        """The tools a prompt offers, or those for extraction, in a fixed order for provider caches.
+
+        In a private turn too: acts others would notice are refused only when they are called.
+        """
+        levels = self._levels()
+        usable = (tool for name, tool in self.tools.items() if levels.get(name) != "off")
+        return [tool for tool in usable if tool.extracts or not extracting]
+
+    def note_schemas(self) -> list[dict[str, Any]]:
+        """The tools of an extraction in the API's form; those that note something cite lines."""
+        return [
+            tool.schema() if tool.ends_turn else tool.schema({LINES: _CITED})
+            for tool in self.offered(extracting=True)
+        ]
+
+    def read_note(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        """The checked arguments of an extraction's call; raises `ToolError` for a bad one."""
+        function = call["function"]
+        tool = self.tools.get(str(function.get("name") or ""))
+        if tool is None or tool not in self.offered(extracting=True):
+            raise ToolError(f"there is no tool `{function.get('name')}` here")
+        return read_arguments(function.get("arguments"), {**tool.parameters, LINES: _CITED})
+
+
+@dataclass
+class ToolOutcome:
+    """What came of the tool calls of one reply."""
+
+    results: list[Message] = field(default_factory=list)  # of role `tool`, one a call, in order
+    ended: bool = False  # whether a tool ended the turn
+    used: list[str] = field(default_factory=list)  # names of the tools that ran
+
+
+@dataclass
+class Failures:
+    """Counts a tool's failures in a row; after three it is withdrawn for the turn."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def note(self, name: str, failed: bool) -> None:
+        """Record one run."""
+        self.counts[name] = self.counts.get(name, 0) + 1 if failed else 0
+
+    @property
+    def withdrawn(self) -> tuple[str, ...]:
+        """Names of the tools withdrawn."""
+        return tuple(name for name, count in self.counts.items() if count >= WITHDRAW_AFTER)
+
+
+@inlineCallbacks
+def execute_tool_calls(
+    registry: ToolRegistry,
+    calls: Sequence[Mapping[str, Any]],
+    ctx: ToolContext,
+    failures: Failures,
+    extracting: bool = False,
+    approved: bool = False,
+) -> Generator[Deferred[Any], Any, ToolOutcome]:
+    """Run tool calls one after the other; fires with a `ToolOutcome`.
+
+    A tool that fails, is unknown, refused or called with bad arguments gives an error as its
+    result; nothing is raised. A call at level `confirm` waits, unless it is `approved`.
+    """
+    outcome = ToolOutcome()
+    for call in calls:
+        function = call.get("function") or {}
+        name = str(function.get("name") or "")
+        acted = False
+        try:
+            tool = _usable(registry, name, ctx, failures, extracting)
+            arguments = read_arguments(function.get("arguments"), tool.parameters)
+            if tool.speaks and arguments.get("text") == NOT_SAID:
+                raise ToolError("that may not be said here; say something else or call noop")
+            if not approved:
+                check_asked(tool, arguments, ctx)
+            level = registry.level(name)
+            if level == "dry run":
+                ctx.script.audit("tool_dry_run", tool=name, audience=ctx.audience)
+                text = "Dry run: this tool is being tried out and did nothing."
+            elif level == "confirm" and not approved:
+                text = _put_to_staff(tool, function.get("arguments"), arguments, ctx)
+            else:
+                text = yield in_time(maybeDeferred(tool.run, ctx, **arguments), TOOL_TIMEOUT_S)
+                ctx.script.audit("tool", tool=name, audience=ctx.audience)
+                acted = True
+                ctx.has_acted = ctx.has_acted or (tool.public_act and not tool.speaks)
+            text, failed = as_text(text), False
+        except AssistantError as error:
+            ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])
+            text, failed = as_text({"error": str(error)}), True
+        except CancelledError:
+            raise  # the turn was stopped; the next start or turn gives the call its result
+        except Exception as error:  # noqa: BLE001 - a game's own tool must not end the turn
+            ctx.script.log_error(f"tool `{name}` failed", error)
+            text, failed = as_text({"error": f"the tool failed ({type(error).__name__})"}), True
+        failures.note(name, failed)
+        call_id = str(call.get("id", ""))
+        outcome.results.append(Message("tool", text, tool_call_id=call_id, name=name))
+        outcome.used.append(name)
+        known = registry.tools.get(name)
+        outcome.ended = outcome.ended or bool(known and known.ends_turn and acted)
+    return outcome
+
+
+def _put_to_staff(tool: Tool, raw: object, arguments: Mapping[str, Any], ctx: ToolContext) -> str:
+    """Let a call wait for approval and tell staff; returns the result for the model."""
+    script, known_to = ctx.script, ctx.audience
+    if tool.to_one and known_to == PUBLIC:
+        person = ctx.game.addressee(str(arguments.get("target") or ""))
+        known_to = private([person["id"]]) if person else known_to
+    heard = reversed(script.history.messages())
+    name = next((m.speaker_name for m in heard if ctx.asker and m.speaker_id == ctx.asker), "")
+    store = script.state.store
+    held = waiting.WaitingCalls.from_stored(store.get(waiting.KEY)).with_call(
+        waiting.WaitingCall(
+            number=0,
+            tool=tool.name,
+            arguments=raw if isinstance(raw, str) else json.dumps(raw or {}, default=str),
+            asker=ctx.asker or "",
+            asker_name=name,
+            audience=ctx.audience,
+            known_to=known_to,
+            channel=ctx.channel,
+            at=script.now(),
+            sources=ctx.source_message_ids,
+        )
+    )
+    store.set(waiting.KEY, held.to_stored())
+    call = held.calls[-1]
+    script.audit("tool_waits", tool=tool.name, number=call.number, audience=known_to)
+    key = ctx.character.key
+    script.tell_controllers(
+        f"{key} waits for your approval: {call.line}. Type: ai/approve {key} = {call.number} "
+        f"or ai/refuse {key} = {call.number}",
+        known_to,
+    )
+    return (
+        f"Not done yet: staff were asked to approve this, as number {call.number}. You will learn "
+        "what comes of it. Do not call it again; say that it takes a while, if somebody waits."
+    )
+
+
+def _usable(
+    registry: ToolRegistry, name: str, ctx: ToolContext, failures: Failures, extracting: bool
+) -> Tool:
+    """The tool of a call, if it may be used now."""
+    tool = registry.tools.get(name)
+    offered = registry.offered(extracting)
+    if tool is None or tool not in offered:
+        known = ", ".join(each.name for each in offered)
+        raise ToolError(f"there is no tool `{name}`; these are: {known}")
+    if name in failures.withdrawn:
+        raise ToolError(f"`{name}` failed {WITHDRAW_AFTER} times and is withdrawn for this turn")
+    if tool.public_act and is_private(ctx.audience) and not ctx.game.only_present(ctx.audience):
+        raise ToolError("this talk is private; answer in plain text, others would notice that")
+    if not ctx.game.allowed(tool.lock, ctx.asker):
+        raise ToolError(f"`{name}` is not allowed for you or for the one who asks")
+    is_posted = tool.obeyed and ctx.script.config.post
+    if is_posted and ctx.asker and not ctx.game.obeys(ctx.asker):
+        raise NotObeyedError((ctx.game.identify(ctx.asker) or {"key": "whoever asks"})["key"])
+    if tool.public_act and not tool.speaks:
+        ctx.check_act()
+    return tool
+
+
+def as_text(result: object) -> str:
+    """A tool's result as the text a model gets: texts as they are, the rest as JSON."""
+    is_text = isinstance(result, str)
+    text = str(result) if is_text else json.dumps(result, ensure_ascii=False, default=str)
+    if len(text) <= RESULT_CHARS:
+        return text
+    return f"{text[:RESULT_CHARS]} [... {len(text) - RESULT_CHARS:,} more characters]"

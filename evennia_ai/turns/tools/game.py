@@ -1,0 +1,126 @@
+"""Acting in the game: speaking, posing, looking, walking, keeping silent."""
+
+from typing import Any
+
+from evennia_ai.turns.tools.base import Tool, ToolContext
+from evennia_ai.turns.tools.parameters import Text
+
+_DONE = "Done. Call noop unless there is more to do."
+
+
+class _Aloud(Tool):
+    """What everyone here hears or sees."""
+
+    public_act = True
+    speaks = tells_nothing_new = True
+
+    def run(self, ctx: ToolContext, text: str) -> str:
+        """Do it in the game, by the method of its name."""
+        ctx.check_speech(text)
+        getattr(ctx.game, self.name)(text)
+        ctx.note_speech(text)
+        return _DONE
+
+
+class Say(_Aloud):
+    """Say something aloud to everyone here."""
+
+    name = "say"
+    parameters = {"text": Text("What to say, without your name or quotes.")}
+
+
+class Emote(_Aloud):
+    """Do something others see, as `smiles at Bob`."""
+
+    name = "emote"
+    parameters = {"text": Text("What you do, in the third person, without your name.", limit=500)}
+
+
+class Whisper(Tool):
+    """Whisper to one person here."""
+
+    name = "whisper"
+    ends_turn = True  # what was whispered is no part of a public turn any more
+    speaks = to_one = tells_nothing_new = True
+    parameters = {
+        "target": Text("The person's name or id.", limit=120),
+        "text": Text("What to whisper."),
+    }
+
+    def run(self, ctx: ToolContext, target: str, text: str) -> str:
+        """Whisper, in a private turn only to those it is for."""
+        ctx.check_speech(text)
+        ctx.game.whisper(target, text, ctx.audience)
+        ctx.note_speech(text)
+        return _DONE
+
+
+class Look(Tool):
+    """Look at the room, or at one thing or person in it."""
+
+    name = "look"
+    basic = True
+    parameters = {
+        "target": Text(
+            "Name of a thing or person; leave out for the room.", required=False, limit=120
+        )
+    }
+
+    def run(self, ctx: ToolContext, target: str = "") -> str:
+        """What the assistant sees."""
+        return str(ctx.game.look(target or None, ctx.asker))
+
+
+class Move(Tool):
+    """Walk through an exit of this room."""
+
+    name = "move"
+    parameters = {"direction": Text("Name of the exit.", limit=120)}
+    lock = "tool:perm(Player)"
+    public_act = obeyed = True
+
+    def run(self, ctx: ToolContext, direction: str) -> str:
+        """What the assistant sees where it comes to."""
+        return str(ctx.game.move(direction, ctx.asker))
+
+
+class Get(Tool):
+    """Pick up something in this room."""
+
+    name = "get"
+    parameters = {"thing": Text("Name of the thing.", limit=120)}
+    lock = "tool:perm(Player)"
+    public_act = tells_nothing_new = True
+
+    def run(self, ctx: ToolContext, thing: str) -> str:
+        """What the assistant did, and what it carries now."""
+        return ctx.game.get(thing, ctx.asker)
+
+
+class Give(Tool):
+    """Give somebody here a thing that you carry or that is in this room."""
+
+    name = "give"
+    parameters = {
+        "thing": Text("Name of the thing.", limit=120),
+        "to": Text("The person's name or id.", limit=120),
+    }
+    lock = "tool:perm(Player)"
+    public_act = tells_nothing_new = True
+
+    def run(self, ctx: ToolContext, thing: str, to: str) -> str:
+        """What the assistant did, and what it carries now."""
+        return ctx.game.give(thing, to, ctx.asker)
+
+
+class Noop(Tool):
+    """Do nothing and end the turn."""
+
+    name = "noop"
+    ends_turn = True
+    basic = True
+    silent = tells_nothing_new = extracts = True
+
+    def run(self, ctx: ToolContext, **arguments: Any) -> str:
+        """Nothing."""
+        return "The turn is over."

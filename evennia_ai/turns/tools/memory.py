@@ -1,0 +1,242 @@
+"""Searching memory, reading the text behind an id, and asking for compaction."""
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+
+from evennia_ai.background import pause
+from evennia_ai.errors import ToolError
+from evennia_ai.history.audience import visible
+from evennia_ai.history.messages import Message
+from evennia_ai.history.records import ROLLED_BACK
+from evennia_ai.language.excerpt import excerpt
+from evennia_ai.llm_interaction.prompt import context_limit, context_usage
+from evennia_ai.rag_memory.hearsay import attributed
+from evennia_ai.rag_memory.profile import Observation, Profile, current
+from evennia_ai.recall.values import Hit, Query
+from evennia_ai.turns.tools.base import Tool, ToolContext
+from evennia_ai.turns.tools.parameters import Scale, Text
+
+# Messages before and behind the one asked for.
+NEIGHBOURS = 3
+AROUND_CHARS = 400
+# A text takes about a quarter of the context at most: four characters a token.
+MOST_CHARS = 12_000
+_SOURCES_SHOWN = 12
+# Archive pages, and messages, that are read before the reactor gets a turn.
+PAGES_AT_ONCE, SLICE = 10, 256
+# Results by the size of the context: ten at 4,000 tokens, never more than twenty.
+MOST_RESULTS, TOKENS_PER_RESULT = 20, 400
+RESULT_CHARS = 400
+
+
+class SearchMemory(Tool):
+    """Search your memory: all conversations, your journal and what you dreamt."""
+
+    name = "search_memory"
+    basic = True
+    recalls = tells_nothing_new = True
+    parameters = {"query": Text("Names and words to look for.", limit=400)}
+
+    def run(self, ctx: ToolContext, query: str) -> "Deferred[dict[str, Any]]":
+        """What was found, best first, only what the turn's audience may know."""
+        limit = min(MOST_RESULTS, max(5, context_limit(ctx.script) // TOKENS_PER_RESULT))
+        own_name, answered = ctx.character.key, ctx.source_message_ids
+        wanted = Query(
+            query, limit, ctx.audience, answered, own_name, observations=True, tools=True
+        )
+        found: Deferred[list[Hit]] = ctx.script.memory.search(wanted)
+        return found.addCallback(_as_result, ctx, query)
+
+
+def _as_result(hits: list[Hit], ctx: ToolContext, query: str) -> dict[str, Any]:
+    """The best hits, each shown once in a turn: searches in other words mostly find the same."""
+    fresh = [hit for hit in hits if hit.turn_id not in ctx.found]
+    ctx.found.update((hit.turn_id, hit.score) for hit in fresh)
+    if fresh:
+        told = (attributed(ctx.script, hit) for hit in fresh)
+        shown = (replace(hit, text=excerpt(hit.text, query, RESULT_CHARS)) for hit in told)
+        return {"results": [hit.to_dict() for hit in shown]}
+    if ctx.found:
+        return {"results": [], "note": "Nothing beyond what you have found already."}
+    return {"results": [], "note": "Nothing in memory matches. Say that you do not know."}
+
+
+class ExpandMemory(Tool):
+    """Get the raw text behind a memory's id, and what was said around it."""
+
+    name = "expand_memory"
+    recalls = tells_nothing_new = True
+    parameters = {
+        "id": Text("Id of a message, journal entry, summary, memory or observation.", limit=120),
+        "offset": Scale("Where to go on in a long text.", required=False, low=0, high=10**9),
+    }
+
+    @inlineCallbacks
+    def run(
+        self, ctx: ToolContext, **asked: Any
+    ) -> Generator["Deferred[Any]", Any, dict[str, Any]]:
+        """Fires with a part of what the id means, if the turn's audience may know it."""
+        wanted, quarantine = asked["id"].strip().strip("()"), ctx.script.memory.quarantine
+        if quarantine.holds([wanted]):
+            raise ToolError(f"there is nothing you may see under `{wanted}`")
+        found = _look_up(ctx, wanted)
+        if found is None:
+            found = yield _archived(ctx, wanted)
+        if found is None:
+            raise ToolError(f"there is nothing you may see under `{wanted}`")
+        ctx.opened.append(wanted)
+        offset, room = asked.get("offset") or 0, min(MOST_CHARS, context_limit(ctx.script))
+        # `more` holds texts that follow the first one, read only as far as they are shown.
+        more: Iterator[str] = iter(found.pop("more", ()))
+        start, shown = len(found["text"]), found["text"][offset:]
+        while len(shown) <= room and (texts := list(islice(more, SLICE))):
+            text = "".join(texts)
+            shown += text[max(0, offset - start) :]
+            start += len(text)
+            if len(texts) == SLICE:
+                yield pause()
+        rest = {"next_offset": offset + room} if len(shown) > room else {}
+        return {**found, "text": shown[:room], **rest}
+
+
+def _look_up(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
+    """What an id means in history, archive, journal, summaries, ledger or profiles."""
+    looked = (look(ctx, wanted) for look in (_message, _entry, _summary, _note))
+    profiles = ctx.character.entities.profiles().values()
+    observed = (_observed(ctx, profile, wanted) for profile in profiles)
+    return next((found for found in chain(looked, observed) if found is not None), None)
+
+
+def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
+    messages = ctx.script.history.around(wanted)
+    for position, message in enumerate(messages):
+        if message.id == wanted and visible(message.audience, ctx.audience):
+            before = _said(messages[:position], ctx)[-NEIGHBOURS:]
+            behind = _said(messages[position + 1 :], ctx)[:NEIGHBOURS]
+            return {**_shown(message, message.content), "around": [*before, *behind]}
+    return None
+
+
+def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
+    entry = ctx.character.journal.get(wanted)
+    if entry is None or entry.withdrawn or not visible(entry.audience, ctx.audience):
+        return None
+    found = Hit(wanted, 0.0, "", entry.content, entry.timestamp, "journal").to_dict()
+    ids = list(entry.source_message_ids[:_SOURCES_SHOWN])
+    return {**found, "around": _said(ctx.script.history.by_ids(ids), ctx)}
+
+
+def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
+    record = ctx.script.history.summary(wanted)
+    if record is None or record.status == ROLLED_BACK or not visible(record.audience, ctx.audience):
+        return None
+    text = f"{record.text}\n\nMade from:"
+    found = Hit(wanted, 0.0, "", text, record.created_at, "summary").to_dict()
+    # A line for each message the summary was made from, empty where it may not be shown.
+    below = (_said([each], ctx) for each in ctx.script.history.each_below(wanted))
+    more = (
+        "".join(f"\n{m.get('at', '')[:16]} {m['speaker']}: {m['text']}" for m in said)
+        for said in below
+    )
+    return {**found, "more": more}
+
+
+def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
+    for note in ctx.script.memory.quarantine.notes(ctx.script.ledger.shown(ctx.audience)):
+        if note.id == wanted:
+            found = Hit(wanted, 0.0, note.by.key, note.text, note.at, "ledger").to_dict()
+            around = _said(ctx.script.history.by_ids([note.source]), ctx)
+            return {**found, "around": around}
+    return None
+
+
+@inlineCallbacks
+def _archived(
+    ctx: ToolContext, wanted: str
+) -> Generator["Deferred[Any]", Any, dict[str, Any] | None]:
+    """Fires with an observation that a profile archived; None if there is none of this id."""
+    for number, page in enumerate(ctx.character.entities.archived_pages(), 1):
+        found = _observed(ctx, page, wanted)
+        if found is not None:
+            return found
+        if number % PAGES_AT_ONCE == 0:
+            yield pause()
+    return None
+
+
+def _observed(ctx: ToolContext, profile: Profile, wanted: str) -> dict[str, Any] | None:
+    """An observation, what it rests on, what it took the place of and what took its place."""
+    profile = ctx.script.memory.quarantine.profile(profile)
+    items = [each for each in profile.observations if visible(each.audience, ctx.audience)]
+    item = next((each for each in items if each.id == wanted), None)
+    if item is None:
+        return None
+    ids = list(item.sources[:_SOURCES_SHOWN])
+    belief = next(
+        each
+        for each in current(items, ctx.audience)
+        if item.statement in {o.statement for o in (each.observation, *each.former)}
+    )
+    is_former = item.statement != belief.observation.statement
+    before = [] if is_former else [_dated(each) for each in belief.former]
+    return {
+        **_dated(item),
+        "of": profile.name,
+        "rests_on": ids,
+        **({"superseded": before} if before else {}),
+        **({"superseded_by": _dated(belief.observation)} if is_former else {}),
+        "around": _said(ctx.script.history.by_ids(ids), ctx),
+    }
+
+
+def _dated(item: Observation) -> dict[str, str]:
+    return Hit(item.id, 0.0, "", item.text, item.at, "observation").to_dict()
+
+
+def _said(messages: Sequence[Message], ctx: ToolContext) -> list[dict[str, str]]:
+    """What was said among messages, as far as the turn's audience may know, shortened."""
+    return [
+        _shown(message, message.content[:AROUND_CHARS])
+        for message in ctx.script.memory.quarantine.messages(messages)
+        if visible(message.audience, ctx.audience)
+        and message.role in ("user", "assistant")
+        and message.content
+        and not message.is_summary
+    ]
+
+
+def _shown(message: Message, text: str) -> dict[str, str]:
+    speaker = message.speaker_name or message.name or message.role
+    return Hit(message.id, 0.0, speaker, text, message.created_at).to_dict()
+
+
+class RequestCompaction(Tool):
+    """Ask that the older part of the conversation be folded now, if memory is nearly full."""
+
+    name = "request_compaction"
+    lock = "tool:perm(Player)"
+    tells_nothing_new = True
+
+    def run(self, ctx: ToolContext) -> str:
+        """Grant it above the sleep threshold; the next tick carries it out."""
+        config, state = ctx.script.config, ctx.script.state
+        share, needed = context_usage(ctx.script), config.compact_sleep_threshold
+        for refused, why in (
+            (not config.compact_enabled, "compaction is switched off"),
+            (not config.compact_auto, "compaction is done only when staff start it"),
+            (
+                ctx.script.now() < ctx.script.runtime.compaction_waits[1],
+                "the last one failed; it is tried again in a while",
+            ),
+            (state.hold, "staff took the last one back; it waits for them"),
+        ):
+            if refused:
+                raise ToolError(why)
+        if share < needed:
+            raise ToolError(f"not needed: {share:.0%} of the context is used, under {needed:.0%}")
+        ctx.script.runtime.compaction_requested = True
+        return "Granted: it is done when this turn is over."

@@ -1,0 +1,284 @@
+"""What relies on Evennia's internals: values in Attributes, transactions, the timer."""
+
+import contextlib
+from collections import OrderedDict
+from unittest import mock
+
+from django.db import connection
+from django.db.transaction import TransactionManagementError
+from evennia import MONITOR_HANDLER, search_object
+from evennia.typeclasses.attributes import Attribute
+from evennia.utils.test_resources import BaseEvenniaTest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evennia_ai.game.evennia_internals import (
+    AttributeStore,
+    restart_timer,
+    retime,
+    transaction,
+)
+from tests.base import AssistantTest
+
+PLAIN = {"version": 1, "messages": [{"id": "m1", "content": "a | {b} é \ud800", "n": 1.5}]}
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
+)
+ITS_OWN = ("id", "db_key", "db_date_created")
+
+
+def on_update(obj, fieldname, seen, **kwargs):
+    """A game's monitor."""
+    seen.append(obj.value["n"])
+
+
+def note_update(obj, fieldname, who, **kwargs):
+    """A game's monitor that stores what it sees."""
+    AttributeStore(who).set("seen", obj.value["n"])
+
+
+class TestAttributeStore(BaseEvenniaTest):
+    """The store on a real object."""
+
+    def setUp(self):
+        super().setUp()
+        self.store = AttributeStore(self.obj1)
+
+    def stored(self, key):
+        """What the database holds, past every cache."""
+        Attribute.flush_instance_cache(force=True)
+        self.obj1.attributes.reset_cache()
+        return self.store.get(key)
+
+    def test_what_is_stored_comes_back(self):
+        """New and changed values, from the cache and from the database."""
+        for value in (PLAIN, {"n": 2}, None, [], 0, "text", ("a", {1, 2})):
+            self.store.set("kept", value)
+            self.assertEqual(self.store.get("kept", default="none"), value)
+            self.assertEqual(self.stored("kept"), value)
+
+    def test_a_new_value_is_as_evennia_stores_it(self):
+        """A new Attribute is the row that Evennia would have made, and is read like it."""
+
+        @settings(max_examples=30, deadline=None)
+        @given(VALUES)
+        def check(value):
+            rows = []
+            self.obj1.attributes.clear(category="kept")
+            self.store.set("Ours", value, "kept")
+            self.obj1.attributes.add("Evennias", value, "kept")
+            for key in ("ours", "evennias"):
+                Attribute.flush_instance_cache(force=True)
+                self.obj1.attributes.reset_cache()
+                self.assertEqual(self.store.get(key, "kept"), value)
+                row = Attribute.objects.filter(db_key=key, db_category="kept").values().get()
+                rows.append({k: v for k, v in row.items() if k not in ITS_OWN})
+            self.assertEqual(*rows)
+
+        check()
+
+    def test_a_builder_reads_and_changes_the_same(self):
+        """Evennia's own access sees the value, and a change by it has another stamp."""
+        self.store.set("kept", PLAIN)
+        self.store.set("kept", {"lines": ["one"]})
+        before = self.store.stamp("kept")
+        self.obj1.db.kept["lines"].append("two")
+        self.assertIsNot(self.store.stamp("kept"), before)
+        self.assertEqual(self.stored("kept"), {"lines": ["one", "two"]})
+
+    def test_copies_are_independent(self):
+        """Neither what was handed in nor what was read is the stored value."""
+        value = {"lines": ["one"]}
+        for _ in range(2):
+            self.store.set("kept", value)
+            value["lines"].append("two")
+            self.store.get("kept")["lines"].append("three")
+            self.assertEqual(self.store.get("kept"), {"lines": ["one"]})
+            value["lines"].pop()
+
+    def test_what_is_not_plain_goes_evennias_way(self):
+        """Database objects come back as such; other classes as Evennia keeps them."""
+        self.store.set("kept", 1)
+        for value in ({"who": self.obj2}, [OrderedDict(a=1)]):
+            self.store.set("kept", value)
+            self.assertEqual(self.stored("kept"), value)
+        self.obj1.db.kept = {"who": self.obj2}
+        self.assertEqual(self.store.get("kept")["who"], self.obj2)
+
+    def test_a_monitor_is_told(self):
+        """A game's monitor on an Attribute is called with the new value in place."""
+        seen = []
+        self.store.set("kept", {"n": 1})
+        MONITOR_HANDLER.add(self.obj1, "kept", on_update, seen=seen)
+        self.store.set("kept", {"n": 2})
+        self.assertEqual(seen, [2])
+
+    def test_a_row_that_is_gone_is_made_again(self):
+        """As Evennia does when somebody deleted the Attribute elsewhere."""
+        self.store.set("kept", 1)
+        row = Attribute.objects.filter(db_key="kept")
+        row._raw_delete(row.db)
+        self.store.set("kept", 2)
+        self.assertEqual(self.stored("kept"), 2)
+
+    def test_an_attribute_that_exists_twice_stays_readable(self):
+        """The one Evennia finds is the one that is written."""
+        self.store.set("kept", 1)
+        self.obj1.attributes.backend.create_attribute("kept", None, "", 5)
+        self.store.set("kept", 2)
+        self.assertEqual(self.store.get("kept"), 2)
+        self.assertEqual(self.obj1.db.kept, 2)
+
+    def test_a_new_value_that_is_taken_back_is_nowhere(self):
+        """A rollback undoes the making of an Attribute, in the database and in the caches."""
+        with self.assertRaises(OSError), transaction():
+            self.store.set("kept", PLAIN)
+            raise OSError("disk full")
+        self.assertIsNone(self.store.stamp("kept"))
+        self.assertFalse(search_object(self.obj1.key)[0].attributes.has("kept"))
+
+    def test_a_changed_value_that_is_taken_back_is_as_before(self):
+        """The same for a value that was there."""
+        self.store.set("kept", {"n": 1})
+        with self.assertRaises(OSError), transaction():
+            self.store.set("kept", {"n": 2})
+            raise OSError("disk full")
+        self.assertEqual(self.store.get("kept"), {"n": 1})
+        self.assertEqual(self.obj1.db.kept["n"], 1)
+
+    def test_a_transaction_writes_in_few_statements(self):
+        """However much is new and changed: a savepoint, two inserts, one update."""
+        keys = [f"kept{number}" for number in range(8)]
+        for key in keys[:4]:
+            self.store.set(key, 0)
+        self.store.preload(keys)
+        with self.assertNumQueries(5), transaction():
+            for number, key in enumerate(keys):
+                with transaction():
+                    self.store.set(key, {"n": number})
+        self.assertEqual([self.stored(key) for key in keys], [{"n": n} for n in range(8)])
+
+    def test_what_waits_for_the_end_is_read(self):
+        """Inside a transaction its values are there, by ours and by Evennia's access."""
+        with transaction():
+            self.store.set("kept", {"n": 1}, "some")
+            self.store.set("kept", {"n": 2}, "some")
+            self.assertEqual(self.store.get("kept", "some"), {"n": 2})
+            self.assertEqual(self.obj1.attributes.get("kept", category="some")["n"], 2)
+            with transaction():
+                self.store.set("kept", {"n": 3}, "some")
+            self.assertEqual(self.store.keys("some"), ("kept",))
+            self.store.set("other", {"n": 4}, "some")
+            self.store.delete("other", "some")
+        self.assertEqual(self.store.keys("some"), ("kept",))
+        Attribute.flush_instance_cache(force=True)
+        self.obj1.attributes.reset_cache()
+        self.assertEqual(self.store.get("kept", "some"), {"n": 3})
+
+    def test_one_inside_that_fails_takes_the_outer_one_with_it(self):
+        """Also if its exception was caught between them."""
+        with self.assertRaises(TransactionManagementError), transaction():
+            self.store.set("kept", 1)
+            with contextlib.suppress(OSError), transaction():
+                raise OSError("disk full")
+        self.assertIsNone(self.stored("kept"))
+
+    def test_both_levels_are_taken_back(self):
+        """What the outer one and the one inside changed is as before, past every cache too."""
+        for key in ("outer", "inner"):
+            self.store.set(key, {"n": 1})
+        with self.assertRaises(OSError), transaction():
+            self.store.set("outer", {"n": 2})
+            with transaction():
+                self.store.set("inner", {"n": 2})
+                raise OSError("disk full")
+        for key in ("outer", "inner"):
+            self.assertEqual(self.store.get(key), {"n": 1})
+            self.assertEqual(self.stored(key), {"n": 1})
+
+    def test_a_row_that_is_gone_is_made_again_in_a_transaction(self):
+        """As outside one; and what is not plain goes Evennia's way."""
+        self.store.set("kept", 1)
+        row = Attribute.objects.filter(db_key="kept")
+        row._raw_delete(row.db)
+        with transaction():
+            self.store.set("kept", 2)
+            self.store.set("odd", OrderedDict(a=1))
+            self.store.set("odd", {"who": self.obj2})
+        self.assertEqual(self.stored("kept"), 2)
+        self.assertEqual(self.stored("odd"), {"who": self.obj2})
+
+    def test_a_monitor_that_stores_something(self):
+        """It is called when the transaction ends, and what it stores is stored, too."""
+        self.store.set("kept", {"n": 1})
+        self.store.set("seen", 0)
+        MONITOR_HANDLER.add(self.obj1, "kept", note_update, who=self.obj1)
+        with transaction():
+            self.store.set("kept", {"n": 2})
+        self.assertEqual(self.stored("seen"), 2)
+
+    def test_what_evennia_writes_meanwhile_is_newer(self):
+        """A value that a game's own code sets inside a transaction stays."""
+        self.store.set("kept", 1)
+        with transaction():
+            self.store.set("kept", 2)
+            self.obj1.attributes.get("kept", return_obj=True).value = 3
+        self.assertEqual(self.stored("kept"), 3)
+
+    def test_where_inserts_return_no_ids(self):
+        """On such a database each Attribute is saved by itself."""
+        with mock.patch.object(
+            type(connection.features), "can_return_rows_from_bulk_insert", False
+        ):
+            with transaction():
+                self.store.set("kept", 1)
+                self.store.set("kept", 2)
+            self.store.set("other", 3)
+        self.assertEqual((self.stored("kept"), self.stored("other")), (2, 3))
+
+    def test_stamps_are_those_of_each_key(self):
+        """Asked for together or alone, known to Evennia's cache or not."""
+        self.store.set("kept", PLAIN)
+        self.obj1.attributes.reset_cache()
+        stamps = self.store.stamps(["kept", "absent"])
+        self.assertIs(stamps[0], self.store.stamp("kept"))
+        self.assertIsNone(stamps[1])
+
+    def test_nothing_stale_is_read_where_the_owner_switched_caching_off(self):
+        """With `TYPECLASS_AGGRESSIVE_CACHE` off, the database is asked each time."""
+        self.store.set("kept", 1)
+        self.store.preload(["kept", "later"])
+        with self.settings(TYPECLASS_AGGRESSIVE_CACHE=False):
+            self.assertEqual(self.store._cache(), {})
+            with self.assertNumQueries(0):
+                self.store.preload(["absent"])
+            self.assertEqual(self.store.get("kept"), 1)
+
+
+class TestTimer(AssistantTest):
+    """The script's timer."""
+
+    def test_retimed_scripts_stay_active(self):
+        """A reload starts a timer again that was given another interval."""
+        self.script.start()
+        retime(self.script, 7)
+        self.assertEqual((self.script.interval, self.script.is_active), (7, True))
+        self.assertTrue(self.script.ndb._task.running)
+        self.script.stop()
+
+    def test_a_crash_leaves_no_assistant_without_a_timer(self):
+        """A script that counts as active without a running timer is started again."""
+        self.script.is_active = True
+        restart_timer(self.script)
+        self.assertTrue(self.script.ndb._task.running)
+        self.script.stop()
+
+    def test_paused_by_hand(self):
+        """A timer that somebody paused stays paused."""
+        self.script.start()
+        self.script.pause()
+        self.script.is_active = True
+        restart_timer(self.script)
+        self.assertFalse(self.script.ndb._task and self.script.ndb._task.running)

@@ -1,0 +1,514 @@
+"""What a failure, a restart or a hand in the data must not bring out of joint."""
+
+from dataclasses import replace
+
+from twisted.internet.defer import CancelledError, Deferred
+
+from evennia_ai.history.archive import VIEWS
+from evennia_ai.history.audience import private
+from evennia_ai.history.live import verify_history
+from evennia_ai.history.masking import PLACEHOLDER
+from evennia_ai.history.messages import IdSource, Message, Speaker, new_id
+from evennia_ai.history.pairs import INTERRUPTED, unanswered
+from evennia_ai.history.records import ROLLED_BACK
+from evennia_ai.llm_interaction import build_llm_messages
+from evennia_ai.sleep.compaction import (
+    run_pre_compaction_extraction,
+)
+from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
+from evennia_ai.sleep.compaction.rollback import Rollback
+from evennia_ai.sleep.consolidation import (
+    consolidate_memories_to_semantic,
+    repair_semantic_memory,
+)
+from evennia_ai.testing import call
+from evennia_ai.turns.tick import run_tick, store_events
+from tests.memory_assistant import MemoryWorldTest, StoreFailure
+from tests.waiting import wait_for
+
+CHAR = Speaker("Alice", "o1.a")
+
+
+class TestFailures(MemoryWorldTest):
+    """Exceptions in the middle."""
+
+    def test_a_commit_that_fails_leaves_nothing_in_the_index(self):
+        """The synthesis of a compaction that was taken back is not found."""
+        self.fill()
+        before = set(self.world.index.turns)
+
+        def fail_at(wanted):
+            def on_step(step):
+                if step == wanted:
+                    raise StoreFailure(step)
+
+            return on_step
+
+        for step in (*COMMIT_STEPS, "done"):
+            self.script.at_commit_step = fail_at(step)
+            with self.assertRaises(StoreFailure):
+                self.compact()
+            self.assertEqual(set(self.world.index.turns), before)
+            self.assert_proven()
+        self.assertEqual(self.body.journal.count(), 0)
+
+    def test_append_is_all_or_nothing(self):
+        """A write that fails, of the page or of the merge, stores no message of it."""
+        for written in range(1, 80):
+            self.world.storage.disk.fail_in(1 + written % 2)
+            before = self.script.history.messages()
+            try:
+                self.fill(1)
+            except StoreFailure:
+                self.assertEqual(self.script.history.messages(), before)
+            self.assert_proven()
+
+    def test_events_outlive_a_failing_write(self):
+        """What was heard is still queued if it could not be stored."""
+        event = Message("user", "hello", id="m1", channel="say", audience="public")
+        self.script.hear(event) if hasattr(self.script, "hear") else self.script.runtime.hear(
+            event, 0.0
+        )
+        self.world.storage.disk.fail_in(1)
+        with self.assertRaises(StoreFailure):
+            store_events(self.script)
+        store_events(self.script)
+        self.assertEqual([m.id for m in self.script.history.messages()], ["m1"])
+
+
+class TestRollback(MemoryWorldTest):
+    """What a rollback must take back besides."""
+
+    def test_extraction_before_masks(self):
+        """Taking masks back takes back the extraction before them, too."""
+        made = call("look")
+        self.script.history.append([Message("assistant", "", tool_calls=tuple(made))])
+        result = Message("tool", "", tool_call_id=made[0]["id"], name="look")
+        self.script.history.append([replace(result, content="timber " * 3000)])
+        self.fill(10)
+        self.world.configure(max_context_tokens=9500, compact_preserve_token_share=0.0)
+        before, last = self.prompt(), self.script.state.last_compaction
+        self.extract(call("add_journal_entry", content="Timber is dear."))
+        self.assertEqual(self.compact(force=False)["level"], "masked")
+        self.roll_back()
+        self.assertEqual(self.prompt(), before)
+        self.assertEqual(self.script.state.last_compaction, last)
+        self.assertTrue(all(e.withdrawn for e in self.body.journal.recent()))
+        self.assert_proven()
+
+    def test_what_arrived_during_the_extraction_stays(self):
+        """A line that came while the model was asked is no part of the extraction."""
+        self.fill()
+
+        def answer(request):
+            if not any(m.content == "meanwhile" for m in self.script.history.messages()):
+                self.script.history.append([Message("user", "meanwhile")])
+                self.body.journal.add("Written by hand.")
+                return call("add_journal_entry", content="Fact.")
+            return call("noop")
+
+        self.world.model.default = answer
+        report = wait_for(run_pre_compaction_extraction(self.script, self.body))
+        self.assertEqual(report["facts_recorded"], 1)
+        self.world.model.default = "They talked."
+        self.compact()
+        self.roll_back()
+        self.assertIn("meanwhile", [m.content for m in self.script.history.messages()])
+        kept = [e.content for e in self.body.journal.recent() if not e.withdrawn]
+        self.assertEqual(kept, ["Written by hand."])
+
+    def kept_facts(self):
+        """What extractions wrote that still holds."""
+        entries = self.body.journal.recent()
+        return [e.content for e in entries if e.content.startswith("Fact") and not e.withdrawn]
+
+    def test_an_earlier_extraction_stays(self):
+        """Each compaction takes its own extraction back, and none before it."""
+        self.fill()
+        for fact in ("Fact one.", "Fact two."):
+            self.extract(call("add_journal_entry", content=fact))
+            self.compact()
+            self.fill()
+        self.roll_back()
+        self.assertEqual(self.kept_facts(), ["Fact one."])
+        self.roll_back()
+        self.assertEqual(self.kept_facts(), [])
+        self.assert_proven()
+
+    def test_records_are_as_before_the_compaction(self):
+        """What of the summaries was live or absorbed, and by which, is so again."""
+
+        def standing():
+            records = self.script.history.summaries()
+            return {r.id: (r.status, r.absorbed_by) for r in records if r.status != ROLLED_BACK}
+
+        for strategy in ("cascade", "single"):
+            with self.subTest(strategy=strategy):
+                self.world.configure(compact_strategy=strategy)
+                for _ in range(2):
+                    self.fill()
+                    self.compact()
+                before = standing()
+                self.fill()
+                self.compact()
+                self.assertNotEqual({key: standing()[key] for key in before}, before)
+                self.roll_back()
+                self.assertEqual(standing(), before)
+
+    def test_a_withdrawn_entry_is_not_remembered_again(self):
+        """An entry that was in semantic memory when it was taken back stays out of it."""
+        self.fill()
+        self.extract(call("add_journal_entry", content="Bob owes Alice."))
+        wait_for(consolidate_memories_to_semantic(self.script, self.body))
+        self.compact()
+        self.roll_back()
+        wait_for(repair_semantic_memory(self.script, self.body))
+        self.assertEqual(self.world.memories(), [])
+
+    def test_a_stop_behind_the_rollback(self):
+        """A restart completes the withdrawal from semantic memory and the index."""
+        self.fill()
+        self.compact()
+        rollback = Rollback(self.script)
+        record = rollback.latest()
+        rollback(record, self.script.now())
+        self.assertTrue(self.world.syntheses())
+        self.world.restart()
+        self.assertEqual(self.world.syntheses(), {})
+        self.assertFalse(set(self.world.index.turns) & set(record.entries))
+        self.assert_proven()
+
+    def test_the_latest_is_taken_back_after_the_clock_was_set_back(self):
+        """Ids go on behind the stored ones, so that the newest compaction is found."""
+        make = IdSource(lambda: 5.0)
+        for known in (IdSource(lambda: 9000.0)("c"), "by hand", "m" + "u" * 15):
+            make.follow(known)
+            self.assertGreater(make("c"), known if known[0] == "c" else "")
+
+
+class TestSwitchedOff(MemoryWorldTest):
+    """The raw history, as it was."""
+
+    def test_order_is_that_of_the_history(self):
+        """Archived messages stand as they stood, whatever their times and audiences say."""
+        for n in range(12):
+            at = f"2030-01-01T00:00:{59 - n}.000+00:00"
+            audience = "public" if n % 2 else "private:o1.a"
+            self.fill(1, created_at=at, audience=audience, id=f"m{n}")
+        before = build_llm_messages(self.script, self.body, audience="private:o1.a")
+        self.compact()
+        self.world.configure(compact_enabled=False)
+        after = build_llm_messages(self.script, self.body, audience="private:o1.a")
+        self.assertEqual(after, before)
+
+    def test_archived_masks_are_off(self):
+        """A tool's output that was masked before it was archived is shown raw again."""
+        made = call("look")
+        self.script.history.append([Message("assistant", "", tool_calls=tuple(made))])
+        result = Message("tool", "", tool_call_id=made[0]["id"], name="look")
+        self.script.history.append([replace(result, content="timber " * 1500)])
+        self.fill(10)
+        before = self.prompt()
+        self.world.configure(max_context_tokens=6000, compact_preserve_token_share=0.0)
+        self.assertEqual(self.compact(force=False)["level"], "masked")
+        self.compact()
+        self.world.configure(compact_enabled=False, max_context_tokens=100_000)
+        self.assertNotIn(PLACEHOLDER, str(self.prompt()))
+        self.assertEqual(self.prompt(), before)
+
+
+class TestCutShort(MemoryWorldTest):
+    """Turns that end between a call and its result."""
+
+    def ask(self):
+        self.script.runtime.hear(
+            Message("user", "Aria?", id=new_id("m"), channel="say", speaker=CHAR),
+            self.script.now(),
+        )
+        self.world.later(10)
+        return run_tick(self.script, self.body)
+
+    def stored(self):
+        return [(m.role, m.content) for m in self.script.history.messages()]
+
+    def hang(self):
+        """Let the tool `look` wait for ever."""
+        self.script.tools.tools["look"].run = lambda ctx, **arguments: Deferred()
+
+    def test_a_failing_write_as_a_turn_begins(self):
+        """Whatever write fails as a turn begins, the line is stored and answered once after it."""
+        for writes in range(1, 4):
+            self.setUp()
+            self.world.model.answers = ["Here."]
+            self.script.runtime.queue_saved = False
+            self.world.storage.disk.fail_in(writes)
+            try:
+                wait_for(self.ask())
+            except StoreFailure:
+                self.world.later(10)
+                wait_for(run_tick(self.script, self.body))
+            self.assertEqual(self.stored(), [("user", "Aria?"), ("assistant", "Here.")], writes)
+            self.assertEqual(self.script.runtime.pending(), [])
+
+    def test_a_stopped_tool(self):
+        """A turn that is stopped in a tool leaves no call without a result."""
+        self.hang()
+        self.world.model.answers = [call("look")]
+        running = self.ask()
+        running.addErrback(lambda failure: failure.trap(CancelledError))
+        running.cancel()
+        self.assertEqual(self.stored()[-1], ("tool", INTERRUPTED))
+        self.assertEqual(unanswered(self.script.history.messages()), [])
+        self.assert_proven()
+
+    def test_a_result_that_could_not_be_stored(self):
+        """The next turn answers the call, and lines heard meanwhile do not part the two."""
+        self.world.model.answers = [call("look"), "Yes?"]
+        disk = self.world.storage.disk
+
+        def full():
+            raise StoreFailure("disk full")
+
+        def look(ctx, **arguments):
+            disk.write = full
+            return "a door"
+
+        self.script.tools.tools["look"].run = look
+        wait_for(self.ask())
+        self.assertEqual(
+            [what for what, _ in self.script.errors], ["a tool call without a result", "turn"]
+        )
+        del disk.write
+        self.assertEqual(self.stored()[-1][0], "assistant")
+        self.fill(3)
+        wait_for(self.ask())
+        self.assertEqual(self.stored()[2], ("tool", INTERRUPTED))
+        self.assertEqual(self.stored()[-1], ("assistant", "Yes?"))
+        self.assert_proven()
+
+    def test_a_turn_cut_short_is_taken_up(self):
+        """The result that stands for an ending tool's is no answer, so that the turn is due."""
+        self.hang()
+        self.world.model.answers = [call("look")]
+        running = self.ask()
+        running.addErrback(lambda failure: failure.trap(CancelledError))
+        self.script.save_queue()
+        self.script.history.append(
+            [
+                Message("assistant", "", tool_calls=tuple(call("noop"))),
+                Message("tool", INTERRUPTED, name="noop"),
+            ]
+        )
+        self.world.restart()
+        self.assertEqual(list(self.script.runtime.unanswered), [("public", CHAR.id)])
+
+    def test_silence_or_a_whisper_to_others_is_no_answer(self):
+        """A turn for one audience says nothing to another whose turn was cut short."""
+        alice = private(["o1.a"])
+        for ending in (call("noop"), call("whisper", target="Bob", text="Hush.")):
+            self.setUp()
+            self.hang()
+            self.world.model.answers = [ending, call("look")]
+            whisper = Message("user", "Aria?", channel="whisper", audience=alice, speaker=CHAR)
+            said = Message("user", "Aria!", channel="say", speaker=CHAR)
+            for event in (said, whisper):
+                self.script.runtime.hear(replace(event, id=new_id("m")), self.script.now())
+            self.world.later(10)
+            running = run_tick(self.script, self.body)
+            self.assertFalse(running.called)
+            self.world.restart()
+            self.assertEqual(list(self.script.runtime.unanswered), [(alice, CHAR.id)])
+
+
+class TestArchiveReads(MemoryWorldTest):
+    """The archive as prompts show it while compaction is off."""
+
+    PRIVATE = "private:o9.x"
+
+    def setUp(self):
+        super().setUp()
+        self.reads = []
+
+    def back(self, audience="public", room=10**6):
+        """Contents from the archive and how many are left there; what is read goes to `reads`."""
+        segment = type(self.script.history).segment
+        self.reads.clear()
+
+        def noted(key):
+            self.reads.append(key)
+            return segment(self.script.history, key)
+
+        self.script.history.segment = noted
+        messages, older = self.script.history.raw_back(audience, room)
+        return [message.content for message in messages], older
+
+    def live(self):
+        """Fold private talk three times between public talk folded twice."""
+        for audience in ("public", *[self.PRIVATE] * 3, "public"):
+            self.fill(30, audience=audience)
+            self.compact()
+
+    def test_others_talk_is_not_read(self):
+        """Segments that hold nothing for the viewer stay where they are."""
+        self.live()
+        lines, older = self.back()
+        shown = set(lines)
+        self.assertEqual(shown, {f"line {n}" for n in range(30)})
+        public = [
+            r.segment
+            for r in self.script.history.summaries()
+            if r.segment and r.audience == "public"
+        ]
+        self.assertEqual(sorted(self.reads), sorted(public))
+        self.assertEqual(older, 0)
+        mine, _ = self.back(self.PRIVATE)
+        self.assertGreater(len(mine), len(lines))
+
+    def test_read_once(self):
+        """The same view is not read again until a compaction, a rollback or a hand changes it."""
+        self.live()
+        first = self.back()
+        self.assertEqual((self.back(), self.reads), (first, []))
+        self.fill(30)
+        self.assertEqual((self.back(), self.reads), (first, []))
+        self.compact()
+        more, _ = self.back()
+        self.assertGreater(len(more), len(first[0]))
+        self.roll_back()
+        self.assertEqual(self.back(), first)
+        segment = self.reads[0]
+        stored = self.world.storage.script.get(segment, "ai_archive")
+        stored["messages"] = stored["messages"][1:]
+        self.world.storage.script.set(segment, stored, "ai_archive")
+        self.assertEqual(len(self.back()[0]), len(first[0]) - 1)
+
+    def test_only_what_fits_is_read(self):
+        """Older segments are counted, not read, once there is enough."""
+        self.live()
+        whole, _ = self.back()
+        lines, older = self.back(room=1)
+        self.assertEqual(len(self.reads), 1)
+        self.assertEqual(len(lines) + older, len(whole))
+
+    def test_few_views_are_held(self):
+        """What is held in memory is bounded."""
+        self.live()
+        for room in range(20):
+            self.back(room=room)
+        self.assertLessEqual(len(self.script.history._views), VIEWS)
+
+
+class TestOffWithoutSummaries(MemoryWorldTest):
+    """While compaction is off, nothing that stands in the raw history comes a second time."""
+
+    RAVEN = "The raven Pepper steals spoons."
+
+    def ask(self):
+        """The text of the prompt for a question about the raven."""
+        said = Message("user", "Aria, which raven steals spoons?", channel="say", speaker=CHAR)
+        self.script.runtime.hear(replace(said, id=new_id("m")), self.script.now())
+        self.world.later(10)
+        wait_for(run_tick(self.script, self.body))
+        return str(self.world.model.requests[-1].messages)
+
+    def test_nothing_twice(self):
+        """No memories of archived lines that are shown, and no summaries as experiences."""
+        self.world.model.default = f"They spoke of a raven: {self.RAVEN}"
+        self.fill(1, content=self.RAVEN, speaker=CHAR)
+        self.fill(30)
+        self.compact()
+        self.world.model.default = "They talked."
+        self.fill(30)
+        self.compact()
+        self.assertIn("Related past experiences", self.ask())
+        self.world.configure(compact_enabled=False)
+        prompt = self.ask()
+        self.assertNotIn("Related past experiences", prompt)
+        self.assertNotIn("[Memories]", prompt)
+        self.assertEqual(prompt.count("Pepper steals spoons"), 1)
+
+
+class TestHands(MemoryWorldTest):
+    """Attributes changed by hand."""
+
+    def assert_unprovable(self):
+        """The record of ids is a later one; what cannot be read is told as well."""
+        violation, *others = verify_history(self.script)
+        self.assertEqual(violation.kind, "record")
+        self.assertIn("cannot be proven", violation.detail)
+        self.assertLessEqual({each.kind for each in others}, {"unreadable"})
+
+    def test_a_lost_record_is_made_anew(self):
+        """Made from what is there it proves what is there, and tells that it is a later one."""
+        self.fill()
+        self.compact()
+        self.roll_back()
+        self.compact()
+        self.fill(3)
+        self.script.history.checkpoint()
+        self.world.storage.script.set("conversation_tail", [])
+        self.world.restart()
+        self.assert_unprovable()
+        self.fill(40)
+        self.compact()
+        self.world.restart()
+        self.assert_unprovable()
+
+    def test_a_lost_page_is_told(self):
+        """What stood in the open page alone is gone, and nothing passes that over."""
+        for left in (None, "spoilt", {"recorded": {"count": 5}}, {}, "deleted"):
+            with self.subTest(left):
+                self.setUp()
+                self.fill(5)
+                self.world.storage.script.set("conversation_tail", left)
+                if left == "deleted":
+                    self.world.storage.script.delete("conversation_tail")
+                self.assertEqual(self.script.history.messages(), ())
+                self.assert_unprovable()
+                self.world.restart()
+                self.assert_unprovable()
+
+    def test_records_without_a_beginning(self):
+        """A summary, segments or compactions alone tell that there was a record."""
+        for left in ("conversation_history", "ai_archive", "ai_compactions"):
+            with self.subTest(left):
+                self.setUp()
+                store = self.world.storage.script
+                self.fill(30)
+                self.compact()
+                for key, category in list(store.values):
+                    if left not in (key, category):
+                        store.delete(key, category)
+                self.world.restart()
+                kinds = {each.detail for each in verify_history(self.script)}
+                self.assertTrue(any("cannot be proven" in detail for detail in kinds))
+
+    def test_complete_messages_put_in_by_hand(self):
+        """A fresh assistant that is given another's messages, ids and all, has lost no record."""
+        given = list(self.fill())
+        self.setUp()
+        stored = [message.to_dict() for message in given]
+        self.world.storage.script.set("conversation_history", stored)
+        self.assertEqual(self.script.history.messages(), tuple(given))
+        self.assert_proven()
+        self.world.restart()
+        self.assert_proven()
+        self.fill(30)
+        self.compact()
+        self.world.restart()
+        self.assert_proven()
+
+    def test_data_without_a_record(self):
+        """A history by hand, and a page without a record, are taken as they are."""
+        for values in (
+            {"conversation_history": [{"role": "user", "content": "by hand"}]},
+            {"conversation_history": [], "conversation_tail": {"messages": []}},
+        ):
+            with self.subTest(values):
+                self.setUp()
+                for key, value in values.items():
+                    self.world.storage.script.set(key, value)
+                self.assert_proven()
+                self.fill()
+                self.world.restart()
+                self.assert_proven()

@@ -1,0 +1,237 @@
+"""What a stop or a crash leaves behind is put right at the next start."""
+
+from evennia import ScriptDB
+from twisted.internet.defer import Deferred
+
+from evennia_ai import services, startstop
+from evennia_ai.game.recovery import repair_at_start, repair_when_ready
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.recall.values import Query
+from evennia_ai.testing import call
+from evennia_ai.turns import runtime
+from evennia_ai.turns.runtime import forget_runtime
+from tests.base import AssistantTest
+from tests.waiting import pump_until, wait_for
+
+
+class TestRestart(AssistantTest):
+    """Server stops, as the next start sees them."""
+
+    def restart(self):
+        """Forget what was only in memory, and start."""
+        forget_runtime(self.script.scope)
+        self.script.at_server_start()
+
+    def test_crash_leaves_the_timer_standing(self):
+        """A script that counts as active gets its timer back; one paused by hand does not."""
+        self.script.start(interval=100)
+        self.script.ndb._task.stop()
+        self.script.ndb._task = None
+        self.restart()
+        self.assertTrue(self.script.ndb._task.running)
+        self.script.pause()
+        self.restart()
+        self.assertIsNone(self.script.ndb._task)
+        self.script.unpause()
+
+    def test_no_tick_thinks_before_all_are_mended(self):
+        """At the start of the server ticks wait until everything is loaded and mended."""
+        self.script.history.append([Message("assistant", "", tool_calls=tuple(call("look")))])
+        services.use(ready=False)
+        startstop.warm_up()
+        self.say("Aria, are you there?")
+        self.assertEqual(self.tick(), "warming up")
+        pump_until(services.ready)
+        self.assertEqual(self.script.history.messages()[-1].role, "tool")
+        self.assertEqual(self.tick(), "turn")
+
+    def test_talks_go_on(self):
+        """What somebody spoke of before the stop is before her eyes after it, if it is recent."""
+        self.say("Aria, I look for the old mill")
+        self.tick()
+        self.restart()
+        self.say("Aria, are you there?")
+        self.tick()
+        prompt = str(self.model.requests[-1].messages)
+        self.assertIn(
+            'Char last spoke of: "Aria, I look for the old mill"', prompt.replace("\\", "")
+        )
+
+    def test_a_server_that_stops_at_once_loads_nothing(self):
+        """What is loaded soon after the start is not loaded once the server stops."""
+        services.use(ready=False)
+        startstop.at_server_start()
+        startstop.at_server_stop()
+        self.assertFalse(startstop._warm_up.active())
+
+    def test_timer_outlives_another_interval(self):
+        """A timer that was given another interval runs on after a reload and after a crash."""
+        self.script.start(interval=100)
+        self.configure(tick_interval_s=50)
+        self.tick()
+        self.assertEqual(self.script.ndb._task.interval, 50)
+        self.script._pause_task(auto_pause=True)
+        ScriptDB.objects.update_scripts_after_server_start()
+        self.assertTrue(self.script.ndb._task.running)
+        self.script.ndb._task.stop()
+        self.script.ndb._task = None
+        ScriptDB.flush_instance_cache(force=True)
+        self.script = ScriptDB.objects.get(pk=self.script.pk)
+        self.restart()
+        self.assertTrue(self.script.ndb._task.running)
+
+    def test_stopped_timer_stays_stopped(self):
+        """A tick by hand does not start a timer that was stopped."""
+        self.configure(tick_interval_s=50)
+        self.tick()
+        self.assertFalse(self.script.is_active)
+        self.assertIsNone(self.script.ndb._task)
+
+    def test_heard_before_the_stop(self):
+        """What was heard but not thought about is heard after the restart, once."""
+        self.say("Aria, are you there?")
+        self.script.at_server_reload()
+        self.restart()
+        self.restart()
+        self.model.answers = ["Always."]
+        self.tick()
+        self.assertEqual(
+            self.contents(), [("user", "Aria, are you there?"), ("assistant", "Always.")]
+        )
+        self.restart()
+        self.assertEqual(self.script.runtime.queue, [])
+
+    def test_heard_while_the_server_stops(self):
+        """What is said after the server began to stop is heard after the restart."""
+        self.script.at_server_reload()
+        self.say("Aria, my boat is called Heron.")
+        self.restart()
+        self.assertEqual(
+            [event.content for event in self.script.runtime.queue],
+            ["Aria, my boat is called Heron."],
+        )
+
+    def test_an_error_of_a_deleted_assistant(self):
+        """What fails because its assistant was deleted meanwhile is no trouble of the next one."""
+        scope = self.script.scope
+        self.script.delete()
+        self.script.log_error("search index", ValueError("it needs a value for the field `id`"))
+        self.assertNotIn(scope, runtime._runtimes)
+
+    def test_signal_and_phase(self):
+        """A dream that was cut short leaves neither its signal nor its phase."""
+        self.script.state.signal("pre_compaction", {"since": "then"})
+        self.script.state.set_mode("sleep", "dreaming")
+        self.restart()
+        self.assertEqual(self.script.state.signals(), {})
+        self.assertEqual(self.script.state.phase, "sleeping")
+
+    def ask_and_stop(self, answers):
+        """Ask something, and stop the server while the model thinks."""
+        self.model.answers = answers
+        self.model.held = True
+        self.say("Aria, what is my boat called?")
+        turn = self.script.at_tick()
+        pump_until(lambda: self.model.requests)
+        self.script.stop_thinking()
+        wait_for(turn)
+        self.model.release()
+
+    def test_asked_before_the_stop(self):
+        """Who asked just before a stop is answered after it, once."""
+        self.ask_and_stop([])
+        self.restart()
+        self.restart()
+        self.model.answers = ["Heron."]
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.contents()[-1], ("assistant", "Heron."))
+        self.restart()
+        self.assertEqual(self.tick(), "idle")
+
+    def test_answered_before_the_stop(self):
+        """What was answered, or what nothing was to be said to, is not taken up again."""
+        for answer in ("Heron.", call("noop")):
+            self.model.answers = [answer]
+            self.say("Aria, what is my boat called?")
+            self.script.runtime.last_turn_at = 0.0
+            self.tick()
+            self.restart()
+            self.assertEqual(self.tick(), "idle")
+
+    def test_woken_from_a_dream(self):
+        """A dream that a wake cut short is dreamt in the next sleep."""
+        self.aria.journal.add("Bob keeps bees.")
+        held = Deferred()
+        inner, self.semantic.add = self.semantic.add, lambda *args: held
+        self.script.fall_asleep()
+        dream = self.script.at_tick()
+        self.script.wake()
+        self.semantic.add = inner
+        held.callback(["x1"])
+        wait_for(dream)
+        self.script.fall_asleep()
+        self.assertEqual(self.tick(), "dreamt")
+
+    def test_dreams_once_a_sleep(self):
+        """A restart in mid-sleep begins no second dream; the next sleep has its own."""
+        self.script.fall_asleep()
+        self.assertEqual(self.tick(), "dreamt")
+        self.restart()
+        self.assertEqual(self.tick(), "asleep")
+        self.script.wake()
+        self.script.fall_asleep()
+        self.assertEqual(self.tick(), "dreamt")
+
+    def test_unanswered_call(self):
+        """A tool call the crash left alone gets one result."""
+        self.script.history.append([Message("assistant", "", tool_calls=tuple(call("look")))])
+        self.restart()
+        self.restart()
+        roles = [message.role for message in self.script.history.messages()]
+        self.assertEqual(roles, ["assistant", "tool"])
+
+    def test_compaction_cut_short(self):
+        """An intent without a commit is dropped; one behind a commit is completed."""
+        self.script.state.intend({"phase": "summarising"})
+        self.restart()
+        self.assertEqual(self.script.state.intent, {})
+        self.script.state.intend({"phase": "committed", "id": "c1"})
+        self.restart()
+        self.assertEqual(self.script.state.intent, {})
+
+    def test_index_catches_up(self):
+        """What never reached the recall index is found after the start."""
+        self.script.history.append(
+            [
+                Message(
+                    "user",
+                    "the ferry is called Heron",
+                    channel="say",
+                    speaker=Speaker(key="Bob", id="o9.x"),
+                )
+            ]
+        )
+        wait_for(self.script.memory.clear())
+        self.assertEqual(wait_for(self.script.memory.search(Query("ferry Heron"))), [])
+        self.restart()
+        pump_until(lambda: wait_for(self.script.memory.search(Query("ferry Heron"))))
+
+    def test_slow_part_waits(self):
+        """Before everything is loaded nothing is counted or indexed."""
+        services.use(ready=False)
+        self.script.history.append([Message("user", "hello")])
+        repair_at_start(self.script)
+        self.assertEqual(self.tick(), "warming up")
+        services.use(ready=True)
+        repair_when_ready(self.script)
+
+    def test_other_counter(self):
+        """With another model's counter in use all messages are counted anew."""
+        (message,) = self.script.history.append([Message("user", "word " * 50)])
+        self.configure(llm_model="gpt-4o")
+        tail = {**self.script.history.store.get("conversation_tail"), "counter": "estimate"}
+        self.script.history.store.set("conversation_tail", tail)
+        self.assertTrue(self.script.history.recount())
+        self.assertFalse(self.script.history.recount())
+        self.assertEqual(len(self.script.history.messages()), 1)
+        self.assertEqual(self.script.history.messages()[0].id, message.id)

@@ -1,0 +1,236 @@
+"""Who can hear an assistant, and what it sees and names: by the game's own locks and hooks."""
+
+from evennia import DefaultObject, DefaultRoom, create_object
+
+from evennia_ai.game.identity import stable_id
+from evennia_ai.game.world import DARK, UNSEEN
+from evennia_ai.history.audience import private
+from evennia_ai.llm_interaction import build_llm_messages
+from evennia_ai.testing import call
+from tests.base import CHARACTER, PLAYED, AssistantTest
+
+OBJECT = "evennia.objects.objects.DefaultObject"
+EXIT = "evennia.objects.objects.DefaultExit"
+
+
+class Puppet(DefaultObject):
+    """A plain object that somebody plays."""
+
+    has_account = True
+
+
+class Parrot(DefaultObject):
+    """A plain object that takes in what it hears."""
+
+    def at_msg_receive(self, text=None, from_obj=None, **kwargs):
+        """Take everything."""
+        return True
+
+
+class DarkRoom(DefaultRoom):
+    """A room in which nobody sees anything, by Evennia's hook."""
+
+    def filter_visible(self, obj_list, looker, **kwargs):
+        """Nothing."""
+        return []
+
+
+class SenseTest(AssistantTest):
+    """Char and Char2 are players; what all of them see is kept."""
+
+    def setUp(self):
+        super().setUp()
+        self.room1.key = "Tavern"
+        self.alice = create_object(PLAYED, key="Alice", location=self.room1)
+        self.char1.location = self.char2.location = self.room2
+        self.account.is_superuser = False
+        self.account.save()
+
+    def lines_of(self, person):
+        """All that a person is shown from now on, as it comes."""
+        lines = []
+        person.msg = lambda text=None, *args, **kwargs: lines.append(
+            str(text[0] if isinstance(text, tuple) else text)
+        )
+        self.addCleanup(person.__dict__.pop, "msg", None)
+        return lines
+
+    def asked(self, text="Aria, who and what is here?", speaker=None, whisper=False):
+        """Somebody asks; returns all that the model was shown for it."""
+        before = len(self.model.requests)
+        speaker = speaker or self.alice
+        speaker.at_say(text, receivers=[self.aria] if whisper else None, whisper=whisper)
+        self.assertEqual(self.tick(), "turn")
+        requests = self.model.requests[before:]
+        return " ".join(str(message["content"]) for each in requests for message in each.messages)
+
+
+class TestListeners(SenseTest):
+    """What was whispered is said aloud only where all who can hear it may know it."""
+
+    def listeners(self):
+        """By name: things that bring a hearer into the room besides Aria and Alice."""
+        hidden = create_object(PLAYED, key="Hidden", location=self.room2, locks="view:false()")
+        cart = create_object(OBJECT, key="cart", location=self.room2)
+        create_object(PLAYED, key="Driver", location=cart)
+        player = create_object(PLAYED, key="Cora", location=self.room2)
+        kinds = {"puppet": Puppet, "parrot": Parrot}
+        made = {
+            name: create_object(kind, key=name, location=self.room2) for name, kind in kinds.items()
+        }
+        other = create_object(CHARACTER, key="Bram", location=self.room2)
+        return {**made, "hidden": hidden, "cart": cart, "player": player, "assistant": other}
+
+    def told(self, listener):
+        """Whether what Aria says to a circle of Alice alone is said so that others hear it."""
+        lines = self.lines_of(self.alice)
+        if listener is not None:
+            listener.location = self.room1
+        self.script.game.speak(
+            "The key is under the mat.", private([stable_id(self.alice)]), "say", self.alice_id
+        )
+        if listener is not None:
+            listener.location = self.room2
+        self.assertIn("under the mat", " ".join(lines))
+        return "whispers" not in " ".join(lines)
+
+    @property
+    def alice_id(self):
+        return stable_id(self.alice)
+
+    def test_alone(self):
+        """With the circle alone it speaks aloud; a mug and a way out hear nothing."""
+        create_object(OBJECT, key="mug", location=self.room1)
+        create_object(EXIT, key="north", location=self.room1, destination=self.room2)
+        self.assertTrue(self.told(None))
+
+    def test_whoever_can_hear(self):
+        """A puppeted object, a vehicle's crew, a listening thing, somebody unseen: it whispers."""
+        for name, listener in self.listeners().items():
+            with self.subTest(name):
+                self.assertFalse(self.told(listener))
+
+    def test_what_aloud_acts_do(self):
+        """Acts that others would notice are refused before such a listener, too."""
+        create_object(Puppet, key="puppet", location=self.room1)
+        self.model.answers = [call("say", text="The key is under the mat."), "Under the mat."]
+        self.asked("where is the key?", whisper=True)
+        tool = next(m for m in self.script.history.messages() if m.role == "tool")
+        self.assertIn("private", tool.content)
+
+    def test_in_a_private_room(self):
+        """Whoever can hear in a room marked private is of the circle, and nobody else."""
+        self.room1.tags.add("private", category="evennia_ai")
+        puppet = create_object(Puppet, key="puppet", location=self.room1)
+        self.alice.at_say("Aria, the key is under the mat.")
+        [event] = self.script.runtime.queue
+        self.assertEqual(event.audience, private([self.alice_id, stable_id(puppet)]))
+
+    def test_a_puppet_is_heard(self):
+        """What somebody says by way of a plain object is heard and answered."""
+        puppet = create_object(Puppet, key="Golem", location=self.room1)
+        self.assertIn("Golem", self.asked("Aria, do you hear me?", puppet))
+
+
+class TestSight(SenseTest):
+    """What the body or the one it answers may not see is in no prompt, and has no name."""
+
+    def setUp(self):
+        super().setUp()
+        self.ghost = create_object(PLAYED, key="Ghost", location=self.room1)
+        self.door = create_object(
+            EXIT, key="trapdoor", location=self.room1, destination=self.room2, aliases=["hatch"]
+        )
+        self.chest = create_object(OBJECT, key="strongbox", location=self.room1, aliases=["box"])
+        self.hidden = (self.ghost, self.door, self.chest)
+
+    def hide(self, lock):
+        """Lock the three hidden things."""
+        for each in self.hidden:
+            each.locks.add(lock)
+
+    def assertHidden(self, prompt):  # noqa: N802 - unittest's own form
+        """None of them is named."""
+        self.assertEqual([each.key for each in self.hidden if each.key in prompt], [])
+
+    def test_seen(self):
+        """Without a lock they are in the prompt."""
+        prompt = self.asked()
+        self.assertIn("Ghost", prompt)
+        self.assertIn("trapdoor", prompt)
+
+    def test_hidden_from_all(self):
+        """By the locks `view` and `search`, whoever asks."""
+        for lock in ("view:false()", "search:false()", f"view:id({self.ghost.id})"):
+            self.hide("view:all();search:all()")
+            self.hide(lock)
+            with self.subTest(lock):
+                self.assertHidden(self.asked())
+
+    def test_hidden_from_one(self):
+        """What only the assistant sees is not told to whoever does not, and the other way round."""
+        for owner in (self.aria, self.alice):
+            self.hide(f"view:id({owner.id})")
+            with self.subTest(owner.key):
+                self.model.answers = [
+                    [*call("look"), *call("look", target="box")],
+                    "I see nothing.",
+                ]
+                self.assertHidden(self.asked("Aria, look around"))
+
+    def test_tools_find_nothing(self):
+        """No tool finds or names them, not even in its refusals."""
+        self.hide("view:false()")
+        self.aria.permissions.add("Builder")
+        self.alice.permissions.add("Builder")
+        self.model.answers = [
+            [
+                *call("move", direction="nowhere"),
+                *call("whisper", target="ghos", text="boo"),
+                *call("get", thing="strongbo"),
+                *call("look", target="hatc"),
+            ],
+            "No.",
+        ]
+        self.assertHidden(self.asked())
+        for name in ("Ghost", "hatch", "strongbox"):
+            self.assertIsNone(self.script.game.identify(name))
+            self.assertIsNone(self.script.game.addressee(name))
+
+    def test_an_unseen_voice(self):
+        """What somebody unseen says is heard from `someone`, comes unannounced, and is answered."""
+        self.hide("view:false()")
+        self.ghost.move_to(self.room2)
+        self.ghost.move_to(self.room1)
+        self.room1.msg_contents(("Ghost rattles.", {"type": "pose"}), from_obj=self.ghost)
+        prompt = self.asked("Aria, boo!", self.ghost)
+        self.assertIn(UNSEEN, prompt)
+        self.assertHidden(prompt)
+        lines = self.lines_of(self.ghost)
+        self.model.answers = ["Who is there?"]
+        self.assertHidden(self.asked("boo", self.ghost, whisper=True))
+        self.assertIn("Who is there?", " ".join(lines))
+
+    def test_whom_it_answers(self):
+        """Somebody alone with it, as far as they see, is answered without calling it."""
+        self.asked("Aria, what a night")
+        self.hide("view:false()")
+        self.script.runtime.conversations.clear()
+        self.room1.ndb.ai_manners = None
+        self.assertIn("what a day", self.asked("what a day"))
+
+    def test_in_the_dark(self):
+        """In a dark room there is nobody, nothing and no way; what is said is heard."""
+        dark = create_object(DarkRoom, key="Cellar", location=None)
+        for each in (self.aria, self.alice, *self.hidden):
+            each.location = dark
+        self.assertHidden(self.asked())
+        dark.locks.add("view:false()")
+        prompt = self.asked()
+        self.assertHidden(prompt)
+        self.assertIn(DARK, prompt)
+
+    def test_messages_at_any_time(self):
+        """A prompt made for nobody shows what the body sees."""
+        self.hide("view:false()")
+        self.assertHidden(str(build_llm_messages(self.script, self.aria)))

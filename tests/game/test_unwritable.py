@@ -1,0 +1,237 @@
+"""A database that cannot be written: nothing heard is lost, staff are told, the log stays short."""
+
+import json
+import resource
+import tempfile
+import unittest
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+from django.db import OperationalError, connection
+
+from evennia_ai.game.ports import write_audit
+from evennia_ai.history.live import verify_history
+from evennia_ai.turns.runtime import REPEATED_S
+from tests.base import AssistantTest
+from tests.waiting import wait_for
+
+FAILURE = "attempt to write a readonly database"
+
+
+@contextmanager
+def unwritable():
+    """The database refuses writes, as on a full or read-only disk."""
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA query_only=ON")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA query_only=OFF")
+
+
+# On PostgreSQL a failed statement spoils the transaction that a test runs in; a game has none.
+@unittest.skipUnless(connection.vendor == "sqlite", "it needs SQLite's way to refuse writes")
+class TestUnwritable(AssistantTest):
+    """An admin and a player are there while nothing can be stored."""
+
+    default = "A fine name."
+
+    def setUp(self):
+        super().setUp()
+        self.told, self.shown = [], []
+        self.account.permissions.add("Developer")
+        self.account.db_is_connected = True
+        self.account.save()
+        self.account.msg = self.told.append
+        self.char1.msg = lambda text=None, **kwargs: self.shown.append(str(text))
+        for each in (self.account, self.char1):
+            self.addCleanup(each.__dict__.pop, "msg", None)
+
+    def test_what_is_said_is_answered_later(self):
+        """It stays queued, who asked is shown that something is wrong, and it is answered later."""
+        with unwritable():
+            self.say("Aria, my boat is called Petrel.")
+            self.assertEqual(self.tick(), "error")
+            self.assertEqual(self.script.history.messages(), ())
+            self.assertTrue(self.script.runtime.pending())
+        self.assertIn("words would not come", " ".join(self.shown))
+        self.assertEqual(self.tick(), "turn")
+        said = [message.content for message in self.script.history.messages()]
+        self.assertIn("Petrel", said[0])
+        self.assertFalse(self.script.runtime.pending())
+
+    def test_staff_are_told_once(self):
+        """One alert when it begins, naming the fault; one line to followers when it is over."""
+        self.script.state.follow(self.account.pk)
+        with unwritable():
+            self.say("Aria, hello.")
+            for _ in range(5):
+                self.tick()
+        [alert] = self.told
+        self.assertIn(FAILURE, alert)
+        self.tick()
+        self.tick()
+        self.assertEqual(len(self.told), 2)
+        self.assertIn("can be written again", self.told[1])
+
+    def test_the_log_stays_short(self):
+        """The same error is counted each time, and logged with its traceback once."""
+        with unwritable():
+            self.say("Aria, hello.")
+            with self.logged_lines() as logged:
+                for _ in range(5):
+                    self.tick()
+        self.assertEqual(sum("Traceback" in line for line in logged), 1)
+        self.assertEqual(sum(line.count("tick: OperationalError") for line in logged), 1)
+        self.assertGreaterEqual(self.script.runtime.counts["errors"], 5)
+
+    @contextmanager
+    def logged_lines(self):
+        """What the assistant writes to the server's log."""
+        from evennia.utils import logger
+
+        lines, kept = [], {name: getattr(logger, name) for name in ("log_err", "log_warn")}
+        for name in kept:
+            setattr(logger, name, lambda text, **kwargs: lines.append(str(text)))
+        try:
+            yield lines
+        finally:
+            for name, function in kept.items():
+                setattr(logger, name, function)
+
+    def test_an_error_is_news_again_after_a_while(self):
+        """Another error is logged at once, the same one after some minutes."""
+        runtime = self.script.runtime
+        news = [runtime.is_news("a", 0.0), runtime.is_news("a", 9.0), runtime.is_news("b", 9.0)]
+        self.assertEqual(news, [True, False, True])
+        self.assertTrue(runtime.is_news("a", REPEATED_S + 1))
+
+    def test_in_the_middle_of_a_turn(self):
+        """What cannot be stored of a turn keeps the question: staff know, it is answered later."""
+        store = self.script.history.store
+        broken = patch.object(type(store), "set", side_effect=OperationalError(FAILURE))
+
+        def break_off(request):
+            broken.start()
+            return "A fine name."
+
+        self.model.answers = [break_off]
+        self.say("Aria, my boat is called Petrel.")
+        try:
+            self.assertEqual(self.tick(), "error")
+            self.assertNotEqual(self.tick(), "turn")
+        finally:
+            broken.stop()
+        self.assertEqual(len([each for each in self.told if FAILURE in each]), 1)
+        self.assertEqual(sum("words would not come" in each for each in self.shown), 1)
+        self.assertEqual([each for each in self.shown if "A fine name" in each], [])
+        later = self.script.now() + 60
+        self.script.now = lambda: later
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(len([each for each in self.shown if "A fine name" in each]), 1)
+
+
+class FailingWrite:
+    """Fails the n-th statement that writes, as a database whose file is locked, once."""
+
+    def __init__(self, number):
+        self.left = number
+
+    def __call__(self, execute, sql, params, many, context):
+        """Called by Django in place of each statement."""
+        if not sql.lstrip().upper().startswith("SELECT"):
+            self.left -= 1
+            if self.left == 0:
+                raise OperationalError("database is locked")
+        return execute(sql, params, many, context)
+
+
+@unittest.skipUnless(connection.vendor == "sqlite", "a failed statement spoils the test there")
+class TestEachStatement(AssistantTest):
+    """Whichever statement of a turn fails, the lock is free, and what was said is answered."""
+
+    default = "A fine name."
+
+    def ask(self, number, wait):
+        """Ask while the n-th write fails; returns whether that many were made."""
+        failing = FailingWrite(number)
+        question = f"Aria, what of boat {number}?"
+        self.say(question)
+        with connection.execute_wrapper(failing):
+            wait()
+        connection.needs_rollback = False  # it concerns the transaction of the test alone
+        self.assertIsNone(self.script.runtime.in_flight)
+        waited_for = self.script.runtime.run_exclusive(lambda: "free")
+        self.assertEqual(wait_for(waited_for), "free")
+        for _ in range(3):
+            self.clock += 30.0
+            self.tick()
+        contents = [content for _, content in self.contents()]
+        self.assertEqual(contents.count(question), 1, contents)
+        at = contents.index(question)
+        answers = [line for line in contents[at + 1 :] if line.startswith("A fine name.")]
+        self.assertTrue(answers, (number, contents))
+        self.assertFalse(self.script.runtime.pending())
+        self.assertEqual(verify_history(self.script), ())
+        return failing.left <= 0
+
+    def setUp(self):
+        super().setUp()
+        self.clock = self.script.now()
+        self.script.now = lambda: self.clock
+        self.model.default = lambda request: f"A fine name. {len(self.model.requests)}"
+        self.configure(llm_offline_fallback=False, stale_after_s=600)
+
+    def test_in_a_tick(self):
+        """All statements of hearing, thinking, storing and what follows the turn."""
+        number = 1
+        while self.ask(number, self.tick):
+            number += 1
+        self.assertGreater(number, 3)
+
+    def test_for_a_long_time(self):
+        """However long nothing can be stored, the question is answered when it can."""
+        store = self.script.history.store
+        self.say("Aria, what of my boat?")
+        broken = patch.object(type(store), "set", side_effect=OperationalError("locked"))
+        self.model.answers = [lambda request: (broken.start(), "A fine name.")[1]]
+        try:
+            for _ in range(20):
+                self.tick()
+                self.clock += 20.0
+        finally:
+            broken.stop()
+        self.clock += 60.0
+        self.assertEqual(self.tick(), "turn")
+        self.assertFalse(self.script.runtime.pending())
+
+    def test_reading(self):
+        """The configuration cannot be read as the tick ends."""
+        self.say("Aria, what of my boat?")
+        with patch.object(type(self.script.store), "stamps", side_effect=OperationalError("gone")):
+            self.tick()
+        self.assertIsNone(self.script.runtime.in_flight)
+        self.clock += 30.0
+        self.assertEqual(self.tick(), "turn")
+
+
+class TestAuditLog(unittest.TestCase):
+    """The audit log where no file can grow, as on a full disk."""
+
+    def test_a_line_is_there_whole_or_not_at_all(self):
+        """What has no room leaves nothing behind, and the next line with room is whole."""
+        path = Path(self.enterContext(tempfile.TemporaryDirectory())) / "ai.log"
+        write_audit(path, "error", {"what": "first"}, 0)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, limits[1]))
+        try:
+            for _ in range(2):
+                with self.assertRaises(OSError):
+                    write_audit(path, "error", {"what": "second"}, 0)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        write_audit(path, "error", {"what": "third \ud800"}, 0)
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        self.assertEqual([line["what"] for line in lines], ["first", "third \ud800"])

@@ -1,0 +1,257 @@
+"""What the offline model quotes as an answer, what it offers as near, what it does not know."""
+
+import json
+import unittest
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evennia_ai.llm_interaction.offline.acts import Act
+from evennia_ai.llm_interaction.offline.brain import respond
+from evennia_ai.llm_interaction.offline.surroundings import answer
+from evennia_ai.llm_interaction.offline.transcript import Talk
+from tests.llm_interaction.offline.requests import (
+    SYSTEM,
+    TOOLS,
+    calling,
+    hit,
+    moment,
+    play,
+    result,
+    said,
+)
+
+OFFER = r"^I don't know that for certain\. The nearest I know: "
+BEES = "My brother Tomas keeps bees."
+
+
+def answered(text):
+    return {"role": "assistant", "content": text}
+
+
+class TestQuoting(unittest.TestCase):
+    def test_the_best_sentence_with_its_speaker(self):
+        """An answer quotes the sentence that holds what was asked, and who said it."""
+        for told, question, who in (
+            (BEES, "What does Alice's brother keep?", "Alice"),
+            ("I owe Alice twelve silver.", "How much does Bob owe Alice?", "Bob"),
+            ("The ferry leaves at dawn.", "When does the ferry leave?", "Cora"),
+            ("The black mare belongs to Odo.", "Who does the black mare belong to?", "Cora"),
+            ("Wren's horse is chestnut.", "What colour is Wren's horse?", "Cora"),
+            ("I hid the silver key under the floor.", "Where did Bob hide the key?", "Bob"),
+        ):
+            with self.subTest(question):
+                hits = [hit("What a night it was in Ford.", "Dora", "m9"), hit(told, who)]
+                self.assertEqual(play(question, hits, "Zed"), f'{who} told me: "{told}"')
+
+    def test_my_is_the_asker_and_your_is_hers(self):
+        """The asker's `my` is the teller's `I`; the teller is `You` to themselves."""
+        hits = [
+            hit("My boat is called Heron.", "Alice"),
+            hit("My boat is called Gull.", "Bob", "m2"),
+        ]
+        want = 'You told me: "My boat is called Gull."'
+        self.assertEqual(play("What is my boat called?", hits), want)
+        want = 'Alice told me: "My boat is called Heron."'
+        self.assertEqual(play("What is Alice's boat called?", hits), want)
+
+    def test_what_leans_on_it_is_quoted_too(self):
+        """A sentence that begins with a pronoun stays with the one it speaks of."""
+        told = "The new guard has a scar. He's called Milo."
+        self.assertIn("Milo", play("What is the new guard called?", [hit(told)]))
+
+    def test_latest_wins(self):
+        """Of two tellings of one thing by one person the later counts, in whatever order."""
+        old = hit("The ferry to Ford leaves at dawn.", at="2026-01-01T10:00:00")
+        new = hit("The ferry to Ford leaves at noon now.", memory_id="m2", at="2026-02-01T10:00:00")
+        for hits in ([old, new], [new, old]):
+            reply = play("When does the ferry to Ford leave?", hits)
+            self.assertEqual(reply, 'Alice told me: "The ferry to Ford leaves at noon now."')
+
+    def test_an_uncertain_update_stands_beside_the_first(self):
+        """A later telling that shares less with the question is quoted behind the first."""
+        first = hit("I keep my spare oars by the oak.", at="2026-01-01T10:00:00")
+        later = hit("The oak fell, I moved the oars.", memory_id="m2", at="2026-01-02T10:00:00")
+        reply = play("Where does Alice keep the spare oars?", [later, first])
+        self.assertRegex(reply, 'by the oak." Later Alice told me: "The oak fell')
+
+    def test_history_memories_and_ledger(self):
+        """What the prompt shows is found without any hit, with its speaker."""
+        for block in (
+            '[Memories]\n- (m3) 2026-01-01 Alice: "My horse is called Thunder."',
+            "[Recent past] (data)\n[2026-01-01 10:00] Alice: My horse is called Thunder.",
+            '[Ledger] (notes)\n- (l1) 2026-01-01 Alice [o1.a]: "My horse is called Thunder."',
+        ):
+            for before in (block, said("Alice", "My horse is called Thunder.")["content"]):
+                with self.subTest(before):
+                    shown = [{"role": "user", "content": before}]
+                    reply = play("What is Alice's horse called?", [], before=shown)
+                    self.assertEqual(reply, 'Alice told me: "My horse is called Thunder."')
+
+
+class TestNear(unittest.TestCase):
+    def test_near_is_offered_as_near(self):
+        """What only speaks of those asked about is offered, worded as an offer."""
+        told = "Wystan still has to square things with the bookbinder."
+        reply = play("To whom does Wystan owe money?", [hit(told)])
+        self.assertRegex(reply, OFFER + f'Alice told me: "{told}"$')
+
+    def test_never_told(self):
+        """What nobody told is admitted, however much is told of other things."""
+        hits = [hit(BEES), hit("My boat is called Heron.", memory_id="m2")]
+        for question in (
+            "How old is Tomas?",
+            "How many sheep does Tomas keep?",
+            "What colour is Alice's boat?",
+            "What is the name of the king's horse?",
+            "Who taught Tomas?",
+            "Where is Bob's boat?",
+        ):
+            with self.subTest(question):
+                self.assertRegex(play(question, hits), "don't know")
+
+    def test_of_somebody_else_nothing_is_offered(self):
+        """A question about somebody of whom nothing was told gets no quote."""
+        self.assertNotIn("told me:", play("Where does Gundula live?", [hit(BEES)]))
+
+
+class TestNeverQuoted(unittest.TestCase):
+    def test_frames_and_own_words(self):
+        """Own words, questions, echoes, looks, exits, lists and descriptions are nobody's words."""
+        hits = [
+            hit("Alice lives in Dunmere.", who="Aria"),
+            hit("Does Alice live in Dunmere?", who="Bob", memory_id="m2"),
+            hit('Alice told me: "I live in Dunmere."', who="Cleo", memory_id="m3"),
+            hit("Alice lives in Dunmere: exits north.", "", "t1", kind="tool"),
+            hit("Alice: lives in Dunmere", "", "o1", kind="observation"),
+            hit("Mentioned: Alice, live, Dunmere.", "", "s1x", kind="summary"),
+        ]
+        tail = '[Present moment]\nPlace: Dunmere\nPresent: Alice\nDescription: "Alice lives here."'
+        before = [{"role": "user", "content": tail}, answered("Alice lives in Dunmere.")]
+        reply = play("Where does Alice live?", hits, before=before)
+        self.assertNotRegex(reply, "told me:|noted|Dunmere")
+
+    @settings(max_examples=100, deadline=None)
+    @given(
+        st.sampled_from(("Where is the mill?", "Who keeps the mill?", "What do you know of Ann?")),
+        st.sampled_from(("look", "expand_memory", "search_memory", "move")),
+        st.text(max_size=20),
+    )
+    def test_tool_results_are_nobodys_words(self, question, tool, noise):
+        """Whatever a tool returns that nobody said, nothing of it is quoted as told."""
+        seen = f"Ann keeps the mill by the river {noise}. Exits: mill, river."
+        before = [calling(*respond([SYSTEM, said("Bob", "look at the mill")], TOOLS).tool_calls)]
+        before.append({"role": "tool", "tool_call_id": "c0", "name": tool, "content": seen})
+        reply = play(question, [{"id": "t1", "kind": "tool", "text": seen}], before=before)
+        self.assertNotIn("told me:", reply or "")
+
+
+class TestSearching(unittest.TestCase):
+    def test_as_it_was_asked(self):
+        """It searches for the question itself, then at most once more, with words of it."""
+        messages = [SYSTEM, said("Bob", "Aria, what profession does Alice follow?"), moment("Bob")]
+        queries = []
+        while calls := respond(messages, TOOLS).tool_calls:
+            queries += [call.arguments["query"] for call in calls]
+            messages.append(calling(*calls))
+            messages += [result(i, "search_memory", {"results": []}) for i in range(len(calls))]
+        self.assertEqual(queries, ["what profession does Alice follow?", "alice profession follow"])
+
+    def test_a_tail_behind_the_results(self):
+        """A prompt's tail behind the turn's results begins no new turn."""
+        asked = [SYSTEM, said("Bob", "What is Alice's boat called?")]
+        calls = respond([*asked, moment("Bob")], TOOLS).tool_calls
+        found = {"results": [hit("My boat is called Heron.")]}
+        messages = [*asked, calling(*calls), result(0, "search_memory", found), moment("Bob")]
+        want = 'Alice told me: "My boat is called Heron."'
+        self.assertEqual(respond(messages, TOOLS).content, want)
+
+    def test_lines_and_tail_in_one_message(self):
+        """Heard lines and the blocks behind them may share one message."""
+        both = f"{said('Bob', 'Where are we?')['content']}\n{moment('Bob')['content']}"
+        reply = respond([SYSTEM, {"role": "user", "content": both}], TOOLS)
+        self.assertIn("The Gilded Lantern", reply.content)
+
+
+class TestSource(unittest.TestCase):
+    def test_every_wording(self):
+        """However it is asked, it names the id of the words it quoted."""
+        hits = [
+            hit("Tomas keeps geese.", "Cora", "m1later"),
+            hit("Tomas keeps bees.", "Alice", "m1"),
+        ]
+        before = [
+            said("Bob", "What does Tomas keep?"),
+            answered('Alice told me: "Tomas keeps bees."'),
+        ]
+        for wording in (
+            "How do you know?",
+            "Aria, how do you know that?",
+            "Who told you that?",
+            "Where did you hear that?",
+            "Are you sure about that?",
+            "What makes you say that?",
+            "Says who?",
+        ):
+            with self.subTest(wording):
+                reply = play(wording, hits, before=before)
+                self.assertEqual(reply, 'Alice told me: "Tomas keeps bees." (memory m1)')
+
+    def test_offers_have_a_source_too(self):
+        """What was offered as near is found again by its words."""
+        before = [
+            said("Bob", "Who is Tomas?"),
+            answered(
+                f'I don\'t know that for certain. The nearest I know: Alice told me: "{BEES}"'
+            ),
+        ]
+        self.assertIn(
+            "(memory m7)", play("How do you know?", [hit(BEES, memory_id="m7")], before=before)
+        )
+
+    def test_nothing_to_rest_on(self):
+        """Of what it did not know it names no source."""
+        reply = play("How do you know?", [], before=[answered("I don't know.")])
+        self.assertNotIn("memory m", reply)
+
+
+class TestTime(unittest.TestCase):
+    def test_as_the_moment_says_it(self):
+        """The clock or the day, in the words of the present moment."""
+        for time, question, want in (
+            ("about noon, Sunday 22 November 2026", "What time is it?", "It is about noon."),
+            ("about noon, Sunday 22 May 2026", "What day is it?", "It is Sunday 22 May 2026."),
+            ("dusk", "What time is it?", "It is dusk."),
+            ("dusk", "What day is it?", "It is dusk."),
+            ("", "What time is it?", "I don't know what time it is."),
+        ):
+            with self.subTest(time=time, question=question):
+                act = Act("clock", question, "Alice")
+                self.assertEqual(answer(act, Talk(moment={"time": time})), want)
+
+
+class TestBenchmark(unittest.TestCase):
+    def test_outcomes(self):
+        """An offer counts as one only where it says that it is not certain."""
+        from benchmarks.offline_plain import outcome_of
+
+        for expected, reply, want in (
+            ("bees", 'Ann told me: "Bees."', "answered"),
+            ("bees", 'I don\'t know for certain: "Bees."', "offered"),
+            ("bees", "I don't know.", "unknown"),
+            ("bees", 'Ann told me: "Geese."', "wrong"),
+            ("", "I don't know.", "admitted"),
+            ("", 'Ann told me: "Geese."', "wrong"),
+        ):
+            with self.subTest(reply):
+                self.assertEqual(outcome_of(expected, reply), want)
+
+    def test_search_results_are_json(self):
+        """The stand-in game serves results as the tool does."""
+        from benchmarks.talk import Game, recall_memory
+
+        game = Game(*recall_memory(), visible=False)
+        game.hear("Alice", "Aria, my boat is called Heron.")
+        self.assertIn("Heron", game.hear("Bob", "Aria, what is Alice's boat called?"))
+        shown = next(m for m in game.history if m.get("name") == "search_memory")
+        self.assertTrue(json.loads(shown["content"])["results"])

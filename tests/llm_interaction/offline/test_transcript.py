@@ -1,0 +1,115 @@
+"""What frames what people told: never quoted, never told by anybody; and the plain prose below."""
+
+import json
+import unittest
+
+from evennia_ai.history.frames import LEDGER_LABEL, MESSAGES_LABEL
+from evennia_ai.history.messages import Speaker
+from evennia_ai.llm_interaction.offline.prose import is_nonsense, is_question, root, third_person
+from evennia_ai.llm_interaction.offline.reply import LINES, is_fixed, line_for
+from evennia_ai.llm_interaction.offline.summary import summarise
+from evennia_ai.llm_interaction.offline.transcript import SUMMARY, note_lines, quotes_of, told_lines
+from evennia_ai.llm_interaction.pinned_notes import note_line
+from evennia_ai.rag_memory.ledger import APPROVED, new_note
+
+
+def read(row, source=SUMMARY):
+    return [(line.who, line.text) for line in told_lines(row, source=source)]
+
+
+class TestFrames(unittest.TestCase):
+    def test_stamps_and_speaker(self):
+        """The times in front of a summary's line are no part of it; its speaker is found."""
+        row = "[2026-11-20 14:51] [2026-11-20 14:50] Alice: Marla is devoted to Veshna."
+        want = [("Alice", "Marla is devoted to Veshna.")]
+        self.assertEqual(read(row), want)
+        self.assertEqual(read(f"[CONTEXT SYNTHESIS] {row}"), want)
+
+    def test_echoes_tell_nothing(self):
+        """What an assistant quoted, its fixed lines and bare lists of names are no evidence."""
+        for row in (
+            'Bob told me: "It was Tomas who taught me."',
+            'Aria: Bob told me: "It was Tomas who taught me."',
+            'Cleo: The nearest I know: Bob told me: "It was Tomas." Later Bob told me: "Or not."',
+            'You asked me to keep in mind: "I like rum."',
+            "I have it noted: Bob keeps bees.",
+            "Also mentioned: Entry, Noted.",
+            *(line_for(kind, "x", "Mira") for kind in LINES),
+        ):
+            with self.subTest(row):
+                self.assertEqual(read(row), [])
+
+    def test_ledger(self):
+        """Notes of the ledger are read with their giver, written small or not."""
+        for name in ("Bob", "bob"):
+            by = Speaker(name, "o29.1ng0pb1")
+            entry = new_note("I like plum brandy", "l1abc", 0.0, by, state=APPROVED)
+            rows = (LEDGER_LABEL, "Preferences:", note_line(entry), "(1 more note.)")
+            (line,) = note_lines("\n".join(rows))
+            self.assertEqual((line.who, line.text, line.id), (name, "I like plum brandy", "l1abc"))
+
+    def test_many_lines_of_one_memory(self):
+        """A memory of several lines, quoted on one, is read line by line, all under its id."""
+        text = json.dumps("[2026-11-20 14:50] Alice: I live in Ford.\nBob: I keep bees.")
+        lines = list(note_lines(f"[Memories]\n- (s1abc) 2026-11-20 {text}"))
+        self.assertEqual([(x.who, x.id) for x in lines], [("Alice", "s1abc"), ("Bob", "s1abc")])
+
+    def test_quotes(self):
+        """Its answers are read back as what they quote, and of whom."""
+        reply = 'I don\'t know. The nearest I know: Al told me: "A." Later you told me: "B."'
+        self.assertEqual(
+            [(q.who, q.words) for q in quotes_of(reply)], [("Al", "A."), ("you", "B.")]
+        )
+
+    def test_fixed_lines(self):
+        """Its fixed lines are told from others, whomever they are said to."""
+        self.assertTrue(is_fixed("Good to know, Mira the Bold."))
+        self.assertFalse(is_fixed("I'll keep the key in the well."))
+
+
+class TestProse(unittest.TestCase):
+    def test_third_person(self):
+        """A statement of the speaker's own stands alone in the third person."""
+        for text, want in (
+            ("I like jam", "Alice likes jam"),
+            ("My brother kept bees", "Alice's brother kept bees"),
+            ("By the way, I've sold my boat", "Alice has sold Alice's boat"),
+            ("We meet at noon", "Alice: We meet at noon"),
+            ("The mine is deep", "Alice: The mine is deep"),
+        ):
+            with self.subTest(text):
+                self.assertEqual(third_person(text, "Alice"), want)
+
+    def test_questions(self):
+        """A tag makes no question; a question needs no mark."""
+        asked = ("where do you live", "Tell me who did it.", "Bees?", "I forget.")
+        called = ("Wren, have you heard of it?", "Hey Wren, tell me of the fair.")
+        for text in (*asked, *called):
+            self.assertTrue(is_question(text), text)
+        for text in ("It's cold, isn't it?", "Who dares wins.", "I live in Ford."):
+            self.assertFalse(is_question(text), text)
+
+    def test_nonsense(self):
+        """Symbols and one letter held down are nonsense, odd but readable sentences are not."""
+        for text in ("|r{0} $rand(1,2) %s", "a" * 400):
+            self.assertTrue(is_nonsense(text), text)
+        for text in ("I owe Bob 12 silver!", "Waaah, it's 3:30 pm (already)...", "Meet at 10pm."):
+            self.assertFalse(is_nonsense(text), text)
+
+    def test_roots(self):
+        """Forms of one word share a stem."""
+        for one, two in (("kept", "keep"), ("keys", "key"), ("sold", "selling"), ("wives", "wife")):
+            self.assertEqual(root(one), root(two))
+
+
+class TestSummaries(unittest.TestCase):
+    def test_echoes_stay_out(self):
+        """A summary holds what was told, neither quotes of it, nor noise, nor lists of names."""
+        text = summarise(
+            f"{MESSAGES_LABEL}\n[2026-11-20 14:51] Alice: Marla is devoted to Veshna.\n"
+            'Also mentioned: Entry, Noted. \nassistant: Bob told me: "It was Tomas."\n'
+            "assistant: I'm sorry, I don't know. I was never told.\nBob: |r{0} $rand(1,2) %s\n"
+            'Bob [o1.b] says: "Quill lent me eight florins and wants it back."'
+        )
+        self.assertIn("Alice: Marla is devoted to Veshna.", text)
+        self.assertNotRegex(text, r"Tomas|Entry|2026|rand")

@@ -1,0 +1,350 @@
+"""The doctor: each check on a healthy and on a broken installation."""
+
+import os
+import shutil
+import tempfile
+
+from django.db import DatabaseError, OperationalError, connection
+from django.test import TestCase, override_settings
+from evennia.server.models import ServerConfig
+from evennia.utils.create import create_script
+from twisted.internet.defer import Deferred, succeed
+
+from evennia_ai import services
+from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.staff import doctor
+from evennia_ai.staff.doctor import Check, Patient, report, run_checks
+from evennia_ai.testing import ScriptedModel
+from evennia_ai.turns.tools import Tool
+from tests.waiting import wait_for
+
+BROKEN_TOOLS = (
+    "tests.staff.test_doctor.Nothing",
+    "tests.staff.test_doctor.Report",
+    "tests.staff.test_doctor.Unfinished",
+    "tests.staff.test_doctor.Shapeless",
+    "tests.broken_tools.Anything",
+)
+
+
+class Unfinished(Tool):
+    """A tool that cannot run."""
+
+    name = "unfinished"
+
+
+class Shapeless(Tool):
+    """A tool whose parameters are none."""
+
+    name = "shapeless"
+    parameters = {"at": 5}
+
+    def run(self, ctx, **arguments):
+        """Nothing."""
+
+
+class OwnScript(AssistantScript):
+    """A game's own."""
+
+
+class Report:
+    """What a model client's probe fires with."""
+
+    reply = None
+
+    def __init__(self, ok, kind="", detail=""):
+        self.model, self.ok, self.kind, self.detail, self.seconds = "m", ok, kind, detail, 0.5
+
+
+class Probed:
+    """A model client that answers probes as told."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def probe(self, model, api="chat", timeout_s=20.0):
+        """Fires with the answer."""
+        return succeed(self.answer)
+
+    def window(self, model):
+        """The window is not known."""
+
+    def carries_tools(self, model):
+        """Nor whether it is shown tools."""
+
+
+class Stored:
+    """A memory store in a given state."""
+
+    def __init__(self, ok, detail):
+        self.state = {"ok": ok, "detail": detail, "count": 0, "path": ""}
+
+    def status(self):
+        """Fires with the state."""
+        return succeed(self.state)
+
+
+class AtOnce:
+    """A worker without a thread."""
+
+    def submit(self, function, *args):
+        """Fires with the function's result."""
+        return succeed(function(*args))
+
+
+class DoctorCase(TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def patient(self, answer=None, store=None):
+        """An installation with a model and a store that behave as told."""
+        return Patient(
+            self.folder,
+            client=Probed(answer or Report(True)),
+            store=store or Stored(True, "3 memories."),
+            worker=AtOnce(),
+        )
+
+    def outcome(self, check, patient=None):
+        """What one check finds."""
+        (found,) = self.outcomes([check], patient)
+        return found
+
+    def outcomes(self, which, patient=None):
+        """What checks find, which must be there at once."""
+        results = []
+        run_checks(patient or self.patient(), which).addCallback(results.extend)
+        return results
+
+
+class TestChecks(DoctorCase):
+    def test_versions_of_this_run_are_supported(self):
+        """The interpreter and the Evennia that run the tests are in range."""
+        self.assertIs(self.outcome(doctor.check_versions).ok, True)
+
+    def test_bad_settings_are_named_with_their_remedy(self):
+        """The worst problem is shown with its number and hint."""
+        with override_settings(EVENNIA_AI_LLM_MODEL=5, EVENNIA_AI_WRONG=1):
+            found = self.outcome(doctor.check_settings)
+        self.assertIs(found.ok, False)
+        self.assertIn("E001", found.detail)
+        self.assertIn("1 more", found.detail)
+        self.assertTrue(found.remedy)
+
+    def test_keys_and_passwords_are_masked(self):
+        """Neither the key nor a password in the address is shown."""
+        with override_settings(
+            EVENNIA_AI_LLM_MODEL="openai/x",
+            EVENNIA_AI_LLM_API_BASE="http://me:hidden1@127.0.0.1/v1",
+            EVENNIA_AI_LLM_API_KEY="sk-hidden2",
+        ):
+            found = self.outcome(doctor.check_settings)
+        self.assertIs(found.ok, True)
+        self.assertNotIn("hidden", found.detail)
+
+    def test_the_wiring_of_a_game_without_our_commands_is_bad(self):
+        """Evennia's own command set lacks ours, and the remedy is the installer."""
+        with override_settings(
+            CMDSET_CHARACTER="evennia.commands.default.cmdset_character.CharacterCmdSet"
+        ):
+            found = self.outcome(doctor.check_wiring)
+        self.assertIs(found.ok, False)
+        self.assertIn("evennia-ai install", found.remedy)
+
+    def test_a_database_without_assistants_is_worth_a_note(self):
+        """Tables are there, nobody lives in them yet."""
+        found = self.outcome(doctor.check_database)
+        self.assertIsNone(found.ok)
+        self.assertIn("no assistant", found.detail)
+
+    def test_storage_that_works(self):
+        """The database and the folders take a write, and nothing of it stays."""
+        with override_settings(GAME_DIR=self.folder, LOG_DIR=self.folder, EVENNIA_AI_DATA_DIR="x"):
+            found = self.outcome(doctor.check_storage)
+        self.assertIsNot(found.ok, False)
+        self.assertEqual(os.listdir(self.folder), [])
+        self.assertFalse(ServerConfig.objects.filter(db_key="evennia_ai_doctor").exists())
+
+    def test_a_database_that_takes_no_writes(self):
+        """A read-only database is a fault that says so, though everything can be read."""
+        on, off = "PRAGMA query_only=ON", "PRAGMA query_only=OFF"
+        if connection.vendor == "postgresql":
+            on, off = "SAVEPOINT sound; SET transaction_read_only=on", "ROLLBACK TO sound"
+        with connection.cursor() as cursor:
+            cursor.execute(on)
+            try:
+                found = self.outcome(doctor.check_storage)
+            finally:
+                cursor.execute(off)
+        self.assertIs(found.ok, False)
+        self.assertRegex(found.detail, "read-?only")
+
+    def test_a_folder_that_takes_no_writes(self):
+        """The folder is named with the system's reason; one that is not there yet is no fault."""
+        pseudo = "/proc/self"
+        if not os.path.isdir(pseudo):
+            self.skipTest("there is no folder that refuses files to everybody")
+        with override_settings(GAME_DIR=self.folder, LOG_DIR=pseudo, EVENNIA_AI_DATA_DIR="x"):
+            found = self.outcome(doctor.check_storage)
+        self.assertIs(found.ok, False)
+        self.assertIn(pseudo, found.detail)
+
+    def test_scripts_of_a_games_own_class_are_counted(self):
+        """A class derived from the assistant's script counts, others do not."""
+        create_script("tests.staff.test_doctor.OwnScript", key="Own")
+        create_script("evennia.scripts.scripts.DefaultScript", key="Other")
+        found = self.outcome(doctor.check_database)
+        self.assertIs(found.ok, True)
+        self.assertIn("1 assistant(s)", found.detail)
+
+    def test_tools_are_loaded(self):
+        """A tool that cannot be used is named with its reason; sound ones are counted."""
+        self.assertIs(self.outcome(doctor.check_tools).ok, True)
+        for path in BROKEN_TOOLS:
+            with self.subTest(path=path), override_settings(EVENNIA_AI_TOOLS=[path]):
+                found = self.outcome(doctor.check_tools)
+                self.assertIs(found.ok, False)
+                self.assertIn(path, found.detail)
+                self.assertTrue(found.remedy)
+
+    def test_the_tokenizer_is_a_real_one(self):
+        """Tokens are counted, not estimated, with what the package installs."""
+        found = self.outcome(doctor.check_tokenizer)
+        self.assertIs(found.ok, True)
+
+    def test_the_shipped_embedder_works(self):
+        """One text becomes a vector, and the size is shown."""
+        [found] = wait_for(run_checks(self.patient(), [doctor.check_embedder]))
+        self.assertIs(found.ok, True)
+        self.assertRegex(found.detail, r"\d+ dimensions")
+
+    def test_a_store_that_cannot_be_opened_is_bad(self):
+        """Its own sentence is shown."""
+        patient = self.patient(store=Stored(False, "The folder is locked."))
+        found = self.outcome(doctor.check_memory, patient)
+        self.assertIs(found.ok, False)
+        self.assertIn("The folder is locked", found.detail)
+
+    def test_a_back_end_that_cannot_be_made_is_bad(self):
+        """The line names the setting, also while the game runs."""
+        patient = Patient(self.folder)
+        with override_settings(EVENNIA_AI_MEMORY_BACKEND="no_such_module.Backend"):
+            found = self.outcome(doctor.check_memory, patient)
+        self.assertIs(found.ok, False)
+        self.assertIn("EVENNIA_AI_MEMORY_BACKEND", found.detail + found.remedy)
+
+    def test_a_store_made_for_the_check_is_opened_and_closed(self):
+        """Without a given store, one is opened on the game's folder, twice in a row."""
+        patient = Patient(self.folder, worker=AtOnce())
+        with override_settings(EVENNIA_AI_DATA_DIR=self.folder):
+            for _ in range(2):
+                self.assertIs(self.outcome(doctor.check_memory, patient).ok, True)
+
+    def test_an_unreachable_model_is_bad_with_a_remedy_of_its_kind(self):
+        """A refused key and a dead server have different remedies."""
+        remedies = set()
+        for kind in ("auth", "connection", "not_found", "something new"):
+            patient = self.patient(Report(False, kind, "no"))
+            found = self.outcome(doctor.check_model, patient)
+            self.assertIs(found.ok, False)
+            remedies.add(found.remedy)
+        self.assertEqual(len(remedies), 4)
+
+    def test_the_offline_model_is_said_to_be_one(self):
+        """With no model set it works, and the note says what it is."""
+        self.assertIsNone(self.outcome(doctor.check_model).ok)
+        with override_settings(EVENNIA_AI_LLM_MODEL="openai/x"):
+            self.assertIs(self.outcome(doctor.check_model).ok, True)
+
+    def test_the_model_is_named_once(self):
+        """A line holds the model's name once; without a client, the game's own asks."""
+        with override_settings(EVENNIA_AI_LLM_MODEL="openai/x"):
+            patient = self.patient(Report(False, "connection", "`openai/x` refused"))
+            self.assertEqual(self.outcome(doctor.check_model, patient).line().count("openai/x"), 1)
+            services.use(model=ScriptedModel())
+            self.addCleanup(services.close)
+            found = self.outcome(doctor.check_model, Patient(self.folder))
+        self.assertEqual((found.ok, found.detail), (True, "`openai/x` is scripted"))
+
+    def test_the_window(self):
+        """The model's window is shown with its source, beside who is configured for more."""
+        services.use(model=ScriptedModel(window=4096))
+        self.addCleanup(services.close)
+        with override_settings(EVENNIA_AI_LLM_MODEL="openai/x"):
+            found = self.outcome(doctor.check_model, Patient(self.folder))
+        said = "`openai/x` is scripted; its window: 4,096 tokens, by the script"
+        self.assertEqual((found.ok, found.detail), (True, said))
+
+
+class TestRunChecks(DoctorCase):
+    def test_before_the_migration(self):
+        """A database without tables is answered with what to type."""
+
+        def check_broken(patient):
+            raise OperationalError("no such table: scripts_scriptdb")
+
+        found = self.outcome(check_broken)
+        self.assertIn("evennia migrate", found.remedy)
+        self.assertNotIn("OperationalError", found.line())
+
+    def test_a_damaged_database(self):
+        """Migrations do not help it, a backup does."""
+
+        def check_broken(patient):
+            raise DatabaseError("database disk image is malformed")
+
+        found = self.outcome(check_broken)
+        self.assertIn("damaged", found.detail)
+        self.assertIn("backup", found.remedy)
+        self.assertNotIn("migrate", found.remedy)
+
+    def test_a_database_out_of_reach(self):
+        """Its own words are shown."""
+
+        def check_broken(patient):
+            raise OperationalError("unable to open database file")
+
+        self.assertIn("unable to open", self.outcome(check_broken).detail)
+
+    def test_a_check_that_breaks_is_a_finding(self):
+        """An exception becomes a line, and the checks after it run."""
+
+        def check_broken(patient):
+            raise OSError("no such disk")
+
+        found = self.outcomes([check_broken, doctor.check_versions])
+        self.assertEqual([check.name for check in found], ["broken", "versions"])
+        self.assertIn("no such disk", found[0].detail)
+
+    def test_a_broken_check_shows_no_key(self):
+        """The configured key is cut out of an exception's text."""
+
+        def check_broken(patient):
+            raise OSError("refused sk-hidden")
+
+        with override_settings(EVENNIA_AI_LLM_API_KEY="sk-hidden"):
+            found = self.outcome(check_broken)
+        self.assertNotIn("sk-hidden", found.detail)
+
+    def test_checks_run_one_after_the_other(self):
+        """A check that has not answered holds up those after it."""
+        waiting = Deferred()
+
+        def check_slow(patient):
+            return waiting
+
+        results = []
+        run_checks(self.patient(), [check_slow, doctor.check_versions]).addCallback(results.extend)
+        self.assertEqual(results, [])
+        waiting.callback(Check("slow", True, "there"))
+        self.assertEqual(len(results), 2)
+
+
+class TestReport(DoctorCase):
+    def test_every_check_is_one_line_and_the_last_sums_up(self):
+        """Line breaks in a detail do not break the list."""
+        text = report([Check("a", True, "x\ny"), Check("b", False, "z", "Do it.")])
+        self.assertEqual(len(text.splitlines()), 3)
+        self.assertIn("BAD  b: z -> Do it.", text)
+        self.assertIn("1 of 2", text)

@@ -1,0 +1,76 @@
+"""Heard events: groups, what is answered, who came and who went."""
+
+import unittest
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.history.messages import Speaker
+from evennia_ai.turns.events import ANSWER, UNJUDGED, by_speaker, resolved, wants_answer
+from tests.strategies import FEW, audiences, heard
+
+CHANNELS = ("say", "whisper", "page", "pose", "arrive", "leave", "event", "move")
+events = st.builds(
+    heard,
+    st.sampled_from(("hello", "Aria!", "")),
+    channel=st.sampled_from(CHANNELS),
+    audience=audiences,
+    speaker=st.one_of(st.none(), st.builds(Speaker, id=st.sampled_from("abc"))),
+)
+
+
+def event(channel="say", content="hello", **fields):
+    return heard(content, channel=channel, **fields)
+
+
+class TestGroups(unittest.TestCase):
+    """One turn for each speaker and audience."""
+
+    @FEW
+    @given(st.lists(events))
+    def test_partition(self, given_events):
+        """Every event is in the group of its speaker, in order; groups come as first heard."""
+        groups = by_speaker(given_events)
+        for group in groups:
+            mine = [e for e in given_events if (e.audience, e.speaker_id) == group.key]
+            self.assertEqual(list(map(id, group.events)), list(map(id, mine)))
+        places = {id(each): place for place, each in enumerate(given_events)}
+        firsts = [places[id(group.events[0])] for group in groups]
+        self.assertEqual(firsts, sorted(firsts))
+        self.assertEqual(sum(len(group.events) for group in groups), len(given_events))
+
+    def test_what_is_answered(self):
+        """Speech it is to answer calls for a turn; arrivals where they are greeted; no more."""
+        heard_ones = [event(channel) for channel in CHANNELS]
+        speech = ["say", "whisper", "page", "pose"]
+        self.assertEqual([e.channel for e in heard_ones if wants_answer(e)], speech)
+        greeted = [e.channel for e in heard_ones if wants_answer(e, greet_arrivals=True)]
+        self.assertEqual(greeted, [*speech, "arrive"])
+        self.assertFalse(wants_answer(event(metadata={ANSWER: False})))
+        self.assertTrue(wants_answer(event(metadata={ANSWER: True})))
+        self.assertFalse(wants_answer(event(metadata={ANSWER: True, UNJUDGED: True})))
+
+
+class TestResolved(unittest.TestCase):
+    """Arrivals and departures."""
+
+    def test_who_is_here_came(self):
+        """Who is here came, who is not went, and one nobody knows went too."""
+        heard = [event("move", speaker=Speaker(id=each)) for each in "ab"] + [event("move")]
+        channels = [e.channel for e in resolved(heard, ["a"])]
+        self.assertEqual(channels, ["arrive", "leave", "leave"])
+
+    @FEW
+    @given(st.lists(events), st.sets(st.sampled_from("abc")))
+    def test_only_moves_change(self, heard, here):
+        """No move is left, nothing else changes, and no event given is altered."""
+        before = list(heard)
+        after = resolved(heard, here)
+        self.assertEqual(heard, before)
+        for old, new in zip(heard, after, strict=True):
+            self.assertEqual(replace(new, channel=old.channel), old)
+            if old.channel == "move":
+                self.assertIn(new.channel, ("arrive", "leave"))
+            else:
+                self.assertIs(new, old)

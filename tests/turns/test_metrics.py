@@ -1,0 +1,152 @@
+"""The history of figures: what is noted is found again, bounded, and survives damage."""
+
+import sqlite3
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from twisted.internet.defer import maybeDeferred
+from twisted.internet.task import Clock
+from twisted.logger import capturedLogs
+
+from evennia_ai.llm_interaction.budget import REGIONS, BudgetEvent
+from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.turns.metrics import FLUSH_S, Figures, StallWatch, stacked
+
+NOW = 1_790_000_000.0
+HOUR, DAY = 3600.0, 86_400.0
+
+
+class FiguresTest(unittest.TestCase):
+    """Figures in a file, written at once, on this thread."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name) / "ai" / "figures.sqlite3"
+        self.clock = Clock()
+        self.figures = Figures(self.path, maybeDeferred, self.clock.callLater)
+
+    def prompt(self, at=NOW, history=100, assistant="s1"):
+        sizes = tuple(history if region == "History" else 10 for region in REGIONS)
+        event = BudgetEvent(at=at, purpose="awake", model="m", sizes=sizes, limit=4000, usage=0.5)
+        self.figures.note_prompt(assistant, event)
+
+    def spend(self, account="", at=NOW, cost=0.5, purpose="awake", assistant="s1"):
+        reply = ModelReply(
+            content="", model="m", prompt_tokens=10, completion_tokens=3, cached_tokens=4, cost=cost
+        )
+        self.figures.note_spend(assistant, purpose, account, reply, at)
+
+    def result(self, deferred):
+        found = []
+        deferred.addCallback(found.append)
+        return found[0]
+
+    def flush(self):
+        self.result(self.figures.flush())
+
+
+class TestFigures(FiguresTest):
+    """Prompts, spend and stalls."""
+
+    def test_rows_are_written_together_a_little_later(self):
+        """Noting a row touches no file; one write follows for all of them."""
+        for number in range(5):
+            self.prompt(NOW + number)
+        self.assertFalse(self.path.exists())
+        self.assertEqual(len(self.clock.getDelayedCalls()), 1)
+        self.clock.advance(5)
+        found = self.result(self.figures.prompts("s1", NOW + 2))
+        self.assertEqual([figure.at for figure in found], [NOW + 2, NOW + 3, NOW + 4])
+        self.assertEqual(self.result(self.figures.prompts("s2", 0)), [])
+
+    def test_columns_of_a_chart(self):
+        """A column for each region, as long as the times."""
+        self.prompt(history=70)
+        self.flush()
+        chart = stacked(self.result(self.figures.prompts("s1", 0)))
+        self.assertEqual(chart["History"], [70])
+        self.assertEqual(set(chart), {"at", "limit", *REGIONS})
+
+    def test_older_prompts_are_thinned_to_the_fullest_of_an_hour(self):
+        """A week is kept in full; before that one prompt an hour; after 400 days nothing."""
+        old = NOW - 10 * DAY
+        for minute in range(10):
+            self.prompt(old // HOUR * HOUR + 60 * minute, history=100 + minute)
+        self.prompt(NOW - 500 * DAY)
+        for number in range(3):
+            self.prompt(NOW + number)
+        self.flush()
+        found = self.result(self.figures.prompts("s1", 0))
+        self.assertEqual([max(figure.sizes) for figure in found], [109, 100, 100, 100])
+
+    def test_spend_adds_up(self):
+        """By any column, also of some rows alone; calls without a price are counted apart."""
+        self.spend("a1")
+        self.spend("a1", purpose="summary", cost=None)
+        self.spend("a2", cost=2.0)
+        self.flush()
+        by_account = self.result(self.figures.spend("account", "2020-01-01"))
+        self.assertEqual(
+            [(f.of, f.calls, f.cost) for f in by_account], [("a2", 1, 2.0), ("a1", 2, 0.5)]
+        )
+        [day] = self.result(self.figures.spend("day", "2020-01-01", {"account": "a1"}))
+        self.assertEqual((day.calls, day.prompt_tokens, day.cached_tokens), (2, 20, 8))
+        self.assertEqual(day.unpriced, 1)
+        self.assertEqual(self.result(self.figures.spend("day", "2030-01-01")), [])
+
+    def test_only_known_columns(self):
+        """A column from an address is never part of a statement unless it is known."""
+        for by, where in (("day; DROP TABLE spend", {}), ("day", {"1=1 --": "x"})):
+            with self.assertRaises(ValueError):
+                self.figures.spend(by, "2020-01-01", where)
+
+    def test_a_forgotten_account(self):
+        """Its name is in no byte of the file; what it cost stays in the sums."""
+        for _ in range(3):
+            self.spend("a77secret")
+        self.spend()
+        self.flush()
+        self.result(self.figures.forget(["a77secret"]))
+        [nobody] = self.result(self.figures.spend("account", "2020-01-01"))
+        self.assertEqual((nobody.of, nobody.calls, nobody.cost), ("", 4, 2.0))
+        self.assertNotIn(b"a77secret", self.path.read_bytes())
+
+    def test_a_damaged_file_is_replaced(self):
+        """Charts begin anew; nothing raises."""
+        self.path.parent.mkdir()
+        self.path.write_bytes(b"no database at all" * 100)
+        self.prompt()
+        self.flush()
+        self.assertEqual(len(self.result(self.figures.prompts("s1", 0))), 1)
+
+    def test_a_disk_that_is_full(self):
+        """What cannot be written is lost, with one line in the log; later figures are kept."""
+        full = mock.patch.object(
+            self.figures, "_write", side_effect=sqlite3.OperationalError("disk is full")
+        )
+        with full, capturedLogs() as logged:
+            for number in range(2):
+                self.prompt(NOW + number)
+                self.clock.advance(FLUSH_S)
+        self.assertEqual([str(each.get("why")) for each in logged], ["disk is full"])
+        self.prompt(NOW + 5)
+        self.flush()
+        kept = self.result(self.figures.prompts("s1", 0.0))
+        self.assertEqual([figure.at for figure in kept], [NOW + 5])
+
+    def test_stalls(self):
+        """Only late calls are noted: the longest of a minute, and how many."""
+        watch = StallWatch(self.figures, self.clock, lambda: NOW)
+        watch.start()
+        self.clock.advance(0.5)
+        self.assertEqual(self.result(self.figures.stalls(0)), [])
+        for late_s in (0.3, 0.1):
+            self.clock.rightNow += late_s
+            self.clock.advance(0.5)
+        self.flush()
+        [(_, worst_s, times)] = self.result(self.figures.stalls(0))
+        self.assertAlmostEqual(worst_s, 0.3)
+        self.assertEqual(times, 2)

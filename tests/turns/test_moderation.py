@@ -1,0 +1,510 @@
+"""Moderation: what a game's own function makes of what is heard and said."""
+
+import json
+import threading
+import unittest
+from pathlib import Path
+
+from django.test import override_settings
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+
+from evennia_ai import conf, services
+from evennia_ai.commands.why import why
+from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.sealed import unseal
+from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
+from evennia_ai.recall.values import Query
+from evennia_ai.staff.doctor import Patient, check_moderation, run_checks
+from evennia_ai.testing import FakeAssistant, InlineWorker, ScriptedModel, call
+from evennia_ai.turns.moderation import (
+    MOST_LOST,
+    MOST_WAITING,
+    THREADS,
+    TIMEOUT_S,
+    Moderator,
+    moderate,
+    unjudged,
+)
+from evennia_ai.turns.runtime import forget_runtime
+from evennia_ai.turns.tools.base import NOT_SAID
+from tests import moderators
+from tests.base import AssistantTest
+from tests.strategies import FEW
+from tests.waiting import pump_until, wait_for
+
+PATH = "tests.moderators.moderate"
+
+
+class ModeratedTest(AssistantTest):
+    """A game whose settings name `tests.moderators.moderate`."""
+
+    def setUp(self):
+        self.moderated = override_settings(EVENNIA_AI_MODERATE=PATH)
+        self.moderated.enable()
+        self.addCleanup(self.moderated.disable)
+        self.addCleanup(moderators.may_answer.set)
+        moderators.asked.clear()
+        moderators.threads.clear()
+        super().setUp()
+        # A tick begins when the test says so.
+        self.configure(reply_cooldown_s=3600)
+        self.script.runtime.last_turn_at = self.script.now()
+        self.heard = []
+        self.char2.msg = lambda text=None, **kwargs: self.heard.append(str(text))
+
+    def judged(self):
+        """Wait until everything heard has its verdict."""
+        queue = self.script.runtime
+        pump_until(lambda: len(queue.passed()) == len(queue.queue))
+
+    def audits(self):
+        """The lines of the audit log on moderation."""
+        wait_for(services.on_disk(int))
+        path = Path(self.folder.name) / "ai.log"
+        lines = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
+        return [line for line in lines if line["kind"] == "moderation"]
+
+    def everything(self):
+        """All Attributes of script and body, and the audit log, as text."""
+        wait_for(services.on_disk(int))
+        rows = [*self.script.db_attributes.all(), *self.aria.db_attributes.all()]
+        log = Path(self.folder.name) / "ai.log"
+        return str([unseal(row.value) for row in rows]) + (log.read_text() if log.exists() else "")
+
+
+class TestHeard(ModeratedTest):
+    def test_refused_is_never_heard(self):
+        """A refused line is in no request, in nothing stored and in no search; others are."""
+        self.say("a forbidden xylophone")
+        self.say("good evening Aria")
+        self.judged()
+        self.assertEqual(self.tick(), "turn")
+        found = wait_for(self.script.memory.search(Query("xylophone", 9, PUBLIC)))
+        self.assertEqual(list(found), [])
+        self.assertEqual(self.contents()[0], ("user", "good evening Aria"))
+        self.assertNotIn("xylophone", str(self.model.requests))
+        self.assertNotIn("xylophone", self.everything())
+
+    def test_refused_is_not_answered(self):
+        """A line that was refused begins no turn."""
+        self.say("Aria, a forbidden word")
+        self.judged()
+        self.assertEqual(self.tick(), "idle")
+        self.assertEqual(self.model.requests, [])
+
+    def test_replaced(self):
+        """What is stored and sent to a model is what the function returned."""
+        self.say("Aria, you rude thing")
+        self.judged()
+        self.tick()
+        self.assertEqual(self.contents()[0], ("user", "Aria, you gentle thing"))
+        self.assertNotIn("rude", str(self.model.requests))
+
+    def test_off_the_reactor(self):
+        """The function runs on daemon threads of its own."""
+        self.say("good evening")
+        self.judged()
+        self.assertNotIn(threading.main_thread(), moderators.threads)
+        self.assertTrue(all(thread.daemon for thread in moderators.threads))
+
+    def test_what_it_is_told(self):
+        """Plain values: who, how, and whether it is private."""
+        self.char1.at_say("psst", receivers=[self.aria], whisper=True)
+        self.judged()
+        [(text, about)] = moderators.asked
+        self.assertEqual(text, "psst")
+        self.assertEqual(about["kind"], "heard")
+        self.assertEqual(about["speaker"], "Char")
+        self.assertEqual(about["channel"], "whisper")
+        self.assertIs(about["private"], True)
+        json.dumps(about)
+
+    def test_order(self):
+        """A line whose verdict comes late stays before those that were said after it."""
+        moderators.may_answer.clear()
+        for number in range(9):
+            self.say(f"line {number}" if number % 3 else f"forbidden {number}")
+        self.assertEqual(wait_for(self.script.at_tick()), "idle")
+        moderators.may_answer.set()
+        self.judged()
+        self.tick()
+        said = [text for role, text in self.contents() if role == "user"]
+        self.assertEqual(said, [f"line {n}" for n in range(9) if n % 3])
+
+    def test_a_verdict_begins_the_turn(self):
+        """An allowed line is answered as soon as it has passed, without the timer."""
+        self.model.answers = ["Good evening."]
+        self.configure(reply_cooldown_s=0)
+        self.say("good evening Aria")
+        pump_until(lambda: self.model.requests)
+
+    def test_restart(self):
+        """A line whose verdict a restart cuts off is judged and answered afterwards."""
+        moderators.may_answer.clear()
+        self.say("good evening Aria")
+        self.say("a forbidden word")
+        self.script.at_server_reload()
+        forget_runtime(self.script.scope)  # the process ends
+        for name in ("state", "history"):
+            self.script.__dict__.pop(name, None)
+        moderators.may_answer.set()
+        self.script.at_server_start()
+        self.judged()
+        self.tick()
+        self.assertEqual(self.contents()[0], ("user", "good evening Aria"))
+        self.assertNotIn("forbidden", str(self.contents()))
+
+    def test_restart_without_the_setting(self):
+        """Lines that waited when the owner removed the setting are heard."""
+        moderators.may_answer.clear()
+        self.say("good evening Aria")
+        self.script.at_server_reload()
+        forget_runtime(self.script.scope)
+        with override_settings(EVENNIA_AI_MODERATE=None):
+            self.script.at_server_start()
+            self.assertEqual(len(self.script.runtime.passed()), 1)
+
+    def test_failure(self):
+        """If the function fails, the line passes; staff are told once, not what was said."""
+        told = []
+        self.script.alert = told.append
+        self.say("a broken xylophone")
+        self.say("number two")
+        self.judged()
+        self.tick()
+        self.assertIn(("user", "a broken xylophone"), self.contents())
+        self.assertEqual(len(told), 1)
+        self.assertIn("ValueError in moderators.py", told[0])
+        self.assertNotIn("xylophone", told[0])
+        verdicts = [line["verdict"] for line in self.audits()]
+        self.assertEqual(verdicts, ["failed", "failed"])
+
+    def test_broken_off(self):
+        """A function that breaks off its own thread's work holds up no line behind it."""
+        self.say("a cancelled word")
+        self.say("good evening Aria")
+        self.judged()
+        self.assertEqual(len(self.script.runtime.passed()), 2)
+
+    def test_audit(self):
+        """The log names speaker and verdict of what was refused or replaced, never the words."""
+        for text in ("a forbidden word", "a rude word", "a good word"):
+            self.say(text)
+            self.judged()
+        self.assertEqual([line["verdict"] for line in self.audits()], ["refused", "replaced"])
+        self.assertNotIn("word", str(self.audits()))
+
+    def test_unset_costs_nothing(self):
+        """Without the setting nothing is marked, asked or put on a thread."""
+        before = threading.active_count()
+        with override_settings(EVENNIA_AI_MODERATE=None):
+            self.say("a forbidden word")
+            [event] = self.script.runtime.passed()
+            self.assertNotIn("unjudged", event.metadata)
+        self.assertEqual(moderators.asked, [])
+        self.assertEqual(threading.active_count(), before)
+
+
+class TestSaid(ModeratedTest):
+    def turn(self, *answers, text="good evening Aria"):
+        self.model.answers = list(answers)
+        self.say(text)
+        self.judged()
+        return self.tick()
+
+    def test_refused_reply(self):
+        """A refused reply is neither said nor stored nor written to the log."""
+        self.turn("a forbidden xylophone")
+        self.assertNotIn("xylophone", str(self.heard))
+        self.assertNotIn("xylophone", self.everything())
+
+    def test_a_refused_reply_is_no_silence(self):
+        """Who asked sees a sign in character, and `ai/why` names moderation, not the words."""
+        self.turn("a forbidden xylophone")
+        self.assertIn("words would not come", str(self.heard))
+        lines = "\n".join(wait_for(why(self.script, "", PUBLIC)))
+        self.assertIn("Moderation refused a newer reply", lines)
+        self.assertNotIn("xylophone", lines)
+
+    def test_why_tells_of_a_replaced_reply(self):
+        """So does it for a reply that moderation replaced."""
+        self.turn("a rude word")
+        lines = "\n".join(wait_for(why(self.script, "", PUBLIC)))
+        self.assertIn("Moderation replaced or refused part", lines)
+
+    def test_replaced_reply(self):
+        """What is said and stored is what the function returned."""
+        self.turn("a rude word")
+        self.assertIn("a gentle word", str(self.heard))
+        self.assertNotIn("rude", self.everything())
+
+    def test_stock_replies(self):
+        """What moderation says instead may be the same again and again."""
+        for number in range(3):
+            self.turn(f"a stock word {number}")
+        self.assertEqual(str(self.heard).count("Let us not speak of that here"), 3)
+
+    def test_every_way_to_speak(self):
+        """Words and poses by tools are asked about too; the model may then try other words."""
+        for tool, more in (("say", {}), ("emote", {}), ("whisper", {"target": "Char2"})):
+            with self.subTest(tool):
+                self.turn(
+                    call(tool, text="forbidden xylophones", **more),
+                    call(tool, text=f"rude words by {tool}", **more),
+                    call("noop"),
+                )
+                self.assertNotIn("xylophones", str(self.heard))
+                self.assertNotIn("xylophones", self.everything())
+                self.assertNotIn(NOT_SAID, str(self.heard))
+                self.assertIn(f"gentle words by {tool}", str(self.heard))
+
+    def test_a_page(self):
+        """What answers a page is asked about as private."""
+        self.account.characters.add(self.char1)
+        self.model.answers = ["a rude word"]
+        self.aria.hear_page(self.account, "good evening", self.char1)
+        self.judged()
+        told = []
+        self.account.msg = lambda text=None, **kwargs: told.append(str(text))
+        self.tick()
+        self.assertIn("a gentle word", str(told))
+        self.assertIs(moderators.asked[-1][1]["private"], True)
+
+    def test_words_beside_a_call(self):
+        """What stands beside a call is not stored unasked either."""
+        calls = tuple(call("look"))
+        self.turn(
+            ModelReply(content="forbidden xylophones", tool_calls=calls, model="m"), call("noop")
+        )
+        self.assertNotIn("xylophones", self.everything())
+
+    def test_failure_is_silence(self):
+        """If the function fails, nothing is said, and staff are told."""
+        told = []
+        self.script.alert = told.append
+        self.turn("a broken xylophone")
+        self.assertNotIn("xylophone", str(self.heard))
+        self.assertNotIn("xylophone", self.everything())
+        self.assertEqual(len(told), 1)
+
+    def test_a_path_that_cannot_be_imported(self):
+        """It counts as a function that fails."""
+        with override_settings(EVENNIA_AI_MODERATE="tests.moderators.nothing"):
+            self.turn("good evening to you")
+        self.assertNotIn("good evening to you", str(self.heard))
+        self.assertIn("moderation failed", self.script.runtime.last_error)
+
+    def test_stopped_in_mid_verdict(self):
+        """A turn that a reload stops while it waits is answered after the start."""
+        self.model.answers = ["Hello first.", "Hello again."]
+        self.say("good evening Aria")
+        self.judged()
+        moderators.may_answer.clear()
+        self.script.runtime.last_turn_at = 0.0
+        running = self.script.at_tick()
+        pump_until(lambda: len(moderators.asked) == 2)
+        self.script.stop_thinking()
+        wait_for(running)
+        self.script.at_server_reload()
+        forget_runtime(self.script.scope)
+        moderators.may_answer.set()
+        self.script.at_server_start()
+        self.tick()
+        self.assertIn("Hello again.", str(self.heard))
+        self.assertNotIn("Hello first.", str(self.heard))
+
+
+class TestTimeout(unittest.TestCase):
+    """A function that hangs."""
+
+    def setUp(self):
+        self.clock, self.asked = Clock(), []
+
+        def hangs(function, text, about):
+            self.asked.append(text)
+            return Deferred()
+
+        self.aria = FakeAssistant(ScriptedModel(["Good evening."]), clock=self.clock)
+        self.aria.moderator = Moderator(lambda: str, hangs, hangs, self.clock)
+
+    def test_heard_passes(self):
+        """After the timeout, a heard line passes."""
+        event = unjudged(Message("user", "hello", id="m1", channel="say"))
+        self.aria.runtime.hear(event, 0.0)
+        moderate(self.aria, event)
+        self.clock.advance(TIMEOUT_S - 0.1)
+        self.assertEqual(self.aria.runtime.passed(), [])
+        self.clock.advance(0.2)
+        self.assertEqual([each.content for each in self.aria.runtime.passed()], ["hello"])
+
+    def test_said_is_refused(self):
+        """After the timeout, a reply is not said."""
+        running = self.aria.run_turn(TurnRequest(deadline=9e9))
+        self.clock.advance(TIMEOUT_S + 0.1)
+        wait_for(running)
+        self.assertEqual(self.asked, ["Good evening."])
+        self.assertEqual(self.aria.game.said, [])
+        self.assertEqual(self.aria.history.messages(), ())
+
+
+class TestLine(unittest.TestCase):
+    """Many texts, and calls that do not return."""
+
+    def setUp(self):
+        self.clock, self.begun, self.answers = Clock(), [], {}
+
+        def judge(text, about):
+            began, go = self.gates[threading.current_thread()]
+            began.set()
+            go.wait(10)
+            return text.upper()
+
+        def submit(function, text, about):
+            answer, results, gates = Deferred(), [], (threading.Event(), threading.Event())
+            thread = threading.Thread(target=lambda: results.append(function(text, about)))
+            self.gates[thread] = gates
+            self.addCleanup(gates[1].set)
+            thread.start()
+            gates[0].wait(10)
+
+            def finish():
+                gates[1].set()
+                thread.join(10)
+                answer.callback(results[0])
+
+            self.begun.append((text, finish))
+            return answer
+
+        self.gates = {}
+        self.judge = Moderator(lambda: judge, submit, submit, self.clock)
+
+    def ask(self, text, kind="heard", assistant="Aria", speaker_id="o1.a"):
+        about = {"kind": kind, "assistant": assistant, "speaker_id": speaker_id}
+        got = self.answers.setdefault(text, [])
+        self.judge.ask(text, about).addCallbacks(got.append, lambda why: got.append(why.type))
+
+    def finish(self, number):
+        self.begun[number][1]()
+
+    def test_a_flood_waits_in_line(self):
+        """A slow function is asked about every text; waiting is no failure."""
+        for number in range(3 * THREADS):
+            self.ask(f"t{number}")
+        for number in range(3 * THREADS):
+            self.clock.advance(TIMEOUT_S * 0.9 / THREADS)
+            self.finish(number)
+        self.assertEqual(self.answers, {f"t{n}": [f"T{n}"] for n in range(3 * THREADS)})
+
+    def test_hanging_calls_give_their_place(self):
+        """After the timeout the next texts are asked about, until too many threads are lost."""
+        for number in range(THREADS + 1):
+            self.ask(f"t{number}")
+        self.assertEqual(len(self.begun), THREADS)
+        self.clock.advance(TIMEOUT_S)
+        self.assertEqual(len(self.begun), THREADS + 1)
+        self.finish(THREADS)
+        self.assertEqual(self.answers[f"t{THREADS}"], [f"T{THREADS}"])
+        for number in range(MOST_LOST):
+            self.ask(f"h{number}")
+            self.clock.advance(TIMEOUT_S)
+        self.ask("now")
+        self.assertEqual(self.answers["now"], [TimeoutError])
+
+    def test_lost_threads_come_back(self):
+        """Once hanging calls return after all, texts are asked about again."""
+        for number in range(MOST_LOST):
+            self.ask(f"h{number}")
+            self.clock.advance(TIMEOUT_S)
+        for number in range(MOST_LOST):
+            self.finish(number)  # nobody waits for it
+        self.ask("now")
+        self.finish(MOST_LOST)
+        self.assertEqual(self.answers["now"], ["NOW"])
+
+    def test_too_many_wait(self):
+        """Beyond a bound, a text fails at once."""
+        for number in range(THREADS + MOST_WAITING + 1):
+            self.ask(f"t{number}")
+        self.assertEqual(self.answers[f"t{THREADS + MOST_WAITING}"], [TimeoutError])
+        self.assertEqual(self.answers[f"t{THREADS}"], [])
+
+    def test_one_verdict_for_all_who_hear(self):
+        """Two assistants that hear a line share its verdict; another speaker's is asked about."""
+        self.ask("hi")
+        self.ask("hi", assistant="Bertram")
+        self.ask("hi", speaker_id="o2.b")
+        self.assertEqual(len(self.begun), 2)
+        self.finish(0)
+        self.assertEqual(self.answers["hi"], ["HI", "HI"])
+
+
+class TestQueue(unittest.TestCase):
+    """The queue of heard lines, with verdicts in any order."""
+
+    @FEW
+    @given(st.lists(st.sampled_from(("keep", "drop", "change")), max_size=12), st.randoms())
+    def test_verdicts_in_any_order(self, kinds, rng):
+        """What passes leaves in the order in which it was heard, each line once."""
+        verdicts = {"keep": lambda text: text, "drop": lambda text: "", "change": str.upper}
+        aria, waiting = FakeAssistant(), []
+
+        def wait(function, text, about):
+            waiting.append((deferred := Deferred(), text))
+            return deferred
+
+        aria.moderator = Moderator(lambda: str, wait, wait, Clock())
+        wanted, taken = [], []
+        for number, kind in enumerate(kinds):
+            event = Message("user", f"{kind} line {number}", id=f"m{number}", channel="say")
+            event = unjudged(event)
+            aria.runtime.hear(event, 0.0)
+            moderate(aria, event)
+            wanted.append(verdicts[kind](event.content))
+        rng.shuffle(waiting)
+        for deferred, text in waiting:
+            deferred.callback(verdicts[text.split()[0]](text))
+            if rng.random() < 0.3:
+                taken += aria.runtime.take()
+        taken += aria.runtime.take()
+        self.assertEqual([event.content for event in taken], [text for text in wanted if text])
+        self.assertEqual(aria.runtime.queue, [])
+        self.assertEqual(aria.errors, [])
+
+    def test_only_speech_waits(self):
+        """Comings and goings are no text of anybody's."""
+        event = Message("user", "Bob arrives.", channel="move", speaker=Speaker("Bob", "o2.b"))
+        self.assertIs(unjudged(event), event)
+
+
+class TestDoctor(unittest.TestCase):
+    def line(self, path):
+        with override_settings(EVENNIA_AI_MODERATE=path):
+            [found] = wait_for(run_checks(Patient("."), [check_moderation]))
+        services.reset()
+        return found
+
+    def test_lines(self):
+        """The doctor calls the function once and says what came of it."""
+        self.assertTrue(self.line(None).ok)
+        self.assertIn("allows a greeting", self.line(PATH).detail)
+        self.assertIs(self.line("tests.moderators.nothing").ok, False)
+        self.assertIs(self.line("tests.moderators.asked").ok, False)
+
+    def test_inline(self):
+        """What the settings name is loaded once."""
+        loads = []
+
+        def load():
+            loads.append(1)
+            return conf.moderate_function()
+
+        worker = InlineWorker()
+        with override_settings(EVENNIA_AI_MODERATE=PATH):
+            judge = Moderator(load, worker.submit, worker.submit)
+            judge.warm_up()
+            self.assertEqual(wait_for(judge.ask("rude", {"kind": "said"})), "gentle")
+        self.assertEqual(len(loads), 1)

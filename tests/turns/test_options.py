@@ -1,0 +1,335 @@
+"""Configuration: checks, defaults, what is said of bad values."""
+
+import unittest
+from dataclasses import fields
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.errors import ConfigError
+from evennia_ai.turns.options import (
+    OPTIONS,
+    PROSE_CHARS,
+    AssistantConfig,
+    Known,
+    checked,
+    default_of,
+    number,
+    or_none,
+    parsed,
+    read_config,
+    whole,
+    within_hours,
+)
+from tests.strategies import FEW
+
+plain = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(300, 6000).map(lambda digits: -(10**digits)),
+    st.floats(),
+    st.text(),
+    st.binary(),
+)
+anything = st.recursive(
+    plain,
+    lambda inner: st.one_of(
+        st.lists(inner), st.tuples(inner), st.dictionaries(st.text(), inner), st.just(object())
+    ),
+    max_leaves=5,
+)
+names = st.sampled_from(sorted(OPTIONS))
+KNOWN = Known(["openai/a", "local/*"], {"say"}, {"perm", "id"})
+clock = st.builds("{:02}:{:02}".format, st.integers(0, 23), st.integers(0, 59))
+
+
+class TestDefaults(unittest.TestCase):
+    """The table of options."""
+
+    def test_defaults_are_valid(self):
+        """Each default is a value of its own kind, in its stored form."""
+        for item in fields(AssistantConfig):
+            default = default_of(item.name)
+            self.assertEqual(checked(item.name, default), default, item.name)
+            self.assertEqual(default, getattr(AssistantConfig(), item.name))
+
+    def test_everything_is_documented(self):
+        """Each option says in a sentence what it is, and has a group and a kind."""
+        for name, item in OPTIONS.items():
+            self.assertTrue(item.metadata["help"].endswith("."), name)
+            self.assertTrue(item.metadata["group"] and item.metadata["kind"].says, name)
+
+    def test_configurations_share_nothing(self):
+        """A dict of one configuration is not that of another."""
+        self.assertIsNot(AssistantConfig().tool_levels, AssistantConfig().tool_levels)
+
+
+class TestChecked(unittest.TestCase):
+    """Values by kind."""
+
+    def assert_kind(self, name, good, bad):
+        for value, stored in good:
+            self.assertEqual(checked(name, value), stored, value)
+            self.assertIs(type(checked(name, value)), type(stored))
+        for value in bad:
+            with self.assertRaisesRegex(ConfigError, f"`{name}` takes ", msg=repr(value)):
+                checked(name, value)
+
+    def test_flags(self):
+        """Flags are booleans or the usual words for them."""
+        good = [(True, True), (False, False), (" On ", True), ("no", False), ("TRUE", True)]
+        self.assert_kind("compact_enabled", good, [1, 0, None, "maybe", "", []])
+
+    def test_whole_numbers(self):
+        """Whole numbers within their bounds; not booleans, fractions or infinities."""
+        good = [(1, 1), ("20", 20), (10_000, 10_000), (3.0, 3)]
+        bad = [0, 10_001, 2.5, True, "x", None, float("nan"), float("inf"), -(10**400), [5]]
+        self.assert_kind("compact_preserve_window", good, bad)
+
+    def test_none_where_allowed(self):
+        """None, and the word for it, only where it has a meaning."""
+        good = [(None, None), ("None", None), ("", None), (" ", None), ("64", 64)]
+        self.assert_kind("immediate_window", good, [0, False, "x"])
+
+    def test_shares(self):
+        """Shares lie from 0 to 1."""
+        good = [(0, 0.0), (1, 1.0), ("0.75", 0.75)]
+        self.assert_kind("compact_sleep_threshold", good, [-0.01, 1.01, True, "70%"])
+
+    def test_texts(self):
+        """Texts are not empty, and nothing but a text is one."""
+        good = [(" a bard ", "a bard")]
+        self.assert_kind("persona", good, ["", "  ", None, 5, ["a"], {"a": 1}, b"bard"])
+
+    def test_choices(self):
+        """One of the words, in any case."""
+        self.assert_kind("llm_api", [(" Chat", "chat")], ["telepathy", None, 1])
+
+    def test_names(self):
+        """Names in a list, or a text parted by commas or spaces."""
+        good = [("a, b c", ("a", "b", "c")), (["a"], ("a",)), ("", ()), ("(a, b)", ("a", "b"))]
+        self.assert_kind("llm_fallback_models", good, [5, None, [""], [None], [["a"]]])
+
+    def test_levels(self):
+        """Each tool has one of the levels."""
+        good = [({"say": "OFF", "look": "dry run"}, {"say": "off", "look": "dry run"})]
+        self.assert_kind("tool_levels", good, [{"say": "perhaps"}, "say", None, {"": "on"}, 5])
+
+    def test_locks(self):
+        """Lock functions joined by `and`, `or` and `not`; no access type, no brackets around."""
+        good = [
+            (" perm(Builder) ", "perm(Builder)"),
+            ("all()", "all()"),
+            ("id(5) or not attr(feud, Marrek)", "id(5) or not attr(feud, Marrek)"),
+            ("perm(Player) AND NOT tag(thief)", "perm(Player) AND NOT tag(thief)"),
+        ]
+        bad = ["", "Bob", "perm(Builder", "tool:all()", "all();get:all()", "all() perm(Player)"]
+        bad += ["or all()", "(all())", "all() or", True, None, 5]
+        self.assert_kind("obeys", good, bad)
+
+    def test_schedules(self):
+        """A span of clock times, of the game's clock where it says so."""
+        good = [
+            (" 23:00 - 06:30 ", "23:00-06:30"),
+            ("Game 22:15-6:00", "game 22:15-6:00"),
+            ("real 1:00-2:00", "real 1:00-2:00"),
+            ("none", None),
+        ]
+        bad = ["24:00-06:00", "23:60-06:00", "23:00-24:00", "23:00", "always", 23, "1:00-2:61"]
+        self.assert_kind("sleep_schedule", good, bad)
+
+    @FEW
+    @given(st.sampled_from(("", "game", "game ", "real", "real\t", "moon ")), clock, clock, clock)
+    def test_what_is_taken_as_a_schedule_can_be_read(self, before, start, end, now):
+        """Every schedule that passes the check is one the tick can tell the time by."""
+        try:
+            stored = checked("sleep_schedule", f"{before}{start}-{end}")
+        except ConfigError:
+            return
+        hour, minute = map(int, now.split(":"))
+        asked = []
+        within_hours(stored, lambda game: (asked.append(game), (hour, minute))[1])
+        self.assertEqual(asked, [before.startswith("game")])
+
+    def test_unknown_option(self):
+        """An unknown option is named, with where to find those there are."""
+        with self.assertRaisesRegex(ConfigError, "no option `colour`.*aiconfig"):
+            checked("colour", "red")
+
+    def test_kinds_say_what_they_take(self):
+        """The words of a kind name its bounds."""
+        self.assertEqual(whole(1, 5000).says, "a whole number from 1 to 5,000")
+        self.assertEqual(or_none(whole(1, 5)).says, "a whole number from 1 to 5, or None")
+        self.assertEqual(number(0, 2).says, "a number from 0 to 2")
+        self.assertEqual(or_none(number(0, 2.5)).says, "a number from 0 to 2.5, or None")
+
+    @FEW
+    @given(names, anything)
+    def test_stored_form_is_final(self, name, value):
+        """Any value is refused by its name or taken; what was taken is taken again unchanged."""
+        try:
+            stored = checked(name, value)
+        except ConfigError as error:
+            self.assertIn(f"`{name}`", str(error))
+            self.assertLess(len(str(error)), 250)
+        else:
+            self.assertEqual(checked(name, stored), stored)
+
+
+class TestParsed(unittest.TestCase):
+    """Values as somebody types them."""
+
+    def test_typed(self):
+        """Literals where they are some, else the text itself."""
+        self.assertEqual(parsed("compact_preserve_window", " 30 "), 30)
+        self.assertEqual(parsed("tool_levels", "{'say': 'off'}"), {"say": "off"})
+        self.assertEqual(parsed("llm_fallback_models", "('a', 'b')"), ("a", "b"))
+        self.assertEqual(parsed("llm_fallback_models", "a, b"), ("a", "b"))
+        self.assertEqual(parsed("persona", "an old bard"), "an old bard")
+        self.assertEqual(parsed("persona", "'an old bard'"), "an old bard")
+        self.assertIsNone(parsed("compact_model", "None"))
+        self.assertIs(parsed("compact_auto", "off"), False)
+
+    def test_a_text_that_looks_like_a_number_is_kept(self):
+        """Where a text is wanted nothing typed is rewritten."""
+        for text in ("3.10", "007", "1e3", "1_000", "{{1}}", "True", "{[1]: 2}", "[sic]"):
+            self.assertEqual(parsed("persona", text), text)
+
+    def test_a_list_is_no_text(self):
+        """A list or table that somebody types is not stored as its letters; in quotes it is."""
+        for text in ("[1,2]", "{}", "('a', 'b')", "{1}", "b'x'"):
+            for name in ("persona", "llm_model"):
+                with self.assertRaisesRegex(ConfigError, f"`{name}` takes ", msg=text):
+                    parsed(name, text)
+            self.assertEqual(parsed("persona", repr(text)), text)
+
+    def test_refused(self):
+        """What is no value is refused with what would be one."""
+        for text in ("many", "0", "0x" + "f" * 6000, "{[1]: 2}", "{{1}}", "[" * 5000, "\0"):
+            with self.assertRaisesRegex(ConfigError, "a whole number from 1 to 10,000"):
+                parsed("compact_preserve_window", text)
+
+    @FEW
+    @given(names, anything)
+    def test_round_trip(self, name, value):
+        """A stored value, shown as a literal and typed again, is the same."""
+        try:
+            stored = checked(name, value)
+        except ConfigError:
+            stored = default_of(name)
+        self.assertEqual(parsed(name, repr(stored)), stored)
+
+    @FEW
+    @given(names, st.text())
+    def test_refuses_in_its_own_words(self, name, text):
+        """Whatever is typed is a value or a `ConfigError`."""
+        try:
+            stored = parsed(name, text)
+        except ConfigError as error:
+            self.assertIn(f"`{name}`", str(error))
+        else:
+            self.assertEqual(checked(name, stored), stored)
+
+
+class TestReadConfig(unittest.TestCase):
+    """Configurations from stored values."""
+
+    def test_bad_values_are_told_and_replaced(self):
+        """A bad value gives its default and one problem that names it; the rest is used."""
+        stored = {"compact_preserve_window": "lots", "tick_interval_s": 5, "colour": "red"}
+        config, problems = read_config(stored)
+        self.assertEqual((config.compact_preserve_window, config.tick_interval_s), (20, 5))
+        (problem,) = problems
+        self.assertEqual(problem.name, "compact_preserve_window")
+        self.assertIn("`compact_preserve_window` = 'lots'", str(problem))
+        self.assertIn("The default 20 is used.", str(problem))
+
+    def test_reserve_above_half(self):
+        """A reserve larger than half of the context is cut to half, and that is told."""
+        config, problems = read_config({"max_context_tokens": 1000, "reply_reserve_tokens": 501})
+        self.assertEqual(config.reply_reserve_tokens, 500)
+        self.assertEqual([problem.name for problem in problems], ["reply_reserve_tokens"])
+        self.assertIn("500 is used", str(problems[0]))
+        self.assertEqual(read_config({"max_context_tokens": 2048})[1], ())
+
+    def named(self, **stored):
+        """The names of the problems that a game with one model, tool and lock function sees."""
+        return [problem.name for problem in read_config(stored, KNOWN)[1]]
+
+    def test_contradictions(self):
+        """Values that contradict each other are used, and named."""
+        self.assertEqual(self.named(immediate_window=10), ["immediate_window"])
+        self.assertEqual(self.named(recent_window=10), ["recent_window"])
+        self.assertEqual(self.named(immediate_window=10, recent_window=5), [])
+        self.assertEqual(self.named(compact_sleep_threshold=0.9), ["compact_sleep_threshold"])
+        self.assertEqual(self.named(compact_sleep_threshold=0.8), [])
+        self.assertEqual(
+            read_config({"compact_sleep_threshold": 0.9})[0].compact_sleep_threshold, 0.9
+        )
+
+    def test_unknown_names(self):
+        """Tools and lock functions that a game does not have are named; the lock is the default."""
+        self.assertEqual(self.named(tool_levels={"flying": "on"}), ["tool_levels"])
+        self.assertEqual(self.named(tool_levels={"say": "on"}), [])
+        self.assertEqual(read_config({"tool_levels": {"flying": "on"}})[1], ())
+        for lock in ("fly()", "perm(Builder) or fly()", "not fly(x)"):
+            config, [problem] = read_config({"obeys": lock}, KNOWN)
+            self.assertEqual(config.obeys, default_of("obeys"))
+            self.assertIn("there is no lock function `fly`", problem.says)
+        self.assertEqual(self.named(obeys="not perm(Builder)"), [])
+        self.assertEqual(read_config({"obeys": "fly()"})[1], ())
+
+    def test_models(self):
+        """Only models of the list are used, by name or pattern, and never an address."""
+        for name in ("openai/a", "local/any", "local/hf:a/b:Q4"):
+            self.assertEqual(self.named(llm_model=name, llm_fallback_models=[name]), [])
+        for name in ("openai/b", "OPENAI/a", "xlocal/a", "", "a" * 600, "local/http://h/x"):
+            for option in ("llm_model", "compact_model"):
+                with self.subTest(name=name[:20], option=option):
+                    config, problems = read_config({option: name}, KNOWN)
+                    self.assertIsNone(getattr(config, option))
+                    self.assertEqual(len(problems), 1 if name else 0)
+        config, [problem] = read_config({"llm_fallback_models": "local/a, openai/b"}, KNOWN)
+        self.assertEqual(config.llm_fallback_models, ())
+        self.assertIn("`openai/b` is not among the models of the setting", problem.says)
+        for known in (KNOWN, Known(), Known(["*"]), Known(["x/http://h"])):
+            config, [problem] = read_config({"llm_model": "x/http://h"}, known)
+            self.assertIsNone(config.llm_model)
+            self.assertIn("holds an address", problem.says)
+
+    def test_long_texts(self):
+        """A text that is too long is refused when it is set; a stored one is cut, and named."""
+        most = PROSE_CHARS
+        self.assertEqual(checked("persona", "x" * most), "x" * most)
+        with self.assertRaisesRegex(ConfigError, "at most 8,000 characters, not 8,001"):
+            checked("persona", "x" * (most + 1))
+        config, [problem] = read_config({"persona": "  " + "ab " * most})
+        self.assertEqual(config.persona, ("ab " * most)[:most].rstrip())
+        self.assertIn("The first 8,000 characters are used.", problem.says)
+        self.assertEqual(len(read_config({"wake_emote": "x" * 9000})[0].wake_emote), 500)
+        names = ["a" * 100] * 10
+        self.assertEqual(checked("llm_fallback_models", names), tuple(names))
+
+    @FEW
+    @given(st.dictionaries(st.one_of(names, st.text(max_size=3)), anything))
+    def test_never_fails(self, values):
+        """Whatever is stored, there is a valid configuration, and each bad value is told once."""
+        config, problems = read_config(values)
+        told = {problem.name for problem in problems}
+        for name in OPTIONS:
+            used = getattr(config, name)
+            self.assertEqual(checked(name, used), used)
+            if name == "reply_reserve_tokens" and name in told:
+                continue
+            replaced = [p.name for p in problems if "used." in p.says]
+            try:
+                wanted = checked(name, values[name]) if name in values else default_of(name)
+            except ConfigError:
+                wanted = default_of(name)
+                self.assertIn(name, told)
+            else:
+                self.assertNotIn(name, replaced)
+            self.assertEqual(used, wanted)
+        self.assertTrue(all(len(str(problem)) < 1000 for problem in problems))
+        self.assertLessEqual(config.reply_reserve_tokens, config.max_context_tokens // 2)

@@ -1,0 +1,255 @@
+"""How many model calls one player causes in a minute, and what is shown instead of more."""
+
+import unittest
+from collections import Counter
+
+from evennia import SESSION_HANDLER, create_account, create_object
+from evennia.server.serversession import ServerSession
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.testing import call, model_down
+from evennia_ai.turns.spend import RATE_S, CallRate
+from evennia_ai.turns.spend_book import CALLS_A_MINUTE
+from tests.base import CHARACTER, PLAYED
+from tests.command_line import CommandLineTest
+from tests.waiting import pump_until, wait_for
+
+NAMES = ("Boris", "Cleo", "Dora", "Egon")
+MINUTE = 120  # lines, one each half second
+
+
+class TestCallRate(unittest.TestCase):
+    """The sliding minute of each player."""
+
+    @given(
+        st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 30)), max_size=120),
+        st.integers(1, 20),
+    )
+    def test_no_minute_holds_more(self, asked, most):
+        """However calls are asked for, no minute of one player holds more than allowed."""
+        rate, now, made = CallRate(lambda: most), 1000.0, []
+        for payer, wait_s in asked:
+            now += wait_s
+            if rate.allows(payer, now):
+                rate.count(payer, now)
+                made.append((payer, now))
+            inside = [at for who, at in made if who == payer and now - at < RATE_S]
+            self.assertLessEqual(len(inside), most)
+            if (payer, now) not in made:
+                self.assertEqual(len(inside), most)
+
+    def test_nobody_is_never_refused(self):
+        """Staff, and the assistant itself, have no bound."""
+        rate = CallRate(lambda: 1)
+        for _ in range(50):
+            self.assertTrue(rate.allows("", 5.0))
+            rate.count("", 5.0)
+
+    def test_a_clock_that_is_set_back(self):
+        """Calls that lie ahead stop nobody."""
+        rate = CallRate(lambda: 1)
+        rate.count("a", 9_000.0)
+        self.assertFalse(rate.allows("a", 9_001.0))
+        self.assertTrue(rate.allows("a", 100.0))
+
+
+class RateTest(CommandLineTest):
+    """Five assistants, and one ordinary player who talks twice a second."""
+
+    assistants = 5
+
+    def setUp(self):
+        super().setUp()
+        self.be("Player")
+        self.model.default = self.answer
+        others = (create_object(CHARACTER, key=n, location=self.room1) for n in NAMES)
+        self.bodies = [self.aria, *others]
+        self.scripts = [body.assistant for body in self.bodies]
+        self.now = self.script.now()
+        for script in self.scripts:
+            script.stop()
+            script.now = lambda: self.now
+            script.attributes.add("thinking_emote", None)
+            script.attributes.add("sleep_after_idle_s", None)
+
+    def answer(self, request):
+        """Every other reply of a turn looks around first."""
+        text = f"That is answer {len(self.model.requests)}."
+        said = ModelReply(content=text, model=request.model)
+        looks = request.purpose == "awake" and len(self.model.requests) % 2
+        return call("look") if looks else said
+
+    def flood(self, line, count=MINUTE, speakers=(None,)):
+        """Say a line for each half second; what it is about is its number."""
+        for number in range(count):
+            for speaker in speakers:
+                self.say(line(number), speaker)
+            self.now += 0.5
+            self.tick_all()
+
+    def tick_all(self):
+        for script in self.scripts:
+            wait_for(script.at_tick())
+
+    def purposes(self):
+        """What was asked of models other than the offline one."""
+        asked = (each for each in self.model.requests if each.model != OFFLINE_MODEL)
+        return Counter(request.purpose for request in asked)
+
+    def signs(self):
+        return self.shown().count("raises a hand")
+
+
+class TestOnePlayer(RateTest):
+    """The bound holds for all assistants together, whatever is said how."""
+
+    lines = {
+        "to one": lambda self, n: f"Aria, what is thing {n}?",
+        "to each in turn": lambda self, n: f"{self.bodies[n % 5].key}, what is thing {n}?",
+        "to everyone": lambda self, n: f"everyone, what is thing {n}?",
+    }
+
+    def test_a_minute_of_talk(self):
+        """120 lines: 20 calls, no line lost, a sign of each assistant, no burst afterwards."""
+        for name, line in self.lines.items():
+            with self.subTest(name):
+                self.now += 2 * RATE_S
+                self.told.clear()
+                self.model.requests.clear()
+                before = len(self.script.history.messages())
+                self.flood(lambda n, line=line: line(self, n))
+                self.assertLessEqual(len(self.model.requests), CALLS_A_MINUTE)
+                self.assertGreater(len(self.model.requests), CALLS_A_MINUTE // 2)
+                self.assertTrue(1 <= self.signs() <= 5, self.signs())
+                new = self.script.history.messages()[before:]
+                self.assertEqual(len([m for m in new if "thing" in m.content]), MINUTE)
+                asked = len(self.model.requests)
+                self.now += 2 * RATE_S
+                self.tick_all()
+                self.assertEqual(len(self.model.requests), asked)
+
+    def test_long_lines_start_no_work_on_memory(self):
+        """Room is made without a model while the flood goes on; the summaries follow later."""
+        self.flood(lambda n: f"Aria, what is thing {n}?", 30)
+        for script in self.scripts:
+            script.attributes.add("max_context_tokens", 20_000)
+        line = "{}, what is thing {}? " + "It is long and told at length. " * 60
+        self.flood(lambda n: line.format(self.bodies[n % 5].key, n), 90)
+        self.assertEqual(self.purposes(), {"awake": CALLS_A_MINUTE})
+        self.assertTrue(self.script.history.compactions())
+        self.now += 2 * RATE_S
+        self.tick_all()
+        pump_until(lambda: set(self.purposes()) > {"awake"})
+
+    def test_whispers_and_pages(self):
+        """What is said privately counts with what is said aloud."""
+        for number in range(15):
+            self.say(f"Aria, what is thing {number}?")
+            self.char1.at_say("and now?", msg_self=True, receivers=[self.bodies[1]], whisper=True)
+            self.bodies[2].hear_page(self.account, f"and {number}?", self.char1)
+            self.now += 1.0
+            self.tick_all()
+        self.assertEqual(len(self.model.requests), CALLS_A_MINUTE)
+
+    def test_the_offline_model_counts(self):
+        """It is a matter of manners, too; also where it answers for a model that is down."""
+        for default, model in ((self.answer, OFFLINE_MODEL), (model_down(), "scripted/model")):
+            with self.subTest(model):
+                self.now += 2 * RATE_S
+                self.model.requests.clear()
+                self.model.default = default
+                for script in self.scripts:
+                    script.attributes.add("llm_model", model)
+                self.flood(lambda n: f"everyone, what is thing {n}?", 20)
+                self.assertEqual(len(self.model.requests), CALLS_A_MINUTE)
+
+    def test_what_assistants_say_to_each_other_counts(self):
+        """A player cannot let one assistant ask the others."""
+        self.model.default = lambda request: ModelReply(
+            content=f"Boris, Cleo, what is {len(self.model.requests)}?", model="m"
+        )
+        self.flood(lambda n: f"Aria, and thing {n}?", 40)
+        self.assertLessEqual(len(self.model.requests), CALLS_A_MINUTE)
+
+    def test_a_turn_that_is_cut_short(self):
+        """The call that would be too many is not made in the middle of a turn either."""
+        self.model.default = call("look")
+        self.say("Aria, look around!")
+        self.configure(max_react_iterations=100)
+        self.tick_all()
+        self.assertEqual((len(self.model.requests), self.signs()), (CALLS_A_MINUTE, 1))
+        self.assertEqual(self.script.runtime.unanswered, {})
+
+    def test_after_a_minute_it_answers_again(self):
+        """A player who was refused is answered as before once the minute is over."""
+        self.flood(lambda n: f"Aria, what is thing {n}?", 60)
+        asked = len(self.model.requests)
+        self.now += RATE_S
+        self.say("Aria, are you well?")
+        self.tick_all()
+        self.assertIn("are you well?", str(self.model.requests[asked].messages))
+
+    def test_the_setting(self):
+        """`EVENNIA_AI_CALLS_A_MINUTE` is the bound."""
+        with self.settings(EVENNIA_AI_CALLS_A_MINUTE=3):
+            self.flood(lambda n: f"Aria, what is thing {n}?", 20)
+        self.assertEqual(len(self.model.requests), 3)
+
+
+class TestWhoPays(RateTest):
+    """Whose calls are counted together."""
+
+    def player(self, name, number, address, kind="evennia.accounts.accounts.DefaultAccount"):
+        """Another player's character, with a session from an address."""
+        account = create_account(name, None, "a-long-passphrase", typeclass=kind)
+        body = create_object(PLAYED, key=name, location=self.room1)
+        body.account, account.db._last_puppet = account, body
+        session = ServerSession()
+        session.init_session("telnet", address, SESSION_HANDLER)
+        session.sessid = number
+        SESSION_HANDLER.portal_connect(session.get_sync_data())
+        SESSION_HANDLER.login(SESSION_HANDLER[number], account, testmode=True)
+        return body
+
+    def answered(self, word):
+        """How many requests answer a line with a word in it."""
+        return sum(word in str(each.messages[-1]) for each in self.model.requests)
+
+    def test_staff_have_no_bound(self):
+        """Builders, and who controls the assistant."""
+        for rank, lock in (("Builder", ""), ("Player", f"control:id({self.char1.id})")):
+            with self.subTest(rank):
+                self.model.requests.clear()
+                self.be(rank)
+                if lock:
+                    self.aria.locks.add(lock)
+                self.flood(lambda n: f"Aria, what is thing {n}?", 60)
+                self.assertGreater(len(self.model.requests), 2 * CALLS_A_MINUTE)
+
+    def test_ten_players_at_once(self):
+        """Each has calls of their own: one who floods takes nobody's answers."""
+        players = [self.player(f"Player{n}", 10 + n, "10.0.0.1") for n in range(10)]
+        self.flood(lambda n: f"Aria, what is thing {n}?", 60)
+        self.model.requests.clear()
+        for number, player in enumerate(players):
+            self.say(f"Cleo, my number is n{number}.", player)
+        self.tick_all()
+        for number in range(10):
+            self.assertGreater(self.answered(f"n{number}."), 0)
+
+    def test_guests_share_an_address(self):
+        """A guest who logs in again is the same player; one from elsewhere is not."""
+        guest = "evennia.accounts.accounts.DefaultGuest"
+        first, again, other = (
+            self.player(f"Guest{n}", 10 + n, address, guest)
+            for n, address in enumerate(("10.0.0.1", "10.0.0.1", "10.0.0.2"))
+        )
+        self.flood(lambda n: f"Aria, what is thing {n}?", 60, [first])
+        self.assertEqual(len(self.model.requests), CALLS_A_MINUTE)
+        self.flood(lambda n: f"Boris, what is ring {n}?", 4, [again])
+        self.assertEqual(len(self.model.requests), CALLS_A_MINUTE)
+        self.flood(lambda n: f"Boris, what is gold {n}?", 4, [other])
+        self.assertGreater(len(self.model.requests), CALLS_A_MINUTE)

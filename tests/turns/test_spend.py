@@ -1,0 +1,503 @@
+"""Caps on what model calls cost: parallel calls, restarts, and questions that are kept."""
+
+import time
+import unittest
+from dataclasses import replace
+
+from twisted.internet.defer import CancelledError
+from twisted.trial.unittest import SynchronousTestCase
+
+from evennia_ai.errors import SpendError
+from evennia_ai.game.recovery import repair_at_start
+from evennia_ai.history.messages import Message, Speaker, new_id
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnRequest
+from evennia_ai.testing import FakeAssistant, ScriptedModel, call, model_down
+from evennia_ai.turns.runtime import Runtime
+from evennia_ai.turns.spend import GAME, SharedSpend
+from evennia_ai.turns.spend_book import DEFAULT
+from evennia_ai.turns.tick import run_tick
+from tests.waiting import wait_for
+
+ALICE = "o1.alice"
+
+
+def paid(tokens=100, cost=None, **fields):
+    """A reply that was billed."""
+    fields = {"model": "m", **fields}
+    return ModelReply(content="Well.", prompt_tokens=tokens, cost=cost, **fields)
+
+
+def request(**fields):
+    """A small request."""
+    return ModelRequest(model="m", messages=({"role": "user", "content": "hello"},), **fields)
+
+
+class SpendTest(SynchronousTestCase):
+    """An assistant whose model is billed."""
+
+    def setUp(self):
+        self.model = ScriptedModel(default=lambda asked: paid())
+        self.aria = FakeAssistant(self.model)
+        self.asker = next(iter(self.aria.game.people.values()))
+
+    def configure(self, **options):
+        for name, value in options.items():
+            self.aria.store.set(name, value)
+
+    def ask(self, asker=None, **fields):
+        return self.aria.complete(request(**fields), asker)
+
+    def spent(self, holder=""):
+        return self.aria.spend.row(holder).day.spent
+
+    def notes(self, kind="spend cap"):
+        return [fields for each, fields in self.aria.audits if each == kind]
+
+
+class TestCounting(SpendTest):
+    """What counts, and for whom."""
+
+    def test_a_call_counts_for_all_its_holders(self):
+        """The assistant, the game and the account of who asked pay for the same call."""
+        self.successResultOf(self.ask(self.asker))
+        self.successResultOf(self.ask())
+        account = self.aria.game.account_id(self.asker)
+        self.assertEqual([self.spent(h).tokens for h in ("", GAME, account)], [200, 200, 100])
+
+    def test_cached_tokens_count_apart(self):
+        """Tokens from a provider's cache are among the tokens, and stand apart with their price."""
+        self.model.default = paid(cost=0.5, cached_tokens=80, cached_cost=0.1)
+        self.successResultOf(self.ask())
+        spent = self.spent()
+        self.assertEqual(
+            (spent.tokens, spent.cached, spent.cost, spent.cached_cost), (100, 80, 0.5, 0.1)
+        )
+
+    def test_the_offline_model_is_free(self):
+        """The offline model is asked whatever the caps are, and counts nothing."""
+        self.configure(spend_max_tokens_day=0)
+        self.successResultOf(self.aria.complete(ModelRequest(model=OFFLINE_MODEL)))
+        self.model.default = ModelReply(content="", model=OFFLINE_MODEL, prompt_tokens=50)
+        self.configure(spend_max_tokens_day=None)
+        self.successResultOf(self.ask())
+        self.assertEqual(self.spent().calls, 0)
+
+    def test_a_failed_call_costs_nothing(self):
+        """What no model answered is not billed, and leaves nothing open."""
+        self.model.default = model_down()
+        self.failureResultOf(self.ask())
+        self.assertEqual((self.spent().calls, self.aria.spend.row().open), (0, {}))
+        self.assertEqual(self.aria.shared_spend.calls, {})
+
+    def test_a_cancelled_call_counts_what_it_may_cost(self):
+        """The provider may finish a call that was cancelled: it counts as reserved."""
+        self.model.held = True
+        asked = self.ask(prompt_tokens=40, max_tokens=60)
+        asked.cancel()
+        self.failureResultOf(asked, CancelledError)
+        self.assertEqual((self.spent().tokens, self.aria.spend.row().open), (100, {}))
+
+    def test_junk_costs_nothing(self):
+        """A server that reports nonsense frees nothing and stops nothing."""
+        self.model.answers = [paid(-500, cost=float("nan")), paid(10**400), paid()]
+        for _ in range(3):
+            self.successResultOf(self.ask())
+        self.assertEqual((self.spent().calls, self.spent().tokens), (3, 100))
+
+
+class TestCaps(SpendTest):
+    """No more than one call goes beyond a cap, whoever asks and however many at once."""
+
+    def refuse(self, asker=None, **fields):
+        return str(self.failureResultOf(self.ask(asker, **fields), SpendError).value)
+
+    def test_each_cap_holds(self):
+        """Of each holder, window and unit: calls go on until the sum reaches the limit."""
+        self.model.default = paid(cost=1.0)
+        account = {"account": {"tokens_day": 250}}
+        for option, caps, asker in (
+            ("spend_max_tokens_day", {}, None),
+            ("spend_max_tokens_month", {}, None),
+            ("spend_max_cost_day", {}, None),
+            ("spend_max_cost_month", {}, None),
+            (None, {"game": {"tokens_month": 250}}, None),
+            (None, {"game": {"cost_day": 2.5}}, None),
+            (None, account, self.asker),
+        ):
+            with self.subTest(option=option, caps=caps):
+                self.setUp()
+                self.model.default = paid(cost=1.0)
+                self.aria.spend_caps = caps
+                if option:
+                    self.configure(**{option: 250 if "tokens" in option else 2.5})
+                for _ in range(3):
+                    self.successResultOf(self.ask(asker))
+                self.assertIn("spend cap", self.refuse(asker))
+                self.assertEqual(self.spent().calls, 3)
+                self.assertEqual(len(self.model.requests), 3)
+        self.successResultOf(self.ask())  # what nobody's account asks for goes on
+
+    def test_parallel_calls_cross_a_cap_once(self):
+        """Of many calls at once, those wait that could cross the cap together."""
+        for caps in ({"tokens_day": 250}, {"cost_day": 2.5}):
+            with self.subTest(caps=caps):
+                self.setUp()
+                self.model.default, self.model.held = paid(cost=1.0), True
+                self.aria.spend_caps = {"game": caps}
+                asked = [self.ask(max_tokens=100) for _ in range(10)]
+                while any(not each.called for each in asked):
+                    self.assertEqual(len(self.aria.shared_spend.calls), 1)
+                    self.model.release()
+                    self.model.held = True
+                for each in asked[3:]:
+                    self.failureResultOf(each, SpendError)
+                self.assertEqual(self.spent(GAME).calls, 3)
+
+    def test_parallel_calls_far_from_a_cap_do_not_wait(self):
+        """Calls that cannot reach the cap together run side by side."""
+        self.model.held = True
+        self.aria.spend_caps = {"game": {"tokens_day": 10**9}}
+        asked = [self.ask() for _ in range(10)]
+        self.assertEqual(len(self.model.requests), 10)
+        self.model.release()
+        list(map(self.successResultOf, asked))
+
+    def test_a_waiting_call_can_be_cancelled(self):
+        """A call that waits is given up without a trace."""
+        self.model.held = True
+        self.configure(spend_max_tokens_day=250)
+        first, second = self.ask(), self.ask()
+        second.cancel()
+        self.failureResultOf(second, CancelledError)
+        self.model.release()
+        self.successResultOf(first)
+        self.assertEqual((self.spent().calls, len(self.model.requests)), (1, 1))
+
+    def test_a_call_does_not_wait_for_ever(self):
+        """After its own time a call that waits is refused; it leaves no trace."""
+        self.model.held, self.aria.now = True, time.time
+        self.configure(spend_max_tokens_day=250)
+        first = self.ask()
+        second = self.aria.complete(request(timeout_s=0.05))
+        with self.assertRaises(SpendError):
+            wait_for(second)
+        self.model.release()
+        self.successResultOf(first)
+        self.assertEqual((self.spent().calls, len(self.model.requests)), (1, 1))
+
+    def test_one_unknown_price_among_others(self):
+        """The known ones bound a call: calls far from the cap do not wait for each other."""
+        self.configure(spend_max_cost_day=1000.0)
+        self.model.price = {"listed": (0.001, 0.001)}.get
+        self.model.held = True
+        for _ in range(2):
+            self.aria.complete(ModelRequest(model="listed", fallback_models=("unlisted",)))
+        self.assertEqual(len(self.model.requests), 2)
+
+    def test_two_assistants_share_the_game_s_cap(self):
+        """What one assistant spends, the other does not have."""
+        other = FakeAssistant(self.model)
+        other.scope, other.shared_spend = "Borg", self.aria.shared_spend
+        self.aria.spend_caps = {"game": {"tokens_day": 100}}
+        self.successResultOf(self.ask())
+        self.failureResultOf(other.complete(request()), SpendError)
+        self.assertEqual((other.spend.row().day.spent.calls, self.spent(GAME).calls), (0, 1))
+
+    def test_a_model_without_a_price_runs_in_parallel_once_that_is_known(self):
+        """Its first call runs alone under a cap of money; staff see that it does not count."""
+        self.configure(spend_max_cost_day=1.0)
+        self.aria.model_name = "m"
+        self.assertFalse(self.aria.spend.is_unpriced)
+        self.successResultOf(self.ask())
+        self.assertTrue(self.aria.spend.is_unpriced)
+        self.model.held = True
+        asked = [self.ask(), self.ask()]
+        self.assertEqual(len(self.model.requests), 3)
+        self.model.release()
+        list(map(self.successResultOf, asked))
+
+    def test_a_call_is_cut_to_its_own_cap(self):
+        """The cap of a call shortens its reply, and refuses a prompt that is too large."""
+        self.configure(spend_max_tokens_call=100)
+        self.aria.spend_caps = {"call": {"tokens": 90}}
+        self.successResultOf(self.ask(prompt_tokens=40, max_tokens=500))
+        self.assertEqual(self.model.requests[-1].max_tokens, 50)
+        for _ in range(2):
+            self.assertIn("no room", self.refuse(prompt_tokens=80))
+        self.assertEqual(len(self.notes()), 1)
+
+    def test_a_prompt_is_cut_to_the_cap_of_a_call(self):
+        """A turn's prompt fits under the cap of a call."""
+        self.aria.history.append([Message("user", "word " * 400) for _ in range(20)])
+        self.aria.spend_caps = {"call": {"tokens": 3000}}
+        self.successResultOf(self.aria.run_turn(TurnRequest()))
+        (asked,) = self.model.requests
+        self.assertLessEqual(asked.prompt_tokens + asked.max_tokens, 3000)
+
+    def test_staff_hear_once_of_four_fifths_and_once_of_all(self):
+        """Two notices a window, with audit lines; also if the cap is crossed in one step."""
+        self.configure(spend_max_tokens_day=500)
+        for _ in range(5):
+            self.successResultOf(self.ask())
+        for _ in range(3):
+            self.refuse()
+        self.assertEqual([note["spent"] for note in self.notes()], [400, 500])
+        self.aria.clock.advance(86_400)
+        self.model.default = paid(900)
+        self.successResultOf(self.ask())
+        self.assertEqual([note["spent"] for note in self.notes()], [400, 500, 900])
+
+
+class TestDefaultCap(SpendTest):
+    """A game that has set no caps has one, which spares models on its own machine."""
+
+    def setUp(self):
+        super().setUp()
+        self.aria.spend_caps = None
+        self.aria.shared_spend.runs_here = {"own", OFFLINE_MODEL}.__contains__
+        self.limit = DEFAULT[GAME]["tokens_day"]
+
+    def test_it_stops_what_is_billed(self):
+        """At two million tokens of the day; the owner lifts it with one setting."""
+        self.model.default = paid(self.limit)
+        self.successResultOf(self.ask())
+        self.assertIn("the game", str(self.failureResultOf(self.ask(), SpendError).value))
+        self.assertEqual(len(self.notes()), 1)
+        for caps in ({}, {"game": {}}, {"game": {"tokens_day": 10 * self.limit}}):
+            self.aria.spend_caps = caps
+            self.successResultOf(self.ask())
+
+    def test_it_spares_what_is_not(self):
+        """Calls of a model on this machine do not count towards it, and are not stopped by it."""
+        self.model.default = paid(self.limit, model="own")
+        own = ModelRequest(model="own", messages=())
+        for _ in range(3):
+            self.successResultOf(self.aria.complete(own))
+        self.assertEqual(self.aria.spend.row().open, {})
+        self.assertEqual(self.spent(GAME).tokens, 3 * self.limit)
+        self.model.default = paid(self.limit)
+        self.successResultOf(self.ask())
+        self.failureResultOf(self.ask(), SpendError)
+        self.assertIsNotNone(self.aria.spend.reached())
+        self.successResultOf(self.aria.complete(own))
+        self.aria.model_name = "own"
+        self.assertIsNone(self.aria.spend.reached())
+        billed = replace(own, fallback_models=("m",))
+        self.failureResultOf(self.aria.complete(billed), SpendError)
+
+    def test_caps_of_the_owner_count_all(self):
+        """A cap that is set counts models on this machine, too."""
+        self.aria.spend_caps = {"game": {"tokens_day": 100}}
+        self.model.default = paid(model="own")
+        own = ModelRequest(model="own", messages=())
+        self.successResultOf(self.aria.complete(own))
+        self.failureResultOf(self.aria.complete(own), SpendError)
+
+    def test_a_probe_counts(self):
+        """The doctor's question is counted for the game and refused at its cap."""
+        shared, now = self.aria.shared_spend, self.aria.now()
+        for model, tokens in (("m", 17), ("own", 34), (OFFLINE_MODEL, 34)):
+            self.successResultOf(shared.probe(self.model, model, now))
+            self.assertEqual(self.spent(GAME).tokens, tokens)
+        self.assertEqual(self.spent(GAME).own, 17)
+        self.model.default = paid(self.limit)
+        self.successResultOf(self.ask())
+        self.failureResultOf(shared.probe(self.model, "m", now), SpendError)
+        self.successResultOf(shared.probe(self.model, "own", now))
+
+    def test_what_another_process_counts_stays(self):
+        """A doctor in a shell counts in the same rows as the game."""
+        self.successResultOf(self.ask())
+        shell = SharedSpend(self.aria.shared_spend.store, lambda: None)
+        self.successResultOf(shell.probe(self.model, "m", self.aria.now()))
+        self.successResultOf(self.ask())
+        self.assertEqual(self.spent(GAME).tokens, 217)
+
+
+class TestRestarts(SpendTest):
+    """What was spent outlives restarts and kills."""
+
+    def restart(self):
+        """A new process on the same stores."""
+        old = self.aria
+        self.aria = FakeAssistant(self.model, store=old.store, clock=old.clock)
+        self.aria.spend_caps = old.spend_caps
+        self.aria.shared_spend = SharedSpend(old.shared_spend.store, lambda: old.spend_caps)
+        self.aria.spend.shared = self.aria.shared_spend
+        repair_at_start(self.aria)
+
+    def test_settled_calls_stay_spent(self):
+        """All rows are there after a restart."""
+        self.successResultOf(self.ask(self.asker))
+        self.restart()
+        account = self.aria.game.account_id(self.asker)
+        self.assertEqual([self.spent(h).tokens for h in ("", GAME, account)], [100, 100, 100])
+
+    def test_a_kill_in_a_call_counts_what_was_reserved(self):
+        """A call without an end is counted at the next start, once, for all its holders."""
+        self.aria.spend_caps = {"game": {"tokens_day": 1_000}}
+        self.model.held = True
+        self.ask(self.asker, prompt_tokens=40, max_tokens=60)
+        self.assertEqual(self.spent().calls, 0)
+        for _ in range(2):
+            self.restart()
+            account = self.aria.game.account_id(self.asker)
+            spent = [self.spent(h) for h in ("", GAME, account)]
+            self.assertEqual([(each.calls, each.tokens) for each in spent], [(1, 100)] * 3)
+        self.assertEqual(self.aria.spend.row().open, {})
+
+    def test_a_lost_call_that_is_answered_is_counted_once(self):
+        """The mind's process finished it: its reply takes the place of what was counted."""
+        self.aria.spend_caps = {"game": {"tokens_day": 1_000}}
+        self.model.held = True
+        asked = {"prompt_tokens": 40, "max_tokens": 60, "key": "aria m1"}
+        self.ask(self.asker, **asked)
+        self.restart()
+        self.model.held = False
+        for made_before, tokens in ((True, 70), (True, 140), (False, 210)):
+            self.model.answers = [paid(70, made_before=made_before)]
+            self.successResultOf(self.ask(self.asker, **asked))
+            account = self.aria.game.account_id(self.asker)
+            spent = [self.spent(h) for h in ("", GAME, account)]
+            self.assertEqual([each.tokens for each in spent], [tokens] * 3)
+            self.assertEqual([each.calls for each in spent], [tokens // 70] * 3)
+
+    def test_without_caps_nothing_is_stored_before_a_call(self):
+        """A write would delay each answer, for a figure that bounds nothing."""
+        self.model.held = True
+        self.ask(self.asker)
+        self.assertEqual(self.aria.spend.row().open, {})
+        self.restart()
+        self.assertEqual(self.spent().calls, 0)
+
+    def test_a_call_that_goes_on_is_not_counted_at_a_second_start(self):
+        """Repairs while the server runs leave calls alone that still wait."""
+        self.model.held = True
+        asked = self.ask()
+        repair_at_start(self.aria)
+        self.assertEqual(self.spent().calls, 0)
+        self.model.release()
+        self.successResultOf(asked)
+        self.assertEqual(self.spent().tokens, 100)
+
+    def test_damaged_rows_are_empty_ones(self):
+        """Junk in the game's rows stops nobody."""
+        for text in ("[", "5", '{"day": 7}', "[" * 100_000):
+            self.aria.shared_spend.forget_cached()
+            self.aria.shared_spend.store.save(GAME, text)
+            self.assertEqual(self.spent(GAME).tokens, 0)
+
+
+class TestKeptQuestions(SpendTest):
+    """A question that a cap holds up is answered once it may be."""
+
+    def hear(self, text, speaker=None):
+        who = Speaker("Alice", speaker or self.asker)
+        self.aria.runtime.hear(
+            Message(
+                "user",
+                text,
+                id=new_id("m"),
+                speaker=who,
+                channel="say",
+                created_at="2027-01-15T08:00:00+00:00",
+            ),
+            self.aria.now(),
+        )
+
+    def tick(self):
+        self.aria.runtime.last_turn_at = 0.0
+        done = self.successResultOf(run_tick(self.aria, self.aria.obj))
+        self.aria.save_queue()
+        return done
+
+    def shown(self):
+        return [text for _, text in self.aria.game.shown if "later" in text]
+
+    def spoken(self):
+        return [text for _, text in self.aria.game.said if text == "Well."]
+
+    def test_it_is_shown_kept_and_answered_when_the_cap_is_lifted(self):
+        """Who asked is shown it once for each question; much later the cap is lifted."""
+        self.configure(spend_max_tokens_day=0, sleep_after_idle_s=None)
+        self.hear("What is my boat called?")
+        self.assertEqual(self.tick(), "over budget")
+        self.assertEqual(len(self.shown()), 1)
+        self.aria.clock.advance(4000)
+        self.assertEqual(self.tick(), "idle")
+        self.assertEqual((self.model.requests, len(self.shown())), ([], 1))
+        self.configure(spend_max_tokens_day=None)
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(len(self.spoken()), 1)
+        self.assertEqual(self.tick(), "idle")
+
+    def test_it_is_answered_the_next_day_and_wakes_the_sleeper(self):
+        """A cap of a day is over at midnight; who sleeps then wakes up to answer."""
+        self.configure(spend_max_tokens_day=100)
+        self.successResultOf(self.ask())
+        self.hear("What is my boat called?")
+        self.tick()
+        self.aria.clock.advance(7200)
+        self.assertEqual(self.tick(), "fell asleep")
+        self.tick()
+        self.aria.clock.advance(86_400)
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(len(self.spoken()), 1)
+
+    def test_it_outlives_a_restart(self):
+        """After a restart, however late, it is still kept."""
+        self.configure(spend_max_tokens_day=0)
+        self.hear("What is my boat called?")
+        self.tick()
+        self.aria.clock.advance(4000)
+        self.aria.runtime = Runtime(last_heard_at=self.aria.now())
+        repair_at_start(self.aria)
+        self.assertEqual(self.tick(), "idle")
+        self.configure(spend_max_tokens_day=None)
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(len(self.spoken()), 1)
+
+    def test_an_account_over_its_cap_holds_up_nobody_else(self):
+        """Of two who ask, the one whose account has some left is answered."""
+        _, other = list(self.aria.game.people.values())[:2]
+        self.aria.spend_caps = {"account": {"tokens_day": 100}}
+        self.successResultOf(self.ask(self.asker))
+        self.hear("What is my boat called?")
+        self.hear("And mine?", other)
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual((len(self.spoken()), len(self.shown())), (1, 1))
+
+    def test_a_cap_reached_in_a_turn_keeps_the_question(self):
+        """A turn that has not said anything yet is held up, not given up in silence."""
+        self.configure(spend_max_tokens_day=150)
+        looks = ModelReply(content="", tool_calls=tuple(call("look")), model="m", prompt_tokens=90)
+        self.model.answers = [looks, looks]
+        self.hear("What is here?")
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual((len(self.model.requests), len(self.shown())), (2, 1))
+        self.assertEqual(self.spoken(), [])
+        self.configure(spend_max_tokens_day=None)
+        self.aria.clock.advance(61)
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(len(self.spoken()), 1)
+        self.assertNotIn("model failures", self.aria.runtime.counts)
+
+    def test_a_cap_after_words_ends_the_turn(self):
+        """A turn that has spoken ends; it would speak twice."""
+        self.configure(spend_max_tokens_day=50)
+        said = ModelReply(
+            content="",
+            tool_calls=tuple(call("say", text="Let me look.")),
+            model="m",
+            prompt_tokens=90,
+        )
+        self.model.answers = [said]
+        self.hear("What is here?")
+        self.tick()
+        self.assertEqual(self.aria.runtime.unanswered, {})
+        self.assertEqual(len(self.model.requests), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,303 @@
+"""The book of spend: windows, caps, reservations, and junk in what is stored."""
+
+import unittest
+from math import inf, nan
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from evennia_ai.turns.spend_book import (
+    CLOSED,
+    LIMITS,
+    NEAR,
+    SET_BACK_S,
+    Amount,
+    Bound,
+    Cap,
+    Reserved,
+    SpendRow,
+    Window,
+    caps_of,
+    fitted,
+    lifts,
+    likely,
+    most,
+    reached,
+    read_limits,
+)
+from tests.strategies import FEW, MANY, awkward_texts
+
+NOW, DAY = 1_800_000_000.0, 86_400.0
+amounts = st.builds(
+    Amount,
+    st.integers(0, 5),
+    st.integers(0, 10**6),
+    st.floats(0, 100).map(lambda cost: round(cost, 6)),
+    st.integers(0, 10**6),
+    st.floats(0, 1).map(lambda cost: round(cost, 6)),
+)
+times = st.floats(NOW, NOW + 400 * DAY)
+reserved = st.builds(Reserved, amounts.map(lambda a: Amount(1, a.tokens, a.cost)), st.text(), times)
+windows = st.builds(
+    Window, st.text(max_size=3), amounts, st.lists(st.text(max_size=3), max_size=3).map(tuple)
+)
+rows = st.builds(SpendRow, windows, windows, st.dictionaries(st.text(), reserved, max_size=3))
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "day",
+                    "month",
+                    "open",
+                    "label",
+                    "tokens",
+                    "calls",
+                    "cost",
+                    "told",
+                    "account",
+                    "at",
+                ]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+def request(text="hello", **fields):
+    """A request of one message."""
+    return ModelRequest(model="m", messages=({"role": "user", "content": text},), **fields)
+
+
+class TestWindows(unittest.TestCase):
+    """Days and months, and clocks that go wrong."""
+
+    @FEW
+    @given(rows)
+    def test_round_trip(self, row):
+        """A row is read as it was stored."""
+        self.assertEqual(SpendRow.from_dict(row.to_dict()), row)
+
+    @MANY
+    @given(junk)
+    def test_junk_is_read(self, value):
+        """Whatever is stored, a row comes of it, whose numbers are no debts and no nonsense."""
+        row = SpendRow.from_dict(value)
+        for window in (row.day, row.month):
+            for number in window.spent.to_dict().values():
+                self.assertTrue(0 <= number < 10**15)
+        again = SpendRow.from_dict(row.to_dict())
+        self.assertEqual(again, row)
+        row.at(NOW).plus(Amount(1, 5, 0.1))
+
+    def test_a_day_and_a_month_pass(self):
+        """The next day the day is empty and the month goes on; the next month both are empty."""
+        row = SpendRow().at(NOW).plus(Amount(1, 10, 0.5))
+        self.assertEqual((row.day.spent.tokens, row.month.spent.tokens), (10, 10))
+        row = row.at(NOW + DAY)
+        self.assertEqual((row.day.spent.tokens, row.month.spent.tokens), (0, 10))
+        self.assertEqual(row.at(NOW + 31 * DAY).month.spent.tokens, 0)
+
+    @MANY
+    @given(amounts, times, times)
+    def test_a_clock_set_back_frees_nothing(self, amount, one, other):
+        """What was spent stays spent, however far the clock is set back."""
+        early, late = sorted((one, other))
+        row = SpendRow().at(late).plus(amount)
+        back = row.at(early)
+        self.assertEqual((back.day.spent, back.month.spent), (row.day.spent, row.month.spent))
+        self.assertEqual(back.at(late).day.spent.tokens in (0, amount.tokens), True)
+
+    @MANY
+    @given(amounts, times, times)
+    def test_a_clock_once_far_ahead_blocks_nobody(self, amount, one, other):
+        """However wrong the clock was, what was spent then is over in a few days or two months."""
+        early, late = sorted((one, other))
+        row = SpendRow().at(late).plus(amount).at(early)
+        later = row.at(early + SET_BACK_S + DAY)
+        self.assertEqual(later.day.spent, Amount())
+        self.assertEqual(later.at(early + 65 * DAY).month.spent, Amount())
+
+    def test_just_after_midnight(self):
+        """A clock that is set back over midnight goes on with the later day."""
+        midnight = NOW // DAY * DAY + DAY
+        row = SpendRow().at(midnight + 5).plus(Amount(1, 10))
+        again = row.at(midnight - 5).plus(Amount(1, 10)).at(midnight + 6)
+        self.assertEqual(again.day.spent.tokens, 20)
+
+
+class TestCaps(unittest.TestCase):
+    """What is reached, what staff are told, what may be changed."""
+
+    @FEW
+    @given(st.lists(amounts, max_size=8))
+    def test_a_cap_is_reached_by_sums(self, spent):
+        """A cap is reached exactly when the sum of all calls is the limit or more."""
+        row = SpendRow().at(NOW)
+        for amount in spent:
+            row = row.plus(amount)
+        total = sum(amount.tokens for amount in spent)
+        for name in ("tokens_day", "tokens_month"):
+            self.assertIsNone(reached(row, caps_of("x", {name: total + 1})))
+            self.assertIsNotNone(reached(row, caps_of("x", {name: total})))
+        cost = row.day.spent.cost
+        self.assertAlmostEqual(cost, sum(amount.cost for amount in spent))
+        self.assertIsNotNone(reached(row, caps_of("x", {"cost_month": cost})))
+
+    def test_what_goes_on_counts(self):
+        """Calls that go on count as if they had cost the most."""
+        row, caps = SpendRow().at(NOW), caps_of("x", {"tokens_day": 100, "cost_day": 1.0})
+        self.assertIsNone(reached(row, caps, Bound(99, 0.5)))
+        self.assertEqual(reached(row, caps, Bound(100)).unit, "tokens")
+        self.assertEqual(reached(row, caps, Bound(1, inf) + Bound(1)).unit, "cost")
+
+    def test_no_limit_is_no_cap(self):
+        """None means no cap; 0 means nothing may be spent."""
+        self.assertEqual(caps_of("x", dict.fromkeys(LIMITS)), ())
+        self.assertIsNotNone(reached(SpendRow(), caps_of("x", {"cost_day": 0})))
+
+    @FEW
+    @given(st.integers(1, 10**6), st.lists(st.integers(0, 10**5), min_size=1, max_size=30))
+    def test_each_notice_comes_once_in_a_window(self, limit, steps):
+        """Staff get at most two notices of a cap a day: nearly reached, and reached."""
+        for name, window in (("tokens_day", "day"), ("tokens_month", "month")):
+            (cap,), row, heard = caps_of("x", {name: limit}), SpendRow().at(NOW), []
+            for tokens in steps:
+                row = row.plus(Amount(1, tokens))
+                if notice := cap.notice(row):
+                    heard.append(notice.split()[0])
+                    row = row.noted(cap, notice)
+            spent = sum(steps)
+            self.assertIn(heard, ([], ["near"], ["near", "reached"], ["reached"]))
+            self.assertEqual("reached" in heard, spent >= limit)
+            self.assertEqual(bool(heard), spent >= NEAR * limit)
+            self.assertEqual(cap.notice(row), "")
+            self.assertEqual(cap.window, window)
+
+    def test_a_raised_cap_is_told_of_anew(self):
+        """Notices are those of a limit: of another one they are given again."""
+        row = SpendRow().at(NOW).plus(Amount(1, 100))
+        (cap,) = caps_of("x", {"tokens_day": 100})
+        (raised,) = caps_of("x", {"tokens_day": 110})
+        self.assertTrue(raised.notice(row.noted(cap, cap.notice(row))).startswith("near"))
+
+    def test_words(self):
+        """A cap says whose it is, how much, and when it ends by itself."""
+        tokens, money = caps_of("Aria", {"tokens_day": 1000, "cost_month": 2.5})
+        self.assertEqual(str(tokens), "Aria's spend cap of 1,000 tokens a day")
+        self.assertEqual(str(money), "Aria's spend cap of $2.5 a month")
+        ends = [cap.until for cap in (tokens, money, Cap("the call", "call", "tokens", 5))]
+        self.assertEqual(len({*ends}), 3)
+
+    def test_lifting(self):
+        """Raising or removing a cap lifts it; lowering one or adding one does not."""
+        for before, after in ((5, 6), (5, None), (5, 5.5)):
+            self.assertTrue(lifts(before, after))
+        for before, after in ((5, 5), (5, 4), (None, 4), (None, None)):
+            self.assertFalse(lifts(before, after))
+
+
+class TestSetting(unittest.TestCase):
+    """The game's setting."""
+
+    def test_good(self):
+        """Parts and limits are read; None stands for no limit."""
+        limits, wrong = read_limits(
+            {"game": {"cost_month": 20.0, "tokens_day": None}, "call": {"tokens": 500}}
+        )
+        self.assertEqual(
+            (limits, wrong), ({"game": {"cost_month": 20.0}, "call": {"tokens": 500}}, ())
+        )
+        self.assertEqual(read_limits({}), ({}, ()))
+        self.assertEqual(read_limits(None), ({"game": {"tokens_day": 2_000_000}}, ()))
+
+    def test_wrong(self):
+        """Whatever is wrong is named, and nothing may be spent until it is corrected."""
+        for value in (
+            "5",
+            [],
+            {"games": {}},
+            {"game": 5},
+            {"game": {"tokens": 5}},
+            {"call": {"tokens_day": 5}},
+            *({"game": {"tokens_day": each}} for each in (-1, True, "5", nan, inf)),
+        ):
+            limits, wrong = read_limits(value)
+            self.assertTrue(wrong, value)
+            self.assertEqual(limits, CLOSED)
+
+    @FEW
+    @given(junk)
+    def test_junk_is_never_no_cap(self, value):
+        """What is neither None nor a good dict closes the game's purse."""
+        limits, wrong = read_limits(value)
+        self.assertEqual(limits == CLOSED, bool(wrong))
+
+
+class TestCalls(unittest.TestCase):
+    """What a call may cost."""
+
+    @FEW
+    @given(awkward_texts, st.integers(0, 3000), st.integers(16, 3000))
+    def test_no_call_is_dearer_than_its_bound(self, text, counted, room):
+        """What is likely lies within the bound where a token is a byte at least."""
+        asked = request(
+            text,
+            max_tokens=room,
+            prompt_tokens=min(counted, len(text.encode("utf-8", "surrogatepass"))),
+        )
+        price = (1e-6, 4e-6)
+        self.assertLessEqual(likely(asked, price).tokens, most(asked, price).tokens)
+        self.assertLessEqual(likely(asked, price).cost, most(asked, price).cost)
+
+    def test_all_of_a_request_counts(self):
+        """Tools, calls and numbers in them are sent as well."""
+        plain = most(request(), None).tokens
+        tools = ({"type": "function", "function": {"name": "look", "most": 5, "of": ["a", None]}},)
+        self.assertGreater(most(request(tools=tools), None).tokens, plain + 20)
+        whole = ModelRequest(model="m", api="completion", prompt="word " * 100)
+        self.assertGreater(most(whole, None).tokens, 500)
+
+    def test_an_unknown_price_is_endless(self):
+        """A call whose price nobody knows may cost anything; likely it costs nothing."""
+        self.assertEqual(most(request(), None).cost, inf)
+        self.assertEqual(likely(request(), None).cost, 0.0)
+
+    def test_a_reply_is_an_amount(self):
+        """Tokens in and out, cached ones apart; a cost nobody knows counts 0."""
+        reply = ModelReply(
+            content="", prompt_tokens=100, completion_tokens=5, cached_tokens=80, cost=None
+        )
+        self.assertEqual(Amount.of(reply), Amount(1, 105, 0.0, 80, 0.0))
+
+    @MANY
+    @given(
+        st.integers(1, 5000),
+        st.integers(1, 5000),
+        st.none() | st.integers(0, 12_000),
+        st.none() | st.floats(0, 0.05),
+        st.none() | st.tuples(st.floats(0, 1e-5), st.floats(0, 1e-5)),
+    )
+    def test_a_call_fits_its_caps_or_is_not_made(self, counted, room, tokens, cost, price):
+        """A fitted request stays under the caps of a call; a refused one would not."""
+        asked = request(prompt_tokens=counted, max_tokens=room)
+        found = fitted(asked, price, {"tokens": tokens, "cost": cost})
+        if isinstance(found, Cap):
+            least = counted + min(16, room)
+            over = tokens is not None and least > tokens
+            dear = cost is not None and price and counted * price[0] + min(16, room) * price[1]
+            self.assertTrue(over or dear >= cost * (1 - 1e-9))
+            return
+        self.assertLessEqual(found.max_tokens, room)
+        if tokens is not None:
+            self.assertLessEqual(counted + found.max_tokens, tokens)
+        if cost is not None and price is not None:
+            self.assertLessEqual(likely(found, price).cost, cost + 1e-9)
+        if tokens is None and cost is None:
+            self.assertEqual(found, asked)

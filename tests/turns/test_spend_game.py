@@ -1,0 +1,260 @@
+"""Spend in a real game: who pays, what outlives a restart, who may lift caps, what is shown."""
+
+import json
+from pathlib import Path
+
+from django.test import override_settings
+from evennia import search_object
+
+from evennia_ai import services
+from evennia_ai.game.identity import stable_id
+from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.turns.spend import GAME
+from tests.command_line import CommandLineTest
+from tests.waiting import pump_until
+
+REPLY = ModelReply(
+    content="Your boat is called Gull.",
+    model="paid",
+    prompt_tokens=900,
+    completion_tokens=100,
+    cost=0.25,
+    cached_tokens=600,
+    cached_cost=0.05,
+)
+
+
+class SpendGameTest(CommandLineTest):
+    """Aria's model is billed; the account of `char1` asks."""
+
+    def setUp(self):
+        super().setUp()
+        self.model.default = REPLY
+        self.configure(reply_cooldown_s=0, sleep_after_idle_s=None, thinking_emote=None)
+        self.payer = stable_id(self.account)
+
+    def ask(self, text="Aria, what is my boat called?"):
+        self.say(text)
+        return self.tick()
+
+    def spent(self, holder=""):
+        return self.script.spend.row(holder).month.spent
+
+    def restart(self):
+        """What is only in memory is gone."""
+        kept = self.model, self.semantic
+        recall = services.mind().recall
+        services.reset()
+        services.use(model=kept[0], memories=kept[1], recall=recall, ready=True)
+        del self.script.__dict__["spend"]
+
+    def log_lines(self, kind):
+        path = Path(self.folder.name) / "ai.log"
+        pump_until(lambda: path.exists() and f'"kind": "{kind}"' in path.read_text())
+        rows = map(json.loads, path.read_text().splitlines())
+        return [row for row in rows if row["kind"] == kind]
+
+
+class TestWhoPays(SpendGameTest):
+    """A turn is paid by the assistant, the game and the account of the player who asked."""
+
+    def test_a_turn_is_paid_and_outlives_a_restart(self):
+        """All three rows hold the turn, also after a restart."""
+        self.assertEqual(self.ask(), "turn")
+        self.restart()
+        for holder in ("", GAME, self.payer):
+            self.assertEqual((self.spent(holder).tokens, self.spent(holder).cost), (1000, 0.25))
+            self.assertEqual((self.spent(holder).cached, self.spent(holder).calls), (600, 1))
+        self.assertEqual(self.log_lines("call")[0]["cached"], 600)
+
+    def test_a_dream_is_paid_by_nobody_s_account(self):
+        """Compactions and extractions count for the assistant and the game."""
+        self.fill(40, words=30)
+        self.typed("compact Aria", until="Aria")
+        pump_until(lambda: self.model.requests and not self.script.runtime.exclusive)
+        self.assertEqual(self.spent(self.payer).calls, 0)
+        self.assertGreater(self.spent(GAME).calls, 0)
+        self.assertEqual(self.spent(GAME).calls, self.spent().calls)
+
+    def test_embeddings_are_paid(self):
+        """Where a model is billed for embeddings, they count, and stop at a cap."""
+        self.semantic.billed_embedder = "text-embedding-3-small"
+        self.model._price = (1e-3, 0.0)
+        self.aria.journal.add("Alice owes Bob 12 crowns, said at dawn.")
+        self.configure(spend_max_tokens_day=10)
+        from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
+        from tests.waiting import wait_for
+
+        stored = wait_for(consolidate_memories_to_semantic(self.script, self.aria))
+        self.assertEqual(stored["consolidated"], 1)
+        self.assertEqual((self.spent().tokens, round(self.spent().cost, 6)), (13, 0.013))
+        self.aria.journal.add("Bob paid Alice 5 crowns back.")
+        stored = wait_for(consolidate_memories_to_semantic(self.script, self.aria))
+        self.assertEqual((stored["consolidated"], self.spent().tokens), (0, 13))
+        self.configure(spend_max_tokens_day=None)
+        stored = wait_for(consolidate_memories_to_semantic(self.script, self.aria))
+        self.assertEqual(stored["consolidated"], 1)
+
+    def test_the_book_is_rolled_back_as_a_whole(self):
+        """If one row cannot be written, none is; the call is counted at the next start."""
+        self.configure(spend_max_tokens_month=10**9)
+        store, real = self.script.shared_spend.store, self.script.shared_spend.store.save
+
+        def broken(holder, row):
+            if holder == self.payer:
+                raise OSError("disk full")
+            real(holder, row)
+
+        store.save = broken
+        self.assertEqual(self.ask(), "turn")
+        self.assertEqual((self.spent().calls, self.spent(GAME).calls), (0, 0))
+        self.assertEqual(len(self.script.spend.row().open), 1)
+        del store.save
+        self.restart()
+        self.script.at_server_start()
+        self.assertEqual([self.spent(h).calls for h in ("", GAME, self.payer)], [1, 1, 1])
+
+
+class TestCapsInAGame(SpendGameTest):
+    """Caps of the settings, and who is told."""
+
+    def test_an_account_s_cap(self):
+        """The player sees that it is held up, staff are told who, and it is answered later."""
+        caps = {"account": {"tokens_day": 1000}}
+        with override_settings(EVENNIA_AI_SPEND_CAPS=caps):
+            self.assertEqual(self.ask(), "turn")
+            self.assertIn("account TestAccount's spend cap of 1,000 tokens a day is", self.shown())
+            self.told.clear()
+            self.assertEqual(self.ask("Aria, and my cat?"), "over budget")
+            self.assertIn("will answer later", self.shown())
+            self.assertEqual(self.tick(), "idle")
+            self.assertEqual(len(self.model.requests), 1)
+            self.assertIn("spend cap", self.log_lines("spend cap")[0]["cap"])
+        self.assertEqual(self.tick(), "turn")
+        self.assertIn("and my cat?", str(self.model.requests[-1].messages))
+        self.assertEqual(len(self.model.requests), 2)
+
+    def test_a_wrong_setting_stops_paid_calls(self):
+        """A setting that cannot be read is no licence: the question waits."""
+        with override_settings(EVENNIA_AI_SPEND_CAPS={"gmae": {"tokens_day": 5}}):
+            self.assertEqual(self.ask(), "over budget")
+        self.assertEqual(self.model.requests, [])
+
+    def test_the_status_says_why(self):
+        """`aistatus` names the cap and when it ends."""
+        self.configure(spend_max_cost_month=0)
+        self.assertTold("aistatus Aria", "$0 a month is reached", "until the next month")
+
+
+class TestWhoLiftsCaps(SpendGameTest):
+    """Builders lower caps; only admins raise or remove them."""
+
+    def setUp(self):
+        super().setUp()
+        self.be("Builder")
+        self.aria.locks.add(f"control:id({self.char1.id});edit:id({self.char1.id})")
+        self.script.spend.add(5, 0.0)
+
+    def test_builders_lower(self):
+        """A builder adds and lowers a cap, and cannot take that back."""
+        self.assertTold("aiconfig Aria spend_max_tokens_day = 1000", "is now 1000")
+        self.assertTold("aiconfig Aria spend_max_tokens_day = 500", "is now 500")
+        for line in (
+            "aiconfig Aria spend_max_tokens_day = 501",
+            "aiconfig Aria spend_max_tokens_day = none",
+            "aiconfig Aria spend_max_tokens_day = default",
+            "aiconfig/undo Aria",
+        ):
+            self.assertTold(line, "Only admins raise or remove spend caps")
+        self.assertEqual(self.script.config.spend_max_tokens_day, 500)
+        self.be("Admin")
+        self.assertTold("aiconfig/undo Aria", "1000 again")
+        self.assertTold("aiconfig Aria spend_max_tokens_day = none", "is now None")
+
+    def test_building_commands(self):
+        """Evennia's own commands lower a cap that was set, and change no more of spend."""
+        self.script.state.configure({"spend_max_tokens_day": 500})
+        before = self.script.spend.today()
+        number = self.script.id
+        for line in (
+            f"set/script #{number}/spend_max_tokens_day = 9999",
+            f"set/script #{number}/spend_max_tokens_day =",
+            f"set/script #{number}/spend =",
+            f"set/script #{number}/config_undo = [{{'values': {{'spend_max_tokens_day': 9999}}}}]",
+            f"set/script #{number}/spend_max_tokens_day = 'none'",
+            "aiconfig/undo Aria",
+            f"wipe #{self.aria.id}",
+        ):
+            with self.subTest(line):
+                self.typed(line)
+                self.assertEqual(self.script.config.spend_max_tokens_day, 500)
+                self.assertEqual(self.script.spend.today(), before)
+        self.typed(f"set/script #{number}/spend_max_tokens_day = 400")
+        self.assertEqual(self.script.config.spend_max_tokens_day, 400)
+        self.assertTold("aiconfig Aria spend_max_tokens_day = 9999", "Only admins")
+
+    def test_a_copy(self):
+        """A copy has the caps of the original and has spent nothing; its row goes with it."""
+        self.script.state.configure({"spend_max_tokens_day": 500})
+        self.typed("copy Aria = Clone")
+        clone = search_object("Clone")[0].assistant
+        self.typed(f"set/script #{clone.id}/spend_max_tokens_day =")
+        self.assertEqual(clone.config.spend_max_tokens_day, 500)
+        self.assertEqual(clone.spend.today()["tokens"], 0)
+        rows = len(self.script.shared_spend.store.all())
+        clone.obj.delete()
+        self.assertEqual(len(self.script.shared_spend.store.all()), rows - 1)
+
+
+class TestShown(SpendGameTest):
+    """What staff see of spend."""
+
+    def test_usage(self):
+        """`ai/usage`: assistant, game and account, today and this month, cached apart, caps."""
+        self.configure(spend_max_tokens_day=5000)
+        self.ask()
+        with override_settings(EVENNIA_AI_SPEND_CAPS={"game": {"cost_month": 20.0}}):
+            shown = self.typed("ai/usage")
+        for word in ("the game", "account", "today", "month", "1,000", "$0.2500", "600", "$0.0500"):
+            self.assertIn(word, shown)
+        for word in ("5,000", "$20"):
+            self.assertIn(word, shown)
+
+    def test_budget_and_why(self):
+        """`aibudget/log` and `ai/why` show cached tokens and the price."""
+        self.ask()
+        shown = self.typed("aibudget/log Aria")
+        self.assertIn("in 900 (600 cached for $0.0500), out 100 tokens", shown)
+        self.assertTold("ai/why Aria", "900 tokens in (600 cached), 100 out, $0.2500", until="Cost")
+
+    def test_a_test_is_paid_by_who_asks(self):
+        """`ai/test` counts for the caller's account, and is refused at its cap."""
+        self.assertTold("ai/test Aria = hi", "(600 cached for $0.0500)", "$0.25", until="tokens in")
+        self.assertEqual(self.spent(self.payer).calls, 1)
+        with override_settings(EVENNIA_AI_SPEND_CAPS={"account": {"tokens_day": 1}}):
+            self.assertTold("ai/test Aria = hi", "No call is made: account TestAccount's spend cap")
+
+    def test_one_way_to_a_model(self):
+        """No other module of the package asks a model."""
+        root = Path(services.__file__).parent
+        asking = [
+            path.relative_to(root).as_posix()
+            for path in root.rglob("*.py")
+            if "model.complete(" in path.read_text(encoding="utf-8")
+        ]
+        self.assertEqual(asking, ["turns/spend.py"])
+
+    def test_the_doctor_is_paid_by_the_game(self):
+        """The doctor's question counts, in the game and from a shell, and obeys the cap."""
+        tokens = self.spent(GAME).tokens
+        for number in (1, 2):
+            self.typed("ai/doctor", until="model:")
+            self.assertEqual(self.spent(GAME).tokens, tokens + 17 * number)
+        with override_settings(EVENNIA_AI_SPEND_CAPS={"game": {"tokens_day": 5}}):
+            self.assertTold("ai/doctor", "was not asked", "5 tokens a day", until="was not asked")
+
+    def test_the_default_cap_is_shown(self):
+        """`ai/usage` shows the cap that holds where none is set, and the doctor names it."""
+        self.ask()
+        self.assertRegex(self.typed("ai/usage"), r"2,000,000 .*\n.* tokens a day")
+        self.assertTold("ai/doctor", "2,000,000 tokens a day by default", until="model:")

@@ -1,0 +1,294 @@
+"""The tick, awake: hearing, thinking, answering."""
+
+import unittest
+from unittest.mock import patch
+
+from twisted.internet.defer import Deferred
+
+from evennia_ai import services
+from evennia_ai.game.identity import stable_id
+from evennia_ai.history.audience import PUBLIC, STAFF, private
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
+from evennia_ai.rag_memory import search as retrieval
+from evennia_ai.recall.values import Query
+from evennia_ai.testing import FakeAssistant, ScriptedModel, call, model_down
+from evennia_ai.turns.events import Group
+from evennia_ai.turns.tick import check_emergency, run_tick
+from tests.base import AssistantTest
+from tests.memory_assistant import MemoryWorldTest
+from tests.waiting import pump_until, started_reactor, wait_for
+
+
+class TestAwakeTick(AssistantTest):
+    """What a tick does with what was heard."""
+
+    def test_said_is_answered(self):
+        """A line said in the room becomes a message, and the model's text is said aloud."""
+        self.model.answers = ["Good evening, Char."]
+        self.char1.msg = lambda text=None, **kwargs: heard.append(text)
+        heard = []
+        self.say("hello Aria")
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(
+            self.contents(), [("user", "hello Aria"), ("assistant", "Good evening, Char.")]
+        )
+        self.assertIn("Good evening, Char.", str(heard[-1]))
+
+    def test_idle(self):
+        """Nothing heard, nothing asked."""
+        self.assertEqual(self.tick(), "idle")
+        self.assertEqual(self.model.requests, [])
+
+    def test_others_have_turns_between_its_steps(self):
+        """In the Server, where people play, no turn is done in one piece."""
+        services.use(server=True)
+        started_reactor()
+        self.model.answers = ["Good evening, Char."]
+        self.say("hello Aria")
+        self.script.runtime.last_turn_at = 0.0
+        done = self.script.at_tick()
+        self.assertFalse(done.called)
+        self.assertEqual(wait_for(done), "turn")
+        self.assertEqual(self.contents()[-1], ("assistant", "Good evening, Char."))
+
+    def test_noop_is_silent(self):
+        """A noop ends the turn without a word and with its result in the history."""
+        self.model.answers = [call("noop")]
+        self.say("hello")
+        self.tick()
+        self.assertEqual([role for role, _ in self.contents()], ["user", "assistant", "tool"])
+
+    def test_whisper_stays_private(self):
+        """What was whispered is in no prompt made for the room."""
+        self.model.answers = ["I will keep it.", "Hello all."]
+        self.char1.at_say("the key is under the stone", receivers=[self.aria], whisper=True)
+        self.tick()
+        self.say("hello everybody", self.char2)
+        self.tick()
+        self.assertNotIn("stone", str(self.model.requests[-1].messages))
+        self.assertIn("stone", str(self.model.requests[0].messages))
+
+    def test_a_private_room(self):
+        """What is said in a room marked private is for those who stand there."""
+        self.room1.tags.add("private", category="evennia_ai")
+        self.char2.location = self.room1
+        self.say("the key is under the stone")
+        self.tick()
+        circle = private([stable_id(self.char1), stable_id(self.char2)])
+        self.assertEqual({m.audience for m in self.script.history.messages()}, {circle})
+
+    def test_memories_of_others_stay_private(self):
+        """A turn is given the memories that its audience may know, and no others."""
+        circle = private([stable_id(self.char1)])
+        self.aria.journal.add("Tobias hid the ruby crown under the mossy stone.", audience=circle)
+        asked = "Aria, where did Tobias hide the ruby crown?"
+        self.say(asked, self.char2)
+        self.tick()
+        self.assertNotIn("mossy", str(self.model.requests[-1].messages))
+        found = wait_for(self.script.memory.search(Query("ruby crown", audience=circle)))
+        self.assertIn("mossy", str(found))
+
+    def test_cooldown(self):
+        """A line that comes right after a turn waits until the cooldown is over."""
+        self.configure(reply_cooldown_s=30)
+        now = self.script.now()
+        self.script.now = lambda: now
+        self.model.default = "Yes?"
+        self.say("Aria, hello")
+        self.assertEqual(wait_for(self.script.at_tick()), "turn")
+        self.say("Aria, one more thing")
+        now += 29
+        self.assertEqual(wait_for(self.script.at_tick()), "cooldown")
+        self.assertEqual(len(self.model.requests), 1)
+        now += 1
+        self.assertEqual(wait_for(self.script.at_tick()), "turn")
+        self.assertEqual(len(self.model.requests), 2)
+
+    def test_a_clock_that_is_set_back(self):
+        """It answers at once, also what it had put off; it does not wait for the old time."""
+        now = self.script.now()
+        self.script.now = lambda: now
+        self.model.default = "Yes?"
+        self.say("Aria, hello")
+        self.assertEqual(wait_for(self.script.at_tick()), "turn")
+        group = Group(PUBLIC, tuple(self.script.history.messages()[:1]))
+        self.script.runtime.postpone(group, now)
+        for set_back_s in (3600, 86_400):
+            now -= set_back_s
+            self.say("Aria, are you there?")
+            self.assertEqual(wait_for(self.script.at_tick()), "turn")
+            self.assertTrue(
+                all(late.due <= now for late in self.script.runtime.unanswered.values())
+            )
+            now += 2
+
+    def test_words_in_the_queue_keep_it_awake(self):
+        """However long ago they were heard, they are stored before it falls asleep."""
+        self.configure(sleep_after_idle_s=60)
+        self.say("Aria, hello")
+        now = self.script.now() + 1000
+        self.script.now = lambda: now
+        self.assertEqual(self.tick(), "heard")
+        self.assertEqual(self.contents(), [("user", "Aria, hello")])
+        self.assertEqual(self.tick(), "fell asleep")
+
+    def test_what_those_present_spoke_of(self):
+        """The tail names what somebody here spoke of last, to those who heard it."""
+        self.model.answers = ["I see.", "I will keep it.", "Good evening.", "Yes."]
+        self.say("the mill burnt down in May")
+        self.tick()
+        self.char1.at_say("the key is under the stone", receivers=[self.aria], whisper=True)
+        self.tick()
+        self.say("good evening all", self.char2)
+        self.tick()
+        tail = self.model.requests[-1].messages[-1]["content"]
+        self.assertIn('Char last spoke of: "the mill burnt down in May"', tail)
+        self.assertNotIn("stone", tail)
+
+    def test_a_call_ends_with_the_turn(self):
+        """A call to the model is given no more time than its turn has left."""
+        self.configure(turn_timeout_s=20, llm_timeout_s=60)
+        self.model.answers = ["Hello."]
+        self.say("hello")
+        self.tick()
+        self.assertLessEqual(self.model.requests[-1].timeout_s, 20)
+
+    def test_a_store_that_never_answers(self):
+        """A turn goes on without memories when their store hangs, or breaks in its own way."""
+        self.model.answers = ["Here I am.", "And again."]
+        self.semantic.search = lambda *args, **kwargs: Deferred()
+        with patch.object(retrieval, "SEARCH_TIMEOUT_S", 0.1):
+            self.say("Aria, where is the old mill of Norvik?")
+            self.assertEqual(self.tick(), "turn")
+        self.semantic.search = lambda *args, **kwargs: {}["gone"]
+        self.say("Aria, where is the new mill of Norvik?")
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(
+            [c for r, c in self.contents() if r == "assistant"], ["Here I am.", "And again."]
+        )
+
+    def test_all_is_heard_while_switched_off(self):
+        """More lines than the queue holds are stored, without a turn."""
+        self.script.state.enable(False)
+        for number in range(700):
+            self.say(f"line {number}")
+            if number % 60 == 0:
+                self.assertEqual(self.tick(), "disabled")
+        self.tick()
+        heard = [text for _, text in self.contents()] + [
+            event.content for event in self.script.runtime.queue
+        ]
+        self.assertEqual(heard, [f"line {number}" for number in range(700)])
+        self.assertEqual(self.model.requests, [])
+
+    def test_model_down(self):
+        """A failing model is counted; what was said stays."""
+        self.script.db.llm_offline_fallback = False
+        self.model.answers = [model_down()]
+        self.say("hello")
+        self.tick()
+        self.assertEqual(self.contents(), [("user", "hello")])
+        self.assertEqual(self.script.runtime.counts["model failures"], 1)
+        self.assertIsNone(self.script.runtime.in_flight)
+
+    def test_failed_turn_is_tried_again(self):
+        """When the model is back, what was asked is answered without being asked again."""
+        self.script.db.llm_offline_fallback = False
+        self.model.answers = [model_down(), "Sorry, I was far away."]
+        self.say("Aria, are you there?")
+        self.tick()
+        self.assertEqual(self.tick(), "idle")
+        later = self.script.now() + 6
+        self.script.now = lambda: later
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.contents()[-1], ("assistant", "Sorry, I was far away."))
+
+    def test_late_tick_is_skipped(self):
+        """While a turn waits for the model a second tick does nothing but save the queue."""
+        self.model.held = True
+        self.model.answers = ["Yes?"]
+        self.say("hello")
+        first = self.script.at_tick()
+        pump_until(lambda: self.model.requests)
+        self.say("are you there?")
+        self.assertEqual(wait_for(self.script.at_tick()), "late")
+        # What is being answered, and what came meanwhile.
+        self.assertEqual(len(self.script.db.event_queue), 2)
+        self.model.release()
+        wait_for(first)
+        self.assertEqual(len(self.contents()), 2)
+
+
+class TestEmergency(MemoryWorldTest):
+    """A context that is nearly full."""
+
+    def test_waits_for_its_extraction(self):
+        """No summary is asked for before a slow model has saved the facts."""
+        self.world.configure(max_context_tokens=6000, compact_background=False)
+        self.fill(60, content="word " * 60)
+        self.world.model.held = True
+        self.world.model.answers = [
+            call("add_journal_entry", content="Bob owes Alice 3 barrels."),
+            call("noop"),
+        ]
+        running = check_emergency(self.script, self.body)
+        purposes = [request.purpose for request in self.world.model.requests]
+        self.assertEqual(purposes, [CONTEXT_PRE_COMPACTION])
+        self.world.model.release()
+        self.assertTrue(wait_for(running))
+        (record,) = self.script.history.compactions()
+        self.assertEqual(len(record.extraction["entries"]), 1)
+        logged = [text for kind, text in self.script.audits if kind == "log"]
+        self.assertFalse([text for text in logged if text.startswith("emergency compaction")])
+
+
+class TestHeard(unittest.TestCase):
+    """One line that was heard, by its audience."""
+
+    def hear(self, audience):
+        """An assistant that has heard Alice, and what its tick did."""
+        aria = FakeAssistant(ScriptedModel(default="Yes?"))
+        alice = Speaker("Alice", aria.game.people["Alice"])
+        line = Message("user", "Aria?", id="m1", audience=audience, speaker=alice, channel="say")
+        aria.runtime.hear(line, aria.now())
+        return aria, wait_for(run_tick(aria, aria.obj))
+
+    def test_for_staff(self):
+        """What only staff may read is stored and never answered."""
+        aria, done = self.hear(STAFF)
+        self.assertEqual(done, "heard")
+        self.assertEqual([m.content for m in aria.history.messages()], ["Aria?"])
+
+    def test_nothing_is_missed(self):
+        """No line is said to be missed where the queue was never full."""
+        aria, done = self.hear(PUBLIC)
+        self.assertEqual(done, "turn")
+        self.assertNotIn("missed", str(aria.audits))
+
+    def test_saved_before_the_start(self):
+        """A saved queue that was not read yet stays as it is until something is heard."""
+        aria = FakeAssistant()
+        aria.state.save_queue([Message("user", "Aria?", id="m1", channel="say")])
+        aria.save_queue()
+        self.assertEqual([event.id for event in aria.state.load_queue()], ["m1"])
+
+
+class TestSchedule(MemoryWorldTest):
+    """It is noon, and stays so."""
+
+    def test_quiet_in_its_hours(self):
+        """It falls asleep after five quiet minutes, or sooner if it always does."""
+        for hours, idle_s, quiet_s in (
+            ("11:00-13:00", None, 300),
+            ("11:00-13:00", 1000, 300),
+            ("11:00-13:00", 60, 60),
+            ("13:00-14:00", 1000, 1000),
+        ):
+            with self.subTest(hours=hours, idle_s=idle_s):
+                self.world.configure(sleep_schedule=hours, sleep_after_idle_s=idle_s)
+                self.script.wake()
+                self.world.later(quiet_s - 1)
+                self.assertEqual(wait_for(run_tick(self.script, self.body)), "idle")
+                self.world.later(1)
+                self.assertEqual(wait_for(run_tick(self.script, self.body)), "fell asleep")

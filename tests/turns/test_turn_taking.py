@@ -1,0 +1,278 @@
+"""Who answers a line."""
+
+import re
+import unittest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.turns.turn_taking import (
+    REPLIES_WITHOUT_PERSON,
+    Line,
+    Person,
+    Talk,
+    addressed,
+    after,
+    answerers,
+    overlap,
+    replied,
+)
+
+ARIA = Person("aria", ("Aria", "barkeep"), "assistant")
+BORIS = Person("boris", ("Boris",), "assistant")
+CLEO = Person("cleo", ("Cleo the Bard",), "assistant")
+TOM = Person("tom", ("Old Tom",), "scripted")
+ALICE = Person("alice", ("Alice",))
+BOB = Person("bob", ("Bob",))
+CROWD = (ARIA, BORIS, CLEO, TOM, ALICE, BOB)
+QUIET = (ARIA, BORIS, CLEO, TOM, ALICE)
+
+
+def chosen(text, people=CROWD, talk=None, speaker="alice", at=100.0, channel="say", **more):
+    """Who answers this line."""
+    line = Line(speaker, text, channel, at, more.pop("receivers", ()))
+    return answerers(line, people, talk or Talk(), **more)
+
+
+class TestAddressed(unittest.TestCase):
+    """A name calls somebody, or only names them."""
+
+    CALLED = {
+        "Hello Boris": ("boris",),
+        "hello boris": ("boris",),
+        "Aria, is Boris here?": ("aria",),
+        "aria what time is it?": ("aria",),
+        "Barkeep! An ale.": ("aria",),
+        "thanks, Aria!": ("aria",),
+        "Well, Aria, what now?": ("aria",),
+        "what do you think Boris?": ("boris",),
+        "Aria can you sing": ("aria",),
+        "Aria and Boris, who is older?": ("aria", "boris"),
+        "Hi Aria, Boris and Cleo!": ("aria", "boris", "cleo"),
+        "Cleo the Bard, sing for us": ("cleo",),
+        "Hey Tom": ("tom",),
+        "You are funny, Boris. Aria, an ale!": ("boris", "aria"),
+        "Bob, have you seen Aria?": ("bob",),
+        "Good evening everyone": ("aria", "boris", "cleo", "tom", "alice", "bob"),
+        "I wonder what is new, Aria": ("aria",),
+        "hi all": ("aria", "boris", "cleo", "tom", "alice", "bob"),
+    }
+    NAMED = {
+        "Aria is nice": ("aria",),
+        "Aria can sing": ("aria",),
+        "Aria told me so": ("aria",),
+        "Aria laughed": ("aria",),
+        "I asked Aria yesterday": ("aria",),
+        "where is Aria?": ("aria",),
+        "did you see Aria?": ("aria",),
+        "Is Aria's ale good?": ("aria",),
+        "Aria's ale is good": ("aria",),
+        "tell Aria to come": ("aria",),
+        "Give Boris a coin": ("boris",),
+        "As I said, Aria is late": ("aria",),
+        "that is all": (),
+        "Everyone knows that": (),
+        "ariadne was a princess": (),
+    }
+
+    def test_calls(self):
+        """Forms of address call."""
+        for text, ids in self.CALLED.items():
+            with self.subTest(text=text):
+                self.assertEqual(addressed(text, CROWD)[0], ids)
+
+    def test_only_names(self):
+        """A name within a sentence only names."""
+        for text, ids in self.NAMED.items():
+            with self.subTest(text=text):
+                self.assertEqual(addressed(text, CROWD), ((), ids))
+
+    def test_a_name_that_is_a_word_needs_its_capital(self):
+        """`will` is a verb, `Will` a person."""
+        will = Person("will", ("Will",))
+        self.assertEqual(addressed("will you come?", [will]), ((), ()))
+        self.assertEqual(addressed("Hello Will", [will])[0], ("will",))
+
+    def test_the_longest_name_counts(self):
+        """A whole name means one person, also where its first word is another's whole name."""
+        toms = (Person("tom", ("Tom",)), Person("baker", ("Tom Baker",)))
+        self.assertEqual(addressed("Tom Baker, a loaf!", toms)[0], ("baker",))
+        self.assertEqual(addressed("Tom, a loaf!", toms)[0], ("tom", "baker"))
+        self.assertEqual(addressed("Cleo the Bard's lute is old", CROWD), ((), ("cleo",)))
+
+    @given(st.text(max_size=80))
+    def test_any_text(self, text):
+        """Nothing a player types raises, and nobody is both called and named."""
+        called, named = addressed(text, CROWD)
+        self.assertFalse(set(called) & set(named))
+
+    def test_any_spelling_that_matches(self):
+        """Every letter that matches one of a name's letters without case makes the same name."""
+        letters = [chr(code) for code in range(0x250)] + ["\u212a", "\u1e9e", "\ufb05", "\ufb06"]
+        for person, name in ((ARIA, "Aria"), (BORIS, "Boris"), (TOM, "Old Tom")):
+            for place, letter in enumerate(name):
+                for other in (c for c in letters if re.fullmatch(letter, c, re.I)):
+                    spelled = name[:place] + other + name[place + 1 :]
+                    with self.subTest(spelled):
+                        called, _ = addressed(f"{spelled}, hello", CROWD)
+                        self.assertEqual(called, (person.id,))
+
+    @given(st.lists(st.sampled_from(["Aria", "Boris", ",", "and", "hello", "you", ".", "!", "is"])))
+    def test_any_order_of_names(self, words):
+        """Each name is either called or named, whatever stands around it."""
+        text = " ".join(words)
+        called, named = addressed(text, CROWD)
+        self.assertEqual(
+            {*called, *named}, {name.lower() for name in words if name in ("Aria", "Boris")}
+        )
+
+
+class TestWhoAnswers(unittest.TestCase):
+    """The three rules, attention, and the bound without people."""
+
+    def test_each_addressed_answers_once(self):
+        """Named twice, one answer; named both, one each."""
+        self.assertEqual(chosen("Aria, Aria! And Boris, you too."), ("aria", "boris"))
+
+    def test_everyone(self):
+        """All assistants and no one else."""
+        self.assertEqual(chosen("Hello everyone"), ("aria", "boris", "cleo"))
+
+    def test_players_talk_among_themselves(self):
+        """Nobody answers a line between two players."""
+        self.assertEqual(chosen("Nice weather today."), ())
+
+    def test_a_talk_goes_on(self):
+        """A line without a name goes to the last partner, for a minute."""
+        talk = after(Line("alice", "Aria, hello", at=100), CROWD, Talk(), ("aria",))
+        self.assertEqual(chosen("What is new?", talk=talk, at=150), ("aria",))
+        self.assertEqual(chosen("What is new?", talk=talk, at=161), ())
+        self.assertEqual(chosen("And me?", talk=talk, at=150, speaker="bob"), ())
+        self.assertEqual(chosen("What is new?", QUIET[1:], talk, at=150), ("boris",))
+
+    def test_a_reply_keeps_the_talk_going(self):
+        """The minute begins with the assistant's answer."""
+        talk = after(Line("alice", "Aria, hello", at=100), CROWD, Talk(), ("aria",))
+        talk = replied(talk, "aria", "alice", 130)
+        self.assertEqual(chosen("What is new?", talk=talk, at=185), ("aria",))
+
+    def test_a_call_to_another_ends_it(self):
+        """Whoever turns to Bob talks with Bob."""
+        talk = after(Line("alice", "Aria, hello", at=100), CROWD, Talk(), ("aria",))
+        self.assertEqual(chosen("Bob, look at that!", talk=talk, at=110), ())
+        talk = after(Line("alice", "Bob, look at that!", at=110), CROWD, talk, ())
+        self.assertEqual(chosen("Is it not strange?", talk=talk, at=112), ())
+
+    def test_who_listens_in_is_no_partner(self):
+        """Whoever turns to Bob talks with Bob, also if somebody else answers."""
+        talk = after(Line("alice", "Bob, look at that!", at=100), CROWD, Talk(), ("boris",))
+        self.assertEqual(talk.partners, {"alice": ("bob", 100)})
+
+    def test_a_call_to_several(self):
+        """Whoever calls a player and two assistants talks on with the first who answers."""
+        line = Line("alice", "Bob, Aria and Boris, who is older?", at=100)
+        found = answerers(line, CROWD, Talk())
+        self.assertEqual(found, ("aria", "boris"))
+        talk = after(line, CROWD, Talk(), found)
+        self.assertEqual(chosen("Well?", talk=talk, at=110), ("aria",))
+
+    def test_a_pose_or_whisper_does_not_end_it(self):
+        """A talk outlasts a pose that names nobody and a whisper to somebody else."""
+        talk = after(Line("alice", "Aria, hello", at=100), CROWD, Talk(), ("aria",))
+        talk = after(Line("alice", "sits down.", "pose", 110), CROWD, talk, ())
+        self.assertEqual(chosen("What is new?", talk=talk, at=115), ("aria",))
+        whisper = Line("alice", "Psst!", "whisper", 120, ("boris",))
+        talk = after(whisper, CROWD, talk, ("boris",))
+        self.assertEqual(chosen("What is new?", talk=talk, at=125), ("aria",))
+
+    def test_a_name_within_the_talk(self):
+        """In a talk with Aria a line about Boris is for Aria; one who is alone gets Boris."""
+        talk = after(Line("alice", "Aria, hello", at=100), CROWD, Talk(), ("aria",))
+        self.assertEqual(chosen("I asked Boris yesterday.", talk=talk, at=110), ("aria",))
+        self.assertEqual(chosen("I asked Boris yesterday."), ())
+        alone = [person for person in CROWD if person.kind != "player" or person.id == "alice"]
+        self.assertEqual(chosen("I asked Boris yesterday.", people=alone), ("boris",))
+
+    def test_one_person_alone(self):
+        """The one whom it concerns most, then who has been silent longest, then who is awake."""
+        self.assertEqual(
+            chosen("Any songs?", QUIET, concern=lambda id: 0.5 * (id == "cleo")), ("cleo",)
+        )
+        shares = {"aria": 0.2, "boris": 0.6, "cleo": 0.4}
+        self.assertEqual(chosen("Any songs?", QUIET, concern=shares.__getitem__), ("boris",))
+        spoken = Talk(spoke={"aria": 90.0, "cleo": 50.0})
+        self.assertEqual(chosen("Any news?", QUIET, spoken), ("boris",))
+        sleepy = (ARIA, Person("boris", ("Boris",), "assistant", awake=False), ALICE)
+        self.assertEqual(chosen("Any news?", sleepy, spoken), ("aria",))
+        self.assertEqual(chosen("Any news?", (TOM, ALICE)), ())
+
+    def test_poses(self):
+        """A pose is answered by those it names, and by nobody else."""
+        self.assertEqual(chosen("nods to Aria and Bob.", channel="pose"), ("aria",))
+        self.assertEqual(chosen("sits down.", QUIET, channel="pose"), ())
+
+    def test_whispers_and_pages(self):
+        """They are answered by whom they reach."""
+        self.assertEqual(chosen("hello", channel="whisper", receivers=("boris",)), ("boris",))
+        self.assertEqual(
+            chosen("hello", QUIET[:2], channel="page", receivers=("aria",), speaker="far"),
+            ("aria",),
+        )
+
+    def test_attention(self):
+        """`addressed` waits for its name; `all` answers whatever a player says."""
+        shy = Person("aria", ("Aria",), "assistant", attention="addressed")
+        keen = Person("boris", ("Boris",), "assistant", attention="all")
+        talk = Talk(partners={"alice": ("aria", 99.0)})
+        self.assertEqual(chosen("Any news?", (shy, ALICE), talk), ())
+        self.assertEqual(chosen("Any news?", (shy, ALICE)), ())
+        self.assertEqual(chosen("Aria?", (shy, ALICE)), ("aria",))
+        self.assertEqual(chosen("Nice weather.", (keen, ALICE, BOB)), ("boris",))
+        self.assertEqual(chosen("Aria, hello", (shy, keen, ALICE)), ("aria", "boris"))
+
+    def test_no_endless_talk_without_people(self):
+        """Two replies to characters nobody plays, until a player speaks."""
+        talk, line, replies = Talk(), Line("tom", "Aria, what?"), 0
+        for _ in range(5):
+            found = answerers(line, CROWD, talk)
+            talk = after(line, CROWD, talk, found)
+            replies += len(found)
+        self.assertEqual((replies, REPLIES_WITHOUT_PERSON), (2, 2))
+        self.assertEqual(chosen("Boris, hello", speaker="aria", talk=talk), ())
+        talk = after(Line("alice", "Quiet!"), CROWD, talk, ())
+        self.assertEqual(chosen("Boris, hello", speaker="aria", talk=talk), ("boris",))
+        self.assertEqual(chosen("Any news?", speaker="tom"), ())
+
+    @given(
+        st.lists(
+            st.tuples(
+                st.sampled_from(["alice", "bob", "tom", "aria", "boris", "cleo"]),
+                st.sampled_from(
+                    ["Aria, hi", "Boris?", "so be it", "hello everyone", "Bob!", "Is Cleo here?"]
+                ),
+                st.sampled_from(["say", "say", "pose"]),
+            )
+        )
+    )
+    def test_never_a_crowd(self, lines):
+        """A line that addresses nobody has one answer at most, and nobody answers himself."""
+        talk, unattended = Talk(), 0
+        for number, (speaker, text, channel) in enumerate(lines):
+            line = Line(speaker, text, channel, at=float(number * 20))
+            found = answerers(line, CROWD, talk)
+            talk = after(line, CROWD, talk, found)
+            self.assertNotIn(speaker, found)
+            self.assertLessEqual(set(found), {"aria", "boris", "cleo"})
+            if "everyone" not in text:
+                self.assertLessEqual(len(found), 1)
+            unattended = 0 if speaker in ("alice", "bob") else unattended + len(found)
+            self.assertLessEqual(unattended, REPLIES_WITHOUT_PERSON)
+
+
+class TestConcern(unittest.TestCase):
+    """How much words concern somebody."""
+
+    def test_share(self):
+        """The share of the words that are theirs."""
+        self.assertEqual(overlap(["ale", "song"], ["song", "lute"]), 0.5)
+        self.assertEqual(overlap([], ["song"]), 0.0)

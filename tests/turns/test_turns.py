@@ -1,0 +1,570 @@
+"""Turns in a room of several: for whom, how much, when not, and with which model."""
+
+import json
+from unittest import mock
+
+from django.test import override_settings
+from evennia import create_object
+
+from evennia_ai.game.identity import stable_id
+from evennia_ai.game.people import SAME_LINE_S, is_to_answer
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction.prompt import build_prompt
+from evennia_ai.llm_interaction.reply_trace import ReplyTrace
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
+from evennia_ai.recall.values import brief
+from evennia_ai.testing import call, model_down
+from evennia_ai.turns.runtime import NOTES_PER_HOUR, QUEUE_LIMIT, Runtime
+from evennia_ai.turns.tools.base import MOST_ACTS
+from tests.base import CHARACTER, PLAYED, AssistantTest
+from tests.waiting import pump_until, wait_for
+
+LONG = "The ferry leaves at dawn, whatever the weather may be."
+
+
+class TurnTest(AssistantTest):
+    """Aria in a room with the players Alice and Bob, who see what is shown to them."""
+
+    def setUp(self):
+        super().setUp()
+        self.char1.location = self.room2
+        self.seen = {"Alice": [], "Bob": []}
+        self.alice, self.bob = (self.player(name) for name in self.seen)
+        self.script.audit = mock.Mock()
+
+    def player(self, name):
+        person = create_object(PLAYED, key=name, location=self.room1)
+        person.permissions.add("Player")
+        person.msg = lambda text=None, **kwargs: self.seen[name].append(
+            text[0] if isinstance(text, tuple) else text
+        )
+        return person
+
+    def shown(self, name, words):
+        return [line for line in self.seen[name] if words in str(line)]
+
+    def spoken(self):
+        return [m.content for m in self.script.history.messages() if m.role == "assistant"]
+
+    def asked(self, number=-1):
+        """The messages of a request."""
+        return self.model.requests[number].messages
+
+
+class TestForWhom(TurnTest):
+    """One player a turn."""
+
+    def test_two_at_once(self):
+        """Each gets a turn, whose prompt names whom and what it answers."""
+        self.model.answers = ["To Alice.", "To Bob."]
+        self.say("Aria, an ale!", self.alice)
+        self.say("Aria, a bed!", self.bob)
+        self.tick()
+        self.assertEqual(self.spoken(), ["To Alice.", "To Bob."])
+        for request, who, other in ((0, "Alice", "Bob"), (1, "Bob", "Alice")):
+            tail = self.asked(request)[-1]["content"]
+            self.assertIn(f"Answer now: {who} [", tail)
+            self.assertNotIn(f"Answer now: {other} [", tail)
+
+    def test_talk_of_others_costs_no_call(self):
+        """What players say to each other is stored and not answered."""
+        self.say("Bob, did you sleep well?", self.alice)
+        self.say("Never better.", self.bob)
+        self.tick()
+        self.assertEqual(self.model.requests, [])
+        self.assertEqual(len(self.script.history.messages()), 2)
+
+    def test_two_assistants_decide_once(self):
+        """The one who is called answers; the other hears it."""
+        boris = create_object(CHARACTER, key="Boris", location=self.room1)
+        boris.assistant.stop()
+        self.say("Hello Boris", self.alice)
+        self.tick()
+        self.assertEqual(self.model.requests, [])
+        self.model.answers = ["Good day."]
+        wait_for(boris.assistant.at_tick())
+        self.assertEqual([m.content for m in boris.assistant.history.messages()][-1], "Good day.")
+        self.say("And how is the river?", self.alice)  # their talk goes on
+        self.tick()
+        self.assertEqual(len(self.model.requests), 1)
+        self.assertFalse(self.script.runtime.heard())
+        boris.assistant.delete()
+
+    def test_a_whisper_to_two(self):
+        """The same words whispered to one after the other are for each of them."""
+        boris = create_object(CHARACTER, key="Boris", location=self.room1)
+        boris.assistant.stop()
+        for body in (self.aria, boris):
+            self.alice.at_say("Are you there?", receivers=[body], whisper=True)
+        self.tick()
+        wait_for(boris.assistant.at_tick())
+        self.assertEqual(len(self.model.requests), 2)
+        boris.assistant.delete()
+
+    def test_scripted_characters_get_two_replies(self):
+        """One nobody plays does not keep her talking; a player's line counts anew."""
+        parrot = create_object("evennia.DefaultCharacter", key="Parrot", location=self.room1)
+        for number in range(4):
+            self.say(f"Aria, squawk {number}!", parrot)
+            self.tick()
+        self.assertEqual(len(self.model.requests), 2)
+        self.say("Aria, hello!", self.alice)
+        self.say("Aria, squawk!", parrot)
+        self.tick()
+        self.assertEqual(len(self.model.requests), 4)
+
+
+class TestOneDecision(TurnTest):
+    """What a room decides for all its assistants, and remembers."""
+
+    def heard(self, speaker, text, channel="say"):
+        return Message(
+            "user", text, speaker=Speaker(speaker.key, stable_id(speaker)), channel=channel
+        )
+
+    def test_a_line_counts_once(self):
+        """Two assistants whom a scripted character calls both answer; said again, neither."""
+        boris = create_object(CHARACTER, key="Boris", location=self.room1)
+        boris.assistant.stop()
+        parrot = create_object("evennia.DefaultCharacter", key="Parrot", location=self.room1)
+        line = self.heard(parrot, "Hello everyone!")
+        for at, answer in ((100.0, True), (100.0 + SAME_LINE_S, False)):
+            answers = [is_to_answer(body, line, at) for body in (self.aria, boris)]
+            self.assertEqual(answers, [answer, answer])
+        boris.assistant.delete()
+
+    def test_the_same_words_later(self):
+        """They are decided on anew, for whoever is in the room by then."""
+        line = self.heard(self.alice, "Hello everyone!")
+        self.assertTrue(is_to_answer(self.aria, line, 100.0))
+        boris = create_object(CHARACTER, key="Boris", location=self.room1)
+        boris.assistant.stop()
+        self.assertTrue(is_to_answer(boris, line, 200.0))
+        boris.assistant.delete()
+
+    def test_pages_are_no_talk_of_the_room(self):
+        """A page is answered wherever she is, and the room remembers nothing of it."""
+        self.assertTrue(is_to_answer(self.aria, self.heard(self.alice, "hello", "page"), 100.0))
+        self.assertIsNone(self.room1.ndb.ai_manners)
+
+    def test_nowhere(self):
+        """Where there is no room to decide, whoever hears a line answers it."""
+        self.aria.location = None
+        self.assertTrue(is_to_answer(self.aria, self.heard(self.alice, "hello"), 100.0))
+
+    def test_the_name_before_a_pose(self):
+        """The name of whoever poses calls nobody who bears a part of it."""
+        self.seen["Aria Swift"] = []
+        swift = self.player("Aria Swift")
+        self.assertFalse(
+            is_to_answer(self.aria, self.heard(swift, "Aria Swift sits.", "pose"), 1.0)
+        )
+        posed = self.heard(swift, "Aria Swift nods to Aria.", "pose")
+        self.assertTrue(is_to_answer(self.aria, posed, 2.0))
+
+    def test_a_name_like_the_speaker_s(self):
+        """Words that begin as the speaker's own name does are heard whole."""
+        self.seen["Ari"] = []
+        said = self.heard(self.player("Ari"), "Aria, an ale!")
+        self.assertTrue(is_to_answer(self.aria, said, 1.0))
+
+
+class TestTooLate(TurnTest):
+    """What is remembered, not answered."""
+
+    def later(self, seconds):
+        now = self.script.now() + seconds
+        self.script.now = lambda: now
+
+    def test_stale(self):
+        """A line that waited too long."""
+        self.say("Aria, hello!", self.alice)
+        self.later(91)
+        self.tick()
+        self.assertEqual((self.model.requests, len(self.contents())), ([], 1))
+        self.assertEqual(self.script.runtime.pending(), [])
+
+    def test_own_work_does_not_count(self):
+        """Time in which something held the turn lock is no delay of the speaker's."""
+        self.say("Aria, hello!", self.alice)
+        self.script.runtime._worked_s += 60
+        self.later(91)
+        self.tick()
+        self.assertEqual(len(self.model.requests), 1)
+
+    def test_the_speaker_left(self):
+        """Before the turn, and while the model thinks: nothing is said to nobody."""
+        self.say("Aria, hello!", self.alice)
+        self.alice.location = self.room2
+        self.tick()
+        self.assertEqual(self.model.requests, [])
+        self.model.held, self.model.answers = True, ["Hello, Bob."]
+        self.say("Aria, hello!", self.bob)
+        running = self.script.at_tick()
+        pump_until(lambda: self.model.requests)
+        self.bob.location = self.room2
+        self.model.release()
+        wait_for(running)
+        self.assertEqual(self.spoken(), [])
+        self.assertEqual(self.shown("Bob", "Hello, Bob."), [])
+
+
+class TestBounds(TurnTest):
+    """How much one line can make her do."""
+
+    def use(self, *calls, text="Aria, go on"):
+        self.model.answers = [*calls, ""]
+        self.say(text, self.alice)
+        self.tick()
+        return [m.content for m in self.script.history.messages() if m.role == "tool"]
+
+    def test_lines_of_a_turn(self):
+        """Two, however many the model makes of one line."""
+        many = [call("say", text=f"line {n}")[0] for n in range(8)]
+        results = self.use(many)
+        self.assertEqual(sum("error" in result for result in results), 6)
+        self.assertIn("spoken 2 times", results[2])
+        self.assertEqual(len(self.shown("Alice", "Aria says")), 2)
+
+    def test_words_beside_calls_are_stored_once(self):
+        """Calls for several audiences are stored apart, with what stands beside the first."""
+        whispers = [call("whisper", target=who, text="Hush.")[0] for who in ("Alice", "Bob")]
+        reply = ModelReply(
+            content="Let me see.", tool_calls=(*whispers, *call("look")), model="scripted/model"
+        )
+        self.assertEqual(len(self.use(reply)), 3)
+        self.assertEqual(self.spoken(), ["Let me see.", ""])
+
+    def test_words_beside_the_end_of_a_turn(self):
+        """What stands beside a `noop` is said, unless the turn has spoken."""
+        ending = ModelReply(
+            content="Good evening.", tool_calls=tuple(call("noop")), model="scripted/model"
+        )
+        self.use(ending)
+        self.assertEqual(len(self.shown("Alice", "Good evening.")), 1)
+        self.use(call("say", text="Welcome back."), ending)
+        self.assertEqual(len(self.shown("Alice", "Welcome back.")), 1)
+        self.assertEqual(len(self.shown("Alice", "Good evening.")), 1)
+
+    def test_repeated_lines(self):
+        """A long line said again is not said, nor stored; a short one may be."""
+        for answer in (LONG, LONG, "Aye.", "Aye."):
+            self.model.answers = [answer]
+            self.say("Aria, go on", self.alice)
+            self.tick()
+        self.assertEqual(self.spoken(), [LONG, "Aye.", "Aye."])
+        self.assertEqual(len(self.shown("Alice", "ferry")), 1)
+        self.assertIn("just said", self.use(call("say", text=LONG))[-1])
+
+    def test_notes_of_an_hour(self):
+        """What one player says causes so many notes an hour; another's cause their own."""
+        notes = [
+            call("add_journal_entry", content=f"Alice likes the number {n} best of all.")[0]
+            for n in range(NOTES_PER_HOUR)
+        ]
+        self.model.answers = [notes[:12], notes[12:], call("noop")]
+        self.say("Aria, listen, I like all numbers", self.alice)
+        self.tick()
+        self.assertEqual(self.aria.journal.count(), NOTES_PER_HOUR)
+        herring = call("add_journal_entry", content="Alice is fond of herring, too.")
+        refused = self.use(herring, text="Aria, I am fond of herring")
+        self.assertIn("enough of what this person said", refused[-1])
+        self.assertEqual(self.aria.journal.count(), NOTES_PER_HOUR)
+        self.model.answers = [call("add_journal_entry", content="Bob owes a crown."), call("noop")]
+        self.say("Aria, I owe you a crown", self.bob)
+        self.tick()
+        self.assertEqual(self.aria.journal.count(), NOTES_PER_HOUR + 1)
+        runtime = Runtime()
+        self.assertTrue(all(runtime.may_note("o1", n) for n in range(NOTES_PER_HOUR)))
+        self.assertFalse(runtime.may_note("o1", 3599))
+        self.assertTrue(runtime.may_note("o1", 3601))
+
+    def test_small_talk_is_not_kept(self):
+        """Nor is what another assistant says; the tool says so."""
+        for text in ("Hello Aria!", "Aria, how are you?"):
+            greeted = call("add_journal_entry", content="Alice said hello to Aria.")
+            self.assertIn("nothing was written", self.use(greeted, text=text)[-1])
+        self.assertEqual(self.aria.journal.count(), 0)
+
+    def test_acts_of_a_turn(self):
+        """So many things others notice, besides words."""
+        self.script.db.post = False
+        way_back = [
+            call("move", direction="out" if n % 2 == 0 else "back")[0] for n in range(MOST_ACTS + 2)
+        ]
+        create_object(
+            "evennia.DefaultExit", key="back", location=self.room2, destination=self.room1
+        )
+        self.script.db.obeys = "all()"
+        results = self.use(way_back, text="Aria, go out and back again")
+        self.assertEqual(sum("in this turn" in result for result in results), 2)
+
+    def test_a_flood_displaces_itself(self):
+        """A full queue drops the newest line of whoever has most in it."""
+        runtime = Runtime()
+        flood, one = Speaker("Mob", "o5"), Speaker("Ann", "o6")
+        for number in range(QUEUE_LIMIT):
+            runtime.hear(Message("user", f"{number}", id=f"m{number}", speaker=flood), 0.0)
+        runtime.hear(Message("user", "mine", id="mine", speaker=one), 0.0)
+        self.assertEqual(runtime.queue[-1].content, "mine")
+        self.assertEqual((len(runtime.queue), runtime.dropped), (QUEUE_LIMIT, 1))
+        self.assertNotIn(f"{QUEUE_LIMIT - 1}", [event.content for event in runtime.queue])
+
+    def test_a_crowd_that_fills_the_queue(self):
+        """Where nobody has more lines in it than others, one line is missed, and nothing fails."""
+        runtime = Runtime()
+        for number in range(QUEUE_LIMIT + 2):
+            speaker = Speaker(f"P{number}", f"o{number}")
+            runtime.hear(Message("user", "hi", id=f"m{number}", speaker=speaker), 0.0)
+        self.assertEqual((len(runtime.queue), runtime.dropped), (QUEUE_LIMIT, 2))
+
+
+class TestModelDown(TurnTest):
+    """Nobody waits in the dark."""
+
+    def alerts(self):
+        return [c for c in self.script.alert.call_args_list if "no model answers" in str(c)]
+
+    def setUp(self):
+        super().setUp()
+        self.script.alert = mock.Mock()
+        self.script.tell_staff = mock.Mock()
+
+    def test_the_offline_model_answers(self):
+        """Staff are alerted once, the sign is shown once, every line is answered; then it is up."""
+        for number in range(3):
+            self.model.answers = [model_down(), "offline words"]
+            self.say(f"Aria, are you there? {number}", self.alice)
+            self.tick()
+        self.assertEqual(self.spoken(), ["offline words"] * 3)
+        self.assertEqual([r.model for r in self.model.requests[1::2]], ["offline/extractive"] * 3)
+        self.assertEqual(len(self.alerts()), 1)
+        self.assertEqual(len(self.shown("Alice", "shakes their head")), 1)
+        self.assertEqual(self.script.runtime.unanswered, {})
+        self.model.answers = ["I am back."]
+        self.say("Aria, and now?", self.alice)
+        self.tick()
+        self.script.tell_staff.assert_called_once_with("Aria: the model answers again")
+        self.assertEqual(self.script.mind.down, set())
+
+    def test_the_offline_model_answers_for_any_other(self):
+        """Whatever the model that is down is called."""
+        for name in ("anthropic/claude", "zai/glm"):
+            self.model.answers = [model_down(), f"offline for {name}"]
+            with override_settings(EVENNIA_AI_LLM_MODEL=name):
+                self.say("Aria, are you there?", self.alice)
+                self.tick()
+            self.assertEqual(self.model.requests[-2].model, name)
+            self.assertEqual(self.spoken()[-1:], [f"offline for {name}"])
+
+    def test_the_offline_model_answers_behind_a_search(self):
+        """A model that goes down after it only looked something up leaves nobody without a word."""
+        self.model.answers = [
+            call("search_memory", query="ferry"),
+            model_down(),
+            "offline words",
+        ]
+        self.say("Aria, when does the ferry leave?", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken()[-1], "offline words")
+
+    def test_a_reply_of_which_nothing_is_sound(self):
+        """It is asked for once more, cooler and with less; then the offline model answers."""
+        frame = 'Bob [o9.x] says: "A key, please."'
+        for answers, said in (
+            ([frame, "Here I am."], "Here I am."),
+            ([frame, f"noop {frame}", "offline words"], "offline words"),
+            ([call("say", text=frame), "So I said."], "So I said."),
+        ):
+            self.model.answers = list(answers)
+            self.model.requests.clear()
+            self.say("Aria, are you there?", self.alice)
+            self.tick()
+            self.assertNotIn("A key", str(self.spoken()))
+            self.assertEqual(self.spoken()[-1], said)
+            self.assertEqual(len(self.model.requests), len(answers))
+        self.assertEqual(self.script.mind.down, set())
+
+    def test_asked_once_more(self):
+        """The second request has the rules and the newest lines, and another temperature."""
+        self.fill(12)
+        self.model.answers = ["noop aloud", "Here I am."]
+        self.say("Aria, are you there?", self.alice)
+        self.tick()
+        first, again = self.model.requests[-2:]
+        self.assertEqual(again.messages[0], first.messages[0])
+        self.assertEqual(again.messages[-1], first.messages[-1])
+        self.assertLess(len(again.messages), len(first.messages) / 2)
+        self.assertNotEqual(again.temperature, first.temperature)
+
+    def test_the_offline_model_ends_the_turn(self):
+        """What it looks up or notes it answers itself: nobody waits for a dead model twice."""
+        self.model.answers = [model_down(), call("add_journal_entry", content="x"), "offline words"]
+        self.say("Aria, remember my boat!", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken()[-1], "offline words")
+        asked = [request.model for request in self.model.requests]
+        self.assertEqual(asked, ["scripted/model", OFFLINE_MODEL, OFFLINE_MODEL])
+
+    def test_an_empty_reply(self):
+        """A small model that writes nothing is asked once more; a large one chose to be silent."""
+        self.model.answers = ["", "Here I am."]
+        self.configure(llm_tool_protocol="text", max_context_tokens=8000)
+        self.say("Aria, are you there?", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken(), ["Here I am."])
+        for nothing in ("TOOL noop.", "TOOL trace_memories.", 'TOOL dance: a "jig"'):
+            self.model.requests.clear()
+            self.model.answers = [nothing, nothing, "offline words"]
+            self.say(f"Aria, did you hear of {nothing[5:]}", self.alice)
+            self.tick()
+            self.assertEqual(self.spoken()[-1], "offline words")
+            self.assertEqual(self.model.requests[-1].model, OFFLINE_MODEL)
+        self.model.answers = ["TOOL say: Here I am again.", "That is all."]
+        self.say("Aria, where were you?", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken()[-1], "That is all.")
+        spoken = self.spoken()
+        self.model.answers = ["", "Too late."]
+        self.configure(llm_tool_protocol="native")
+        self.say("Aria, are you still there?", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken(), spoken)
+
+    def test_not_asked_once_more_after_a_long_wait(self):
+        """Where the first reply took long, the offline model answers at once."""
+        slow = ModelReply(content="noop aloud", model="scripted/model", seconds=30.0)
+        self.model.answers = [slow]
+        self.say("Aria, are you there?", self.alice)
+        self.tick()
+        asked = [request.model for request in self.model.requests]
+        self.assertEqual(asked, ["scripted/model", OFFLINE_MODEL])
+
+    def test_what_guards_did(self):
+        """Only the sound beginning is stored; the audit log and the trace name the guards."""
+        self.model.answers = ["The ferry is late. noop"]
+        self.say("Aria, where is the ferry?", self.alice)
+        self.tick()
+        reply = self.script.history.messages()[-1]
+        self.assertEqual(reply.content, "The ferry is late.")
+        self.assertEqual(ReplyTrace.of(reply).cuts, ("writes calls as text",))
+        self.script.audit.assert_any_call(
+            "guard", model="scripted/model", cut=("writes calls as text",), lost=False
+        )
+
+    def test_what_others_said(self):
+        """A line of somebody's is not said back to others, even if it is the only one."""
+        self.configure(llm_offline_fallback=False)
+        self.say("The old mill burnt down", self.bob)
+        self.model.answers = ["The old mill burnt down.", "The old mill burnt down!"]
+        self.say("Aria, what is the news?", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken(), [])
+
+    def test_without_the_offline_model(self):
+        """Each who waits sees the sign; the question is answered later, if they are still here."""
+        self.configure(llm_offline_fallback=False)
+        self.model.answers = [model_down(), model_down()]
+        self.say("Aria, one?", self.alice)
+        self.tick()
+        self.say("Aria, two?", self.bob)
+        self.tick()
+        self.assertEqual(len(self.shown("Alice", "shakes their head")), 2)
+        self.assertEqual(len(self.alerts()), 1)
+        self.bob.location = self.room2
+        later = self.script.now() + 6
+        self.script.now = lambda: later
+        for _ in range(2):
+            self.model.default = "Late, but here."
+            self.tick()
+        self.assertEqual(self.spoken(), ["Late, but here."])
+
+    def test_a_sign_of_thinking(self):
+        """Shown once to those who wait, and heard by no assistant."""
+        self.configure(thinking_after_s=0.05)
+        boris = create_object(CHARACTER, key="Boris", location=self.room1)
+        boris.assistant.stop()
+        self.model.held, self.model.answers = True, ["Here I am."]
+        self.say("Aria, hello!", self.alice)
+        running = self.script.at_tick()
+        pump_until(lambda: self.shown("Alice", "thinks for a moment"))
+        self.assertTrue(self.shown("Bob", "thinks for a moment"))
+        self.model.release()
+        wait_for(running)
+        self.assertEqual(len(self.shown("Alice", "thinks for a moment")), 1)
+        heard = [event.content for event in boris.assistant.runtime.queue]
+        self.assertFalse([text for text in heard if "thinks" in text], heard)
+        self.assertIsNone(self.script.runtime.sign)
+        boris.assistant.delete()
+
+    def test_a_sign_in_private(self):
+        """Who whispers sees it alone."""
+        self.script.game.show("thinks.", f"private:{stable_id(self.alice)}", "whisper", None)
+        self.assertEqual(len(self.shown("Alice", "Aria thinks.")), 1)
+        self.assertEqual(self.shown("Bob", "thinks"), [])
+
+
+class TestCutShort(TurnTest):
+    """A model that dies behind a line or an act of its turn."""
+
+    def test_nothing_is_said_twice(self):
+        """What was said stays the answer, with and without the offline model."""
+        for fallback in (True, False):
+            self.configure(llm_offline_fallback=fallback)
+            self.model.answers = [call("say", text=f"The cellar is {fallback}."), model_down()]
+            self.say("Aria, may I see the cellar?", self.alice)
+            self.tick()
+            self.assertEqual(len(self.shown("Alice", f"cellar is {fallback}")), 1)
+            self.assertEqual(self.script.runtime.unanswered, {})
+        self.assertEqual(len(self.model.requests), 4)
+
+    def test_asked_again_while_it_is_down(self):
+        """What one asked before and got no answer to is answered with what they say next."""
+        self.configure(llm_offline_fallback=False)
+        self.model.answers = [model_down(), "Both."]
+        self.say("Aria, where is the key?", self.alice)
+        self.tick()
+        self.say("Aria, hello?", self.alice)
+        self.tick()
+        tail = self.asked()[-1]["content"]
+        self.assertIn("where is the key", tail)
+        self.assertIn("hello?", tail)
+        self.assertEqual(self.script.runtime.unanswered, {})
+
+
+class TestPrompt(TurnTest):
+    """What a turn's requests look like."""
+
+    def test_results_come_last(self):
+        """The present moment stands before what the turn did; found text is stored in brief."""
+        told = f"{LONG} Ask Jorun at the quay for the price of a crossing."
+        self.script.history.append([Message("user", told, speaker=Speaker("Bob", "o9.b"))] * 3)
+        self.model.answers = [call("search_memory", query="ferry dawn"), "At dawn."]
+        self.say("Aria, when does the ferry leave?", self.alice)
+        self.tick()
+        roles = [message["role"] for message in self.asked()]
+        self.assertEqual(roles[-3:], ["user", "assistant", "tool"])
+        self.assertIn("[Present moment]", self.asked()[-3]["content"])
+        whole = json.loads(self.asked()[-1]["content"])["results"]
+        (stored,) = [m for m in self.script.history.messages() if m.role == "tool"]
+        self.assertEqual(
+            [hit["id"] for hit in json.loads(stored.content)["results"]],
+            [hit["id"] for hit in whole[:3]],
+        )
+        self.assertLess(stored.tokens, 100)
+
+    def test_older_results_are_shown_in_brief(self):
+        """One that an older version stored whole stays as it is."""
+        hits = [{"id": f"m{n}", "text": LONG} for n in range(20)]
+        whole = json.dumps({"results": hits})
+        made = call("search_memory", query="ferry")
+        self.script.history.append(
+            [
+                Message("assistant", "", tool_calls=tuple(made)),
+                Message("tool", whole, name="search_memory", tool_call_id=made[0]["id"]),
+            ]
+        )
+        shown = [m["content"] for m in build_prompt(self.script, self.aria).messages]
+        self.assertIn(brief(whole), shown)
+        self.assertNotIn(whole, shown)
+        self.assertEqual(self.script.history.messages()[-1].content, whole)

@@ -1,0 +1,348 @@
+"""Tools at level `confirm`: what waits, who decides, and what comes of it."""
+
+import json
+import time
+import unittest
+from unittest import mock
+
+from evennia import create_object
+
+from evennia_ai.commands.status import status_lines
+from evennia_ai.errors import NotObeyedError
+from evennia_ai.game.identity import stable_id
+from evennia_ai.game.recovery import repair_when_ready
+from evennia_ai.history.audience import private
+from evennia_ai.llm_interaction.values import TurnRequest
+from evennia_ai.privacy.queue import people_of
+from evennia_ai.staff.status import status_facts
+from evennia_ai.testing import FakeAssistant, ScriptedModel, call
+from evennia_ai.turns.tools import BUILTIN_TOOLS
+from evennia_ai.turns.tools.approval import approve, drop_calls, expire, waiting_calls
+from evennia_ai.turns.tools.execution import ToolRegistry
+from evennia_ai.turns.tools.waiting import KEY, WAIT_S
+from tests.command_line import CommandLineTest
+from tests.waiting import wait_for
+
+OBJECT = "evennia.objects.objects.DefaultObject"
+
+
+def named_by(calls):
+    """What the arguments of some calls name, as somebody may say it."""
+    functions = [each["function"] for made in calls for each in made]
+    values = [value for f in functions for value in json.loads(f["arguments"]).values()]
+    return ", ".join(map(str, values))
+
+
+class TestApproval(CommandLineTest):
+    """`self.char1` is an admin and types; `self.char2` is a player who asks."""
+
+    def setUp(self):
+        super().setUp()
+        self.char2.location = self.room1
+        self.account2.is_superuser = False
+        self.account2.permissions.clear()
+        self.account2.permissions.add("Player")
+        self.char2.account = self.account2
+        self.char2.sessions.add(self.session)
+        self.account.db_is_connected = True
+        self.account.save()
+        self.configure(tool_levels={"give": "confirm", "whisper": "confirm"}, obeys="all()")
+        self.sword = create_object(OBJECT, key="sword", location=self.aria)
+
+    def ask(self, *calls, asker=None, whisper=False):
+        """A player asks, and the model calls; returns the results."""
+        before = len(self.script.history.messages())
+        self.model.answers = [*calls, "So be it."]
+        asker = asker or self.char2
+        if whisper:
+            asker.at_say("My ruby lies in the well.", receivers=[self.aria], whisper=True)
+        else:
+            self.say(f"Aria, do it: {named_by(calls)}", asker)
+        self.tick()
+        new = self.script.history.messages()[before:]
+        return [m.content for m in new if m.role == "tool"]
+
+    def give(self, to="Char2", **kwargs):
+        """The call that waits in most tests."""
+        return self.ask(call("give", thing="sword", to=to), **kwargs)
+
+    def notices(self):
+        """What the assistant learned of its calls: audience and text."""
+        found = self.script.history.messages()
+        return [(m.audience, m.content) for m in found if m.role == "system"]
+
+    def test_waits(self):
+        """It does not act, the model learns that it waits, and staff are told how to decide."""
+        self.told.clear()
+        (result,) = self.give()
+        self.assertIn("Not done yet", result)
+        self.assertIs(self.sword.location, self.aria)
+        shown = self.shown()
+        self.assertIn('1: give (thing: "sword", to: "Char2"), asked by "Char2"', shown)
+        self.assertIn("ai/approve Aria = 1", shown)
+        self.assertIn("So be it.", self.contents()[-1][1])
+
+    def test_approved(self):
+        """It acts then, and learns what came of it in its history."""
+        self.give()
+        self.assertTold("ai/approve Aria = 1", "You give a sword to Char2.")
+        self.assertIs(self.sword.location, self.char2)
+        [(audience, text)] = self.notices()
+        self.assertEqual(audience, "public")
+        self.assertIn("Staff approved your call give", text)
+        self.assertIn("You give a sword to Char2.", text)
+        self.assertEqual(waiting_calls(self.script), ())
+        self.assertTold("ai/approve Aria = 1", "No call 1 of Aria waits")
+
+    def test_the_model_reads_it(self):
+        """The next prompt holds the outcome, as data."""
+        self.give()
+        self.typed("ai/refuse Aria = 1")
+        self.ask()
+        said = [str(m["content"]) for m in self.model.requests[-1].messages]
+        self.assertTrue(any("[Notice] Staff refused your call give" in text for text in said))
+
+    def test_refused(self):
+        """It is never done, and the number stays used."""
+        self.give()
+        self.assertTold("ai/refuse Aria = 1", "Refused: give")
+        self.assertIs(self.sword.location, self.aria)
+        self.assertIn("It was not done.", self.notices()[0][1])
+        self.give()
+        self.assertEqual([each.number for each in waiting_calls(self.script)], [2])
+
+    def test_listed(self):
+        """Without a number both switches list; aistatus and the doctor say how many wait."""
+        self.assertTold("ai/approve Aria", "Nothing that Aria would do waits")
+        self.assertNotIn("approval", "\n".join(status_lines(status_facts(self.script))))
+        self.give()
+        for switch in ("approve", "refuse"):
+            self.assertTold(f"ai/{switch} Aria", "1: give", 'asked by "Char2"', "just now")
+        self.assertTold("aistatus Aria", "Waiting for approval: 1 call (ai/approve Aria)")
+        self.assertTold(
+            "ai/doctor", "1 call(s) of tools wait for approval", until="checks found a fault"
+        )
+
+    def test_junk_is_refused(self):
+        """Only a plain number is one."""
+        self.give()
+        for typed in ("one", "-1", "1.0", "²", "9" * 30, "1 2"):
+            self.assertTold(f"ai/approve Aria = {typed}", "Type the number of a call")
+        self.assertTold("ai/approve Aria = 7", "No call 7 of Aria waits")
+
+    def test_who_may_decide(self):
+        """Builders decide for their own assistants only, players for none."""
+        self.give()
+        self.be("Builder")
+        self.assertTold("ai/approve Aria = 1", "You may not change Aria")
+        self.aria.locks.add(f"control:id({self.char1.id})")
+        self.told.clear()
+        self.give(to="Char")
+        self.assertIn("2: give", self.shown())
+        self.assertTold("ai/refuse Aria = 2", "Refused")
+        self.be("Player")
+        self.assertTold("ai/approve Aria = 1", "Players may type")
+        self.assertIs(self.sword.location, self.aria)
+
+    def test_others_are_not_told(self):
+        """A builder who has no say in this assistant hears nothing of it."""
+        self.be("Builder")
+        self.told.clear()
+        self.give()
+        self.assertNotIn("ai/approve", self.shown())
+
+    def test_private_talk(self):
+        """What was asked in private is for admins; the outcome is for those of the talk."""
+        self.configure(tool_levels={"add_journal_entry": "confirm"})
+        self.aria.locks.add(f"control:id({self.char1.id})")
+        self.be("Builder")
+        self.told.clear()
+        (result,) = self.ask(call("add_journal_entry", content="Char2 hides a ruby."), whisper=True)
+        self.assertIn("Not done yet", result)
+        self.assertNotIn("ruby", self.shown())
+        self.assertNotIn("ruby", self.assertTold("ai/approve Aria", "for admins"))
+        self.assertTold("ai/approve Aria = 1", "admins decide on it")
+        self.be("Admin")
+        self.assertTold("ai/approve Aria = 1", "written", until="written")
+        circle = private([stable_id(self.char2)])
+        self.assertEqual([audience for audience, _ in self.notices()], [circle])
+        self.assertEqual([e.audience for e in self.aria.journal.recent()], [circle])
+
+    def test_a_whisper_is_for_whom_it_goes_to(self):
+        """Of a whisper that waits in a public turn only its receiver and admins know."""
+        (result,) = self.ask(call("whisper", target="Char2", text="the code is plum"))
+        self.assertIn("Not done yet", result)
+        self.assertIn("So be it.", self.contents()[-1][1])
+        self.typed("ai/approve Aria = 1")
+        [(audience, text)] = self.notices()
+        self.assertEqual(audience, private([stable_id(self.char2)]))
+        self.assertIn("plum", text)
+
+    def test_rights_are_checked_again(self):
+        """Whoever lost a right meanwhile gets nothing; staff and assistant read why."""
+        self.give()
+        self.configure(obeys="perm(Builder)")
+        self.assertTold("ai/approve Aria = 1", NotObeyedError.SAYS)
+        self.assertIs(self.sword.location, self.aria)
+        self.assertIn(NotObeyedError.SAYS, self.notices()[0][1])
+
+    def test_the_tools_own_lock(self):
+        """The lock holds for assistant and asker at the time of the approval."""
+        self.give()
+        self.account2.permissions.clear()
+        self.account2.permissions.add("Guest")
+        self.assertTold("ai/approve Aria = 1", "not allowed for you or for the one who asks")
+        self.account2.permissions.add("Player")
+        self.give(to="Char")
+        self.aria.permissions.clear()
+        self.assertTold("ai/approve Aria = 2", "not allowed")
+        self.assertIs(self.sword.location, self.aria)
+
+    def test_the_asker_has_left(self):
+        """Who asked must be here; gone or deleted is said in words."""
+        self.give()
+        self.char2.location = self.room2
+        self.assertTold("ai/approve Aria = 1", "the one who asked for it has left")
+        self.char2.location = self.room1
+        self.give()
+        self.char2.delete()
+        self.assertTold("ai/approve Aria = 2", "the one who asked for it has left")
+        self.assertIs(self.sword.location, self.aria)
+
+    def test_the_situation_of_that_time(self):
+        """The thing may be gone, the tool off, or the arguments no longer fit."""
+        self.give()
+        self.sword.location = self.room2
+        self.assertTold("ai/approve Aria = 1", "no `sword`")
+        self.give()
+        self.configure(tool_levels={"give": "off"})
+        self.assertTold("ai/approve Aria = 2", "there is no tool `give`")
+        self.configure(tool_levels={"give": "confirm"})
+        self.give()
+        held = self.script.db.waiting_calls
+        held["calls"][0]["arguments"] = '{"thing": 5}'
+        self.assertTold("ai/approve Aria = 3", "must be a text")
+
+    def test_dry_run_wins(self):
+        """A tool set to dry run since does nothing on approval."""
+        self.give()
+        self.configure(tool_levels={"give": "dry run"})
+        self.assertTold("ai/approve Aria = 1", "Dry run")
+        self.assertIs(self.sword.location, self.aria)
+
+    def test_a_dry_whisper(self):
+        """What ends a turn is tried out like everything else; `noop` is always itself."""
+        self.configure(tool_levels={"whisper": "dry run", "noop": "confirm"})
+        results = self.ask(call("whisper", target="Char2", text="psst"), call("noop"))
+        self.assertIn("Dry run", results[0])
+        self.assertEqual(results[1], "The turn is over.")
+
+    def test_expires(self):
+        """After an hour nobody can approve it, and the assistant learns so at its next tick."""
+        self.give()
+        held = self.script.db.waiting_calls
+        held["calls"][0]["at"] = time.time() - WAIT_S
+        self.assertTold("ai/approve Aria = 1", "No call 1 of Aria waits")
+        self.tick()
+        self.assertIn("Nobody approved your call give", self.notices()[0][1])
+        self.assertEqual(expire(self.script), 0)
+
+    def test_bounded(self):
+        """One person's flood fills a part of the list; a repeated call waits once."""
+        things = [create_object(OBJECT, key=f"gem {n}", location=self.aria) for n in range(7)]
+        for thing in things:
+            self.ask(call("give", thing=thing.key, to="Char2"))
+        self.assertEqual(len(waiting_calls(self.script)), 5)
+        (result,) = self.ask(call("give", to="Char2", thing="gem 0"))
+        self.assertIn("waits for approval already, as number 1", result)
+
+    def test_survives_a_restart(self):
+        """What is stored is all there is: a new process finds it, and approves it."""
+        self.give()
+        for attribute in self.script.db_attributes.all():
+            attribute.flush_from_cache(force=True)
+        self.script.attributes.reset_cache()
+        self.assertTold("ai/approve Aria = 1", "You give a sword to Char2.")
+
+    def test_a_crash_in_the_midst(self):
+        """A call is done at most once; the assistant learns that nobody knows."""
+        self.give()
+        held = self.script.db.waiting_calls
+        held["calls"][0]["begun"] = True
+        self.assertTold("ai/approve Aria = 1", "No call 1 of Aria waits")
+        repair_when_ready(self.script)
+        self.assertIn("It may be done or not", self.notices()[0][1])
+        self.assertEqual(list(self.script.db.waiting_calls["calls"]), [])
+
+    def test_junk_in_the_attribute(self):
+        """A damaged value stops nothing and is put aside by the next write."""
+        self.script.attributes.add(KEY, [5, "x"])
+        self.give()
+        self.assertEqual(len(waiting_calls(self.script)), 1)
+        self.assertEqual(self.script.attributes.get(KEY, category="ai_damaged"), [[5, "x"]])
+
+    def test_forgotten(self):
+        """Who is forgotten leaves no waiting calls behind."""
+        self.give()
+        drop_calls(self.script, ("o404.x",))
+        self.assertEqual(len(waiting_calls(self.script)), 1)
+        drop_calls(self.script, people_of(self.char2))
+        self.assertEqual(waiting_calls(self.script), ())
+
+    def test_builders_cannot_read_it(self):
+        """`examine` shows no waiting calls to builders: they may repeat private talk."""
+        self.give()
+        self.be("Builder")
+        self.assertNotIn("sword", self.typed(f"examine {self.script.dbref}/{KEY}"))
+
+    def test_waits_for_the_turn(self):
+        """An approval during a turn is carried out behind it."""
+        self.give()
+        self.model.held = True
+        self.say("Aria, hello", self.char2)
+        self.script.runtime.last_turn_at = 0.0
+        self.script.at_tick()
+        self.typed("ai/approve Aria = 1")
+        self.assertIs(self.sword.location, self.aria)
+        self.model.release()
+        self.assertIs(self.sword.location, self.char2)
+
+    def test_a_tool_that_breaks(self):
+        """An error in the tool is the outcome, and the call is off the list."""
+        self.give()
+        self.sword.at_pre_give = None
+        self.assertTold("ai/approve Aria = 1", "the tool failed")
+        self.assertEqual(waiting_calls(self.script), ())
+
+    def test_broken_off(self):
+        """A call that is broken off in the midst is off the list, and said to be unsure."""
+        self.give()
+        with mock.patch.object(type(self.script.game), "here", side_effect=KeyError("gone")):
+            self.typed("ai/approve Aria = 1")
+        self.assertEqual(waiting_calls(self.script), ())
+        self.assertIn("It may be done or not", self.notices()[-1][1])
+        self.assertEqual(list(self.script.db.waiting_calls["calls"]), [])
+
+    def test_no_such_call(self):
+        """Typed late, under the lock, a number that is gone fails in words."""
+        failure = self.failureResultOf(approve(self.script, self.aria, 5, "x"))
+        self.assertIn("No call 5 waits", failure.getErrorMessage())
+
+    def failureResultOf(self, deferred):  # noqa: N802 - as trial's
+        """The failure that a Deferred has fired with."""
+        found = []
+        deferred.addErrback(found.append)
+        return found[0]
+
+
+class TestKnownTo(unittest.TestCase):
+    """Who may know of a call that waits."""
+
+    def test_a_whisper_in_private_talk(self):
+        """It stays with those of the talk, not with the one whom the whisper is for."""
+        aria = FakeAssistant(ScriptedModel([call("whisper", target="Bob", text="Hush."), ""]))
+        aria.tools = ToolRegistry(BUILTIN_TOOLS, lambda: {"whisper": "confirm"})
+        alice = aria.game.people["Alice"]
+        asked = TurnRequest(audience=private([alice]), channel="whisper", asker=alice)
+        wait_for(aria.run_turn(asked))
+        self.assertEqual([each.known_to for each in waiting_calls(aria)], [private([alice])])

@@ -1,0 +1,390 @@
+"""Tools in the game: what they do, what they refuse, and a game's own."""
+
+import json
+import unittest
+
+from django.test import override_settings
+from evennia import create_object
+from twisted.internet.defer import Deferred
+
+from evennia_ai import conf
+from evennia_ai.errors import ConfigError, ToolError
+from evennia_ai.game.identity import stable_id
+from evennia_ai.history.audience import private
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction import build_llm_messages
+from evennia_ai.llm_interaction.tool_calls import MOST_CALLS, read_calls
+from evennia_ai.llm_interaction.values import TurnRequest
+from evennia_ai.testing import FakeAssistant, ScriptedModel, call
+from evennia_ai.turns.tools import Tool
+from evennia_ai.turns.tools.execution import ToolRegistry, as_text
+from evennia_ai.turns.tools.parameters import Text
+from tests.base import AssistantTest
+from tests.waiting import pump_until, wait_for
+
+
+class RingBell(Tool):
+    """Ring the bell over the bar."""
+
+    name = "ring_bell"
+    parameters = {"how": Text("Softly or loudly.")}
+    lock = "tool:perm(Builder)"
+
+    def run(self, ctx, how):
+        """Ring it."""
+        ctx.game.emote(f"rings the bell {how}.")
+        return "It rings."
+
+
+class Breaks(Tool):
+    """Always fails in a way its author did not think of."""
+
+    name = "breaks"
+
+    def run(self, ctx):
+        """Fail."""
+        raise ZeroDivisionError
+
+
+class TestBuiltinTools(AssistantTest):
+    """Each through a turn, as the model calls it."""
+
+    def use(self, *calls, text="Aria, go out"):
+        """Let the model make these calls; returns the results it got."""
+        self.model.answers = [*calls, ""]
+        self.say(text)
+        self.tick()
+        return [m.content for m in self.script.history.messages() if m.role == "tool"]
+
+    def heard_by_char1(self):
+        """What char1 sees from now on."""
+        lines = []
+        self.char1.msg = lambda text=None, **kwargs: lines.append(
+            text[0] if isinstance(text, tuple) else text
+        )
+        return lines
+
+    def test_a_hit_is_shown_once_a_turn(self):
+        """A second search of a turn brings only what is new, so that prompts stay short."""
+        self.say("My ferry is called Heron.")
+        self.tick()
+        first, second = self.use(
+            call("search_memory", query="ferry"), call("search_memory", query="the ferry Heron")
+        )
+        self.assertIn("My ferry is called Heron.", first)
+        self.assertNotIn("score", first)
+        self.assertEqual(json.loads(second)["results"], [])
+        self.assertIn("Nothing beyond", second)
+
+    def test_say_is_literal(self):
+        """Model text reaches no parser: pipes, braces and inline functions are shown."""
+        lines = self.heard_by_char1()
+        self.use(call("say", text="|rred|n {object} $You() |lcquit|ltclick|le"))
+        shown = [line for line in lines if line and "Aria says" in line][-1]
+        self.assertIn("{object} $You()", shown)
+        self.assertNotIn("|lcquit", shown.replace("||lc", ""))
+
+    def test_whisper(self):
+        """Only the one it is for hears it."""
+        lines, others = self.heard_by_char1(), []
+        self.char2.location = self.room1
+        self.char2.msg = lambda text=None, **kwargs: others.append(text)
+        self.use(call("whisper", target="Char", text="the password is plum"))
+        self.assertTrue(any("plum" in str(line) for line in lines))
+        self.assertFalse(any("plum" in str(line) for line in others))
+
+    def test_a_success_resets_the_failures(self):
+        """A tool is withdrawn after three failures in a row, not after three in a turn."""
+        looks = [call("look", target="unicorn")] * 2
+        results = self.use(*looks, call("look"), *looks, call("look"))
+        self.assertIn("Room", results[2])
+        self.assertIn("Room", results[5])
+        refused = self.use(*looks, *looks)
+        self.assertIn("withdrawn", refused[-1])
+
+    def test_look_and_move(self):
+        """It sees rooms and things, and walks through exits that let it."""
+        create_object(
+            "evennia.objects.objects.DefaultObject", key="a brass lamp", location=self.room1
+        ).db.desc = "It glows."
+        results = self.use(
+            call("look"),
+            call("look", target="brass lamp"),
+            call("look", target="unicorn"),
+            call("move", direction="out"),
+        )
+        self.assertIn("Room", results[0])
+        self.assertIn("It glows.", results[1])
+        self.assertIn("no `unicorn`", results[2])
+        self.assertIs(self.aria.location, self.room2)
+
+    def test_barred_exit(self):
+        """An exit's lock holds for the assistant as for anybody."""
+        self.exit.locks.add("traverse:perm(Admin)")
+        (result,) = self.use(call("move", direction="out"))
+        self.assertIn("barred", result)
+        self.assertIs(self.aria.location, self.room1)
+
+    def test_observation(self):
+        """What is observed of somebody present is filed under their stable id."""
+        self.use(
+            call(
+                "update_entity_observation",
+                entity="Char",
+                observation="Keeps bees.",
+                predicate="keeps",
+                value="bees",
+            )
+        )
+        (profile,) = self.aria.entities.profiles().values()
+        self.assertTrue(profile.id.startswith(f"o{self.char1.pk}."))
+        self.assertEqual(profile.observations[0].value, "bees")
+
+    def test_private_turn_does_nothing_in_public(self):
+        """In a turn for a whisper, acts that others would notice are refused."""
+        self.char2.location = self.room1
+        lines = self.heard_by_char1()
+        self.model.answers = [
+            call("say", text="a secret!"),
+            call("emote", text="grins"),
+            "I keep it.",
+        ]
+        self.char2.at_say("keep this to yourself", receivers=[self.aria], whisper=True)
+        self.tick()
+        results = [m.content for m in self.script.history.messages() if m.role == "tool"]
+        self.assertTrue(all("private" in result for result in results), results)
+        self.assertEqual(len(results), 2)
+        self.assertEqual(lines, [])
+
+    def test_whispered_by_part_of_a_name(self):
+        """A whisper that reaches somebody by part of the name is private all the same."""
+        self.char2.key = "Bobby"
+        self.char2.location = self.room1
+        self.use(call("whisper", target="Bobb", text="the code is 4711"))
+        whispered = [m for m in self.script.history.messages() if "4711" in str(m)]
+        circle = private([stable_id(self.char2)])
+        self.assertEqual({m.audience for m in whispered}, {circle})
+        self.assertNotIn("4711", str(build_llm_messages(self.script, self.aria)))
+
+    def test_two_whispers_in_one_reply(self):
+        """Each is stored for its own person, and both are whispered."""
+        self.char2.location = self.room1
+        both = [
+            *call("whisper", target="Char", text="secret AAA"),
+            *call("whisper", target="Char2", text="secret BBB"),
+        ]
+        self.use(both)
+        for person, own, other in ((self.char1, "AAA", "BBB"), (self.char2, "BBB", "AAA")):
+            audience = private([stable_id(person)])
+            prompt = str(build_llm_messages(self.script, self.aria, audience=audience))
+            self.assertIn(own, prompt)
+            self.assertNotIn(other, prompt)
+
+    def test_two_of_one_name(self):
+        """A name that two people bear is refused with their ids."""
+        self.char2.key = "Char"
+        self.char2.location = self.room1
+        (refused,) = self.use(call("whisper", target="Char", text="psst"))
+        self.assertIn(stable_id(self.char2), refused)
+
+    def test_a_stop_while_a_tool_waits(self):
+        """A turn that is stopped in a tool says nothing more; the call gets its result later."""
+        self.semantic.search = lambda *args, **kwargs: Deferred()
+        self.model.answers = [call("search_memory", query="Norvik"), "I go on talking."]
+        self.say("hello")
+        turn = self.script.at_tick()
+        pump_until(lambda: self.model.requests)
+        self.script.stop_thinking()
+        self.assertEqual(wait_for(turn), "cancelled")
+        self.assertEqual(len(self.model.requests), 1)
+
+    def test_a_runaway_reply(self):
+        """Of thousands of calls some are run; endless blanks take no time."""
+        self.model.answers = [[one for _ in range(500) for one in call("look")], "Done."]
+        self.say("hello")
+        self.tick()
+        results = [m for m in self.script.history.messages() if m.role == "tool"]
+        self.assertEqual(len(results), MOST_CALLS)
+        self.assertEqual(read_calls("TOOL" + " " * 200_000 + "x", str)[0], ())
+
+    def test_by_another_name(self):
+        """Whom it knows by an alias is found by that name afterwards, also when not here."""
+        self.char1.aliases.add("old salt")
+        self.use(
+            call("update_entity_observation", entity="old salt", observation="Keeps bees."),
+        )
+        (profile,) = self.aria.entities.profiles().values()
+        self.assertEqual(profile.names("public"), ("Char", "old salt"))
+
+    def test_levels(self):
+        """`off` takes a tool away; `dry run` pretends."""
+        self.configure(tool_levels={"emote": "off", "say": "dry run"})
+        lines = self.heard_by_char1()
+        results = self.use(call("emote", text="dances"), call("say", text="hello there"))
+        self.assertIn("there is no tool `emote`", results[0])
+        self.assertIn("Dry run", results[1])
+        self.assertFalse(any("hello there" in str(line) for line in lines))
+        names = [t["function"]["name"] for t in self.model.requests[0].tools]
+        self.assertNotIn("emote", names)
+
+
+class TestOwnTools(AssistantTest):
+    """Tools a game names in its settings."""
+
+    def setUp(self):
+        self.tools_on = override_settings(
+            EVENNIA_AI_TOOLS=[
+                "tests.turns.tools.test_tools.RingBell",
+                "tests.turns.tools.test_tools.Breaks",
+            ]
+        )
+        self.tools_on.enable()
+        super().setUp()
+
+    def tearDown(self):
+        super().tearDown()
+        self.tools_on.disable()
+
+    def results(self):
+        return [m.content for m in self.script.history.messages() if m.role == "tool"]
+
+    def test_lock_binds_the_one_who_asks(self):
+        """A builder's tool is refused when a player asks, though the assistant might use it."""
+        self.aria.permissions.add("Builder")
+        self.model.answers = [call("ring_bell", how="softly"), ""]
+        self.account.permissions.clear()
+        self.account.permissions.add("Player")
+        self.say("Aria, ring the bell softly or loudly")
+        self.tick()
+        self.assertIn("not allowed", self.results()[-1])
+        self.account.permissions.add("Builder")
+        self.model.answers = [call("ring_bell", how="softly"), ""]
+        self.say("Aria, ring the bell softly or loudly")
+        self.tick()
+        self.assertEqual(self.results()[-1], "It rings.")
+
+    def test_superuser_is_never_implied(self):
+        """What a superuser asks for is done with the rights they hold by name."""
+        self.aria.permissions.add("Builder")
+        self.account.is_superuser = True
+        self.account.permissions.clear()
+        self.account.permissions.add("Player")
+        self.model.answers = [call("ring_bell", how="loudly"), ""]
+        self.say("Aria, ring the bell softly or loudly")
+        self.tick()
+        self.assertIn("not allowed", self.results()[-1])
+
+    def test_a_failing_tool_is_an_error_for_the_model(self):
+        """An exception of a game's tool does not end the turn."""
+        self.model.answers = [call("breaks"), "Something went wrong."]
+        self.say("Aria, break it")
+        self.tick()
+        self.assertIn("ZeroDivisionError", self.results()[-1])
+        self.assertEqual(self.contents()[-1][1], "Something went wrong.")
+
+    def test_wrong_paths_are_said_plainly(self):
+        """A path that names no tool is a configuration error with the path in it."""
+        for path in (
+            "tests.turns.tools.test_tools.Nothing",
+            "tests.turns.tools.test_tools.ToolError",
+        ):
+            reported = []
+            with override_settings(EVENNIA_AI_TOOLS=[path]):
+                conf.usable_tools(reported.append)
+            (error,) = reported
+            self.assertIsInstance(error, ConfigError)
+            self.assertIn(path, str(error))
+        self.assertTrue(issubclass(ToolError, Exception))
+
+    def test_a_broken_tool_mutes_nobody(self):
+        """It is left out with one trouble, and the others are there."""
+        paths = ["tests.broken_tools.Anything", "tests.turns.tools.test_tools.RingBell"]
+        with override_settings(EVENNIA_AI_TOOLS=paths):
+            self.script.__dict__.pop("tools", None)
+            self.model.answers = [call("ring_bell", how="loudly"), "Ding."]
+            self.say("Aria, ring the bell softly or loudly")
+            self.tick()
+        self.assertEqual(self.contents()[-1][1], "Ding.")
+        self.assertIn("ring_bell", self.script.tools.tools)
+        self.assertEqual(self.script.runtime.counts["troubles"], 1)
+        self.assertIn("half-written", self.script.runtime.last_error)
+
+
+class TestResults(unittest.TestCase):
+    """What a model gets of what a tool returns."""
+
+    def test_other_scripts_than_latin(self):
+        """It reads names as they are, and can find them in what people say."""
+        self.assertEqual(as_text({"name": "Bär"}), '{"name": "Bär"}')
+        self.assertEqual(as_text("Bär"), "Bär")
+
+
+class TestNamedByItsName(unittest.TestCase):
+    """A tool that its lock guards, where Bob speaks and then Alice asks."""
+
+    def ring(self, bobs, alices):
+        """What came of a soft ring."""
+        aria = FakeAssistant(ScriptedModel([call("ring_bell", how="softly"), ""]))
+        aria.tools = ToolRegistry([RingBell])
+        alice = aria.game.people["Alice"]
+        for name, text in (("Bob", bobs), ("Alice", alices)):
+            speaker = Speaker(name, aria.game.people[name])
+            aria.history.append([Message("user", text, speaker=speaker, channel="say")])
+        sources = (aria.history.messages()[-1].id,)
+        wait_for(aria.run_turn(TurnRequest(asker=alice, source_ids=sources)))
+        return next(m.content for m in aria.history.messages() if m.role == "tool")
+
+    def test_asked_for(self):
+        """Whoever asks names the tool or its arguments, and leaves none of them to others."""
+        for text in ("Aria, ring the bell softly!", "Aria, softly!"):
+            self.assertEqual(self.ring("Loudly, please.", text), "It rings.")
+        self.assertIn("error", self.ring("Softly, please.", "Aria, ring the bell!"))
+
+    def test_others_asked_for_it(self):
+        """A tool that only others named is not used for whoever speaks next."""
+        self.assertIn("error", self.ring("Aria, ring the bell!", "Go on."))
+
+
+class TestRequestCompaction(AssistantTest):
+    """The assistant asks for compaction."""
+
+    default = "They talked of the harvest."
+
+    def ask(self):
+        self.model.answers = [call("request_compaction"), "Done."]
+        self.say("Aria, you look tired")
+        self.tick()
+        return [m.content for m in self.script.history.messages() if m.role == "tool"][-1]
+
+    def test_refused_while_there_is_room(self):
+        """Below the sleep threshold it is refused with the numbers."""
+        self.fill(30)
+        self.assertIn("not needed", self.ask())
+        self.tick()
+        self.assertEqual(list(self.script.history.segments()), [])
+
+    def test_refused_where_none_would_follow(self):
+        """It is not granted where automatic compaction is off or waits for staff."""
+        self.configure(max_context_tokens=8000, pre_compact_extraction_enabled=False)
+        self.configure(compact_emergency_threshold=1.0, compact_auto=False)
+        self.fill(60, words=45)
+        self.assertIn("only when staff start it", self.ask())
+        self.configure(compact_auto=True)
+        self.script.state.set_hold(True)
+        self.assertIn("waits for them", self.ask())
+        self.script.state.set_hold(False)
+        self.script.runtime.compaction_waits = 1, self.script.now() + 60
+        self.assertIn("the last one failed", self.ask())
+        self.configure(compact_enabled=False)
+        self.assertIn("switched off", self.ask())
+
+    def test_granted_when_nearly_full(self):
+        """Above it, the next tick compacts."""
+        self.configure(max_context_tokens=8000, pre_compact_extraction_enabled=False)
+        self.configure(compact_emergency_threshold=1.0, compact_background=False)
+        self.fill(60, words=45)
+        self.assertIn("Granted", self.ask())
+        self.assertEqual(list(self.script.history.segments()), [])
+        self.tick()
+        self.assertEqual(len(list(self.script.history.segments())), 1)
+        self.assertEqual(self.script.history.compactions()[-1].trigger, "request")

@@ -1,0 +1,145 @@
+"""Calls that wait for approval, as values."""
+
+import unittest
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.errors import ToolError
+from evennia_ai.history.audience import PUBLIC, STAFF
+from evennia_ai.turns.schema import SCRIPT, is_sound
+from evennia_ai.turns.tools.waiting import (
+    MOST_OF_ONE,
+    MOST_WAITING,
+    SHOWN_CHARS,
+    VALUE_CHARS,
+    WAIT_S,
+    WaitingCall,
+    WaitingCalls,
+    waiting_value,
+)
+from tests.strategies import FEW, awkward_texts
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | awkward_texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+FIELDS = ("number", "tool", "arguments", "asker", "asker_name", "audience", "known_to")
+FIELDS += ("channel", "at", "sources", "begun")
+rows = st.dictionaries(st.sampled_from(FIELDS), plain) | plain
+stored = plain | st.fixed_dictionaries({"next": plain, "calls": st.lists(rows) | plain})
+
+
+def call(tool="give", arguments='{"thing": "ale"}', **fields):
+    """A call that has no number yet."""
+    return WaitingCall(0, tool, arguments, **fields)
+
+
+class TestWaitingCalls(unittest.TestCase):
+    """What is stored, and how much."""
+
+    @given(stored)
+    @FEW
+    def test_any_stored_value(self, value):
+        """Whatever hands or a crash left is read, and what was read is sound."""
+        held = WaitingCalls.from_stored(value)
+        numbers = [each.number for each in held.calls]
+        self.assertEqual(len(set(numbers)), len(numbers))
+        self.assertTrue(all(0 < number < held.next for number in numbers))
+        self.assertLessEqual(len(numbers), MOST_WAITING)
+        again = held.to_stored()
+        self.assertEqual(WaitingCalls.from_stored(again), held)
+        self.assertTrue(is_sound(waiting_value, again))
+        for each in held.calls:
+            self.assertEqual(len(each.line.splitlines()), 1)
+            self.assertLessEqual(len(each.act), SHOWN_CHARS + len(each.tool) + 6)
+
+    def test_calls_that_name_nothing(self):
+        """A row without a number or a tool is no call; of two with one number the first counts."""
+        rows = [{"tool": "give"}, {"number": 2}, {"number": 1, "tool": "give"}]
+        held = WaitingCalls.from_stored({"calls": [*rows, {"number": 1, "tool": "get"}]})
+        self.assertEqual([(each.number, each.tool) for each in held.calls], [(1, "give")])
+        self.assertEqual(held.next, 2)
+
+    @given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 9)), max_size=40))
+    @FEW
+    def test_bounds(self, made):
+        """Never more than the bounds, each once, under numbers that only grow."""
+        held, used = WaitingCalls(), []
+        for asker, which in made:
+            new = call(asker=asker, arguments=f'{{"thing": "{which}"}}')
+            try:
+                held = held.with_call(new)
+            except ToolError:
+                of_one = [each for each in held.calls if each.asker == asker]
+                self.assertTrue(
+                    any(each.is_like(new) for each in held.calls)
+                    or len(of_one) >= MOST_OF_ONE
+                    or len(held.calls) >= MOST_WAITING
+                )
+                continue
+            used.append(held.calls[-1].number)
+            if which == 9:
+                held = held.without([used[-1]])
+        self.assertEqual(used, sorted(set(used)))
+        self.assertLessEqual(len(held.calls), MOST_WAITING)
+
+    def test_a_full_list(self):
+        """Also many people together fill only so much."""
+        held = WaitingCalls()
+        for n in range(MOST_WAITING):
+            held = held.with_call(call(asker=f"o{n}.x"))
+        with self.assertRaisesRegex(ToolError, "too many"):
+            held.with_call(call(asker="o99.x"))
+
+    def test_the_script_knows_it(self):
+        """The Attribute is among those whose soundness is checked."""
+        self.assertIs(SCRIPT[(None, "waiting_calls")], waiting_value)
+        self.assertIsNone(waiting_value("junk"))
+        self.assertIsNone(waiting_value({}))
+
+    def test_unknown_audience(self):
+        """A call without a usable audience is for staff."""
+        (row,) = WaitingCalls.from_stored({"calls": [{"number": 1, "tool": "give"}]}).calls
+        self.assertEqual((row.audience, row.known_to), (STAFF, STAFF))
+
+    def test_round_trip(self):
+        """Every field comes back."""
+        full = WaitingCall(
+            4, "give", "{}", "o1.a", "Al", PUBLIC, "private:o1.a", "page", 5.0, ("m1",), True
+        )
+        self.assertEqual(WaitingCall.from_dict(full.to_dict()), full)
+
+    def test_the_same_twice(self):
+        """The same act for the same person waits once, however its JSON is written."""
+        held = WaitingCalls().with_call(call(asker="a"))
+        with self.assertRaisesRegex(ToolError, "as number 1"):
+            held.with_call(call(asker="a", arguments='{"thing":"ale"}'))
+        self.assertEqual(len(held.with_call(call(asker="b")).calls), 2)
+
+    def test_begun(self):
+        """What is being done waits for no answer any more, and keeps its place."""
+        held = WaitingCalls().with_call(call()).with_call(call("get"))
+        begun = held.begin(1)
+        self.assertIsNone(begun.get(1))
+        self.assertEqual(begun.get(2), held.get(2))
+        self.assertEqual(begun.without([2]).calls, (replace(held.calls[0], begun=True),))
+
+    def test_time(self):
+        """It waits an hour, by whichever way the clock is set."""
+        waits = call(at=10_000.0)
+        for now, over in ((10_001, False), (10_000 + WAIT_S, True), (10_000 - WAIT_S, True)):
+            self.assertEqual(waits.is_over(now), over)
+
+    def test_lines(self):
+        """A line says what would be done and for whom; nothing in it looks like another line."""
+        line = call(asker="o1.a", asker_name="Al").line
+        self.assertEqual(line, '0: give (thing: "ale"), asked by "Al"')
+        self.assertEqual(call(arguments="junk").line, "0: give, asked by nobody")
+        long = call(arguments='{"a": "' + "x" * 999 + '", "b": [1, 2]}', asker="o1.a").line
+        self.assertIn("x" * VALUE_CHARS + "...", long)
+        self.assertTrue(long.endswith('b: "[1, 2]"), asked by "o1.a"'))
+        forged = call(arguments='{"a": "x\\n2: get, asked by nobody"}').line
+        self.assertNotIn("\n", forged)
