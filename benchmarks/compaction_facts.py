@@ -7,7 +7,7 @@ way keeps one rolling summary and nothing else.
 
     python -m benchmarks.compaction_facts --facts 100 --compactions 10
 
-The exit code is 1 if either search does not find a fact, if a compaction has no retention score, or
+The exit code is 1 if either search does not find a fact, if a compaction has no coverage, or
 if verification fails. The assistant's answers are only reported.
 """
 
@@ -170,7 +170,7 @@ def measure(facts: int, compactions: int, seed: int) -> dict[str, Any]:
 
     Returns:
         ``{"facts", "compactions", "found_by_history_search", "found_by_search_memory", "answered",
-        "retention_by_generation", "naive_rolling_summary", "verified", "missed", "seconds"}``.
+        "coverage_by_generation", "naive_rolling_summary", "verified", "missed", "seconds"}``.
     """
     began = time.monotonic()
     tavern = Tavern(seed)
@@ -181,13 +181,13 @@ def measure(facts: int, compactions: int, seed: int) -> dict[str, Any]:
     figures = _look(tavern, naive, told, ids)
     from evennia_ai.history.live import verify_history
 
-    scores = [result.get("retention") for result in results]
+    scores = [result.get("coverage") for result in results]
     return {
         "facts": facts,
         "compactions": sum(bool(result.get("compacted_messages")) for result in results),
         "messages_compacted": sum(result.get("compacted_messages", 0) for result in results),
         **figures,
-        "retention_by_generation": scores,
+        "coverage_by_generation": scores,
         "verified": verify_history(tavern.script) == (),
         "seconds": round(time.monotonic() - began, 1),
     }
@@ -257,7 +257,7 @@ def shortfalls(figures: dict[str, Any], compactions: int) -> list[str]:
         figures: The result of `measure`.
         compactions: How many compactions were expected.
     """
-    facts, scores = figures["facts"], figures["retention_by_generation"]
+    facts, scores = figures["facts"], figures["coverage_by_generation"]
     found = {
         name: figures[name]
         for name in (
@@ -269,7 +269,7 @@ def shortfalls(figures: dict[str, Any], compactions: int) -> list[str]:
     if figures["compactions"] < compactions:
         short.append(f"compactions: {figures['compactions']} of {compactions}")
     if len(scores) < compactions or None in scores:
-        short.append(f"retention scores: {scores}")
+        short.append(f"coverage: {scores}")
     return short if figures["verified"] else [*short, "verification failed"]
 
 

@@ -166,9 +166,8 @@ def summary_lines(record: SummaryRecord) -> str:
         f"{record.id}: {record.tier}, {moment(record.created_at)}, level "
         f"{record.level}, {record.status}, of {len(record.source_ids)} messages"
     )
-    if record.retention is not None:
-        head += f", generation {record.generation}, kept {record.retention:.0%}"
-        head += f", drift {record.drift:.0%}" if record.drift is not None else ""
+    if record.coverage is not None:
+        head += f", generation {record.generation}, kept {record.coverage:.0%}"
     head += f", {record.unsupported} unsupported struck" if record.unsupported else ""
     return as_record(f"{head}\n{audience_mark(record.audience)}{record.text}")
 

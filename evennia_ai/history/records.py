@@ -222,7 +222,7 @@ _RECEIPT: Mapping[str, Reader] = {
     "compacted_messages": as_count,
     "masked_messages": as_count,
     "generation": as_count,
-    "retention": as_amount,
+    "coverage": as_amount,
     "level": as_text,
     "summary_id": as_text,
 }
@@ -231,8 +231,6 @@ _RESULT: Mapping[str, Reader] = {
     "at": as_text,
     "left_from": as_text,
     "left_until": as_text,
-    "in_summary": as_amount,
-    "drift": as_amount,
     "unsupported": as_count,
     "summary_ids": as_texts,
 }
@@ -257,9 +255,7 @@ class SummaryRecord(Stored):
         level: How it was made (`llm_interaction.summary.LEVELS`).
         generation: How many times its audience's history was compacted then.
         tree_level: Its level in the cascade.
-        retention: Share of names, numbers and quoted words kept in summary, journal or ledger.
-        in_summary: Share of them kept in the summary itself.
-        drift: Share of those of the oldest summaries that it no longer holds.
+        coverage: Share of names, numbers and quoted words kept in summary, journal or ledger.
         unsupported: How many sentences were struck because its source does not support them.
         extra: Its model, what it lost, and what else is noted of it.
     """
@@ -277,9 +273,7 @@ class SummaryRecord(Stored):
     level: str = ""
     generation: int = 0
     tree_level: int = 0
-    retention: float | None = None
-    in_summary: float | None = None
-    drift: float | None = None
+    coverage: float | None = None
     unsupported: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
 

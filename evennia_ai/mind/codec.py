@@ -29,7 +29,7 @@ from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.rag_memory.provenance import Grounds
 from evennia_ai.recall.values import Hit, Query, Turn
-from evennia_ai.sleep.compaction.retention import Kept
+from evennia_ai.sleep.compaction.coverage import Covered
 
 # Characters of the tag that begins a frame.
 TAG = 8
@@ -38,11 +38,11 @@ MAX_FRAME = 64 * 2**20
 VALUES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
+        Covered,
         Grounded,
         Grounds,
         Hit,
         Item,
-        Kept,
         Message,
         ModelReply,
         ModelRequest,

@@ -12,7 +12,7 @@ RECALLED = "recalled"
 # Source of an entry that a compaction made of its summary.
 SYNTHESIS = "compaction"
 # Sources of entries that only repeat or sum up what stands elsewhere.
-DERIVED_SOURCES = (RECALLED, SYNTHESIS, "retention")
+DERIVED_SOURCES = (RECALLED, SYNTHESIS, "coverage")
 # Characters of an id behind its prefix (`history.messages.IdSource`).
 ID_CHARS = 15
 DEFAULT_IMPORTANCE, LEAST_IMPORTANCE, MOST_IMPORTANCE = 5, 1, 10

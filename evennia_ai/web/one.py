@@ -243,9 +243,6 @@ def summaries(visit: Visit) -> dict[str, Any]:
 
 
 def _summary(record: SummaryRecord) -> dict[str, Any]:
-    def pct(share: float | None) -> str:
-        return "" if share is None else f"{share:.0%}"
-
     return {
         "id": record.id,
         "at": record.created_at,
@@ -255,8 +252,7 @@ def _summary(record: SummaryRecord) -> dict[str, Any]:
         "generation": record.generation,
         "messages": len(record.source_ids),
         "summaries": len(record.child_ids),
-        "retention": pct(record.retention),
-        "drift": pct(record.drift),
+        "coverage": "" if record.coverage is None else f"{record.coverage:.0%}",
         "text": record.text,
         "private": private_to(record.audience),
     }

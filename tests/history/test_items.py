@@ -7,7 +7,6 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.frames import heard_line
 from evennia_ai.history.items import TOOL_CHARS, Item, items_of, missing, source_items
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.pairs import ToolTraits
@@ -86,7 +85,7 @@ class TestNames(unittest.TestCase):
             names("Fetch the key. Walking to the mill. Barrels roll. Oil my barrels"), []
         )
         self.assertEqual(names("Rose the baker.", known=["rose"]), ["rose"])
-        self.assertEqual(names("Fetch Alice. I know Alice."), ["Fetch", "Alice"])
+        self.assertEqual(names("Fetch Alice. I know Alice."), ["Alice"])
         self.assertEqual(names("Mara Voss left."), ["Mara Voss"])
 
     def test_common_words_in_capitals(self):
@@ -169,7 +168,7 @@ class TestQuotes(unittest.TestCase):
         """Inches, keys of JSON and quotes around all that was said are no quotations."""
         self.assertEqual(quotes('a 5" pipe and a 6" one'), [])
         self.assertEqual(quotes('call("text": "hello there")'), ["hello there"])
-        self.assertEqual(quotes('"hello there"'), [])
+        self.assertEqual(source_items([heard('"hello there"')], TRAITS)[1:], ())
 
     def test_words_count_once(self):
         """What stands in a quotation is not counted again; of a longer one the names are."""
@@ -180,15 +179,6 @@ class TestQuotes(unittest.TestCase):
 
 class TestSources(unittest.TestCase):
     """What is read, and what is passed over."""
-
-    def test_heard_lines(self):
-        """Of a line as a model sees it the name and the text count, not its frame."""
-        line = heard_line("Alice", "o12.abc3f", "whisper", 'the "old mill" at 5, said Roland')
-        expected = ["Alice", "old mill", "5", "Roland"]
-        self.assertEqual([item.text for item in items_of(line)], expected)
-        self.assertEqual(names('gandalf [o1.a2b3c] shouts: "run"'), ["gandalf"])
-        self.assertEqual(quotes('May says: "bad \\x escape"'), [])
-        self.assertEqual(names('May says: "bad \\x escape"'), ["May"])
 
     def test_results(self):
         """Nobody said what a tool gave out; what it was called with counts."""
@@ -210,17 +200,16 @@ class TestSources(unittest.TestCase):
         self.assertEqual(items_of(f"see {noise} here"), ())
 
     def test_json(self):
-        """Of JSON the values count, not keys, truth values or what is deeper than is sane."""
-        value = {"Speaker": "so Alice", "Count": 7, "list": ["of Norvik", None, True, 2.50, -1e30]}
-        text = json.dumps(value).replace("2.5", "2.50")
-        self.assertEqual(names(text), ["Alice", "Norvik"])
-        self.assertEqual(numbers(text)[:2], ["7", "2.50"])
-        self.assertEqual(
-            numbers('{"gold": 4700, "debt": NaN, "all": ' + "9" * 5000 + "}")[0], "4700"
-        )
-        self.assertEqual(names(f"tool look: {text}"), ["Alice", "Norvik"])
-        self.assertEqual(items_of("[" * 5000), ())
-        self.assertEqual(items_of("[" * 20 + '"Alice"' + "]" * 20), ())
+        """Of arguments the values count, not keys, truth values or what is deeper than is sane."""
+
+        def found(arguments):
+            messages = [reply("", tool_calls=[call("c1", "write", arguments)])]
+            return " ".join(item.text for item in source_items(messages, TRAITS))
+
+        value = {"Speaker": "so Alice", "Count": 7, "list": ["of Norvik", None, True, 2.5]}
+        self.assertEqual(found(json.dumps(value)), "Alice 7 Norvik 2.5")
+        for deep in ("[" * 5000, "[" * 20 + '"Alice"' + "]" * 20):
+            self.assertEqual(found(deep), "")
 
     def test_numbers_of_tools(self):
         """Numbers a tool was called with count; how weighty a note is does not."""
@@ -230,10 +219,6 @@ class TestSources(unittest.TestCase):
         )
         found = [i.text for i in source_items([reply("", tool_calls=[paid, kept])], TRAITS)]
         self.assertEqual(found, ["Norvik", "200", "Roland"])
-        spoken = heard('{"gold": 4700, "owner": "Mirabel"}', speaker=Speaker("may", "o1.a"))
-        self.assertEqual(
-            [i.text for i in source_items([spoken], TRAITS)], ["may", "4700", "Mirabel"]
-        )
 
     def test_quotes_of_tools(self):
         """What stands in quotes in a text counts; the quotes of JSON that was cut off do not."""
@@ -257,7 +242,7 @@ class TestSources(unittest.TestCase):
             heard("I owe 3 coins", speaker=Speaker("may", "o1.a")),
             reply('so "be it"', tool_calls=(said, {"id": "x"}, sung)),
             result(content=json.dumps({"at": "in Norvik 9", "kind": 12})),
-            heard(heard_line("Zed", "o2.b", "say", "of Ys")),
+            heard("so of Ys", speaker=Speaker("Zed", "o2.b")),
         ]
         expected = "may / 3 / be it / Roland / not a quote / 4 / Golden Cup / Zed / Ys"
         self.assertEqual(" / ".join(i.text for i in source_items(messages, TRAITS)), expected)

@@ -29,7 +29,7 @@ SUMMARIES = st.builds(
     **dict.fromkeys(("source_ids", "child_ids"), TEXTS),
     **dict.fromkeys(("segment", "absorbed_by"), st.none() | st.text(min_size=1, max_size=3)),
     **dict.fromkeys(("generation", "tree_level"), st.integers(0, 9)),
-    **dict.fromkeys(("retention", "in_summary", "drift"), SHARE),
+    coverage=SHARE,
     extra=st.just({"model": "m", "lost": ["a"]}),
 )
 COMPACTIONS = st.builds(
@@ -37,7 +37,7 @@ COMPACTIONS = st.builds(
     **dict.fromkeys(("id", "at", "trigger", "status", "rolled_back_at"), TEXT),
     **dict.fromkeys(("leaving", "masked", "summaries", "segments", "markers"), TEXTS),
     **dict.fromkeys(("entries", "order"), TEXTS),
-    result=st.just({"new_tokens": 5, "query": "oak", "drift": None}),
+    result=st.just({"new_tokens": 5, "query": "oak"}),
     markers_before=st.lists(st.just(MARKER), max_size=2).map(tuple),
     summaries_before=st.just({"s1": {"status": "live", "absorbed_by": None}}),
     extraction=st.just({"ids": ["x1"]}),

@@ -17,14 +17,14 @@ from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeRep
 from evennia_ai.mind.codec import TAG, VALUES, error_dict, frame, read_error, unframed
 from evennia_ai.rag_memory.provenance import Grounds
 from evennia_ai.recall.values import Hit, Query, Turn
-from evennia_ai.sleep.compaction.retention import Kept
+from evennia_ai.sleep.compaction.coverage import Covered
 
 SAMPLES = (
     Grounded("She came.", (Struck("Zed paid.", "name", ("Zed",)),), 2),
     Grounds(("m1",), None, False, True, ("Bob: bees",)),
     Hit("t1", 0.5, "Bob", "bees", 12.5),
     Item("name", "Oakhaven"),
-    Kept("They met.", 0.5, 0.5, (Item("name", "Ash"),), (), ("Ash",)),
+    Covered("They met.", 0.5, (Item("name", "Ash"),), (), ("Ash",)),
     Message(
         "user",
         "Hé \ud800 {}",

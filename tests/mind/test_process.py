@@ -26,7 +26,7 @@ from evennia_ai.mind.work import WORK, find, name_of
 from evennia_ai.rag_memory.recalled import is_recalled
 from evennia_ai.recall.embedding import dimensions
 from evennia_ai.recall.values import Hit, Query, Turn
-from evennia_ai.sleep.compaction.retention import drift, kept
+from evennia_ai.sleep.compaction.coverage import covered
 from tests.loopback import HANG, failure, slow, text
 from tests.mind.case import KEY, START_S, MindTest, is_alive, pump, request
 from tests.waiting import pump_until, started_reactor, wait_for
@@ -102,11 +102,10 @@ class TestRequests(MindTest):
             (shortened, (reply, 100, 50, COUNT)),
             (grounded_in, ("Elin came. Zed paid 12.", "Elin came.", ["Elin"])),
             (dimensions, ()),
-            (drift, (["Elin in Oakhaven"], "Elin")),
             (is_recalled, ("Elin keeps bees", [Hit("m1", 0.0, "", "Elin keeps bees", None)], [])),
             (items_of, ("Elin in Oakhaven", ["Elin"])),
             (source_items, ([said], ToolTraits(), ["Elin"])),
-            (kept, (lost, "Elin", [], 100, COUNT)),
+            (covered, (lost, "Elin", [], 100, COUNT)),
         ):
             with self.subTest(function.__name__):
                 self.assertIsNotNone(name_of(function))

@@ -86,7 +86,7 @@ class TestManyCircles(CirclesTest):
         self.said([f"We met {name} at the mill." for name in names], circle)
         self.said(["Good evening.", "Good night."])
         self.assertTrue(self.compact()["success"])
-        entries = [e for e in self.body.journal.recent(50) if e.source_type == "retention"]
+        entries = [e for e in self.body.journal.recent(50) if e.source_type == "coverage"]
         self.assertTrue(entries)
         self.assertEqual({entry.audience for entry in entries}, {circle})
 

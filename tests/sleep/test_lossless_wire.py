@@ -168,7 +168,7 @@ class TestHostileSummariser(WatchedTest):
         unkept = {item.text for item in missing(items, own_words)}
         self.assertEqual(unkept - set(record.extra["lost"]), set())
         self.assertEqual(record.extra["lost_count"], len(record.extra["lost"]))
-        self.assertIn(f"{record.retention:.0%} of names", self.told[-1])
+        self.assertIn(f"{record.coverage:.0%} of names", self.told[-1])
 
     def assert_all_on_the_wire(self):
         """The server's own record: each removed message was in a request it answered whole."""

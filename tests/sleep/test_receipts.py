@@ -10,7 +10,7 @@ RESULT = {
     "new_tokens": 900,
     "level": "main",
     "compacted_messages": 60,
-    "retention": 1.0,
+    "coverage": 1.0,
     "summary_id": "s1",
     "generation": 3,
 }
@@ -23,17 +23,7 @@ class TestFading(unittest.TestCase):
         record = CompactionRecord(id="c1", at="", trigger="sleep", result={**RESULT, **result})
         return receipt_line("Aria", record)
 
-    def test_not_before(self):
-        """The first two say nothing of it."""
-        self.assertNotIn("faded", self.line(generation=2, drift=0.5))
-
-    def test_how_much(self):
-        """The share that the long-term summary lost is named where there is one."""
-        self.assertIn("no longer holds 25% of the names", self.line(drift=0.25))
-
-    def test_nothing_faded(self):
-        """Where it lost none, or so little that it rounds to none, no share is named."""
-        for drift in ({}, {"drift": 0.0}, {"drift": 0.004}):
-            line = self.line(**drift)
-            self.assertIn("detail may have faded; the raw words are in the archive", line)
-            self.assertNotIn("0% of the names", line)
+    def test_generations(self):
+        """The first two say nothing of it; the third names the archive."""
+        self.assertNotIn("faded", self.line(generation=2))
+        self.assertIn("detail may have faded; the raw words are in the archive", self.line())

@@ -60,34 +60,6 @@ def due_groups(nodes: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
     return tuple(groups)
 
 
-def depth(nodes: Sequence[Node], leaf_id: str) -> int:
-    """How many summaries a word of a leaf has passed on its way to its root.
-
-    1 for a leaf that is its own root, one more for each node above it. The long-term summary adds
-    another. Raises KeyError if there is no such node.
-    """
-    if leaf_id not in {node.id for node in nodes}:
-        raise KeyError(leaf_id)
-    parents = {child: node.id for node in nodes for child in node.children}
-    passed: set[str] = set()
-    at: str | None = leaf_id
-    while at is not None and at not in passed:
-        passed.add(at)
-        at = parents.get(at)
-    return len(passed)
-
-
-def covers(nodes: Sequence[Node], root_id: str) -> tuple[str, ...]:
-    """Ids of the leaves below a node, oldest first; a leaf covers itself.
-
-    Raises KeyError if there is no such node.
-    """
-    found = {node.id: node for node in nodes}
-    if root_id not in found:
-        raise KeyError(root_id)
-    return tuple(_leaves(found, root_id))
-
-
 def _roots(nodes: Sequence[Node]) -> list[Node]:
     children = {child for node in nodes for child in node.children}
     return [node for node in nodes if node.id not in children]

@@ -26,7 +26,7 @@ COMMIT_STEPS = (
 )
 REMAKE_STEPS = ("summaries", "record", "last_compaction")
 # What of a summary changes when it is made again.
-REMADE = ("text", "level", "retention", "in_summary", "unsupported")
+REMADE = ("text", "level", "coverage", "unsupported")
 
 
 class CompactionCommit:

@@ -351,9 +351,7 @@ def figures(folds: Sequence[Fold]) -> dict[str, Any]:
     summaries = [summary for made in folds for summary in made.summaries]
     return {
         "level": max((made.level for made in folds), key=LEVELS.index),
-        "retention": round(min(made.score for made in folds), 3),
-        "in_summary": round(min(made.in_summary for made in folds), 3),
-        "drift": max(made.drift for made in folds),
+        "coverage": round(min(made.coverage for made in folds), 3),
         "unsupported": sum(summary.unsupported for summary in summaries),
         "generation": max(made.generation for made in folds),
         "query": next((made.query for made in folds if made.scope == PUBLIC), ""),

@@ -5,6 +5,7 @@ Recent summaries hang in a tree of fan-in 8 (`sleep.compaction.cascade`); the lo
 made from the topmost nodes, never from its own former text.
 """
 
+import textwrap
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,8 +30,8 @@ from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summa
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS
-from evennia_ai.sleep.compaction.cascade import Node, depth, due_groups, topmost
-from evennia_ai.sleep.compaction.retention import Kept, drift, kept
+from evennia_ai.sleep.compaction.cascade import Node, due_groups, topmost
+from evennia_ai.sleep.compaction.coverage import Covered, covered
 
 SYNTHESIS_IMPORTANCE = 7
 NO_SUMMARY = "A few lines, archived without a summary."
@@ -38,8 +39,6 @@ NO_SUMMARY = "A few lines, archived without a summary."
 JOURNAL_ENTRIES = 200
 # Journal entries that take up names a summary had no room for.
 OVERFLOW_CHARS = 1500
-# The oldest recent summaries whose facts each long-term summary is checked for.
-DRIFT_SUMMARIES = 8
 # A record names so many of the things a model's text left out; it counts all of them.
 LOST_NAMED = 200
 
@@ -47,8 +46,6 @@ LOST_NAMED = 200
 @dataclass
 class Fold:
     """One scope's part of a compaction, ready to be committed.
-
-    `score` and `in_summary` are those of the new recent summary's `Kept`.
 
     Args:
         leaving: Raw messages, oldest first.
@@ -58,7 +55,7 @@ class Fold:
         records: Summary records to write, new and changed, by id.
         entries: Fields of the journal entries to make.
         summaries: All that models made, for the figures.
-        drift: Share of those of the oldest recent summaries that the long-term one has lost.
+        coverage: Share of names, numbers and quotes that is kept of what leaves.
         generation: How many times this scope's history was folded, this time included.
         query: Names in what left, by which it can be found again.
         sealed: The archive segment itself.
@@ -72,9 +69,7 @@ class Fold:
     records: dict[str, SummaryRecord] = field(default_factory=dict)
     entries: list[dict[str, Any]] = field(default_factory=list)
     summaries: list[Summary] = field(default_factory=list)
-    score: float = 1.0
-    in_summary: float = 1.0
-    drift: float = 0.0
+    coverage: float = 1.0
     generation: int = 1
     query: str = ""
     sealed: Segment | None = None
@@ -139,7 +134,7 @@ def archived(
     Fires with a `Fold` whose only record is one that no marker shows.
     """
     made = Fold(scope, tuple(leaving), new_id("g"), 0)
-    record = new_record(script, made, Summary("", "", LEVELS[0]), Kept(NO_SUMMARY), UNSUMMARISED)
+    record = new_record(script, made, Summary("", "", LEVELS[0]), Covered(NO_SUMMARY), UNSUMMARISED)
     yield _seal(script, made, record)
     return made
 
@@ -161,7 +156,7 @@ def recent(
     held = yield retained(script, made, told, summary.text, notes)
     record = new_record(script, made, summary, held, "recent")
     made.summaries.append(summary)
-    made.score, made.in_summary = min(made.score, held.score), min(made.in_summary, held.in_summary)
+    made.coverage = held.share
     made.query = made.query or " ".join(held.named)
     synthesis = {
         "id": synthesis_id(record.id),
@@ -193,8 +188,8 @@ def retained(
     source: Sequence[Message] | str,
     text: str,
     notes: Sequence[str] = (),
-) -> Generator[Deferred[Any], Any, Kept]:
-    """Fires with a summary's text and what of its source it must not lose, as `kept` finds it.
+) -> Generator[Deferred[Any], Any, Covered]:
+    """Fires with a summary's text and what of its source it must not lose, as `covered` finds it.
 
     The source are messages or other summaries' texts; `notes` are texts that the journal gets
     together with the summary.
@@ -209,7 +204,9 @@ def retained(
         found = yield script.mind.work(source_items, said, traits, names)
     items = [item for item in found if item.text.lower() != own]
     elsewhere = [*notes, *_elsewhere(script, made.scope)]
-    held: Kept = yield script.mind.work(kept, items, text, elsewhere, made.cap, script.counter)
+    held: Covered = yield script.mind.work(
+        covered, items, text, elsewhere, made.cap, script.counter
+    )
     return held
 
 
@@ -252,10 +249,6 @@ def cascade(
             nodes.append(_node(record))
     roots = [older[root] for root in topmost(nodes)]
     long = yield _merge(script, made, roots, "long")
-    passed = 1 + max(depth(nodes, node.id) for node in nodes if node.level == 0)
-    oldest = [r.text for r in older.values() if r.tier != "node"][:DRIFT_SUMMARIES]
-    made.drift = yield script.mind.work(drift, oldest, long.text)
-    long = made.put(replace(long, drift=made.drift, extra={**long.extra, "depth": passed}))
     made.absorb([r for r in former if r.tier == "long" and r.status == LIVE], long.id)
     count = sum(len(r.source_ids) for r in older.values() if r.tier != "node")
     made.markers.append(marker_of(script, made, long, count))
@@ -281,7 +274,7 @@ def _merge(
 @inlineCallbacks
 def merged(
     script: Assistant, made: Fold, children: Sequence[SummaryRecord]
-) -> Generator[Deferred[Any], Any, tuple[Summary, Kept]]:
+) -> Generator[Deferred[Any], Any, tuple[Summary, Covered]]:
     """Fires with summaries as one: their texts as they are if they fit, else a model's."""
     texts = [f"[{r.created_at[:16].replace('T', ' ')}] {r.text}" for r in children]
     whole = "\n".join(texts)
@@ -289,9 +282,8 @@ def merged(
         # As good as the worst of them.
         levels = [r.level for r in children if r.level in LEVELS]
         summary = Summary(whole, "", max(levels, key=LEVELS.index, default=LEVELS[0]))
-        score = min((r.retention for r in children if r.retention is not None), default=1.0)
-        least = min((r.in_summary for r in children if r.in_summary is not None), default=1.0)
-        return summary, Kept(whole, score, least)
+        share = min((r.coverage for r in children if r.coverage is not None), default=1.0)
+        return summary, Covered(whole, share)
     summary = yield summarise_lines(script, texts, cap=made.cap)
     source = "\n".join(r.text for r in children)  # the times in front are no facts
     held = yield retained(script, made, source, summary.text)
@@ -302,7 +294,7 @@ def new_record(
     script: Assistant,
     made: Fold,
     summary: Summary,
-    held: Kept,
+    held: Covered,
     tier: str,
     children: Sequence[SummaryRecord] = (),
 ) -> SummaryRecord:
@@ -319,8 +311,7 @@ def new_record(
         segment=None if children else made.segment,
         level=summary.level,
         generation=made.generation,
-        retention=round(held.score, 4),
-        in_summary=round(held.in_summary, 4),
+        coverage=round(held.share, 4),
         unsupported=summary.unsupported,
         extra={
             "model": summary.model,
@@ -365,22 +356,16 @@ def synthesis_id(summary_id: str) -> str:
     return f"compact_{summary_id[1:]}"
 
 
-def _overflow_entries(made: Fold, record: SummaryRecord, held: Kept) -> list[dict[str, Any]]:
-    texts, line = [], ""
-    for item in held.overflow:
-        if len(line) + len(item.text) > OVERFLOW_CHARS:
-            texts.append(line)
-            line = ""
-        line = f"{line}; {item.text}" if line else item.text
+def _overflow_entries(made: Fold, record: SummaryRecord, held: Covered) -> list[dict[str, Any]]:
+    texts = textwrap.wrap("; ".join(item.text for item in held.overflow), OVERFLOW_CHARS)
     return [
         {
             "content": f"Also mentioned in what was folded into {record.id}: {text}",
-            "source_type": "retention",
+            "source_type": "coverage",
             "importance": 4,
-            "tags": ["compaction", "retention"],
+            "tags": ["compaction", "coverage"],
             "audience": made.scope,
             "source_message_ids": [m.id for m in made.leaving],
         }
-        for text in (*texts, line)
-        if text
+        for text in texts
     ]

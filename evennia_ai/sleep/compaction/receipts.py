@@ -53,24 +53,17 @@ def receipt_line(name: str, record: CompactionRecord) -> str:
     if summarised := result.get("summarised_messages"):
         return (
             f"{name} summarised {summarised} messages of an emergency again ({record.trigger}): "
-            f"{tokens}, level {result['level']}, {result['retention']:.0%} of names, numbers and "
+            f"{tokens}, level {result['level']}, {result['coverage']:.0%} of names, numbers and "
             f"quotes kept. Raw words: aihistory/expand {name} = {result['summary_id']}."
         )
-    between = where = faded = ""
+    between = ""
     if result.get("left_from"):
         start, end = (result[key][:16].replace("T", " ") for key in ("left_from", "left_until"))
         between = f" of {start} to {end} UTC"
-    if "in_summary" in result:  # not in old receipts
-        where = f" in summary, journal or ledger ({result['in_summary']:.0%} in the summary itself)"
-    if (share := f"{result.get('drift', 0.0):.0%}") != "0%":
-        faded = (
-            f" (the long-term summary no longer holds {share} of the names, numbers and quotes of "
-            "the first ones)"
-        )
     parts = [
         f"{name} compacted {result['compacted_messages']} messages{between} "
-        f"({record.trigger}): {tokens}, level {result['level']}, {result['retention']:.0%} of "
-        f"names, numbers and quotes kept{where}.",
+        f"({record.trigger}): {tokens}, level {result['level']}, {result['coverage']:.0%} of "
+        "names, numbers and quotes kept in summary, journal or ledger.",
         f"Raw words: aihistory/expand {name} = {result['summary_id']}; by their words: "
         f"aihistory/search {name} = {result.get('query') or '<words>'}.",
     ]
@@ -85,7 +78,7 @@ def receipt_line(name: str, record: CompactionRecord) -> str:
         )
     if result["generation"] >= FADING_GENERATION:
         parts.append(
-            f"This is generation {result['generation']}: detail may have faded{faded}; "
+            f"This is generation {result['generation']}: detail may have faded; "
             "the raw words are in the archive."
         )
     return " ".join(parts)

@@ -84,14 +84,13 @@ def remade(
         below = (changed.get(each) or history.summary(each) for each in record.child_ids)
         summary, held = yield merged(script, made, [each for each in below if each])
     made.summaries.append(summary)
-    made.score, made.in_summary = held.score, held.in_summary
+    made.coverage = held.share
     about = {"model": summary.model, "prompt_tokens": summary.prompt_tokens}
     new = replace(
         record,
         text=held.text,
         level=summary.level,
-        retention=round(held.score, 4),
-        in_summary=round(held.in_summary, 4),
+        coverage=round(held.share, 4),
         unsupported=summary.unsupported,
         extra={**record.extra, **about},
     )

@@ -6,28 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history.items import Item, items_of, missing
-from evennia_ai.sleep.compaction.retention import (
-    APPENDIX_TITLE,
-    appendix,
-    drift,
-    kept,
-    score,
-)
+from evennia_ai.sleep.compaction.coverage import APPENDIX_TITLE, appendix, covered
 from tests.strategies import MANY
 
 some_items = st.lists(
     st.builds(Item, st.sampled_from(("name", "number", "quote")), st.text(min_size=1, max_size=30))
 )
-
-
-class TestScore(unittest.TestCase):
-    """The share that survived."""
-
-    def test_score(self):
-        """The score is the share that survived; nothing to keep is all kept."""
-        items = items_of("of Roland, Mara, 3 and 4")
-        self.assertEqual(score(items, items[:1]), 0.75)
-        self.assertEqual((score(items, ()), score(items, items), score((), ())), (1.0, 0.0, 1.0))
 
 
 class TestAppendix(unittest.TestCase):
@@ -66,25 +50,23 @@ class TestAppendix(unittest.TestCase):
         self.assertEqual(missing(items, f"They met.\n{line}"), ())
 
 
-class TestKept(unittest.TestCase):
+class TestCovered(unittest.TestCase):
     """A summary with its line."""
 
     def test_what_is_kept_elsewhere_is_not_appended(self):
         """The journal and the ledger count; what of a text is cut off counts as lost."""
         items = items_of("of Roland, Mara and 17")
-        held = kept(items, "Roland came.", ["Mara sings."], 100, len)
-        self.assertEqual(held.text, f"Roland came.\n{APPENDIX_TITLE} 17.")
-        self.assertEqual([item.text for item in held.lost], ["17"])
-        self.assertAlmostEqual(held.score, 2 / 3)
-        self.assertAlmostEqual(held.in_summary, 1 / 3)
-        self.assertEqual(held.named, ("Roland", "Mara"))
-        held = kept(items, "It was late. " * 9 + "Roland, Mara.", (), 100, len)
-        self.assertLessEqual(len(held.text), 100)
-        self.assertIn("Roland", [item.text for item in held.lost])
+        summary = covered(items, "Roland came.", ["Mara sings."], 100, len)
+        self.assertEqual(summary.text, f"Roland came.\n{APPENDIX_TITLE} 17.")
+        self.assertEqual([item.text for item in summary.lost], ["17"])
+        self.assertAlmostEqual(summary.share, 2 / 3)
+        self.assertEqual(summary.named, ("Roland", "Mara"))
+        summary = covered(items, "It was late. " * 9 + "Roland, Mara.", (), 100, len)
+        self.assertLessEqual(len(summary.text), 100)
+        self.assertIn("Roland", [item.text for item in summary.lost])
 
     def test_nothing_lost(self):
-        """Nothing is appended, and drift is none."""
-        items = items_of("of Roland")
-        self.assertEqual(kept(items, "Roland came.", (), 100, len).text, "Roland came.")
-        self.assertEqual(drift(["of Roland"], "Roland came."), 0.0)
-        self.assertEqual(drift(["of Roland"], "He came."), 1.0)
+        """Nothing is appended, and where there is nothing to keep all is kept."""
+        summary = covered(items_of("of Roland"), "Roland came.", (), 100, len)
+        self.assertEqual((summary.text, summary.share), ("Roland came.", 1.0))
+        self.assertEqual(covered((), "He came.", (), 100, len).share, 1.0)
