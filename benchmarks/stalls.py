@@ -30,7 +30,6 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.world import world
-from evennia_ai.background import QuietCollector
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
 from evennia_ai.mind.values import memory_mb
 
@@ -340,9 +339,7 @@ def run(url: str, options: Any) -> dict[str, Any]:
             done = services.mind().warm_up("scripted/model")
             done.addCallback(lambda _: services.mind().memories.ids("nobody"))
             done.addCallback(lambda _: services.mind().recall.count("nobody"))
-            # As `cli.startstop.warm_up`; here it is never quiet.
-            done.addCallback(lambda _: gc.freeze())
-            done.addCallback(lambda _: QuietCollector(lambda: False).start(reactor))
+            done.addCallback(lambda _: gc.freeze())  # as `startstop.warm_up`
             done.addCallback(lambda _: deferLater(reactor, SETTLE_S))
             done.addCallback(quiet).addCallback(talk).addCallback(over).addBoth(end)
 

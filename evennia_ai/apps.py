@@ -4,11 +4,8 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, register
 
-START_STOP = "evennia_ai.hooks"
+START_STOP = "evennia_ai.startstop"
 LAUNCHER_COMMANDS = {"ai": "evennia_ai.cli.launcher.main"}
-# Evennia's class for the Portal's end of its connection with the Server, and the package's own.
-PORTAL_END = "evennia.server.portal.amp_server.AMPServerProtocol"
-OWN_PORTAL_END = "evennia_ai.cli.amp.PortalEnd"
 
 
 class EvenniaAIConfig(AppConfig):
@@ -19,15 +16,13 @@ class EvenniaAIConfig(AppConfig):
     default_auto_field = "django.db.models.AutoField"
 
     def ready(self) -> None:
-        """Add the launcher command, the start/stop module, the connection and the checks."""
+        """Add the launcher command, the start/stop module and the checks."""
         commands = dict(getattr(settings, "EXTRA_LAUNCHER_COMMANDS", None) or {})
         settings.EXTRA_LAUNCHER_COMMANDS = {**LAUNCHER_COMMANDS, **commands}
         modules = settings.AT_SERVER_STARTSTOP_MODULE
         modules = [modules] if isinstance(modules, str) else list(modules)
         if START_STOP not in modules:
             settings.AT_SERVER_STARTSTOP_MODULE = [*modules, START_STOP]
-        if settings.AMP_SERVER_PROTOCOL_CLASS == PORTAL_END:
-            settings.AMP_SERVER_PROTOCOL_CLASS = OWN_PORTAL_END
         register(_check_settings, "evennia_ai")
 
 

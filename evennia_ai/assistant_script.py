@@ -9,7 +9,6 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred, succeed
 
 from evennia_ai.assistant_character import AssistantMixin
-from evennia_ai.background import in_turn
 from evennia_ai.game.copies import begin_life
 from evennia_ai.game.deletions import delete_later
 from evennia_ai.game.evennia_internals import pace, restart_timer, retime
@@ -94,14 +93,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
     def at_repeat(self, **kwargs: Any) -> None:
         """Called by the timer, which an exception would stop."""
-        if not self.runtime.tick_waits:
-            self.runtime.tick_waits = True
-            in_turn(lambda: self.survived("tick", self._timed_tick, None))
-
-    def _timed_tick(self) -> None:
         if self.pk and not self.runtime.ends:
-            self.runtime.tick_waits = False
-            self.at_tick()
+            self.survived("tick", self.at_tick, None)
 
     def at_tick(self) -> "Deferred[Any]":
         """One tick; fires with a word for what it did. Errors are logged and counted.
@@ -190,7 +183,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         if runtime.in_flight is None and runtime.called is None:
             cooldown = self.config.reply_cooldown_s
             rest = cooldown - max(0.0, self.now() - runtime.last_turn_at)
-            runtime.called = reactor.callLater(max(0.0, rest), in_turn, self._tick_now)
+            runtime.called = reactor.callLater(max(0.0, rest), self._tick_now)
 
     def _tick_now(self) -> None:
         if self.pk and self.runtime.called is not None:  # else the timer was faster

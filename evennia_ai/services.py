@@ -83,7 +83,7 @@ def kept(name: str, make: Callable[[], T]) -> T:
 
 def breathe() -> "Deferred[None]":
     """Let others have a turn between two steps of long work; at once where nobody plays."""
-    return background.breathe() if _made.get("server") else succeed(None)
+    return background.pause() if _made.get("server") else succeed(None)
 
 
 def ready() -> bool:

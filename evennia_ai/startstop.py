@@ -1,95 +1,90 @@
-"""Called by Evennia when the server starts and stops."""
+"""Called by Evennia when the server starts and stops.
+
+Evennia imports this module in each of its commands as well, which call nothing of it: hence most
+imports stand in the functions.
+"""
 
 import gc
 import time
 from collections.abc import Iterator
 from typing import Any
 
-import evennia
-from evennia.server.signals import SIGNAL_ACCOUNT_POST_LOGIN
-from evennia.utils import logger
 from twisted.internet.defer import CancelledError
-from twisted.internet.task import cooperate
 from twisted.python.failure import Failure
-
-from evennia_ai import background, conf, services
-from evennia_ai.cli.amp import adjust_server_end
-from evennia_ai.game.deletions import delete_queued
-from evennia_ai.game.lease import is_elsewhere
-from evennia_ai.game.recovery import repair_when_ready
-from evennia_ai.privacy.queue import forget_queued
-from evennia_ai.turns.metrics import StallWatch
 
 # The imports take seconds and delay everything else: let players reconnect first.
 WARM_UP_AFTER_S = 1.0
-# Garbage is collected when nobody has typed a command for so many seconds.
-QUIET_S = 2.0
 _warm_up: Any = None
-_collects = False
 
 
 def at_server_init() -> None:
     """Note that this process is the Server."""
+    from evennia_ai import services
+
     services.use(server=True)
 
 
 def at_server_start() -> None:
     """Prepare the process and schedule `warm_up`; scripts repair themselves in their own hook."""
+    from evennia.server.signals import SIGNAL_ACCOUNT_POST_LOGIN
     from twisted.internet import reactor
 
+    from evennia_ai import services
+    from evennia_ai.turns.metrics import StallWatch
+
     global _warm_up
-    adjust_server_end()
-    background.install_import_gate()
-    background.install_steady_clock()
+    send_at_once()
     SIGNAL_ACCOUNT_POST_LOGIN.connect(tell_of_listening, dispatch_uid="evennia_ai")
     _warm_up = reactor.callLater(WARM_UP_AFTER_S, warm_up)  # type: ignore[attr-defined]
     StallWatch(services.figures(), reactor, time.time).start()
 
 
+def send_at_once() -> None:
+    """Let the Server's connection with the Portal hold no small message back.
+
+    By default it waits up to 40 ms for the message before to be acknowledged, as much as a player
+    feels when many talk. A connection made anew while the Server runs is not adjusted.
+    """
+    import evennia
+
+    end = getattr(evennia.EVENNIA_SERVER_SERVICE, "amp_protocol", None)
+    if end is not None and end.transport is not None:
+        end.transport.setTcpNoDelay(True)
+
+
 def tell_of_listening(sender: Any, session: Any = None, **kwargs: Any) -> None:
     """Tell an account that logs in that assistants listen, unless the game does not want it."""
+    from evennia_ai import conf
+
     if notice := conf.listening_notice():
         sender.msg(notice, session=session)
 
 
 def warm_up() -> None:
     """Load slow libraries, then repair the assistants one after the other; ticks wait for it."""
+    from twisted.internet.task import cooperate
+
+    from evennia_ai import services
+    from evennia_ai.assistant_script import all_scripts
+    from evennia_ai.game.deletions import delete_queued
+    from evennia_ai.privacy.queue import forget_queued
+
     done = services.warm_up().addCallback(lambda _: cooperate(_repair_all()).whenDone())
     done.addErrback(_log_failure, "loading and repairs after the start")
     # What is loaded now stays. Python need not look through all of it again and again for garbage,
     # which takes a tenth of a second each time.
     done.addCallback(lambda _: gc.freeze())
-    done.addCallback(lambda _: _collect_in_quiet())
     done.addCallback(lambda _: services.use(ready=True))
     # Delete data of deleted assistants; where that fails, the next start tries again.
     done.addCallback(lambda _: delete_queued())
     done.addErrback(_log_failure, "deleting what deleted assistants left")
-    done.addCallback(lambda _: _forget_queued())
+    done.addCallback(lambda _: forget_queued(all_scripts))
     done.addErrback(_log_failure, "forgetting players who asked for it")
 
 
-def _collect_in_quiet() -> None:
-    from twisted.internet import reactor
-
-    global _collects
-    if not _collects:
-        _collects = True
-        background.QuietCollector(_is_quiet).start(reactor)  # type: ignore[arg-type]
-
-
-def _is_quiet() -> bool:
-    """Whether nobody has typed a command just now."""
-    newest = max((each.cmd_last for each in evennia.SESSION_HANDLER.get_sessions()), default=0.0)
-    return abs(time.time() - newest) > QUIET_S  # the clock may have been set back
-
-
-def _forget_queued() -> Any:
-    from evennia_ai.assistant_script import all_scripts
-
-    return forget_queued(all_scripts)
-
-
 def _log_failure(failure: Failure, what: str) -> None:
+    from evennia.utils import logger
+
     if not failure.check(CancelledError):
         logger.log_err(f"[ai] {what}: {failure.getTraceback()}")
 
@@ -97,6 +92,8 @@ def _log_failure(failure: Failure, what: str) -> None:
 def _repair_all() -> Iterator[None]:
     """Repair all assistants, with a turn of the reactor between steps."""
     from evennia_ai.assistant_script import all_assistants
+    from evennia_ai.game.lease import is_elsewhere
+    from evennia_ai.game.recovery import repair_when_ready
 
     for script in all_assistants():
         if is_elsewhere(script):
@@ -111,6 +108,7 @@ def _repair_all() -> Iterator[None]:
 
 def at_server_stop() -> None:
     """Cancel calls and close files, however the server stops."""
+    from evennia_ai import services
     from evennia_ai.assistant_script import all_assistants
 
     if _warm_up is not None and _warm_up.active():
@@ -123,11 +121,15 @@ def at_server_stop() -> None:
 
 def at_server_reload_stop() -> None:
     """Let calls to models go on while the Server restarts, if the mind is a process of its own."""
+    from evennia_ai import services
+
     services.leave()
 
 
 def at_server_cold_stop() -> None:
     """End the mind's process with the game."""
+    from evennia_ai import services
+
     services.end()
 
 

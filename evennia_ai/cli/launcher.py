@@ -36,9 +36,6 @@ def doctor() -> int:
     from django.db import DatabaseError
     from twisted.internet import reactor
 
-    from evennia_ai.background import install_import_gate
-
-    install_import_gate()
     unread: DatabaseError | None = None
     try:
         evennia._init()  # the launcher skips this for extra commands; a second call does nothing

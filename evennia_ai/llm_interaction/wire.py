@@ -15,11 +15,11 @@ import re
 import secrets
 import warnings
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
-from evennia_ai.background import DaemonExecutor
 from evennia_ai.errors import LocalModelError, ModelError
 from evennia_ai.llm_interaction.cache_marks import marked, wants_marks
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
@@ -226,7 +226,7 @@ class Caller:
         self._clients: dict[Endpoint, Any] = {}
         # The offline model computes instead of waiting: on the loop it would delay the HTTP
         # calls, and on several threads the reactor would get too small a share of the lock.
-        self._offline = DaemonExecutor("evennia-ai-offline", max_workers=1)
+        self._offline = ThreadPoolExecutor(1, "evennia-ai-offline")
 
     async def reached(self, where: Endpoint) -> Endpoint:
         """Where a model is served: a local model's process, started if need be, else as given."""

@@ -17,7 +17,6 @@ from twisted.internet.error import AlreadyCalled, AlreadyCancelled
 from twisted.internet.protocol import ClientFactory
 from twisted.logger import Logger
 
-from evennia_ai.background import in_turn
 from evennia_ai.errors import AssistantError, ConfigError, ModelError, StoreError
 from evennia_ai.mind.codec import MAX_FRAME, frame, read_error, unframed
 from evennia_ai.mind.folder import MindFolder
@@ -225,8 +224,7 @@ class Link:
             return
         self._is_looking, self.trouble, self.facts = False, "", facts
         self._frames, self._missed, self._reached_at = frames, 0, time.monotonic()
-        # Answers arrive together, and each may start some milliseconds of work.
-        frames.received = lambda data: in_turn(lambda: self._received(data), self._reactor)
+        frames.received = self._received
         frames.lost = self._lost
         is_new, self._boot = facts["boot"] != self._boot, facts["boot"]
         was_there = is_new and bool(self.restarts)

@@ -23,7 +23,6 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import ILogObserver, Logger, STDLibLogObserver, globalLogBeginner
 from twisted.python.failure import Failure
 
-from evennia_ai.background import install_import_gate, install_steady_clock
 from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.mind.codec import MAX_FRAME, error_dict, frame, unframed
@@ -280,8 +279,6 @@ def main() -> None:
         return
     from twisted.internet import reactor
 
-    install_import_gate()
-    install_steady_clock()
     names = ("data_dir", "model", "values", "game_dir", "log_dir")
     mind = make_mind(MindSettings(*(told[name] for name in names)))
     facts = {

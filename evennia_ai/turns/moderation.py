@@ -16,7 +16,7 @@ from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbac
 from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
-from evennia_ai.background import Pool, in_time
+from evennia_ai.background import Worker, in_time
 from evennia_ai.errors import ConfigError, ToolError
 from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import SPEECH, Message, Speaker
@@ -114,8 +114,8 @@ class Moderator:
         clock: IReactorTime | None = None,
     ):
         self._load = load
-        self._heard = _Line(heard or Pool("evennia-ai-heard", THREADS + MOST_LOST).submit, clock)
-        self._said = _Line(said or Pool("evennia-ai-said", THREADS + MOST_LOST).submit, clock)
+        self._heard = _Line(heard or Worker("evennia-ai-heard", THREADS + MOST_LOST).submit, clock)
+        self._said = _Line(said or Worker("evennia-ai-said", THREADS + MOST_LOST).submit, clock)
         self._function: Function | None = None
         self._shared: dict[tuple[object, ...], list[Deferred[str | None]]] = {}
         self.told_at = float("-inf")  # when staff were told last that it fails

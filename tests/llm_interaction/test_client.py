@@ -582,10 +582,8 @@ class TestProbeAndWindow(LoopbackCase):
 HANGING_GAME = """
 import sys, time
 from twisted.internet import reactor
-from evennia_ai.background import install_import_gate
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.values import ModelRequest
-install_import_gate()
 base, calls = sys.argv[1], int(sys.argv[2])
 client = ModelClient(api_base=base, api_key="k")
 def ask(_):
