@@ -90,7 +90,7 @@ class CmdAIMemory(AssistantCommand):
         known.sort(key=lambda p: p.last_seen, reverse=True)
 
         def text(profile: Profile) -> str:
-            return profile_text(profile, audience, entities.archived(profile))
+            return profile_text(profile, audience, entities.archived(profile.id))
 
         head, empty = f"{name} knows ({len(known)}):", f"{name} knows nobody yet."
         self.viewer.listing(known, text, head, empty)

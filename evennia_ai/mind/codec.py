@@ -27,7 +27,6 @@ from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.grounding import Grounded, Struck
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
-from evennia_ai.rag_memory.provenance import Grounds
 from evennia_ai.recall.values import Hit, Query, Turn
 from evennia_ai.sleep.compaction.coverage import Covered
 
@@ -40,7 +39,6 @@ VALUES: dict[str, type] = {
     for kind in (
         Covered,
         Grounded,
-        Grounds,
         Hit,
         Item,
         Message,

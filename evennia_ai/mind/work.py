@@ -10,7 +10,6 @@ from typing import Any
 
 _SUMMARY = "evennia_ai.llm_interaction.summary"
 _ITEMS = "evennia_ai.history.items"
-_PROVENANCE = "evennia_ai.rag_memory.provenance"
 WORK = frozenset(
     {
         "evennia_ai.llm_interaction.tokens.count_tokens",
@@ -21,8 +20,6 @@ WORK = frozenset(
         f"{_ITEMS}.items_of",
         f"{_ITEMS}.source_items",
         "evennia_ai.sleep.compaction.coverage.covered",
-        "evennia_ai.rag_memory.recalled.is_recalled",
-        f"{_PROVENANCE}.grounds_of_turn",
         "evennia_ai.recall.embedding.dimensions",
     }
 )

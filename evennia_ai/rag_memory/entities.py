@@ -148,7 +148,7 @@ def forgotten(
     )
     if len(kept) < len(left.observations):
         left = replace(left, observations=kept)
-    is_empty = not (left.observations or left.archived)
+    is_empty = not left.observations
     is_unmet = left.id.startswith(UNMET)
     if is_empty and (left.id in people or (is_unmet and left is not profile)):
         return None
@@ -171,12 +171,12 @@ def unmet_of(profiles: Mapping[str, Profile], entity_id: str, names: NamesIndex)
 
     `names` is the `names_index` of the profiles for everybody.
     """
-    name = _bare(profiles[entity_id].name)
+    name = bare(profiles[entity_id].name)
     called = names.get(name, ())
     if [each for each in called if not each.startswith(UNMET)] != [entity_id]:
         return []
     unmet = (each for each in called if each.startswith(UNMET))
-    return [each for each in unmet if _bare(profiles[each].name) == name]
+    return [each for each in unmet if bare(profiles[each].name) == name]
 
 
 def joined(profile: Profile, other: Profile) -> Profile:
@@ -185,7 +185,6 @@ def joined(profile: Profile, other: Profile) -> Profile:
     return replace(
         link_memories(profile, other.memory_links),
         observations=tuple(both),
-        archived=(*profile.archived, *other.archived),
     )
 
 
@@ -193,7 +192,7 @@ def names_index(profiles: Mapping[str, Profile], audience: str) -> NamesIndex:
     """The ids of the entities of each name that an audience may know."""
     index: dict[str, list[str]] = {}
     for entity_id, profile in profiles.items():
-        for name in dict.fromkeys(map(_bare, profile.names(audience))):
+        for name in dict.fromkeys(map(bare, profile.names(audience))):
             if name:
                 index.setdefault(name, []).append(entity_id)
     return {name: tuple(ids) for name, ids in index.items()}
@@ -207,22 +206,22 @@ def find(profiles: Mapping[str, Profile], wanted: str, names: NamesIndex) -> str
     """
     if wanted in profiles:
         return wanted
-    ids = names.get(_bare(wanted), ())
+    ids = names.get(bare(wanted), ())
     return ids[0] if len(ids) == 1 else None
 
 
-def mentioned(names: NamesIndex, text: str) -> list[str]:
+def mentioned(names: NamesIndex, text: str, shortest: int = SHORTEST_MENTION) -> list[str]:
     """The ids of the entities with a name in a text as whole words, each once.
 
-    Ordered by where their names first end. Names of one or two letters, mostly words of the
-    language, and of more than six words are left out.
+    Ordered by where their names first end. Names of fewer than `shortest` letters, mostly words of
+    the language, and of more than six words are left out.
     """
     words = folded(text).split()
     ids: dict[str, None] = {}
     for end in range(1, len(words) + 1):
         for start in range(max(0, end - LONGEST_MENTION), end):
             name = " ".join(words[start:end])
-            if len(name) >= SHORTEST_MENTION:
+            if len(name) >= shortest:
                 ids.update(dict.fromkeys(names.get(name, ())))
     return list(ids)
 
@@ -231,6 +230,6 @@ def _iso(at: float | str) -> str:
     return at if isinstance(at, str) else utc_iso(at)
 
 
-def _bare(name: str) -> str:
+def bare(name: str) -> str:
     """A name for comparing, without a leading article."""
     return re.sub(r"^(the|a|an) (?=.)", "", folded(name))

@@ -35,7 +35,7 @@ def memory_of(script: Assistant) -> Memory:
         lambda: script.mind.memories,
         script.log_error,
         lambda: script.now(),
-        profiles=lambda query, viewer: script.obj.entities.profiles_for(query, viewer),
+        profiles=lambda: script.obj.entities.profiles(),
         notes=lambda: script.ledger.entries(),
         on_new_index=lambda: mend_index(script, whole=True),
         traits=lambda: script.tools.traits,

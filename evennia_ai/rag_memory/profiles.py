@@ -1,34 +1,28 @@
 """Profiles of the people, places and things met: their storage, and their upkeep at night.
 
-They are in one Attribute of the character. What is too much for a profile moves into pages of its
-own, named under `archived`: kept, shown and forgotten like the rest, but not rewritten with every
-observation.
+They are in one Attribute of the character. Old observations of a profile that holds too many move
+into an Attribute of their own under the entity's id: kept, shown and forgotten like the rest, but
+not rewritten with every observation.
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain, zip_longest
-from typing import Any, TypeVar
+from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import speakers, utc_iso
-from evennia_ai.history.pages import Cache, Pages
+from evennia_ai.history.pages import Cache
 from evennia_ai.history.records import COMMITTED
 from evennia_ai.history.stored import Stored, Unreadable
 from evennia_ai.protocol import Assistant, Character, Store
 from evennia_ai.rag_memory import entities
-from evennia_ai.rag_memory.observations import named_in, touched_on
 from evennia_ai.rag_memory.profile import Observation, Profile, current
 
-T = TypeVar("T")
-
 PROFILES, ARCHIVE = "entity_profiles", "ai_entities_archive"
-# Archived pages that a search reads.
-PAGES_SEARCHED = 20
-# Profiles or pages looked through in one turn of the reactor.
-BATCH = 20
+# Profiles looked through in one turn of the reactor, and old observations that stay in memory.
+BATCH, ARCHIVES_KEPT = 20, 64
 
 
 def _read_profiles(key: str, raw: Any, odd: list[object]) -> dict[str, Profile]:
@@ -49,7 +43,13 @@ class EntityHandler:
     def __init__(self, store: Store):
         self.store = store
         self._profiles = Cache(store, None, _read_profiles, _stored_profiles)
-        self._pages = Pages(store, ARCHIVE, lambda raw, odd: Profile.from_dict(raw), Stored.to_dict)
+        self._old = Cache(
+            store,
+            ARCHIVE,
+            lambda key, raw, odd: Profile.from_dict(raw),
+            Stored.to_dict,
+            ARCHIVES_KEPT,
+        )
 
     def profiles(self) -> dict[str, Profile]:
         """All profiles by entity id."""
@@ -66,112 +66,70 @@ class EntityHandler:
             after = {**self.profiles(), **changed}
             for key in gone:
                 after.pop(key, None)
+                self.store.delete(key, ARCHIVE)
             self._profiles.set(PROFILES, after)
 
     def _cut_back(self, profile: Profile) -> Profile:
-        """A profile whose surplus, if there is any, was archived as a page."""
-        kept, old = entities.cut_back(profile)
-        if not old:
-            return profile
-        page = Profile(profile.id, profile.name, observations=tuple(old))
-        return replace(kept, archived=(*kept.archived, self._pages.add(page)))
+        """A profile whose surplus, if there is any, was archived."""
+        left, surplus = entities.cut_back(profile)
+        if surplus:
+            old = (*self.archived(profile.id), *surplus)
+            self._old.set(profile.id, replace(left, observations=old))
+        return left
 
-    def archived(self, profile: Profile) -> list[Observation]:
-        """The archived observations of a profile, oldest page first."""
-        pages = self._pages.all(profile.archived)
-        return [item for page in pages.values() for item in page.observations]
+    def archived(self, entity_id: str) -> tuple[Observation, ...]:
+        """The archived observations of an entity, the first archived first."""
+        old = self._old.get(entity_id)
+        return old.observations if old else ()
 
-    def archived_pages(self) -> Iterator[Profile]:
-        """Every archived page, as a profile with an entity's id, name and old observations."""
-        return (page for _, page in self._pages.back())
+    def archived_profiles(self) -> Iterator[Profile]:
+        """Each profile that has archived observations, with those only; one read at a time."""
+        for key in self.store.keys(ARCHIVE):
+            if old := self._old.get(key):
+                yield old
 
-    def profiles_for(self, query: str, audience: str) -> dict[str, Profile]:
-        """All profiles by entity id, those in a query with their archived observations.
-
-        The newest `PAGES_SEARCHED` pages of all are read, first those the query surely names.
-        """
-        profiles = self.profiles()
-        held = {key: profile for key, profile in profiles.items() if profile.archived}
-        named = named_in(held, query, audience)
-        others = [key for key in touched_on(held, query, audience) if key not in named]
-        wanted = [*_by_turns(held, named), *_by_turns(held, others)]
-        pages = self._pages.all(wanted[:PAGES_SEARCHED])
-        for key, profile in profiles.items():
-            read = (pages[name].observations for name in profile.archived if name in pages)
-            if old := tuple(chain.from_iterable(read)):
-                profiles[key] = replace(profile, observations=(*old, *profile.observations))
-        return profiles
+    def whole(self, profile: Profile) -> Profile:
+        """A profile with its archived observations."""
+        old = self.archived(profile.id)
+        return replace(profile, observations=(*old, *profile.observations)) if old else profile
 
     def forget_sources(self, sources: Iterable[str]) -> None:
         """Take out every observation that rests on one of these ids, and profiles left bare."""
         gone = set(sources)
 
         def left(profile: Profile) -> Profile | None:
-            kept = profile.without_sources(gone)
-            return None if kept is not profile and kept.is_bare else kept
+            rest = profile.without_sources(gone)
+            return None if rest is not profile and rest.is_bare else rest
 
         with self.store.transaction():
             for _ in self.forget(left):
                 pass
 
     def forget(self, left: Callable[[Profile], Profile | None]) -> Iterator[None]:
-        """Replaces each profile and archived page by what `left` returns, a few at each step.
-
-        None drops it. The profiles are written together at the end.
-        """
-        filled = yield from self._forget_in_pages(left)
-
-        def judged(profile: Profile) -> Profile | None:
-            archived = tuple(page for page in profile.archived if page in filled)
-            is_same = archived == profile.archived
-            return left(profile if is_same else replace(profile, archived=archived))
-
-        seen = dict[str, tuple[Profile, Profile | None]]()
-        for some in _batches(list(self.profiles().items())):
-            seen.update((key, (each, judged(each))) for key, each in some)
+        """Replace each whole profile by what `left` returns, a few at each step; None drops it."""
+        keys = list(self.profiles())
+        for start in range(0, len(keys), BATCH):
+            with self.store.transaction():
+                self._forget(keys[start : start + BATCH], left)
             yield
-        changed, gone = {}, []
-        for key, profile in self.profiles().items():
-            before, new = seen.get(key, (None, None))
-            if before is not profile:  # somebody changed it meanwhile
-                new = judged(profile)
-            if new is None:
-                gone.append(key)
-            elif new is not profile:
-                changed[key] = new
+
+    def _forget(self, keys: Iterable[str], left: Callable[[Profile], Profile | None]) -> None:
+        changed, gone = dict[str, Profile](), list[str]()
+        for profile in filter(None, map(self.get, keys)):
+            whole = self.whole(profile)
+            rest = left(whole)
+            if rest is not whole:
+                self.store.delete(profile.id, ARCHIVE)
+                if rest is None:
+                    gone.append(profile.id)
+                else:
+                    changed[profile.id] = rest
         if changed or gone:
             self.put(changed, gone)
-
-    def _forget_in_pages(
-        self, left: Callable[[Profile], Profile | None]
-    ) -> Generator[None, None, set[str]]:
-        """Do the same in archived pages; returns the keys of those that still hold something."""
-        filled = set[str]()
-        for keys in _batches(self._pages.keys()):
-            with self.store.transaction():
-                for key, page in self._pages.all(keys).items():
-                    # A page keeps its number, or a later one would take its place.
-                    kept = left(page) or Profile("", "")
-                    if kept is not page:
-                        self._pages.set(key, kept)
-                    if kept.observations:
-                        filled.add(key)
-            yield
-        return filled
 
 
 def _stored_profiles(profiles: Mapping[str, Profile]) -> dict[str, Any]:
     return {key: profile.to_dict() for key, profile in profiles.items()}
-
-
-def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), BATCH):
-        yield items[start : start + BATCH]
-
-
-def _by_turns(profiles: Mapping[str, Profile], ids: Iterable[str]) -> list[str]:
-    newest = (reversed(profiles[key].archived) for key in ids)
-    return [page for turn in zip_longest(*newest) for page in turn if page is not None]
 
 
 def note_met(script: Assistant, character: Character) -> dict[str, int]:
@@ -197,7 +155,7 @@ def note_met(script: Assistant, character: Character) -> dict[str, int]:
     names, met = entities.names_index(now, PUBLIC), dict(now)
     for key in sights:
         for unmet in entities.unmet_of(met, key, names):
-            now[key] = entities.joined(now[key], met[unmet])
+            now[key] = entities.joined(now[key], character.entities.whole(met[unmet]))
             gone.add(unmet)
     changed = {key: now[key] for key in sights if now[key] != known.get(key)}
     if changed:

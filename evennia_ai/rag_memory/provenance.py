@@ -1,58 +1,63 @@
-"""What a note rests on: which messages, since when, and whether it is only recalled."""
+"""What a note rests on: which messages, and whether it only repeats memories.
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import dropwhile
+A model that writes down what it was shown from memory makes a memory of a memory; one repeated text
+has filled whole stores. Such notes are marked, and never searched or consolidated.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import dropwhile, islice
 
 from evennia_ai.history.messages import Message
-from evennia_ai.history.pairs import ToolTraits
+from evennia_ai.history.pairs import MEMORIES, ToolTraits
 from evennia_ai.language.sentences import asks, sentences
 from evennia_ai.language.words import telling_words
-from evennia_ai.rag_memory.recalled import is_recalled, shown_memories
 from evennia_ai.recall.values import Hit
 
-# A message bears a note out if it has this share of the note's telling words.
+# A text bears a note out if it has this share of the note's telling words.
 LEAST_SHARE = 0.4
+# Newest replies whose memories are looked at; older ones have left the prompt or will soon.
+_REPLIES = 40
 
 
-@dataclass(frozen=True)
-class Grounds:
-    """What a note rests on.
-
-    Args:
-        sources: Ids of messages, best first.
-        at: When the first of them was said, ISO 8601; None for what was said just now.
-        recalled: Whether it only repeats memories that were shown.
-        stated: Whether somebody said it in the messages looked at.
-        heard: What was heard there that may be new, as ``Speaker: text``.
-    """
-
-    sources: tuple[str, ...]
-    at: str | None
-    recalled: bool
-    stated: bool
-    heard: tuple[str, ...]
-
-
-def grounds_of_turn(
+def is_recalled(
     note: str,
     messages: Sequence[Message],
     answered: Collection[str],
     retrieved: Iterable[Hit],
     traits: ToolTraits,
-) -> Grounds:
-    """What a note of a turn rests on: the messages that the turn answers.
+) -> bool:
+    """Whether a note of a turn rests on memories rather than on what was said or seen in it.
 
-    `retrieved` are the memories in its prompt.
+    Args:
+        note: Its text.
+        messages: The newest of the history, oldest first.
+        answered: Ids of the messages that the turn answers.
+        retrieved: The memories in its prompt, and those it found.
+        traits: Which tools give out memories.
     """
-    heard = [m for m in messages if m.id in answered]
+    heard = [_said(statement_of(m)) for m in messages if m.id in answered]
     since = dropwhile(lambda m: m.id not in answered, messages)
     # What a tool found elsewhere than in memory.
-    seen = [m for m in since if m.role == "tool" and m.name not in traits.recalls]
-    known = [*retrieved, *shown_memories(messages, traits)]
-    texts = tuple(_said(m) for m in (*heard, *seen))
-    stated = is_recalled(note, [_as_hit(statement_of(m)) for m in heard])
-    return Grounds(tuple(answered), None, is_recalled(note, known, texts), stated, texts)
+    seen = [m.content for m in since if m.role == "tool" and m.name not in traits.recalls]
+    shown = [hit.line for hit in (*retrieved, *_told_from_memory(messages))]
+    wanted = telling_words(note)
+    share = _share(wanted, shown)
+    return share >= LEAST_SHARE and share > _share(wanted, [*heard, *seen])
+
+
+def _share(wanted: Collection[str], texts: Iterable[str]) -> float:
+    """The largest share of the wanted words that one of these texts has."""
+    counts = (len(telling_words(text).intersection(wanted)) for text in texts)
+    return max(counts, default=0) / len(wanted) if wanted else 0.0
+
+
+def _told_from_memory(messages: Sequence[Message]) -> list[Hit]:
+    """Memories that replies drew on."""
+    replies = (m for m in reversed(messages) if m.metadata.get(MEMORIES))
+    items = (item for m in islice(replies, _REPLIES) for item in m.metadata[MEMORIES])
+    return [Hit.from_dict(item) for item in items if isinstance(item, dict)]
 
 
 def statement_of(message: Message) -> Message:
@@ -61,13 +66,9 @@ def statement_of(message: Message) -> Message:
     return replace(message, content=" ".join(said))
 
 
-def _as_hit(message: Message) -> Hit:
-    return Hit(message.id, 0.0, message.speaker_name, message.content, message.created_at)
-
-
 def _said(message: Message) -> str:
     speaker = message.speaker_name
-    return f"{speaker}: {message.content}" if speaker else message.content
+    return f"{speaker}: {message.content}" if speaker and message.content else message.content
 
 
 def supporting(text: str, messages: Iterable[Message], most: int = 3) -> tuple[str, ...]:
@@ -76,11 +77,28 @@ def supporting(text: str, messages: Iterable[Message], most: int = 3) -> tuple[s
     At least `LEAST_SHARE`, best first, of equal ones the newer first.
     """
     wanted = telling_words(text)
-    found: list[tuple[float, int, str]] = []
-    for place, message in enumerate(messages):
-        if not wanted or message.role not in ("user", "assistant") or message.is_summary:
-            continue
-        share = len(wanted & telling_words(_said(message))) / len(wanted)
-        if share >= LEAST_SHARE:
-            found.append((share, place, message.id))
-    return tuple(each for _, _, each in sorted(found, reverse=True)[:most])
+    shares = [
+        (_share(wanted, [_said(message)]), place, message.id)
+        for place, message in enumerate(messages)
+        if message.role in ("user", "assistant") and not message.is_summary
+    ]
+    best = sorted((each for each in shares if each[0] >= LEAST_SHARE), reverse=True)
+    return tuple(message_id for *_, message_id in best[:most])
+
+
+def drawn_on(memories: Iterable[Hit], reply: str) -> list[Hit]:
+    """The shown memories that share two telling words with a reply, which may repeat them."""
+    said = telling_words(reply)
+    return [hit for hit in memories if len(telling_words(hit.text) & said) >= 2]
+
+
+def hits_in(result: str) -> Iterator[Hit]:
+    """The hits in a result of searching or opening memory."""
+    try:
+        loaded = json.loads(result)
+    except ValueError:
+        loaded = {"text": result}
+    if isinstance(loaded, dict):
+        items = (loaded, *(loaded.get("results") or ()), *(loaded.get("around") or ()))
+        hits = (Hit.from_dict(item) for item in items if isinstance(item, dict))
+        yield from (hit for hit in hits if hit.text)

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from evennia_ai.language.sentences import asks
-from evennia_ai.language.words import plain
-from evennia_ai.rag_memory.recalled import telling_stems
+from evennia_ai.language.words import plain, telling_words
 from evennia_ai.recall.values import Hit, Query
 
 Rule = Callable[[Sequence[Hit], Query], list[Hit]]
@@ -58,11 +57,11 @@ def joined(indexed: Sequence[Hit], others: Iterable[Hit], query: Query) -> list[
     of the query, the best pinned note only behind those that share more: people wrote it down to be
     asked for it. Each has the score of its place.
     """
-    wanted, asking, hits = telling_stems(query.text), asks(query.text), list(indexed)
+    wanted, asking, hits = telling_words(query.text), asks(query.text), list(indexed)
     ids = {hit.turn_id for hit in hits}
 
     def shared(hit: Hit) -> int:
-        return 0 if asking and asks(hit.text) else len(wanted & telling_stems(hit.line))
+        return 0 if asking and asks(hit.text) else len(wanted & telling_words(hit.line))
 
     best, rest = [(shared(hit), hit) for hit in hits[: query.limit]], hits[query.limit :]
     pinned = 1

@@ -46,7 +46,7 @@ class Memory:
         semantic: Returns the semantic store, or None.
         report: Called with what failed and the error, where work goes on without it.
         now: The clock, seconds since the epoch.
-        profiles: Returns all profiles by id, with archived observations of those a query names.
+        profiles: Returns all profiles by id.
         notes: Returns the living notes of the ledger; a new tuple only if one has changed.
         quarantine: Whose words are not used.
         on_new_index: Called when another index has replaced the one used before.
@@ -61,7 +61,7 @@ class Memory:
     semantic: Callable[[], MemoryBackend | None] = lambda: None
     report: Callable[[str, BaseException], None] = lambda what, error: None
     now: Callable[[], float] = time.time
-    profiles: Callable[[str, str], Mapping[str, Profile]] = lambda query, viewer: {}
+    profiles: Callable[[], Mapping[str, Profile]] = dict
     notes: Callable[[], tuple[Note, ...]] = tuple
     on_new_index: Callable[[], object] = lambda: None
     traits: Callable[[], ToolTraits] = ToolTraits
@@ -138,7 +138,7 @@ class Memory:
         query = replace(query, audience=viewer(query.audience))  # None would search everything
         notes = yield self._pin()
         others = yield self._memories(query)
-        if query.observations and (profiles := self.profiles(query.text, query.audience)):
+        if query.observations and (profiles := self.profiles()):
             observed = self.recall.observations(profiles, query)
             others += yield self._watched(observed, [], SEARCH_TIMEOUT_S)
         # Twice as many, as some may not be used.

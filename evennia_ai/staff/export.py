@@ -127,7 +127,7 @@ def _of_player(
             item.text
             for each in people
             if (profile := body.entities.get(each))
-            for item in (*body.entities.archived(profile), *profile.observations)
+            for item in body.entities.whole(profile).observations
             if may_know(item.audience)
         ]
         entries = []

@@ -35,7 +35,7 @@ from evennia_ai.llm_interaction.tool_calls import (
 )
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
 from evennia_ai.protocol import Character
-from evennia_ai.rag_memory.recalled import drawn_on, hits_in
+from evennia_ai.rag_memory.provenance import drawn_on, hits_in
 from evennia_ai.recall.values import brief
 from evennia_ai.turns.moderation import judge_call, judge_said
 from evennia_ai.turns.runtime import LiveAssistant

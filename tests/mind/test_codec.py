@@ -15,13 +15,11 @@ from evennia_ai.llm_interaction.grounding import Grounded, Struck
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.mind.codec import TAG, VALUES, error_dict, frame, read_error, unframed
-from evennia_ai.rag_memory.provenance import Grounds
 from evennia_ai.recall.values import Hit, Query, Turn
 from evennia_ai.sleep.compaction.coverage import Covered
 
 SAMPLES = (
     Grounded("She came.", (Struck("Zed paid.", "name", ("Zed",)),), 2),
-    Grounds(("m1",), None, False, True, ("Bob: bees",)),
     Hit("t1", 0.5, "Bob", "bees", 12.5),
     Item("name", "Oakhaven"),
     Covered("They met.", 0.5, (Item("name", "Ash"),), (), ("Ash",)),

@@ -23,7 +23,6 @@ from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.mind.folder import MindFolder
 from evennia_ai.mind.frames import Frames
 from evennia_ai.mind.work import WORK, find, name_of
-from evennia_ai.rag_memory.recalled import is_recalled
 from evennia_ai.recall.embedding import dimensions
 from evennia_ai.recall.values import Hit, Query, Turn
 from evennia_ai.sleep.compaction.coverage import covered
@@ -102,7 +101,6 @@ class TestRequests(MindTest):
             (shortened, (reply, 100, 50, COUNT)),
             (grounded_in, ("Elin came. Zed paid 12.", "Elin came.", ["Elin"])),
             (dimensions, ()),
-            (is_recalled, ("Elin keeps bees", [Hit("m1", 0.0, "", "Elin keeps bees", None)], [])),
             (items_of, ("Elin in Oakhaven", ["Elin"])),
             (source_items, ([said], ToolTraits(), ["Elin"])),
             (covered, (lost, "Elin", [], 100, COUNT)),

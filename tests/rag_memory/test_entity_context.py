@@ -111,15 +111,14 @@ class TestJoined(unittest.TestCase):
 
     def test_holds_what_both_held(self):
         """Observations by their time, links and pages of both."""
-        told = Profile("n.alice", "alice", memory_links=("v1", "v2"), archived=("page_000001",))
+        told = Profile("n.alice", "alice", memory_links=("v1", "v2"))
         told = entities.observe(told, "Lives in the mill.", DAY, "m1", subject="n.alice")
-        met = replace(alice(), memory_links=("v2", "v3"), archived=("page_000002",))
+        met = replace(alice(), memory_links=("v2", "v3"))
         met = entities.observe(met, "Lives in Ford.", 2 * DAY, "m2")
         both = entities.joined(met, told)
         self.assertEqual(both.observations, (*told.observations, *met.observations))
         self.assertEqual((both.id, both.name, both.kind), ("o1", "Alice", "person"))
         self.assertEqual(both.memory_links, ("v2", "v3", "v1"))
-        self.assertEqual(both.archived, ("page_000002", "page_000001"))
         self.assertEqual(both.first_seen, utc_iso(0.0))
 
     def test_only_the_same_name(self):

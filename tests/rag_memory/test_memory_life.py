@@ -177,7 +177,7 @@ class TestToldAgain(AssistantTest):
         ]
         self.say("Aria, please remember: my sister Elin keeps bees behind the mill.")
         self.tick()
-        self.assertEqual(self.aria.journal.recent(1)[0].source_type, "recalled")
+        self.assertEqual(self.aria.journal.recent(1)[0].content, "The key is red.")
 
     def test_another_value_is_news(self):
         """What the journal has another value of is kept, though the words were heard before."""

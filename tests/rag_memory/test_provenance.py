@@ -4,8 +4,8 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.history.messages import Speaker
-from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.rag_memory.provenance import grounds_of_turn, supporting
+from evennia_ai.history.pairs import MEMORIES, ToolTraits
+from evennia_ai.rag_memory.provenance import drawn_on, hits_in, is_recalled, supporting
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from tests.search_case import told
 from tests.strategies import heard, marker, numbered, reply, result
@@ -44,34 +44,64 @@ class TestSupporting(unittest.TestCase):
         self.assertEqual(self.found("Oh well, it is.", reply("oh well, it is")), ())
 
 
-ALICE = Speaker("Alice", "o1")
-
-
-def dated(*messages):
-    """Messages m0, m1, ..., each a day later than the one before."""
-    days = (f"2026-01-0{day}T00:00:00.000+00:00" for day in range(1, 10))
-    pairs = zip(numbered(messages), days, strict=False)
-    return [replace(message, created_at=day) for message, day in pairs]
-
-
-class TestGrounds(unittest.TestCase):
-    """What a note rests on, and whether it is only recalled."""
+class TestRecalled(unittest.TestCase):
+    """Whether a note of a turn only repeats memories."""
 
     DRINK = told("Alice: My favourite drink is plum brandy.")
     NOTE = "Alice's favourite drink is plum brandy."
 
-    def test_of_a_turn(self):
-        """What the turn answers is the source; told anew, or found by a tool, is not recalled."""
-        asked = heard("Aria, what do I drink?", speaker=ALICE)
-        found = grounds_of_turn(self.NOTE, dated(asked), ("m0",), [self.DRINK], TRAITS)
-        self.assertEqual((found.sources, found.at), (("m0",), None))
-        self.assertEqual((found.stated, found.recalled), (False, True))
-        again = heard("It is. My favourite drink is plum brandy.", speaker=ALICE)
-        self.assertTrue(
-            grounds_of_turn(self.NOTE, dated(again), ("m0",), [self.DRINK], TRAITS).stated
+    def is_recalled(self, note, *messages, memories=(DRINK,)):
+        return is_recalled(note, numbered(messages), ("m0",), memories, TRAITS)
+
+    def said(self, text):
+        return heard(text, speaker=Speaker("Alice", "o1"))
+
+    def test_asked(self):
+        """A question tells nothing: what is noted then comes from memory, in whatever words."""
+        asked = self.said("Aria, is my drink plum brandy?")
+        self.assertTrue(self.is_recalled(self.NOTE, asked))
+        self.assertTrue(self.is_recalled("Plum brandy: Alice drinks it.", asked))
+        self.assertFalse(self.is_recalled("Bob keeps bees.", asked))
+        self.assertFalse(self.is_recalled("Oh well.", asked))
+        self.assertFalse(self.is_recalled(self.NOTE, asked, memories=()))
+
+    def test_told(self):
+        """What is told anew, or with another value, is news."""
+        for text in ("It is. My favourite drink is plum brandy.", "Now my favourite is cider."):
+            self.assertFalse(self.is_recalled(f"Alice: {text}", self.said(text)))
+        self.assertTrue(self.is_recalled(self.NOTE, self.said("Hello Aria. What do I drink?")))
+
+    def test_found_by_a_tool(self):
+        """What a tool saw elsewhere is news; what it found in memory is not."""
+        note, asked = "Alice keeps plum brandy in a cellar.", self.said("What do I keep?")
+        look, found = (
+            replace(result("c1", "Alice keeps plum brandy in a cellar"), name=name)
+            for name in ("look", "search_memory")
         )
-        note = "Alice keeps plum brandy, her drink, in a cellar."
-        looked = replace(result("c1", "a cellar where a cask is keeping"), name="look")
-        for messages, recalled in ((dated(asked), True), (dated(asked, looked), False)):
-            found = grounds_of_turn(note, messages, ("m0",), [self.DRINK], TRAITS)
-            self.assertEqual(found.recalled, recalled)
+        self.assertFalse(self.is_recalled(note, asked, look))
+        self.assertTrue(self.is_recalled(note, asked, found))
+
+    def test_drawn_on_before(self):
+        """A reply that drew on a memory makes it known as long as it is near."""
+        answer = replace(reply("Plum brandy."), metadata={MEMORIES: [self.DRINK.to_dict(), "odd"]})
+        self.assertTrue(self.is_recalled(self.NOTE, self.said("Thanks!"), answer, memories=()))
+
+
+class TestHits(unittest.TestCase):
+    """Memories in tools' results and replies."""
+
+    def test_hits_in(self):
+        """Those of a search, of an opened text and what stands around it, or of plain words."""
+        for text, texts in (
+            ('{"results": [{"id": "m1", "text": "bees"}, {"id": "m2"}, 5]}', ["bees"]),
+            ('{"id": "m1", "text": "bees", "around": [{"text": "ale"}]}', ["bees", "ale"]),
+            ("bees", ["bees"]),
+            ("[5]", []),
+        ):
+            self.assertEqual([hit.text for hit in hits_in(text)], texts)
+
+    def test_drawn_on(self):
+        """Two telling words in common."""
+        hit = TestRecalled.DRINK
+        self.assertEqual(drawn_on([hit], "You like plum brandy."), [hit])
+        self.assertEqual(drawn_on([hit], "Brandy?"), [])

@@ -159,8 +159,8 @@ def _archived(
     ctx: ToolContext, wanted: str
 ) -> Generator["Deferred[Any]", Any, dict[str, Any] | None]:
     """Fires with an observation that a profile archived; None if there is none of this id."""
-    for number, page in enumerate(ctx.character.entities.archived_pages(), 1):
-        found = _observed(ctx, page, wanted)
+    for number, old in enumerate(ctx.character.entities.archived_profiles(), 1):
+        found = _observed(ctx, old, wanted)
         if found is not None:
             return found
         if number % PAGES_AT_ONCE == 0:
