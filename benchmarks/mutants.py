@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 AREAS = {
     "audiences": ("history/audience.py",),
     "rollback": ("sleep/compaction/rollback*.py",),
-    "deletion": ("game/deletions.py", "*/forgetting.py"),
+    "deletion": ("game/deletions.py", "privacy/*.py"),
     "history": ("history/*.py",),
     "compaction": ("sleep/compaction/*.py",),
     "turn": ("turns/agent_loop.py", "turns/tools/execution.py"),

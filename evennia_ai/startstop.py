@@ -67,7 +67,7 @@ def warm_up() -> None:
     from evennia_ai import services
     from evennia_ai.assistant_script import all_scripts
     from evennia_ai.game.deletions import delete_queued
-    from evennia_ai.privacy.queue import forget_queued
+    from evennia_ai.privacy.requests import forget_queued
 
     done = services.warm_up().addCallback(lambda _: cooperate(_repair_all()).whenDone())
     done.addErrback(_log_failure, "loading and repairs after the start")

@@ -2,27 +2,23 @@
 
 import re
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evennia import AccountDB
 
-from evennia_ai.assistant_script import AssistantScript, all_assistants, all_scripts
+from evennia_ai.assistant_script import all_assistants, all_scripts
 from evennia_ai.commands.base import AssistantCommand, Refusal, only_one
 from evennia_ai.game.identity import find, stable_id
-from evennia_ai.history.forgetting import Heard
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.privacy.queue import (
+from evennia_ai.privacy.export import export_player
+from evennia_ai.privacy.requests import (
     REPORT,
-    Request,
     enqueue,
     forget_queued,
-    heard_by,
     is_running,
     people_of,
     queued,
 )
-from evennia_ai.staff.export import export_player
 
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject
@@ -94,8 +90,7 @@ class CmdAIForget(AssistantCommand):
                 "What you said was forgotten within the last hour. Ask again later, or ai/ignore."
             )
         if self.confirms(f"forget {' '.join(people)}", question, typed, now):
-            heard = {s.scope: known for s in all_scripts() if (known := _heard(s, people))}
-            enqueue(Request(people, utc_iso(now), stable_id(self._asker), heard))
+            enqueue(people, utc_iso(now), stable_id(self._asker), all_scripts())
             self.viewer.tell(
                 "The assistants begin to forget. What others said stays, also about "
                 f"{whose}. You are told when it is done; `aiforget` shows how far it is."
@@ -158,11 +153,6 @@ def people_called(name: str) -> tuple[str, ...]:
     none = f"There is no player called `{name}`."
     several = f"More than one player is called `{name}`; give an id."
     return people_of(only_one(found, none, several))
-
-
-def _heard(script: AssistantScript, people: tuple[str, ...]) -> Heard | None:
-    """What an assistant has heard from somebody; None if its history cannot be read."""
-    return script.survived("a request to forget", partial(heard_by, script, people), None)
 
 
 def _is_called(account: AccountDB, name: str) -> bool:

@@ -8,7 +8,7 @@ column and a dictionary key alike:
 - ``staff``: only game staff.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 PUBLIC = "public"
@@ -65,12 +65,6 @@ def visible(audience: str, viewer: str) -> bool:
     if audience == PUBLIC or viewer == STAFF:
         return True
     return frozenset() < members(viewer) <= members(audience)
-
-
-def without_people(audience: str, people: Collection[str]) -> str:
-    """An audience that does not name these people; for staff if it named nobody else."""
-    named = members(audience)
-    return audience if named.isdisjoint(people) else private(named.difference(people))
 
 
 def widest_of(tally: Mapping[str, int]) -> int:

@@ -9,7 +9,7 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -201,6 +201,18 @@ def message_tokens(message: Message, count: Counter) -> int:
     if shown["role"] == "tool":
         tokens += count(shown["tool_call_id"]) + count(shown["name"])
     return tokens
+
+
+def is_by(message: Message, people: Collection[str], until: str = "") -> bool:
+    """Whether one of these people said it, by the stable id of a character or an account.
+
+    With `until`, only of what was said up to the message of that id: ids go on counting where the
+    clock is set back.
+    """
+    if message.role != "user" or (until and message.id > until):
+        return False
+    by, account = message.speaker_id, message.metadata.get("account")
+    return bool((by and by in people) or (isinstance(account, str) and account in people))
 
 
 def speakers(messages: Iterable[Message]) -> dict[str, tuple[str, str]]:

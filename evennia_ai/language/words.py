@@ -78,21 +78,6 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def word_places(text: str) -> list[tuple[str, int, int]]:
-    """The same words, each with where it begins and ends in the text, combining marks included."""
-    folded, places = list[str](), list[int]()
-    for place, char in enumerate(text):
-        for part in unicodedata.normalize("NFKD", char):
-            if not unicodedata.combining(part):
-                folded.append(part)
-                places.append(place)
-    # Any further character belongs to the word before it, if it is a combining mark.
-    ends = [place for place, char in enumerate(text) if not unicodedata.combining(char)]
-    following = dict(zip(ends, [*ends[1:], len(text)], strict=False))
-    found = _WORD.finditer("".join(folded).lower())
-    return [(each[0], places[each.start()], following[places[each.end() - 1]]) for each in found]
-
-
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """A word without its English endings, so that `dances`, `danced`, `dancing` meet.

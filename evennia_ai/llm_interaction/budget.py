@@ -1,10 +1,10 @@
 """Token budgets: usage, what fits a prompt or a request, and the record of what was left out."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from evennia_ai.history.audience import PUBLIC, normalised, without_people
+from evennia_ai.history.audience import PUBLIC, normalised
 from evennia_ai.history.messages import Counter, Message, total_tokens
 from evennia_ai.history.pairs import cut_points
 from evennia_ai.history.records import as_amount, as_count, as_list, as_text, as_texts
@@ -152,11 +152,6 @@ class BudgetEvent:
             cached_tokens=reply.cached_tokens,
             cached_cost=reply.cached_cost if reply.cached_tokens else None,
         )
-
-    def without_people(self, people: Collection[str]) -> "BudgetEvent":
-        """The event without these people (stable ids) in its audience; the same if they are not."""
-        audience = without_people(self.audience, people)
-        return self if audience == self.audience else replace(self, audience=audience)
 
     def __str__(self) -> str:
         return budget_line(self.regions, self.limit)

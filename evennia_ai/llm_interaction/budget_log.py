@@ -7,6 +7,7 @@ nothing more to the database. The audit log has a line for each answered request
 from collections import deque
 from collections.abc import Callable, Collection
 
+from evennia_ai.history.audience import members
 from evennia_ai.history.records import as_dict, as_dicts
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.values import ModelReply
@@ -59,9 +60,9 @@ class BudgetLog:
         return next(filter(chosen, reversed(self._kept)), None)
 
     def forget(self, people: Collection[str]) -> None:
-        """Take these people (stable ids) out of all audiences."""
-        left = [event.without_people(people) for event in self._kept]
-        if left != list(self._kept):
+        """Drop the events of private talk with these people (stable ids)."""
+        left = [event for event in self._kept if members(event.audience).isdisjoint(people)]
+        if len(left) < len(self._kept):
             self._kept.clear()
             self._kept.extend(left)
             self._unsaved += 1

@@ -6,8 +6,8 @@ forgotten together with the reply.
 """
 
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from evennia_ai.history.messages import Message
@@ -102,17 +102,6 @@ class ReplyTrace:
         if self.cost is not None:
             kept["cost"] = self.cost
         return json.dumps(kept, separators=(",", ":"))
-
-
-def without_people(message: Message, people: Collection[str]) -> Message:
-    """A reply whose trace does not name these people (stable ids); the same if it does not now."""
-    text = message.metadata.get(TRACE)
-    if not isinstance(text, str) or not any(person in text for person in people):
-        return message
-    trace, kept = ReplyTrace.of(message), {k: v for k, v in message.metadata.items() if k != TRACE}
-    if trace is not None:
-        kept[TRACE] = replace(trace, budget=trace.budget.without_people(people)).to_text()
-    return replace(message, metadata=kept)
 
 
 def _scores(raw: object) -> dict[str, float]:

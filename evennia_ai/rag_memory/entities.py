@@ -4,11 +4,10 @@ All functions return new profiles.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised
-from evennia_ai.history.forgetting import OwnWords
 from evennia_ai.history.messages import new_id, utc_iso
 from evennia_ai.history.sealed import UNMET
 from evennia_ai.rag_memory.profile import ALIAS, Observation, Profile, current, folded
@@ -121,38 +120,6 @@ def without_observation(profile: Profile, observation_id: str) -> Profile:
     """A profile without one observation."""
     kept = tuple(o for o in profile.observations if o.id != observation_id)
     return replace(profile, observations=kept)
-
-
-def forgotten(
-    profile: Profile, sources: Collection[str], own: OwnWords, people: Collection[str]
-) -> Profile | None:
-    """A profile without what people said who are forgotten; the same if it holds nothing of it.
-
-    What also rests on the words of others goes too, as nobody can tell whose wording it has.
-
-    Args:
-        profile: What is known of anybody or anything.
-        sources: Ids of their messages, and of the journal entries made from these.
-        own: The words that only they used.
-        people: Their stable ids.
-
-    Returns:
-        The profile, or None where nothing but a name is left of one of these people, or of
-        somebody whom only they mentioned.
-    """
-    left = profile.without_sources(sources)
-    kept = tuple(
-        item
-        for item in left.observations
-        if not own.are_in([item.text, item.subject, item.predicate, item.value])
-    )
-    if len(kept) < len(left.observations):
-        left = replace(left, observations=kept)
-    is_empty = not left.observations
-    is_unmet = left.id.startswith(UNMET)
-    if is_empty and (left.id in people or (is_unmet and left is not profile)):
-        return None
-    return None if is_unmet and own.are_in(left.name) else left
 
 
 def link_memories(profile: Profile, memory_ids: Iterable[str]) -> Profile:

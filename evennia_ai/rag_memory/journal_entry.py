@@ -59,3 +59,8 @@ def bounded(importance: float | None) -> int:
     if importance is None:
         return DEFAULT_IMPORTANCE
     return int(min(MOST_IMPORTANCE, max(LEAST_IMPORTANCE, importance)))
+
+
+def synthesis_id(summary_id: str) -> str:
+    """The id of the entry that a compaction made of a summary."""
+    return f"compact_{summary_id[1:]}"

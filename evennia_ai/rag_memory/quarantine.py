@@ -9,8 +9,7 @@ on.
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from evennia_ai.history.forgetting import is_by
-from evennia_ai.history.messages import Message, utc_iso
+from evennia_ai.history.messages import Message, is_by, utc_iso
 from evennia_ai.history.records import as_dict, as_text
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.ledger import Note

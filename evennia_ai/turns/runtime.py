@@ -17,8 +17,7 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.python.failure import Failure
 
 from evennia_ai.errors import ModelError
-from evennia_ai.history.forgetting import Heard, is_by, was_heard
-from evennia_ai.history.messages import Message
+from evennia_ai.history.messages import Message, is_by
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.budget_log import EVENTS_KEPT
 from evennia_ai.llm_interaction.values import TurnRequest
@@ -309,14 +308,14 @@ class Runtime:
         """Events that no tick has seen: stored while something held the lock, and queued."""
         return [*self.stored, *self.passed()]
 
-    def forget(self, people: Collection[str], heard: Heard | None) -> None:
-        """Drop what these people (stable ids) said, as far as it was heard, and what it meant.
+    def forget(self, people: Collection[str], until: str) -> None:
+        """Drop what these people (stable ids) said up to a message's id, and what it meant.
 
         The last lines spoken are dropped too, as they may repeat it.
         """
 
         def stays(event: Message) -> bool:
-            return not (is_by(event, people) and was_heard(heard, event))
+            return not is_by(event, people, until)
 
         self.queue = list(filter(stays, self.queue))
         self.stored = tuple(filter(stays, self.stored))

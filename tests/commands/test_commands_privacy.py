@@ -9,7 +9,6 @@ from unittest.mock import patch
 from django.test import override_settings
 from evennia import create_object, create_script
 from evennia.comms.models import Msg
-from evennia.server.models import ServerConfig
 from evennia.server.signals import SIGNAL_ACCOUNT_POST_LOGIN
 from evennia.utils.create import create_message
 from twisted.internet.defer import fail
@@ -18,17 +17,23 @@ from evennia_ai import conf, services, startstop
 from evennia_ai.assistant_script import all_scripts
 from evennia_ai.commands.privacy import EXPORT_EVERY_S, RETRY_S
 from evennia_ai.errors import StoreError
-from evennia_ai.game.deletions import delete_derived, enqueue, queued_scopes
+from evennia_ai.game.deletions import delete_derived, queued_scopes
+from evennia_ai.game.deletions import enqueue as enqueue_deletion
 from evennia_ai.game.identity import speaker_of, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.sealed import unseal
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.privacy import queue as forgetting
-from evennia_ai.privacy.forgetting import STEPS
-from evennia_ai.privacy.queue import ForgettingJob, forget_queued, heard_by, queued
-from evennia_ai.privacy.queue import enqueue as enqueue_request
+from evennia_ai.privacy.export import export_folder
+from evennia_ai.privacy.requests import (
+    REPORT,
+    ForgettingJob,
+    enqueue,
+    forget_queued,
+    people_of,
+    queued,
+)
 from evennia_ai.sleep.compaction import compact_conversation_history
 from tests.asked import source_of
 from tests.base import CHARACTER
@@ -36,14 +41,6 @@ from tests.command_line import WholePagesTest
 from tests.waiting import pump_until, wait_for
 
 SECRET = "zorblax"
-EARLIER = (
-    "forget log",
-    "forget exports",
-    *STEPS,
-    "forget log again",
-    "forget database",
-    "forget done",
-)
 
 
 def parrot(request):
@@ -89,14 +86,15 @@ class ForgettingGameTest(WholePagesTest):
                 script.runtime.give_up()
                 self.stored(script)
                 reply = f"So it is {SECRET}{rounds}0x, {self.char1.key}."
-                script.history.append([Message("assistant", reply, speaker=speaker_of(body))])
+                asker = {"asker": stable_id(self.char1)}
+                said = Message("assistant", reply, speaker=speaker_of(body), metadata=asker)
+                script.history.append([said])
                 wait_for(compact_conversation_history(script, body, force=True), 30)
             self.char1.key = "Renamed"
         mine = next(m for m in self.lines(self.script) if SECRET in m.content and m.speaker)
         self.aria.journal.add("Char has a boat.", source_message_ids=[mine.id])
         wait_for(self.script._run_sleep_tick(), 60)
         self.script.audit("error", what=f"lost {SECRET}00x")
-        self.script.audit("error", what="a full disk")
 
     @staticmethod
     def stored(script):
@@ -165,9 +163,6 @@ class TestPlayers(ForgettingGameTest):
         self.assertEqual(queued(), [])
         self.assertTold("aiforget", "Forgotten: ")
         self.assertTold("aiforget me", "within the last hour")
-        log = Path(conf.log_path()).read_text()
-        self.assertIn('"what": "lost [forgotten]"', log)
-        self.assertIn('"what": "a full disk"', log)
 
     def test_what_waits_in_the_queue(self):
         """Lines that were heard and not stored yet."""
@@ -335,13 +330,6 @@ class TestAdmins(ForgettingGameTest):
         self.assertIn(SECRET, self.everything())
 
 
-def aged(account, place, seconds):
-    """Key, value and category of an account's report, as if tried so many seconds earlier."""
-    key, category = place
-    report = dict(account.attributes.get(key, category=category))
-    return key, {**report, "tried_at": report["tried_at"] - seconds}, category
-
-
 class TestIdleScripts(ForgettingGameTest):
     """Scripts that `ai` does not list hold talk as well."""
 
@@ -389,119 +377,64 @@ class TestIdleScripts(ForgettingGameTest):
 class TestFiles(ForgettingGameTest):
     """Files that all assistants share."""
 
-    def test_exports_of_others(self):
-        """A copy for somebody else goes if it holds words that only they used, others stay."""
-        folder = forgetting.export_folder()
+    def test_exports(self):
+        """Copies for players go, and what names the player; other exports stay."""
+        folder = export_folder()
         folder.mkdir(parents=True)
-        for name, text in (("with", f"Owns {SECRET}7x."), ("without", "Sells barley.")):
-            held = {"assistants": {"Aria": {"observations": [text]}}}
-            (folder / f"player-{name}.json").write_text(json.dumps(held))
-        self.say(f"My boat is {SECRET}7x")
-        self.stored(self.script)
+        for name, text in (
+            ("player-a9.x", "Hay."),
+            ("Aria", stable_id(self.char1)),
+            ("Bo", "o9.x"),
+        ):
+            (folder / f"{name}.json").write_text(json.dumps({"id": text}))
         self.forget_me()
-        self.assertEqual([path.name for path in folder.iterdir()], ["player-without.json"])
+        self.assertEqual([path.name for path in folder.iterdir()], ["Bo.json"])
 
-    def logged(self):
-        """The lines of the audit log."""
+    def test_the_log(self):
+        """Talk goes, and what the player reported; figures and reports of others stay."""
+        path, mine, other = Path(conf.log_path()), stable_id(self.char1), stable_id(self.char2)
+        lines, kept = ["Char: Hello.", "Aria: Hello!"], {"by": other, "words": "Bär 祭り"}
+        self.script.audit("call", model="mistral", budget="budget 1/2")
+        self.script.audit("error", what="turn", error="OSError: full")
+        self.script.audit("tool", tool="look", audience=private([mine, "o7.b"]))
+        self.script.audit("report", **kept, lines=lines, speakers=[mine, "o9.aria"])
+        self.script.audit("report", **kept, lines=lines, speakers=[other, "o9.aria"])
+        self.script.audit("report", by=mine, words="Rude.", lines=lines, speakers=[other])
         wait_for(services.on_disk(lambda: None))
-        return [json.loads(line) for line in Path(conf.log_path()).read_text().splitlines()]
-
-    def test_fields_of_the_log(self):
-        """Only talk is redacted: figures, names and what others reported stay."""
-        mine = private([stable_id(self.char1), "o7.b"])
-        self.say("The budget of the awake mistral model is a festival")
-        self.stored(self.script)
-        reported = {"by": stable_id(self.char2), "name": "Char2", "words": "A festival of lies."}
-        lines = ["Char: Hello.", "Aria: A festival!", "Char2: Barley."]
-        speakers = [stable_id(self.char1), self.aria.stable_id, stable_id(self.char2)]
-        self.script.audit("call", model="mistral", purpose="awake", budget="budget 1/2")
-        self.script.audit("error", what="festival", error="OSError: full")
-        self.script.audit("report", **reported, lines=lines, speakers=speakers)
-        self.script.audit("tool", tool="festival", audience=mine)
-        self.forget_me()
-        kinds = {fields["kind"]: fields for fields in reversed(self.logged())}
-        self.assertEqual(kinds["call"]["model"], "mistral")
-        self.assertEqual(kinds["call"]["budget"], "budget 1/2")
-        self.assertEqual(kinds["error"]["what"], "[forgotten]")
-        self.assertEqual(kinds["error"]["error"], "OSError: full")
-        self.assertEqual(kinds["report"]["words"], "A festival of lies.")
-        left = ["[forgotten]", "Aria: A [forgotten]!", "Char2: Barley."]
-        self.assertEqual(kinds["report"]["lines"], left)
-        self.assertEqual(
-            (kinds["tool"]["tool"], kinds["tool"]["audience"]), ("festival", "private:o7.b")
-        )
-
-    def test_damaged_lines_of_the_log(self):
-        """What is no JSON loses the words; odd values are kept."""
-        path = Path(conf.log_path())
-        odd = [
-            "{broken festival",
-            "[1]",
-            '{"kind": "x", "assistant": [], "lines": 7, "speakers": []}',
-        ]
-        path.write_text("\n".join(odd) + "\n")
-        self.say("A festival")
-        self.stored(self.script)
-        self.forget_me()
-        kept = path.read_text().splitlines()[: len(odd)]
-        self.assertEqual(kept, ["{broken [forgotten]", *odd[1:]])
-
-    def test_other_scripts_than_latin(self):
-        """What is left of a line is written as it was, or nobody finds it by its words."""
-        self.say("A festival")
-        self.stored(self.script)
-        self.script.audit("error", what="Der Bär spielt auf dem festival 祭り")
+        path.write_bytes(path.read_bytes() + b'{"torn\n[1]\n')
         self.forget_me()
         wait_for(services.on_disk(lambda: None))
-        log = Path(conf.log_path()).read_text(encoding="utf-8")
-        self.assertIn("Der Bär spielt auf dem [forgotten] 祭り", log)
-
-    def test_the_log_is_read_once(self):
-        """However many assistants there are; no turn waits meanwhile."""
-        held = []
-
-        def at_step(job, name):
-            if name == "forget log":
-                held.extend(script.runtime.in_flight for script in job.scripts)
-
-        before, ForgettingJob.at_step = ForgettingJob.at_step, at_step
-        try:
-            self.forget_me()
-        finally:
-            ForgettingJob.at_step = before
-        self.assertEqual(held, [None, None])
+        texts = path.read_text(encoding="utf-8").splitlines()
+        call, error, tool, first, second, odd, *_ = map(json.loads, texts)
+        self.assertEqual((call["model"], call["budget"]), ("mistral", "budget 1/2"))
+        self.assertEqual(sorted(error), ["assistant", "at", "kind"])
+        self.assertEqual(sorted(tool), ["assistant", "at", "kind", "tool"])
+        self.assertEqual((first["words"], first.get("lines")), ("Bär 祭り", None))
+        self.assertEqual((second["words"], second["lines"]), ("Bär 祭り", lines))
+        self.assertEqual(odd, [1])
+        self.assertIn("Bär 祭り", texts[3])
 
     def test_a_log_that_cannot_be_cleared(self):
-        """Then the messages stay, or nobody would know which words to look for."""
-        self.say(f"My boat is {SECRET}")
-        self.stored(self.script)
+        """The player is told, and the request stays queued."""
         path = Path(conf.log_path())
         path.write_text("")
         path.with_name(f"{path.name}.part").mkdir()
         self.typed("aiforget me")
         self.typed("aiforget me = yes", until="the log could not be cleared")
-        self.assertIn(SECRET, repr(self.script.history.messages()))
+        self.assertEqual(len(queued()), 1)
 
 
 class TestBounds(ForgettingGameTest):
     """How much one player can ask for."""
 
-    def test_one_request_a_person(self):
-        """Whoever waits is not queued again, under any of their ids."""
-        request = forgetting.Request(("a1.x", "o1.x"), utc_iso(0), "a1.x")
-        self.assertTrue(enqueue_request(request))
-        self.assertFalse(enqueue_request(forgetting.Request(("o1.x",), utc_iso(1), "a2.x")))
-        self.assertEqual(queued(), [request])
-
     def test_one_after_the_other(self):
         """Requests are carried out as they came, each once; one that fails stays and is passed."""
         for number in range(3):
-            people, asker = (f"o9{number}.x",), f"a9{number}.x"
-            enqueue_request(forgetting.Request(people, utc_iso(number), asker))
+            enqueue((f"o9{number}.x",), utc_iso(number), f"a9{number}.x", all_scripts())
         done = []
 
         def at_step(job, name):
-            if name == "forget log":
+            if name == "forget files":
                 done.append(job.request.at)
                 if len(done) == 1:
                     job._failures.append("the log")
@@ -510,12 +443,6 @@ class TestBounds(ForgettingGameTest):
             wait_for(forget_queued(all_scripts), 60)
         self.assertEqual(done, [utc_iso(number) for number in range(3)])
         self.assertEqual([request.at for request in queued()], [utc_iso(0)])
-
-    def test_a_request_of_an_earlier_version(self):
-        """It had no places in the history: all that they said until the run goes."""
-        told = {"people": ["a1.x"], "until": utc_iso(0), "asker": "a1.x"}
-        ServerConfig.objects.conf(forgetting.KEY, json.dumps([told]))
-        self.assertEqual(queued(), [forgetting.Request(("a1.x",), utc_iso(0), "a1.x")])
 
     def test_one_copy_in_ten_minutes(self):
         """A new one takes the place of the last one."""
@@ -543,39 +470,26 @@ class TestInterrupted(ForgettingGameTest):
     """What a crash or a failing store leaves is finished by the next start."""
 
     def test_at_each_step(self):
-        """A run that stops before a step is queued, and the next start finishes it."""
+        """A run that stops before a step stays queued, and the next start finishes it."""
         self.lived()
-        people = forgetting.people_of(self.char1)
-        asker = stable_id(self.account)
-        heard = {s.scope: heard_by(s, people) for s in all_scripts()}
-        enqueue_request(forgetting.Request(people, utc_iso(time.time()), asker, heard))
-        reached = []
-        for step in EARLIER:
-            self.stop_before(step, reached)
-        self.assertEqual(reached, list(EARLIER))
+        people = people_of(self.char1)
+        enqueue(people, utc_iso(time.time()), stable_id(self.account), all_scripts())
+        for step in ("forget remake", "forget files", "forget database", "forget done"):
+
+            def at_step(this, name, step=step):
+                if name == step:
+                    raise Stopped(name)
+
+            with (
+                patch.object(ForgettingJob, "at_step", at_step),
+                patch.object(type(self.script), "at_commit_step", at_step),
+                self.assertRaises(Stopped),
+            ):
+                wait_for(forget_queued(all_scripts), 60)
+            self.assertEqual(len(queued()), 1)
         startstop.warm_up()
         pump_until(lambda: not queued(), 60)
         self.assert_forgotten()
-
-    def stop_before(self, step, reached):
-        """Carry out what is queued up to a step."""
-
-        def at_step(this, name):
-            if name == step:
-                reached.append(name)
-                raise Stopped(name)
-
-        kinds = (ForgettingJob, type(self.script))
-        before = [getattr(kind, name) for kind, name in zip(kinds, NAMES, strict=True)]
-        for kind, name in zip(kinds, NAMES, strict=True):
-            setattr(kind, name, at_step)
-        try:
-            with self.assertRaises(Stopped):
-                wait_for(forget_queued(all_scripts), 60)
-        finally:
-            for kind, name, was in zip(kinds, NAMES, before, strict=True):
-                setattr(kind, name, was)
-        self.assertEqual(len(queued()), 1)
 
     def test_an_index_that_fails_to_clear(self):
         """It does not count as cleared: the request stays queued, and the player is told."""
@@ -589,7 +503,9 @@ class TestInterrupted(ForgettingGameTest):
         recall.remove = works
         self.assertTold("aiforget", "Not everything is forgotten yet")  # not at any rate
         self.assertTold("aiforget me", "A request for this waits already")
-        self.account.attributes.add(*aged(self.account, forgetting.REPORT, RETRY_S))
+        last = dict(self.account.attributes.get(REPORT[0], category=REPORT[1]))
+        last["tried_at"] -= RETRY_S
+        self.account.attributes.add(REPORT[0], last, category=REPORT[1])
         self.typed("aiforget", until="Forgotten:")
         self.assert_forgotten()
         self.assertTold("aiforget me", "within the last hour")
@@ -597,7 +513,7 @@ class TestInterrupted(ForgettingGameTest):
     def test_a_deleted_assistant_whose_index_fails_to_clear(self):
         """Its deletion stays queued as well."""
         scope = self.script.scope
-        enqueue(scope)
+        enqueue_deletion(scope)
         recall = services.mind().recall
         recall.clear = lambda scope, at_most: fail(StoreError("read-only"))
         wait_for(delete_derived(scope))
@@ -614,6 +530,3 @@ class TestInterrupted(ForgettingGameTest):
         self.typed("aiforget me = yes", until="Borg could not be cleared")
         self.assertNotIn(SECRET, repr([m.content for m in self.lines(self.script)]))
         self.assertEqual(len(queued()), 1)
-
-
-NAMES = ("at_step", "at_commit_step")

@@ -24,7 +24,7 @@ KILLER = """
 import os, signal
 from pathlib import Path
 from django.conf import settings
-from evennia_ai.privacy.queue import ForgettingJob
+from evennia_ai.privacy.requests import ForgettingJob
 from evennia_ai.assistant_script import AssistantScript
 
 def _die(self, name):
@@ -61,7 +61,7 @@ class TestForgotten(unittest.TestCase):
             alice.ask("aiforget/export", "Written to", 30)
             self.assertGreater(len(self.files_with(SECRET)), 3)
             bobs = self.told_by_bob()
-            self.kill_before("forget repeated", lambda: confirm(alice))
+            self.kill_before("forget profiles", lambda: confirm(alice))
             self.kill_before("forget remake", game.spawn_server)
             self.kill_before("forget database", game.spawn_server)
             game.start_server()

@@ -15,7 +15,6 @@ from evennia_ai.history.audience import (
     private,
     viewer,
     visible,
-    without_people,
 )
 from tests.strategies import FEW, audiences
 
@@ -134,14 +133,3 @@ class TestMostSeen(unittest.TestCase):
         self.assertEqual(most_seen(()), 1)
         self.assertEqual(most_seen([PUBLIC]), 1)
         self.assertEqual(most_seen([PUBLIC, bob, eve]), 2)
-
-
-class TestWithoutPeople(unittest.TestCase):
-    """Audiences that must not name somebody any more."""
-
-    def test_narrower(self):
-        """The others stay; with nobody left it is for staff; other audiences stay as they are."""
-        self.assertEqual(without_people(private(["o1.a", "o2.b"]), ["o1.a"]), private(["o2.b"]))
-        self.assertEqual(without_people(private(["o1.a"]), ["o1.a", "a1.a"]), STAFF)
-        for audience in (PUBLIC, STAFF, private(["o2.b"])):
-            self.assertEqual(without_people(audience, ["o1.a"]), audience)

@@ -2,19 +2,13 @@
 
 import unittest
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from evennia_ai.language.words import (
     bare,
     singular,
     stem,
     telling_stem,
     telling_words,
-    word_places,
-    words,
 )
-from tests.strategies import MANY
 
 
 class TestTellingWords(unittest.TestCase):
@@ -83,27 +77,3 @@ class TestForms(unittest.TestCase):
         """Common words, and their plurals, tell nothing; numbers do."""
         found = [telling_stem(word) for word in ("things", "don't", "x", "3", "baker's")]
         self.assertEqual(found, ["", "", "", "3", "baker"])
-
-
-class TestWordPlaces(unittest.TestCase):
-    """Where the words of a text are."""
-
-    def test_with_their_marks(self):
-        """Combining marks belong to the word; letters in other forms are folded."""
-        text = "Zo\u0301e\u0301 \u039f\u0394\u039f\u03a3, \ufb01n_e"
-        shown = [(word, text[begin:end]) for word, begin, end in word_places(text)]
-        expected = [
-            ("zoe", "Zo\u0301e\u0301"),
-            ("\u03bf\u03b4\u03bf\u03c2", "\u039f\u0394\u039f\u03a3"),
-        ]
-        self.assertEqual(shown, [*expected, ("fin", "\ufb01n"), ("e", "e")])
-
-    @MANY
-    @given(st.text(max_size=40))
-    def test_the_same_words(self, text):
-        """They are those of `words`, in order, inside of the text."""
-        places = word_places(text)
-        self.assertEqual([word for word, _, _ in places], words(text))
-        ends = [0, *(end for _, _, end in places)]
-        self.assertTrue(all(0 <= begin < end <= len(text) for _, begin, end in places))
-        self.assertEqual(ends, sorted(ends))

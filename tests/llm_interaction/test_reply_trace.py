@@ -5,7 +5,7 @@ import unittest
 
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.budget import REGIONS, BudgetEvent
-from evennia_ai.llm_interaction.reply_trace import MOST_IDS, TRACE, ReplyTrace, without_people
+from evennia_ai.llm_interaction.reply_trace import MOST_IDS, TRACE, ReplyTrace
 
 BUDGET = BudgetEvent(at=1.0, purpose="awake", model="m", sizes=(1,) * len(REGIONS), limit=9)
 
@@ -52,28 +52,3 @@ class TestReplyTrace(unittest.TestCase):
         odd = stored('{"budget": 3, "given": {"m1": "x"}, "tools": "look", "cost": "much"}')
         self.assertEqual((odd.given, odd.tools, odd.cost), ({"m1": 0.0}, (), 0.0))
         self.assertEqual(odd.budget.total, 0)
-
-
-class TestWithoutPeople(unittest.TestCase):
-    """Traces that must not name somebody any more."""
-
-    def message(self, text):
-        """A reply with this trace."""
-        return Message("assistant", "Well.", metadata={TRACE: text, "model": "m"})
-
-    def test_audience(self):
-        """They leave the audience of the prompt; the rest of the trace stays."""
-        event = BudgetEvent(
-            at=1.0, purpose="awake", model="m", sizes=(1,), limit=9, audience="private:o1.a+o2.b"
-        )
-        before = ReplyTrace(budget=event, answers=("m1",))
-        left = without_people(self.message(before.to_text()), ["o1.a"])
-        after = ReplyTrace.of(left)
-        self.assertEqual((after.budget.audience, after.answers), ("private:o2.b", ("m1",)))
-        self.assertIs(without_people(left, ["o1.a"]), left)
-
-    def test_odd_ones(self):
-        """A damaged trace that names them goes; one that is no text stays."""
-        self.assertEqual(without_people(self.message("{o1.a"), ["o1.a"]).metadata, {"model": "m"})
-        odd = self.message(["o1.a"])
-        self.assertIs(without_people(odd, ["o1.a"]), odd)

@@ -6,13 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.forgetting import OwnWords
 from evennia_ai.rag_memory.entities import (
-    forgotten,
     names_index,
     new_profile,
-    observe,
-    with_alias,
 )
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.observations import observed
@@ -86,49 +82,3 @@ class TestObserved(unittest.TestCase):
             once = observed(profile, entry(number, content), NAMES)
             self.assertEqual(observed(once, entry(number, content), NAMES), once)
             profile = once
-
-
-class TestForgotten(unittest.TestCase):
-    """A profile without what somebody said who is forgotten."""
-
-    own = OwnWords(frozenset({"zorblax"}))
-
-    def left(self, profile, sources=("m1",)):
-        return forgotten(profile, sources, self.own, ["o1.a"])
-
-    def test_what_rests_on_their_words(self):
-        """It goes, also where others said the same; what it had superseded holds again."""
-        bob = observe(PROFILES["o1"], "Lives here.", 1, "m2", predicate="home", value="mill")
-        bob = observe(bob, "Moved.", 2, ["m3", "m1"], predicate="home", value="inn")
-        [kept] = self.left(bob).beliefs("public")
-        self.assertEqual((kept.observation.value, kept.former), ("mill", ()))
-
-    def test_what_repeats_them(self):
-        """An observation or another name with a word of theirs."""
-        bob = observe(PROFILES["o1"], "Keeps bees.", 1, "m2")
-        for text, fields in (
-            ("A zorblax.", {}),
-            ("Has it.", {"predicate": "z", "value": "Zorblax"}),
-        ):
-            told = observe(bob, text, 2, "m2", **fields)
-            self.assertEqual(len(self.left(told).observations), 1)
-        named = with_alias(bob, "Zorblax", 2, "m2", PUBLIC)
-        self.assertEqual(
-            self.left(with_alias(named, "Bo", 3, "m2", PUBLIC)).names(PUBLIC), ("Bob", "Bo")
-        )
-
-    def test_the_same(self):
-        """Nothing of theirs, nothing changed."""
-        bob = observe(PROFILES["o1"], "Keeps bees.", 1, "m2")
-        self.assertIs(self.left(bob), bob)
-
-    def test_profiles_that_go(self):
-        """Their own without observations, and those of things only they mentioned."""
-        alice = new_profile("o1.a", "Alice", 0.0)
-        self.assertIsNone(self.left(alice))
-        told = observe(alice, "Owes Bob.", 1, "m2")
-        self.assertIs(self.left(told), told)
-        self.assertIsNone(self.left(new_profile("n.zorblax", "Zorblax", 0.0)))
-        boat = new_profile("n.boat", "boat", 0.0)
-        self.assertIs(self.left(boat), boat)
-        self.assertIsNone(self.left(observe(boat, "Blue.", 1, "m1")))

@@ -15,7 +15,7 @@ from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.rag_memory.entities import new_profile
-from evennia_ai.rag_memory.journal_entry import OWN
+from evennia_ai.rag_memory.journal_entry import OWN, synthesis_id
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
@@ -23,7 +23,6 @@ from evennia_ai.sleep.compaction import (
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
 from evennia_ai.sleep.compaction.compact import MOST_WAIT_S, WAIT_S, prepared
 from evennia_ai.sleep.compaction.due import COUNT, MANUAL, SLEEP, due, make_plan
-from evennia_ai.sleep.compaction.publishing import synthesis_id
 from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS, rollback_compaction
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.testing import call, model_down

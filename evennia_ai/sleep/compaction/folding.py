@@ -29,7 +29,7 @@ from evennia_ai.history.records import (
 from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summarise_lines
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.journal_entry import SYNTHESIS
+from evennia_ai.rag_memory.journal_entry import SYNTHESIS, synthesis_id
 from evennia_ai.sleep.compaction.cascade import Node, due_groups, topmost
 from evennia_ai.sleep.compaction.coverage import Covered, covered
 
@@ -349,11 +349,6 @@ def marker_of(script: Assistant, made: Fold, record: SummaryRecord, count: int) 
         },
     )
     return marker.counted(script.count)
-
-
-def synthesis_id(summary_id: str) -> str:
-    """The id of the journal entry that a compaction makes of a summary."""
-    return f"compact_{summary_id[1:]}"
 
 
 def _overflow_entries(made: Fold, record: SummaryRecord, held: Covered) -> list[dict[str, Any]]:

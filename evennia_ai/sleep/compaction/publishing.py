@@ -15,8 +15,7 @@ from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.records import ROLLED_BACK
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.journal_entry import JournalEntry
-from evennia_ai.sleep.compaction.folding import synthesis_id
+from evennia_ai.rag_memory.journal_entry import JournalEntry, synthesis_id
 
 # Phases of the intent: a compaction is at work; a compaction or rollback is stored, and publishing
 # is pending.

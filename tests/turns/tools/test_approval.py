@@ -13,7 +13,7 @@ from evennia_ai.game.identity import stable_id
 from evennia_ai.game.recovery import repair_when_ready
 from evennia_ai.history.audience import private
 from evennia_ai.llm_interaction.values import TurnRequest
-from evennia_ai.privacy.queue import people_of
+from evennia_ai.privacy.requests import people_of
 from evennia_ai.staff.status import status_facts
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.tools import BUILTIN_TOOLS

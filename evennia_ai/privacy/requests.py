@@ -1,20 +1,17 @@
-"""Players who asked to be forgotten: a queue of requests that survives a crash.
+"""Players who asked to be forgotten: requests that survive a crash.
 
-A request names people and their messages by ids only. It stays queued until every assistant, the
-exports, the audit log and the free pages of the game's database hold nothing of what they said; the
-next start goes on with what a crash or an error left.
+A request names people by ids only. It is stored until every assistant, the exports, the audit log,
+the figures and the free pages of the game's database hold nothing of what they said; the next start
+goes on with what a crash or an error left.
 """
 
 import json
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from itertools import zip_longest
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from evennia.comms.models import Msg
 from evennia.server.models import ServerConfig
 from evennia.utils import logger
@@ -23,12 +20,13 @@ from twisted.internet.defer import Deferred, DeferredLock, inlineCallbacks, succ
 from evennia_ai import conf, services
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.identity import find, stable_id
-from evennia_ai.history.archive import ARCHIVE
-from evennia_ai.history.audience import without_people
-from evennia_ai.history.forgetting import REDACTED, Heard, OwnWords, is_by
-from evennia_ai.history.records import as_dict
+from evennia_ai.history.audience import members
+from evennia_ai.history.messages import new_id
+from evennia_ai.history.records import as_dict, as_text, as_texts
+from evennia_ai.history.stored import Stored
 from evennia_ai.history.verification import verify
-from evennia_ai.privacy.forgetting import forget_people, remake_summary, words_to_forget
+from evennia_ai.privacy.export import delete_exports
+from evennia_ai.privacy.forget import forget_people, remake_summary
 from evennia_ai.privacy.secure_erase import erase_free_pages
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
@@ -44,39 +42,26 @@ if TYPE_CHECKING:
 KEY = "evennia_ai_forgetting"
 # Where time and report of the last request are kept, on the account or character that asked.
 REPORT = ("forgotten", "evennia_ai")
-# Fields of a line of the audit log that may repeat talk. What somebody else reported is theirs.
-_TALK = ("text", "what", "error", "why", "query", "lines")
+# Fields of a line of the audit log that may repeat talk, whoever's it is.
+_TALK = frozenset(("text", "what", "error", "why", "query", "lines"))
 _running = DeferredLock()
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(Stored):
     """Somebody who is to be forgotten.
 
     Args:
         people: Stable ids of the account and its characters.
         at: When it was asked for, UTC ISO 8601.
+        until: An id: messages with a later one were said after it was asked for, and stay.
         asker: Stable id of who asked and gets the report.
-        heard: What had been heard from them then, by the scopes of assistants. Of any other
-            assistant, all that they said goes.
     """
 
     people: tuple[str, ...]
     at: str
+    until: str
     asker: str
-    heard: Mapping[str, Heard] = field(default_factory=dict)
-
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> "Request":
-        """From what is stored, also by an earlier version, which noted only a time `until`."""
-        known = as_dict(raw.get("heard")).items()
-        heard = {scope: Heard.from_dict(as_dict(each)) for scope, each in known}
-        return cls(tuple(raw["people"]), raw.get("at") or raw["until"], raw["asker"], heard)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plain dict that is stored."""
-        heard = {scope: each.to_dict() for scope, each in self.heard.items()}
-        return {"people": list(self.people), "at": self.at, "asker": self.asker, "heard": heard}
 
 
 class Remains:
@@ -92,45 +77,32 @@ class Remains:
 def people_of(somebody: "TypedObject") -> tuple[str, ...]:
     """The stable ids of an account, or of a character's, with all its characters."""
     account = somebody if hasattr(somebody, "characters") else getattr(somebody, "account", None)
-    found = [somebody]
-    if account is not None:
-        found += [account, *account.characters.all()]
-    return tuple(dict.fromkeys(map(stable_id, found)))
+    people = [somebody, *((account, *account.characters.all()) if account is not None else ())]
+    return tuple(dict.fromkeys(map(stable_id, people)))
 
 
 def queued() -> list[Request]:
     """The requests that are not carried out yet, oldest first."""
-    known = json.loads(ServerConfig.objects.conf(KEY, default="") or "[]")
-    return [Request.from_dict(each) for each in known]
+    stored = ServerConfig.objects.conf(KEY, default="") or "[]"
+    return list(map(Request.from_dict, json.loads(stored)))
 
 
-def enqueue(request: Request) -> bool:
-    """Queue a request, which `forget_queued` carries out; False if one of the people waits already.
+def enqueue(
+    people: Collection[str], at: str, asker: str, scripts: "Iterable[AssistantScript]"
+) -> None:
+    """Store a request, which `forget_queued` carries out.
 
-    So there is one request a person at most.
+    All that these assistants (`scripts`) have heard by now has earlier ids than the request, also
+    where the clock was set back: to load a history lets later ids sort behind its own.
     """
-    waiting = queued()
-    if any(set(request.people) & set(other.people) for other in waiting):
-        return False
-    _save([*waiting, request])
-    return True
-
-
-def heard_by(script: "AssistantScript", people: Collection[str]) -> Heard:
-    """What a script's assistant has heard from these people until now."""
-    said = (*script.history.messages(), *script.runtime.pending())
-    segments = script.history.store.keys(ARCHIVE)
-    ids = frozenset(message.id for message in said if is_by(message, people))
-    return Heard(ids, segments[-1] if segments else "")
+    for script in scripts:
+        script.survived("a request to forget", script.history.messages, ())
+    _save([*queued(), Request(tuple(people), at, new_id("m"), asker)])
 
 
 def is_running() -> bool:
     """Whether requests are being carried out now."""
     return bool(_running.locked)
-
-
-def _dequeue(request: Request) -> None:
-    _save([other for other in queued() if other != request])
 
 
 def _save(requests: Iterable[Request]) -> None:
@@ -157,11 +129,7 @@ def forget_queued(scripts: "Callable[[], list[AssistantScript]]") -> "Deferred[N
 
 
 class ForgettingJob:
-    """Carries out one request; what fails is logged, and the request stays queued.
-
-    The words that only these people used are collected first, as long as all their messages are
-    there: they tell what else goes, also from the files that all assistants share.
-    """
+    """Carries out one request; what fails is logged, and the request stays queued."""
 
     def __init__(self, request: Request, scripts: "list[AssistantScript]"):
         self.request, self.scripts = request, scripts
@@ -173,66 +141,45 @@ class ForgettingJob:
     @inlineCallbacks
     def run(self) -> Generator["Deferred[Any]", Any, None]:
         """Do everything, tell who asked, and take the request off the queue if it is done."""
-        people = self.request.people
+        people, of_game = self.request.people, self._failures
         for script in self.scripts:  # at once, or somebody answers what waits
-            script.survived("forgetting what waits", partial(self._drop_waiting, script), None)
-        words: dict[str, OwnWords] = {}
-        found = []
+            script.survived("forgetting what waits", lambda s=script: self._drop_waiting(s), None)
         for script in self.scripts:
-            own = yield self._tried(name_of(script), self._words, script)
-            if own is not None:
-                found.append(script)
-                same_name = words.get(script.key, OwnWords())
-                words[script.key] = OwnWords(own.items | same_name.items)
-        self.at_step("forget log")
-        yield self._tried("the log", services.on_disk, clear_log, conf.log_path(), words, people)
-        self.at_step("forget exports")
-        own = OwnWords(frozenset().union(*(each.items for each in words.values())))
-        folder = export_folder()
-        yield self._tried("exports", services.on_disk, delete_exports, folder, own, people)
-        # As long as one of these files holds their words, the messages that tell which must stay.
-        is_safe = not {"the log", "exports"}.intersection(self._failures)
-        for script in found if is_safe else ():
             yield self._tried(name_of(script), self._forget, script)
-        self.at_step("forget log again")  # talk and compactions went on meanwhile
-        yield self._tried("the log", services.on_disk, clear_log, conf.log_path(), words, people)
+        self.at_step("forget files")
+        yield self._tried("the log", services.on_disk, clear_log, conf.log_path(), people)
+        yield self._tried("exports", services.on_disk, delete_exports, people)
         yield self._tried("figures", services.figures().forget, people)
         self.at_step("forget database")
-        erased = yield self._tried("database", erase_free_pages)
-        forgotten, proof = 0, []
+        erased = None if of_game else (yield self._tried("database", erase_free_pages))
+        count, proof = 0, []
         for script in self.scripts:
             wrong = yield self._tried(name_of(script), violations, script)
             proof.append((name_of(script), len(wrong or ())))
-            forgotten += list(script.history.tombstones().values()).count(self.request.at)
-        self._tell(report(forgotten, erased, proof, self._failures))
+            count += list(script.history.tombstones().values()).count(self.request.at)
+        self._tell(report(count, erased, proof, self._failures))
         if not self._failures:
             self.at_step("forget done")
-            _dequeue(self.request)
+            _save([other for other in queued() if other != self.request])
 
     def _drop_waiting(self, script: "AssistantScript") -> None:
-        script.runtime.forget(self.request.people, self.request.heard.get(script.scope))
+        script.runtime.forget(self.request.people, self.request.until)
         script.save_queue()
-
-    def _words(self, script: "AssistantScript") -> "Deferred[OwnWords]":
-        heard = self.request.heard.get(script.scope)
-        return words_to_forget(script, body_of(script), self.request.people, heard)
 
     @inlineCallbacks
     def _forget(self, script: "AssistantScript") -> Generator["Deferred[Any]", Any, None]:
         """All that one assistant remembers; its turns go on between the parts of it."""
-        people, heard = self.request.people, self.request.heard.get(script.scope)
-        body = body_of(script)
+        request, body, tried = self.request, body_of(script), set[str]()
 
         def begin() -> "Deferred[dict[str, int]]":
             self._drop_waiting(script)
-            drop_calls(script, people)
-            delete_pages(script, people)
-            return forget_people(script, body, people, self.request.at, heard)
+            drop_calls(script, request.people)
+            delete_pages(script, request.people)
+            return forget_people(script, body, request.people, request.at, request.until)
 
         counts: dict[str, int] = yield script.run_exclusive(begin)
-        is_left = True
-        while is_left:
-            is_left = yield script.run_exclusive(lambda: remake_summary(script, body))
+        while (yield script.run_exclusive(lambda: remake_summary(script, tried))):
+            continue
         script.audit("forgotten", **counts)
 
     @inlineCallbacks
@@ -269,7 +216,7 @@ def name_of(script: "AssistantScript") -> str:
 
 
 def report(
-    forgotten: int,
+    count: int,
     erased: str | None,
     proof: Collection[tuple[str, int]],
     failures: Collection[str],
@@ -277,7 +224,7 @@ def report(
     """What the one who asked is told when a request was carried out.
 
     Args:
-        forgotten: How many messages have tombstones since.
+        count: How many messages have tombstones since.
         erased: What became of deleted rows in the database; None if that failed.
         proof: Names of assistants, and how many violations their proofs found.
         failures: What could not be cleared.
@@ -289,8 +236,8 @@ def report(
             "`aiforget` again after ten minutes."
         )
     lines = [
-        f"Forgotten: {forgotten} messages and all that was made from them. Messages of others and "
-        "what others said stay."
+        f"Forgotten: {count} messages, yours and those made from them, and all that rests on them. "
+        "What others said stays."
     ]
     if proven := [name for name, wrong in proof if not wrong]:
         lines.append(
@@ -306,8 +253,8 @@ def report(
 def violations(script: "AssistantScript") -> Generator["Deferred[Any]", Any, Any]:
     """Fires with what the proof of an assistant's history finds wrong."""
     evidence = yield script.history.gathered_evidence()
-    found = yield script.mind.work(verify, evidence)
-    return found
+    wrong = yield script.mind.work(verify, evidence)
+    return wrong
 
 
 def delete_pages(script: "AssistantScript", people: Collection[str]) -> None:
@@ -317,71 +264,33 @@ def delete_pages(script: "AssistantScript", people: Collection[str]) -> None:
             Msg.objects.filter(db_sender_objects=script.obj, db_receivers_accounts=person).delete()
 
 
-def export_folder() -> Path:
-    """Where exports are written."""
-    return Path(settings.GAME_DIR) / "server" / "ai_exports"
+def clear_log(path: Path, people: Collection[str]) -> None:
+    """Take talk out of the audit log, whoever's it is, and what these people (stable ids) reported.
 
-
-def delete_exports(folder: Path, own: OwnWords, people: Collection[str]) -> list[str]:
-    """Delete every exported file that names one of these people by stable id, or holds own words.
-
-    Returns which.
-    """
-    wanted = [f'"{person}"'.encode() for person in people]
-    gone = []
-    for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
-        if path.is_file():
-            data = path.read_bytes()
-            if any(each in data for each in wanted) or own.are_in(data.decode("utf-8", "replace")):
-                path.unlink()
-                gone.append(path.name)
-    return gone
-
-
-def clear_log(path: Path, words: Mapping[str, OwnWords], people: Collection[str]) -> int:
-    """Redact own words of people in the audit log's talk, and drop their names and reports.
-
-    Args:
-        path: The log.
-        words: Their own words, by the name of the assistant that heard them.
-        people: Their stable ids.
-
-    Returns:
-        How many lines were changed.
+    Reports of others keep their words, and the lines around them that are not of these people.
     """
     if not path.exists():
-        return 0
-    all_words = OwnWords(frozenset().union(*(own.items for own in words.values())))
-    changed, draft = 0, path.with_name(f"{path.name}.part")
+        return
+    draft = path.with_name(f"{path.name}.part")
     with path.open("rb") as log, draft.open("wb") as new:
-        for line in log:
-            kept = _line_left(line, words, all_words, people)
-            changed += kept != line
-            new.write(kept)
+        new.writelines(_line_left(line, people) for line in log)
     draft.replace(path)
-    return changed
 
 
-def _line_left(
-    line: bytes, words: Mapping[str, OwnWords], all_words: OwnWords, people: Collection[str]
-) -> bytes:
-    text = line.decode("utf-8", "replace")
+def _line_left(line: bytes, people: Collection[str]) -> bytes:
     try:
-        fields = json.loads(text)
+        fields: Mapping[str, Any] = as_dict(json.loads(line))
     except (ValueError, RecursionError):
-        fields = None
-    if not isinstance(fields, dict):
-        return all_words.redacted(text).encode() if all_words.are_in(text) else line
+        return b""  # torn by a crash: nobody can tell what is in it
     if fields.get("by") in people:
         return b""
-    own = words.get(str(fields.get("assistant")), all_words)
-    left = {key: own.redacted(value) if key in _TALK else value for key, value in fields.items()}
-    speakers = fields.get("speakers")
-    if isinstance(speakers, list) and isinstance(left.get("lines"), list):
-        lines = zip_longest(left["lines"], speakers[: len(left["lines"])])
-        left["lines"] = [REDACTED if by in people else said for said, by in lines]
-    if isinstance(left.get("audience"), str):
-        left["audience"] = without_people(left["audience"], people)
-    if left == fields:
+    dropped = _TALK
+    if fields.get("kind") == "report":
+        is_heard = not set(people).isdisjoint(as_texts(fields.get("speakers")))
+        dropped = frozenset(("lines", "speakers")) if is_heard else frozenset()
+    if not members(as_text(fields.get("audience"))).isdisjoint(people):
+        dropped |= {"audience"}
+    if dropped.isdisjoint(fields):
         return line
+    left = {key: value for key, value in fields.items() if key not in dropped}
     return (json.dumps(left, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")

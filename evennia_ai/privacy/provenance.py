@@ -1,0 +1,199 @@
+"""What rests on what: all that goes with the messages of somebody who is to be forgotten.
+
+A reply rests on the lines it answers and the memories it drew on, a tool's result on what it
+names, a note on the lines it cites, a summary on what it was made from. So one closure over ids
+finds everything, however far away. What a model repeats from the talk before its eyes cites
+nothing: there, a name or number that only these people used tells that it rests on them.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from evennia_ai.history.audience import members
+from evennia_ai.history.messages import Message, is_by, tool_calls
+from evennia_ai.history.pairs import ASKER, MEMORIES, pairing
+from evennia_ai.history.records import as_dicts
+from evennia_ai.history.verification import Evidence
+from evennia_ai.language.names import capitals
+from evennia_ai.language.words import STARTERS, words
+from evennia_ai.llm_interaction.reply_trace import ReplyTrace
+from evennia_ai.rag_memory.journal_entry import synthesis_id
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A journal entry, an observation or a note, with the ids of what it rests on.
+
+    Args:
+        by: Stable id of who wrote it; empty for the assistant.
+    """
+
+    id: str
+    sources: tuple[str, ...]
+    text: str
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """What is to be forgotten, as ids.
+
+    Args:
+        theirs: The messages of those who are forgotten.
+        replies: The messages of assistants and tools that rest on them.
+        things: The journal entries, observations and notes that rest on them.
+        emptied: The summaries that rest on what goes; they are made again.
+        changed: The messages that only lose a copy of what is forgotten (`without_copies`).
+        parts: The messages that go or change, by the archive segments that hold them.
+    """
+
+    theirs: frozenset[str]
+    replies: frozenset[str]
+    things: frozenset[str]
+    emptied: frozenset[str]
+    changed: frozenset[str]
+    parts: Mapping[str, frozenset[str]]
+
+
+def resting_on(ids: Iterable[str], sources: Mapping[str, Iterable[str]]) -> frozenset[str]:
+    """These ids, and those of all that rests on them, directly or through others.
+
+    Args:
+        ids: Where to begin.
+        sources: What each thing rests on.
+    """
+    above: dict[str, list[str]] = {}
+    for each, below in sources.items():
+        for source in below:
+            above.setdefault(source, []).append(each)
+    reached, waiting = set[str](), list(ids)
+    while waiting:
+        each = waiting.pop()
+        if each not in reached:
+            reached.add(each)
+            waiting += above.get(each, ())
+    return frozenset(reached)
+
+
+def plan_forgetting(
+    evidence: Evidence,
+    made: Sequence[Made],
+    people: Collection[str],
+    until: str = "",
+    begun: Collection[str] = (),
+    known: str = "",
+) -> Forgetting:
+    """What goes of all that an assistant has stored.
+
+    Args:
+        evidence: Its history, archive and summaries.
+        made: What else was made of them; no syntheses of summaries.
+        people: Stable ids of those who are forgotten.
+        until: The newest id of a message that is to be forgotten; empty for all.
+        begun: Ids of the messages that an earlier run for the same request removed.
+        known: Names that are nobody's own.
+    """
+    raw = {m.id: m for part in evidence.segments for m in part.messages}
+    raw |= {m.id: m for m in evidence.live if not m.is_summary}
+    messages = [raw[each] for each in sorted(raw)]  # as they came
+    theirs = frozenset(m.id for m in messages if is_by(m, people, until))
+    own = own_names(messages, theirs, people, known)
+    summaries = {each: {*r.source_ids, *r.child_ids} for each, r in evidence.summaries.items()}
+    summaries |= {synthesis_id(each): {each} for each in evidence.summaries}
+    sources = {**summaries, **{thing.id: set(thing.sources) for thing in made}}
+    seeds = {*theirs, *begun}
+    seeds |= {thing.id for thing in made if thing.by in people or own & set(words(thing.text))}
+    for message in messages:
+        if not _is_person(message):
+            sources[message.id] = set(_sources(message))
+            if message.role != "tool":  # summaries tell more: a reply only loses its copy of one
+                sources[message.id] -= summaries.keys()
+            if own & set(words(_text(message))) or _is_for(message, people, until):
+                seeds.add(message.id)
+    for result, call in pairing(messages).items():
+        sources[messages[result].id].add(messages[call].id)
+        sources[messages[call].id].add(messages[result].id)
+    gone = resting_on(seeds, sources)
+    emptied = gone & evidence.summaries.keys()
+    lost = {synthesis_id(each) for each in emptied}
+    changed = {m.id for m in messages if m.id not in gone and without_copies(m, lost) is not m}
+    touched = {*gone, *changed}
+    parts = {part.id: touched.intersection(part.message_ids) for part in evidence.segments}
+    return Forgetting(
+        theirs,
+        gone & raw.keys() - theirs,
+        gone & {thing.id for thing in made},
+        emptied,
+        frozenset(changed),
+        {key: frozenset(ids) for key, ids in parts.items() if ids},
+    )
+
+
+def own_names(
+    messages: Iterable[Message], theirs: Collection[str], people: Collection[str], known: str
+) -> frozenset[str]:
+    """Names and numbers that only some people used: no other person, and no assistant before them.
+
+    A word is a name if it has a capital amid a sentence anywhere in the talk, or if its script has
+    no capitals.
+
+    Args:
+        messages: The whole talk, oldest first.
+        theirs: Ids of the messages that are to be forgotten.
+        people: Stable ids of those who said them.
+        known: Words that are nobody's own.
+    """
+    own, others, names = set[str](), set(words(known)), set[str]()
+    for message in messages:
+        text = _text(message)
+        said = set(words(text))
+        names.update(words(" ".join(capitals(text))))
+        if message.id in theirs:
+            own |= said - others
+        elif not _is_person(message):
+            others |= said - own
+        elif not is_by(message, people):
+            others |= said
+    return frozenset(word for word in own - others - STARTERS if _is_name(word, names))
+
+
+def without_copies(message: Message, ids: Collection[str]) -> Message:
+    """A reply without its copies of memories of these ids; the same if it has none."""
+    hits = as_dicts(message.metadata.get(MEMORIES))
+    kept = [hit for hit in hits if hit.get("id") not in ids]
+    if len(kept) == len(hits):
+        return message
+    return replace(message, metadata={**message.metadata, MEMORIES: kept})
+
+
+def _is_name(word: str, names: Collection[str]) -> bool:
+    if any(char.isdigit() for char in word):
+        return len(word) > 2
+    return word in names or (word.upper() == word and len(word) > 1)
+
+
+def _is_person(message: Message) -> bool:
+    return message.role == "user" and not message.metadata.get("assistant")
+
+
+def _is_for(message: Message, people: Collection[str], until: str) -> bool:
+    """Whether a line of an assistant answers these people, or was for nobody else."""
+    named = members(message.audience)
+    is_for = message.metadata.get(ASKER) in people or (named and named <= set(people))
+    return bool(is_for) and (not until or message.id <= until)
+
+
+def _text(message: Message) -> str:
+    """What a message holds of words: its text, and the arguments of its calls."""
+    calls = (str(call["function"]["arguments"]) for call in tool_calls(message))
+    return " ".join([message.content, *calls])
+
+
+def _sources(message: Message) -> Iterator[str]:
+    """The ids that a reply, or a tool's result, says it rests on."""
+    if message.role == "tool":
+        yield from re.findall(r"\w+", message.content)
+    trace = ReplyTrace.of(message)
+    yield from (*trace.answers, *trace.opened) if trace else ()
+    yield from (str(hit.get("id")) for hit in as_dicts(message.metadata.get(MEMORIES)))

@@ -1,0 +1,169 @@
+"""Forgetting while a compaction runs in the background, with the words in its model's request."""
+
+import copy
+
+from twisted.internet.defer import Deferred
+
+from evennia_ai.llm_interaction.offline.brain import respond
+from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
+from evennia_ai.privacy.forget import forget_people, remake_summary
+from evennia_ai.sleep.compaction.behind import begin_behind
+from evennia_ai.sleep.compaction.commit import COMMIT_STEPS, REMAKE_STEPS
+from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.turns.tick import check_emergency
+from tests.privacy.test_forget import ALICE, AT, BOB, SECRET, ForgettingTest, parrot
+from tests.waiting import pump_until, wait_for
+
+# The kinds of compaction, and the steps of their commits.
+KINDS = {"background": COMMIT_STEPS, "better": REMAKE_STEPS, "emergency": ()}
+# More model calls than any compaction of these tests makes.
+MOST_CALLS = 40
+
+
+class TestInTheBackground(ForgettingTest):
+    """Nothing of what is forgotten comes back by what a compaction was making."""
+
+    worlds = {}  # each kind's, made once
+
+    def setUp(self):
+        """Nothing: each kind of compaction has a world of its own."""
+
+    def begin_at(self, kind):
+        """The world in which a compaction of this kind is due."""
+        if kind not in self.worlds:
+            self.worlds[kind] = self.made_due(kind)
+        self.world, self.others = copy.deepcopy(self.worlds[kind])
+        self.held_at, self.calls = None, 0
+        self.world.model = ScriptedModel(default=self.answer)
+        self.world.restart()
+        measure_fixed(self.script, self.body)
+
+    def made_due(self, kind):
+        """Talk until it is due; that world, and what Bob said in it."""
+        super().setUp()
+        self.world.configure(
+            max_context_tokens=12000,
+            compact_preserve_token_share=0.0,
+            pre_compact_extraction_enabled=True,
+            reply_cooldown_s=0,
+        )
+        measure_fixed(self.script, self.body)
+        while context_usage(self.script) < (0.72 if kind == "background" else 0.85):
+            self.talk(1)
+        if kind == "better":
+            self.world.model.default = self.extract
+            self.assertTrue(wait_for(check_emergency(self.script, self.body)))
+        world, others = self.world, self.lines_of(BOB)
+        world.script = world.body = world.model = None  # what no restart outlives
+        return world, others
+
+    @staticmethod
+    def extract(request):
+        return respond(request.messages).content or ""
+
+    def answer(self, request):
+        """Facts and summaries that repeat what was said; the call number `held_at` is held."""
+        self.calls += 1
+        if self.calls == self.held_at:
+            self.world.model.held = True
+        if request.purpose == "pre_compaction":
+            if request.messages[-1]["role"] == "tool":
+                return call("noop")
+            entry = f"The boats are {SECRET}1x and {SECRET}2x."
+            return call("add_journal_entry", content=entry)
+        return parrot(request)[:400] if request.purpose == "summary" else self.extract(request)
+
+    def begin_held(self, kind, number):
+        """Begin a compaction whose model call of this number waits; False if it makes fewer."""
+        self.begin_at(kind)
+        self.held_at = number
+        self.assertTrue(begin_behind(self.script, self.body))
+        return self.script.runtime.behind is not None
+
+    def at_each_call(self, kind):
+        """Yields with the compaction held at its first call, then at its second, and so on."""
+        number = 1
+        while self.begin_held(kind, number):
+            with self.subTest(kind=kind, call=number):
+                yield number
+            number += 1
+            self.assertLess(number, MOST_CALLS)
+        self.assertGreater(number, 1, "no model was asked")
+
+    def forgetting(self):
+        """Forget Alice under the turn lock, as `aiforget` does; summaries are made again."""
+        tried = set()
+
+        def remade(left):
+            if not left:
+                return None
+            done = self.script.run_exclusive(lambda: remake_summary(self.script, tried))
+            return done.addCallback(remade)
+
+        people = [ALICE.id]
+        done = self.script.run_exclusive(lambda: forget_people(self.script, self.body, people, AT))
+        return done.addCallback(remade)
+
+    def late(self):
+        """The held model answers after all."""
+        self.held_at = None
+        self.world.model.release()
+        pump_until(lambda: not self.world.model._waiting)
+
+    def assert_forgotten(self):
+        """And nothing runs, and nothing of an unfinished compaction is noted."""
+        self.assertIsNone(self.script.runtime.behind)
+        self.assertIsNone(self.script.runtime.in_flight)
+        self.assertEqual(self.script.state.signals(), {})
+        self.assertEqual(self.script.state.intent, {})
+        self.assertEqual(self.script.errors, [])
+        super().assert_forgotten()
+
+    def test_before_each_answer(self):
+        """The compaction is cancelled; what the model says later, or meanwhile, reaches nothing."""
+        for kind in KINDS:
+            for number in self.at_each_call(kind):
+                step = ("forget replies", "forget messages", "forget remake", "")[number % 4]
+                self.script.at_commit_step = lambda name, at=step: name != at or self.late()
+                done = self.forgetting()
+                self.world.model.held = False
+                wait_for(done)
+                self.late()
+                self.assert_forgotten()
+
+    def test_between_the_answer_and_the_commit(self):
+        """While both wait for the end of a turn, whichever came first."""
+        for kind in KINDS:
+            last = max(self.at_each_call(kind))
+            for is_first in (True, False):
+                with self.subTest(kind=kind, forgetting_first=is_first):
+                    self.assertTrue(self.begin_held(kind, last))
+                    before, turn = len(self.script.history.compactions()), Deferred()
+                    self.script.runtime.run_locked(lambda turn=turn: turn)
+                    done = self.forgetting() if is_first else None
+                    self.late()
+                    done = done or self.forgetting()
+                    turn.callback(None)
+                    wait_for(done)
+                    made = len(self.script.history.compactions()) - before
+                    self.assertEqual(made, 0 if is_first else 1)
+                    self.assert_forgotten()
+
+    def test_between_the_parts_of_the_commit(self):
+        """What asks for the lock in the middle of a commit gets it when the commit is whole."""
+        for kind, steps in KINDS.items():
+            for step in (*steps, "done"):
+                with self.subTest(kind=kind, step=step):
+                    self.begin_at(kind)
+                    before, asked = len(self.script.history.compactions()), []
+
+                    def at_step(name, step=step, asked=asked):
+                        if name == step and not asked:
+                            asked.append(self.forgetting())
+
+                    self.script.at_commit_step = at_step
+                    self.assertTrue(begin_behind(self.script, self.body))
+                    [done] = asked
+                    wait_for(done)
+                    self.assertEqual(len(self.script.history.compactions()), before + 1)
+                    self.assert_forgotten()

@@ -1,0 +1,243 @@
+"""What goes when somebody is forgotten, decided from plain values."""
+
+import json
+import unittest
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.history.audience import private
+from evennia_ai.history.messages import Message, Speaker, is_by
+from evennia_ai.history.pairs import pairing
+from evennia_ai.history.records import Segment, SummaryRecord
+from evennia_ai.history.verification import Evidence
+from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.llm_interaction.reply_trace import ReplyTrace
+from evennia_ai.privacy.provenance import Made, plan_forgetting, resting_on, without_copies
+from tests.strategies import MANY
+
+ALICE, BOB, ARIA = Speaker("Alice", "o1.a"), Speaker("Bob", "o2.b"), Speaker("Aria", "o9.aria")
+IDS = st.sampled_from([f"m{n:02d}" for n in range(12)])
+
+
+def line(number, text, speaker, role="user", **fields):
+    """A message with an id and a time that sort by its number."""
+    return Message(role, text, f"m{number:02d}", "2026", speaker, **fields)
+
+
+def reply(number, text, asker="o2.b", hits=(), **fields):
+    """A line of Aria's."""
+    meta = {"asker": asker, **({"memories": [{"id": each} for each in hits]} if hits else {})}
+    return line(number, text, ARIA, "assistant", metadata=meta, **fields)
+
+
+def traced(message, **fields):
+    """A reply with a trace."""
+    event = BudgetEvent(at=1.0, purpose="awake", model="m", sizes=(), limit=9)
+    text = ReplyTrace(budget=event, **fields).to_text()
+    return replace(message, metadata={**message.metadata, "trace": text})
+
+
+def call(number, arguments="{}"):
+    """A call of a tool, for Bob."""
+    function = {"name": "search_memory", "arguments": arguments}
+    return reply(number, "", tool_calls=({"id": f"c{number}", "function": function},))
+
+
+def result(number, call_number, text):
+    """A tool's result."""
+    return line(number, text, None, "tool", tool_call_id=f"c{call_number}", name="search_memory")
+
+
+def record(key, **fields):
+    """A summary's record."""
+    fields = {"tier": "recent", "status": "live", "created_at": "", "audience": "public"} | fields
+    return SummaryRecord(id=key, text="Hay.", **fields)
+
+
+def plan(messages, made=(), segments=(), summaries=(), people=("o1.a", "a1.a"), **options):
+    """What goes with Alice."""
+    known = {each.id: each for each in summaries}
+    evidence = Evidence(
+        tuple(messages), tuple(segments), frozenset(), known, frozenset(), len(messages), ""
+    )
+    return plan_forgetting(evidence, made, people, **options)
+
+
+class TestRestingOn(unittest.TestCase):
+    """The closure."""
+
+    @MANY
+    @given(st.sets(IDS, max_size=4), st.dictionaries(IDS, st.sets(IDS, max_size=3)))
+    def test_closure(self, ids, sources):
+        """All that can be reached, and nothing else; rings end."""
+        reached, before = set(ids), None
+        while before != reached:
+            before = set(reached)
+            reached |= {each for each, below in sources.items() if before & below}
+        self.assertEqual(resting_on(ids, sources), reached)
+
+
+class TestPlan(unittest.TestCase):
+    """What goes of a talk."""
+
+    def gone(self, *messages, **options):
+        found = plan(messages, **options)
+        return sorted(found.theirs | found.replies | found.things)
+
+    def test_what_answers_them(self):
+        """By whom it was for, by what it answers, and by who alone could hear it."""
+        talk = [
+            line(1, "Hello.", ALICE),
+            line(2, "Hello.", BOB),
+            reply(3, "Hello, dear.", "o1.a"),
+            reply(4, "Hello, good man."),
+            traced(reply(5, "As I said.", None), answers=("m01",)),
+            reply(6, "Hm.", None, audience=private(["o1.a"])),
+            reply(7, "Hm.", audience=private(["o1.a", "o2.b"])),
+            line(8, "Hello.", None, metadata={"account": "a1.a"}),
+        ]
+        self.assertEqual(self.gone(*talk), ["m01", "m03", "m05", "m06", "m08"])
+        self.assertEqual(self.gone(*talk, until="m02"), ["m01", "m05"])
+
+    def test_what_drew_on_them(self):
+        """Replies by the memories they used, notes by their sources, however far away."""
+        talk = [
+            line(1, "I am afraid.", ALICE),
+            line(2, "Who is afraid?", BOB),
+            reply(3, "Somebody.", hits=["e1"]),
+            traced(reply(4, "Somebody else."), opened=("o1",)),
+            reply(5, "Nobody.", hits=["e2"]),
+        ]
+        made = [
+            Made("e1", ("m01", "m02"), "Alice is afraid."),
+            Made("o1", ("e1",), "Afraid."),
+            Made("e2", ("m02",), "Bob asks."),
+            Made("l1", ("m05",), "A note."),
+            Made("l2", ("command",), "I like jazz.", "o1.a"),
+        ]
+        self.assertEqual(self.gone(*talk, made=made), ["e1", "l2", "m01", "m03", "m04", "o1"])
+
+    def test_calls_go_with_their_results(self):
+        """A search that found something of theirs, with all its results."""
+        talk = [
+            line(1, "Mine.", ALICE),
+            call(2),
+            result(3, 2, json.dumps({"results": [{"id": "m01", "text": "Mine."}]})),
+            call(4),
+            result(5, 4, "Nothing."),
+        ]
+        self.assertEqual(self.gone(*talk), ["m01", "m02", "m03"])
+
+    def test_names_and_numbers_of_theirs(self):
+        """A line for somebody else goes with a name or number that only they used."""
+        talk = [
+            line(1, "Our Lantern is old.", ARIA, "assistant"),
+            line(2, "my cat Mittens is 1200 old, like the Lantern of Bruno and Zoé", ALICE),
+            line(3, "And Bruno?", BOB),
+            reply(4, "Her cat is called Mittens."),
+            reply(5, "mittens!"),
+            reply(6, "The Lantern of Bruno is old."),
+            reply(7, "1,200 is 1200."),
+            reply(8, "Zoe."),
+            call(9, '{"query": "Mittens"}'),
+            line(10, "A cat. Old. Cora.", BOB),
+            line(11, "Mittens?", BOB),
+            line(12, "Mittens says Borg.", ARIA, metadata={"assistant": True}),
+        ]
+        self.assertEqual(self.gone(*talk[:-2]), [f"m{n:02d}" for n in (2, 4, 5, 7, 8, 9)])
+        self.assertEqual(self.gone(*talk), ["m02", "m07", "m08"])
+        self.assertEqual(self.gone(*talk[:5], known="Mittens"), ["m02"])
+        others = self.gone(
+            *talk[:2], talk[-1], made=[Made("e1", (), "Mittens."), Made("e2", (), "")]
+        )
+        self.assertEqual(others, ["e1", "m02", "m12"])
+
+    def test_later_words_protect_nothing(self):
+        """What they say again after asking is not somebody else's."""
+        talk = [line(1, "At Zorb.", ALICE), reply(2, "At Zorb."), line(3, "At Zorb.", ALICE)]
+        self.assertEqual(self.gone(*talk, until="m01"), ["m01", "m02"])
+
+    def test_names_without_capitals(self):
+        """A word of a script that has none counts; one letter never does."""
+        talk = [line(1, "我的船 x", ALICE), reply(2, "我的船"), reply(3, "x")]
+        self.assertEqual(self.gone(*talk), ["m01", "m02"])
+
+    def test_an_earlier_run(self):
+        """What rests on messages that it removed goes as well."""
+        made = [Made("e1", ("m00",), "Hay.")]
+        self.assertEqual(self.gone(line(1, "Hay", BOB), made=made, begun=["m00"]), ["e1"])
+
+
+class TestSummaries(unittest.TestCase):
+    """Summaries are emptied, not removed."""
+
+    def setUp(self):
+        self.segments = [
+            Segment.sealed("g0", "s0", [line(1, "Hay.", ALICE), line(2, "Hay.", BOB)]),
+            Segment.sealed("g1", "s1", [line(3, "Hay.", BOB), reply(4, "So.", hits=["compact_0"])]),
+        ]
+        self.records = [
+            record("s0", segment="g0", source_ids=("m01", "m02")),
+            record("s1", segment="g1", source_ids=("m03", "m04")),
+            record("s2", child_ids=("s0", "s1")),
+        ]
+
+    def plan(self, *live):
+        return plan(live, segments=self.segments, summaries=self.records)
+
+    def test_what_was_made_from_them(self):
+        """At each tier; a search that found one goes, a reply only loses its copy."""
+        marker = line(5, "Mittens", None, "system", metadata={"type": "compaction"})
+        found = self.plan(marker, call(6), result(7, 6, '{"id": "compact_0"}'))
+        self.assertEqual(found.emptied, {"s0", "s2"})
+        self.assertEqual((found.theirs, found.replies), ({"m01"}, {"m06", "m07"}))
+        self.assertEqual(found.changed, {"m04"})
+        self.assertEqual(found.parts, {"g0": {"m01"}, "g1": {"m04"}})
+
+    def test_copies(self):
+        """Other copies stay."""
+        message = reply(1, "So.", hits=["compact_0", "e1"])
+        left = without_copies(message, {"compact_0"})
+        self.assertEqual(left.metadata, {"asker": "o2.b", "memories": [{"id": "e1"}]})
+        self.assertIs(without_copies(left, {"compact_0"}), left)
+
+
+@st.composite
+def talks(draw):
+    """A talk of Alice, Bob and Aria, who searches, draws on memories and is asked."""
+    messages = []
+    for number in range(1, draw(st.integers(1, 12))):
+        kind, hit = draw(st.integers(0, 4)), f"m{draw(st.integers(1, 12)):02d}"
+        text = draw(st.sampled_from(["Hay.", "My Zorb.", "Is it Korb?", ""]))
+        if kind == 4 and messages and messages[-1].tool_calls:
+            messages.append(result(number, int(messages[-1].id[1:]), f'{{"id": "{hit}"}}'))
+        elif kind == 3:
+            messages.append(call(number))
+        elif kind == 2:
+            messages.append(reply(number, text, draw(st.sampled_from(["o1.a", "o2.b"])), [hit]))
+        else:
+            messages.append(line(number, text, (ALICE, BOB)[kind % 2]))
+    return messages
+
+
+class TestAnyTalk(unittest.TestCase):
+    """Whatever was said."""
+
+    @MANY
+    @given(talks())
+    def test_what_stays(self, messages):
+        """All of theirs goes, nothing of others; what stays rests on nothing that goes."""
+        found = plan(messages)
+        gone = found.theirs | found.replies
+        for message in messages:
+            if message.role == "user":
+                self.assertEqual(message.id in gone, is_by(message, ["o1.a"]))
+            elif message.id not in gone:
+                hits = {hit["id"] for hit in message.metadata.get("memories", ())}
+                self.assertTrue(hits.isdisjoint(gone))
+                self.assertNotEqual(message.metadata.get("asker"), "o1.a")
+                self.assertFalse(any(each in message.content for each in gone))
+        for end, begin in pairing(messages).items():
+            self.assertEqual(messages[end].id in gone, messages[begin].id in gone)
