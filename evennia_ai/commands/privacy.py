@@ -56,9 +56,9 @@ class CmdAIForget(AssistantCommand):
     All assistants forget what you said, whispered, paged and posed as any of
     your characters: in the history and its archive, in summaries, which are
     made again without your words, in the journal, your notes, what they
-    observed, and every search. Lines in which an assistant repeats you go too;
-    other lines lose words that only you used. So do files that were exported.
-    You are told when it is done.
+    observed, and every search. What an assistant answered you, and lines in
+    which it repeats you, go too. So do files that were exported. You are told
+    when it is done.
 
     What other people said stays, also what they said of you. Staff can remove
     more. What you say after you confirm is new.

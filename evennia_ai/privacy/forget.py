@@ -1,6 +1,6 @@
 """Forgetting people: taking what rests on their words out of all that one assistant remembers.
 
-`privacy.provenance` says what goes. Their messages go last: as long as they are there, a run that
+`privacy.closure` says what goes. Their messages go last: as long as they are there, a run that
 a crash cut short finds again what must go. Each step can be repeated. What has to leave the search
 index and semantic memory is noted before anything is removed.
 """
@@ -24,7 +24,7 @@ from evennia_ai.history.records import (
     as_texts,
 )
 from evennia_ai.history.sealed import UNMET, unseal
-from evennia_ai.privacy.provenance import Forgetting, Made, plan_forgetting, without_copies
+from evennia_ai.privacy.closure import Forgetting, Made, plan_forgetting, without_copies
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.profile import Profile
