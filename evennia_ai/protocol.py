@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # for annotations only
     from evennia_ai.rag_memory.profile import Profile
     from evennia_ai.rag_memory.profiles import EntityHandler
     from evennia_ai.rag_memory.search import Memory
+    from evennia_ai.rag_memory.seen import Seen
     from evennia_ai.recall.values import Hit, Query, Turn
     from evennia_ai.turns.moderation import Moderator
     from evennia_ai.turns.options import AssistantConfig
@@ -387,6 +388,9 @@ class Assistant(Protocol):
     @property
     def memory(self) -> Memory:
         """Its memory, to search and to keep complete."""
+
+    def seen(self, audience: str, trusted: bool = False) -> Seen:
+        """The read gate: what a viewer may see of its life."""
 
     @property
     def mind(self) -> Mind:

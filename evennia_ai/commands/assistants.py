@@ -22,7 +22,7 @@ from evennia_ai.commands.why import why
 from evennia_ai.game.deletions import delete_derived, dequeue, enqueue
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.world import IGNORED_TAG, is_ignored
-from evennia_ai.history.audience import STAFF, private, visible
+from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
@@ -142,12 +142,10 @@ class CmdAI(AssistantCommand):
             raise Refusal("Staff have your last report. You can send the next one in a minute.")
         self.caller.ndb.evennia_ai_reported = now
         own, words = stable_id(self.caller), (self.rhs or "").strip()[:REPORT_CHARS]
-        seen = [m for m in script.history.messages() if visible(m.audience, private([own]))]
-        said = [
-            m
-            for m in (*seen, *script.runtime.passed())
-            if m.content and m.channel in SPEECH and visible(m.audience, private([own]))
-        ][-REPORT_LINES:]
+        seen = script.seen(private([own]))
+        passed = (m for m in script.runtime.passed() if seen.shows(m.audience))
+        said = [m for m in (*seen.messages(), *passed) if m.content and m.channel in SPEECH]
+        said = said[-REPORT_LINES:]
         script.audit(
             "report",
             by=own,
@@ -261,7 +259,7 @@ class CmdAI(AssistantCommand):
         """Raise `Refusal` unless such a call waits and the caller may know of it."""
         for call in waiting_calls(script):
             if call.number == number:
-                if not visible(call.known_to, self.audience):
+                if not self.seen(script).shows(call.known_to):
                     raise Refusal(f"Call {number} was made in private talk; admins decide on it.")
                 return
         raise Refusal(f"No call {number} of {script.obj.key} waits. See: ai/approve {self.lhs}")
@@ -273,7 +271,7 @@ class CmdAI(AssistantCommand):
             return self.viewer.tell(f"Nothing that {script.obj.key} would do waits for approval.")
         now, lines = script.now(), [f"{script.obj.key} waits for approval of:"]
         for call in calls:
-            known = visible(call.known_to, self.audience)
+            known = self.seen(script).shows(call.known_to)
             line = call.line if known else f"{call.number}: made in private talk, for admins"
             lines.append(f"{line} ({ago(now - call.at)})")
         self.viewer.page(as_records(lines))
@@ -318,7 +316,8 @@ class CmdAI(AssistantCommand):
     def do_why(self) -> None:
         """Say what a reply rests on, or where words are."""
         words = str(self.rhs or "").strip()
-        found = why(self.assistant(), words, self.audience)
+        script = self.assistant()
+        found = why(script, words, self.seen(script))
         self.viewer.later(found, lambda lines: self.viewer.page("\n".join(lines)), "The look back")
 
     def do_delete(self) -> None:

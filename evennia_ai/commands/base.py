@@ -10,6 +10,7 @@ from evennia.utils import logger
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, STAFF
+from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.show import Viewer
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ class AssistantCommand(MuxCommand):
     def audience(self) -> str:
         """What the caller may see: private talk stays private if a game opens a command."""
         return STAFF if self.access(self.caller, "admin") else PUBLIC
+
+    def seen(self, script: AssistantScript) -> Seen:
+        """What the caller may see of an assistant."""
+        return script.seen(self.audience)
 
     def _switch(self) -> str:
         """The full name of the switch, or an empty text, if the caller may use it."""

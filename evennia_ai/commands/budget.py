@@ -1,7 +1,7 @@
 """`aibudget`: what an assistant's prompts hold, and what takes the most."""
 
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.history.audience import PUBLIC, visible
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.contributors import Contributor, contributors, newest_turn
@@ -61,8 +61,7 @@ class CmdAIBudget(AssistantCommand):
     def do_log(self) -> None:
         """The newest requests, newest first."""
         script = self.assistant()
-        events = [e for e in script.budgets.events() if visible(e.audience, self.audience)]
-        newest, name = events[::-1][:SHOWN], script.obj.key
+        newest, name = self.seen(script).requests()[::-1][:SHOWN], script.obj.key
         head = f"The newest {counted(len(newest), 'request')} of {name}, newest first (UTC):"
         self.viewer.listing(newest, event_record, head, f"{name} has asked no model yet.")
 

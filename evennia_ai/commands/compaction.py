@@ -7,11 +7,11 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.history.audience import visible
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import OVERHEAD_TOKENS, total_tokens
 from evennia_ai.history.verification import Violation, verify
 from evennia_ai.llm_interaction.prompt import context_usage
+from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.sleep.compaction.compact import (
     compact_conversation_history,
     prepared,
@@ -93,7 +93,8 @@ class CmdCompact(AssistantCommand):
 
     def do_preview(self) -> None:
         """What would leave."""
-        self.viewer.tell_records(preview_lines(self.assistant(), self.audience))
+        script = self.assistant()
+        self.viewer.tell_records(preview_lines(script, self.seen(script)))
 
     def do_rollback(self) -> None:
         """Undo the latest compaction, if the caller confirms it."""
@@ -251,8 +252,8 @@ def saved_line(result: dict[str, Any]) -> str:
     return f"Saved into the journal: {saved} {entries}." if saved else ""
 
 
-def preview_lines(script: AssistantScript, audience: str) -> list[str]:
-    """What a compaction would do now; words that `audience` may not see are only counted."""
+def preview_lines(script: AssistantScript, seen: Seen) -> list[str]:
+    """What a compaction would do now; words that the viewer may not see are only counted."""
     name, config = script.obj.key, script.config
     plan = make_plan(script)
     lines = [f"{name} uses {context_usage(script):.1%} of its context."]
@@ -271,7 +272,7 @@ def preview_lines(script: AssistantScript, audience: str) -> list[str]:
         f"{counted(len(plan.leaving), 'message')} would leave, from {moment(first)} to "
         f"{moment(last)} (UTC), into {summaries} {'summary' if summaries == 1 else 'summaries'}:"
     )
-    lines += [_part_line(plan, each, audience) for each in plan.scopes]
+    lines += [_part_line(plan, each, seen) for each in plan.scopes]
     if plan.held:
         lines.append(held)
     # Of each scope there is a summary of what leaves, and one of what left before.
@@ -284,11 +285,11 @@ def preview_lines(script: AssistantScript, audience: str) -> list[str]:
     return lines
 
 
-def _part_line(plan: Plan, owner: str, audience: str) -> str:
+def _part_line(plan: Plan, owner: str, seen: Seen) -> str:
     """One audience's part of what would leave, with its first and last words."""
     part = plan.part(owner)
     size = f"{counted(len(part), 'message')}, {total_tokens(part):,} tokens"
-    if not visible(owner, audience):
+    if not seen.shows(owner):
         return f"  [not for you] {size}"
     few = " (only archived)" if owner in plan.unsummarised else ""
     texts = [one_line(message.content) for message in part if message.content] or [""]

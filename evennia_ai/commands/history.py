@@ -1,16 +1,15 @@
 """`aihistory`: an assistant's conversation history."""
 
-from collections.abc import Callable
-
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand, only_one
-from evennia_ai.history.audience import STAFF, visible
+from evennia_ai.history.audience import STAFF
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import ROLLED_BACK, CompactionRecord, SummaryRecord
+from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.receipts import receipt_line
 from evennia_ai.staff.export import export_assistant
-from evennia_ai.staff.show import as_json, as_record, audience_mark, moment
+from evennia_ai.staff.show import Slices, as_json, as_record, audience_mark, moment
 
 SEARCH_LIMIT = 20
 
@@ -53,7 +52,7 @@ class CmdAIHistory(AssistantCommand):
         script = self.assistant()
         said = [
             message
-            for message in self._messages(script)
+            for message in self.seen(script).messages()
             if message.content and message.role in ("user", "assistant") and not message.is_summary
         ]
         self._list(script, said, "Said")
@@ -61,7 +60,7 @@ class CmdAIHistory(AssistantCommand):
     def do_full(self) -> None:
         """The whole live history, newest first."""
         script = self.assistant()
-        self._list(script, self._messages(script), "History")
+        self._list(script, self.seen(script).messages(), "History")
 
     def _list(self, script: AssistantScript, messages: list[Message], what: str) -> None:
         name = script.obj.key
@@ -74,12 +73,12 @@ class CmdAIHistory(AssistantCommand):
 
     def do_raw(self) -> None:
         """The stored messages as JSON, oldest first."""
-        self.viewer.page(as_json([m.to_dict() for m in self._messages(self.assistant())]))
+        self.viewer.page(as_json([m.to_dict() for m in self.seen(self.assistant()).messages()]))
 
     def do_summaries(self) -> None:
         """Every summary, newest first, and for admins every compaction's receipt."""
         script = self.assistant()
-        records = [r for r in script.history.summaries() if self._may_see(r)]
+        records = self.seen(script).summaries()
         receipts = script.history.compactions() if self.audience == STAFF else []
         newest = sorted([*records, *receipts], key=_made_at, reverse=True)
         name = script.obj.key
@@ -96,8 +95,10 @@ class CmdAIHistory(AssistantCommand):
         """The raw messages a summary was made from."""
         script = self.assistant()
         wanted = self.words("aihistory/expand [<assistant>] = <summary id>")
-        record = summary_called(script, wanted, self._may_see)
-        messages = script.history.listed_below(record.id)
+        seen = self.seen(script)
+        record = summary_called(seen, wanted, script.obj.key)
+        count = seen.count_below(record.id)
+        messages = Slices(count, lambda first, last: seen.part_below(record.id, first, last))
         head = f"Summary {record.id} was made from these {len(messages)} messages, oldest first:"
         name = script.obj.key
         self.viewer.listing(messages, lambda m: message_line(m, name), head, "No messages.")
@@ -114,12 +115,6 @@ class CmdAIHistory(AssistantCommand):
         done = script.run_exclusive(lambda: export_assistant(script))
         self.viewer.later(done, lambda path: self.viewer.tell(f"Written: {path}"), "The export")
 
-    def _may_see(self, item: SummaryRecord) -> bool:
-        return visible(item.audience, self.audience)
-
-    def _messages(self, script: AssistantScript) -> list[Message]:
-        return [m for m in script.history.messages() if visible(m.audience, self.audience)]
-
 
 def search_memory(command: AssistantCommand, script: AssistantScript, words: str) -> None:
     """Search everything that is remembered, and list what is found."""
@@ -129,8 +124,8 @@ def search_memory(command: AssistantCommand, script: AssistantScript, words: str
         head = f"{name} on `{words}`, best first ({len(hits)}):"
         viewer.listing(hits, hit_line, head, f"{name} knows nothing of `{words}`.")
 
-    query = Query(words, SEARCH_LIMIT, command.audience, (), name, True, True)
-    viewer.later(script.memory.search(query), found, "The search")
+    query = Query(words, SEARCH_LIMIT, own_name=name, observations=True, tools=True)
+    viewer.later(command.seen(script).search(query), found, "The search")
 
 
 def hit_line(hit: Hit) -> str:
@@ -180,15 +175,11 @@ def receipt(record: CompactionRecord, name: str) -> str:
     return as_record(line)
 
 
-def summary_called(
-    script: AssistantScript, wanted: str, may_see: Callable[[SummaryRecord], bool]
-) -> SummaryRecord:
+def summary_called(seen: Seen, wanted: str, name: str) -> SummaryRecord:
     """The only summary record whose id begins so, of those the caller may see; else `Refusal`."""
-    history = script.history
-    begun = (history.summary(key) for key in history.summary_ids() if key.startswith(wanted))
-    hint = f"`{wanted}`. `aihistory/summaries {script.obj.key}` lists them."
+    hint = f"`{wanted}`. `aihistory/summaries {name}` lists them."
     return only_one(
-        [record for record in begun if record is not None and may_see(record)],
+        [record for record in seen.summaries() if record.id.startswith(wanted)],
         f"There is no summary {hint}",
         f"More than one summary begins with {hint}",
     )

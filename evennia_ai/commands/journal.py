@@ -1,12 +1,11 @@
 """`aijournal`: what an assistant found worth keeping."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from twisted.internet.task import cooperate
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.history.audience import visible
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.staff.show import Slices, as_record, audience_mark, moment
 
@@ -41,15 +40,14 @@ class CmdAIJournal(AssistantCommand):
     def do(self) -> None:
         """The newest entries."""
         script = self.assistant()
-        entries = self._seen(script.obj.journal.recent(NEWEST))[::-1]
+        entries = self.seen(script).entries(NEWEST)
         self._list(script, entries, f"newest {len(entries)} of {script.obj.journal.count()}")
 
     def do_all(self) -> None:
         """Every entry; loaded as pages are turned."""
         script = self.assistant()
-        journal = script.obj.journal
-        count = journal.count()
-        entries = Slices(count, lambda first, last: self._seen(journal.stretch(first, last)))
+        count = script.obj.journal.count()
+        entries = Slices(count, self.seen(script).stretch)
         self._list(script, entries, f"all {count}")
 
     def do_search(self) -> None:
@@ -59,15 +57,15 @@ class CmdAIJournal(AssistantCommand):
         found: list[JournalEntry] = []
 
         def search() -> Iterator[None]:
-            for number, entry in enumerate(script.obj.journal.all()):
-                text = entry.content.lower()
-                if all(word in text for word in words.lower().split()):
+            for number, entry in enumerate(self.seen(script).every_entry()):
+                text = entry.content.lower() if entry else ""
+                if entry and all(word in text for word in words.lower().split()):
                     found.append(entry)
                 if number % _SLICE == 0:
                     yield  # to the reactor
 
         def tell(_: object) -> None:
-            entries = sorted(self._seen(found), key=lambda e: e.timestamp, reverse=True)
+            entries = sorted(found, key=lambda e: e.timestamp, reverse=True)
             self._list(script, entries, f"with `{words}`: {len(entries)}")
 
         self.viewer.later(cooperate(search()).whenDone(), tell, "The search")
@@ -78,9 +76,6 @@ class CmdAIJournal(AssistantCommand):
         empty = f"There is nothing in the journal of {name}"
         empty += f" {which.split(':')[0]}." if which.startswith("with") else " yet."
         self.viewer.listing(entries, entry_line, head, empty)
-
-    def _seen(self, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
-        return [entry for entry in entries if visible(entry.audience, self.audience)]
 
 
 def entry_line(entry: JournalEntry) -> str:

@@ -6,7 +6,7 @@ from itertools import islice
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand, only_one
 from evennia_ai.game.identity import speaker_of, stable_id
-from evennia_ai.history.audience import PUBLIC, STAFF, private, visible
+from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.rag_memory.ledger import (
     APPROVED,
     PROPOSED,
@@ -20,6 +20,7 @@ from evennia_ai.rag_memory.ledger import (
 )
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
 from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.show import Slices, audience_mark, escaped, moment
 from evennia_ai.turns.tools.ledger import report_proposal
 
@@ -60,9 +61,7 @@ class CmdAIRemember(AssistantCommand):
         if self.rhs:
             return self._add(script, self.rhs, PUBLIC)
         own, name = stable_id(self.caller), script.obj.key
-        notes = living_of(script.ledger.entries(), own)
-        # Their own notes, and those of others about them that they may see.
-        notes = [n for n in notes if n.by.id == own or visible(n.audience, private([own]))]
+        notes = living_of(script.seen(private([own])).notes(), own)
         head = f"What {name} never forgets about you ({len(notes)}):"
         self.viewer.listing(notes[::-1], note_text, head, f"{name} has no notes about you.")
 
@@ -74,8 +73,8 @@ class CmdAIRemember(AssistantCommand):
     def do_forget(self) -> None:
         """Withdraw a note."""
         wanted = self.words("airemember/forget <assistant> = <id>")
-        script = self.assistant()
-        note = note_called(living_of(script.ledger.entries(), stable_id(self.caller)), wanted)
+        script, own = self.assistant(), stable_id(self.caller)
+        note = note_called(living_of(script.seen(private([own])).notes(), own), wanted)
         script.ledger.change(note.id, WITHDRAWN, speaker_of(self.caller))
         self.viewer.tell(f"{script.obj.key} no longer uses note {note.id}.")
 
@@ -108,25 +107,21 @@ class CmdAIRemember(AssistantCommand):
         self.viewer.tell(f"{answer} {replacement_line(note)}".rstrip())
 
 
-def all_notes(ledger: LedgerHandler, audience: str) -> Slices[Note]:
-    """The notes an audience may see: proposed notes, approved ones, then closed ones.
+def all_notes(ledger: LedgerHandler, seen: Seen) -> Slices[Note]:
+    """The notes a viewer may see: proposed notes, approved ones, then closed ones.
 
-    For staff, who see them all, closed ones are read as pages are turned.
+    Closed ones are read as pages are turned.
     """
-
-    def seen(notes: Iterable[Note]) -> list[Note]:
-        return [note for note in notes if visible(note.audience, audience)]
-
-    newest = sorted(ledger.entries(), key=lambda note: note.at, reverse=True)
-    living = sorted(seen(newest), key=lambda note: STATES.index(note.state))
-    closed = None if audience == STAFF else seen(ledger.closed())
-    count = len(living)
+    newest = sorted(seen.notes(), key=lambda note: note.at, reverse=True)
+    living = sorted(newest, key=lambda note: STATES.index(note.state))
+    count, is_staff = len(living), seen.audience == STAFF
+    closed = ledger.closed_count() if is_staff else sum(1 for _ in seen.closed_notes())
 
     def read(first: int, last: int) -> list[Note]:
-        older = ledger.closed() if closed is None else closed
-        return [*living[first:last], *islice(older, max(0, first - count), max(0, last - count))]
+        older = islice(seen.closed_notes(), max(0, first - count), max(0, last - count))
+        return [*living[first:last], *older]
 
-    return Slices(count + (ledger.closed_count() if closed is None else len(closed)), read)
+    return Slices(count + closed, read)
 
 
 def note_text(note: Note) -> str:

@@ -13,7 +13,6 @@ from evennia_ai.commands.ledger import all_notes, note_called, note_text
 from evennia_ai.commands.privacy import people_called
 from evennia_ai.errors import AssistantError
 from evennia_ai.game.identity import find, speaker_of
-from evennia_ai.history.audience import visible
 from evennia_ai.rag_memory.indexing import forget_entry, rebuild_index
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
 from evennia_ai.rag_memory.profile import Observation, Profile, current
@@ -85,20 +84,19 @@ class CmdAIMemory(AssistantCommand):
     def do_entities(self) -> None:
         """The profiles, the last met first."""
         script = self.assistant()
-        entities, audience, name = script.obj.entities, self.audience, script.obj.key
-        known = [p for p in entities.profiles().values() if may_know_of(p, audience)]
-        known.sort(key=lambda p: p.last_seen, reverse=True)
+        seen, name = self.seen(script), script.obj.key
+        profiles = sorted(seen.profiles(), key=lambda p: p.last_seen, reverse=True)
 
         def text(profile: Profile) -> str:
-            return profile_text(profile, audience, entities.archived(profile.id))
+            return profile_text(profile, seen.audience, seen.older(profile))
 
-        head, empty = f"{name} knows ({len(known)}):", f"{name} knows nobody yet."
-        self.viewer.listing(known, text, head, empty)
+        head, empty = f"{name} knows ({len(profiles)}):", f"{name} knows nobody yet."
+        self.viewer.listing(profiles, text, head, empty)
 
     def do_facts(self) -> None:
         """The ledger: proposed notes, approved ones, then closed ones, each newest first."""
         script = self.assistant()
-        entries, name = all_notes(script.ledger, self.audience), script.obj.key
+        entries, name = all_notes(script.ledger, self.seen(script)), script.obj.key
         head = f"The ledger of {name} ({len(entries)}):"
         self.viewer.listing(entries, note_text, head, f"The ledger of {name} is empty.")
 
@@ -114,9 +112,9 @@ class CmdAIMemory(AssistantCommand):
         verb = "approve" if state == APPROVED else "reject"
         wanted = self.words(f"aimemory/{verb} <assistant> = <id>")
         script = self.assistant()
-        ledger = script.ledger
-        note = note_called([*ledger.entries(), *ledger.closed()], wanted)
-        done = ledger.change(note.id, state, speaker_of(self.caller))
+        seen = self.seen(script)
+        note = note_called([*seen.notes(), *seen.closed_notes()], wanted)
+        done = script.ledger.change(note.id, state, speaker_of(self.caller))
         script.audit("ledger", note=done.id, state=state, by=self.caller.key)
         self.caller.msg(note_text(done))
 
@@ -124,7 +122,7 @@ class CmdAIMemory(AssistantCommand):
         """Take a journal entry out of retrieval and semantic memory, also a second time."""
         wanted = self.words("aimemory/forget <assistant> = <id>")
         script, viewer = self.assistant(), self.viewer
-        entry = script.obj.journal.get(wanted)
+        entry = self.seen(script).entry(wanted)
         if entry is None:
             raise Refusal(f"There is no journal entry `{wanted}`.")
         name, by = script.obj.key, self.caller.key
@@ -237,12 +235,6 @@ def memory_status(script: AssistantScript) -> Generator["Deferred[Any]", Any, li
         f"Journal: {journal.count()} entries, {waiting}{more} not yet consolidated",
         f"Entity profiles: {len(script.obj.entities.profiles())}",
     ]
-
-
-def may_know_of(profile: Profile, audience: str) -> bool:
-    """Whether an audience may know of an entity: not if it may see none of the observations."""
-    known = profile.observations
-    return not known or any(visible(item.audience, audience) for item in known)
 
 
 def profile_text(profile: Profile, audience: str, archived: Sequence[Observation] = ()) -> str:

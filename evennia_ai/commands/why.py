@@ -9,6 +9,7 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.budget import cached_part, cuts, price
 from evennia_ai.commands.history import hit_line, message_line
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
+from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit
 from evennia_ai.staff.explanation import (
     Explanation,
@@ -25,18 +26,18 @@ NEAREST = 5
 
 @inlineCallbacks
 def why(
-    script: AssistantScript, words: str, audience: str
+    script: AssistantScript, words: str, seen: Seen
 ) -> Generator[Deferred[Any], Any, list[str]]:
     """Explain the newest reply, or the newest message that holds these words; see `found_message`.
 
-    Only of what the audience may see. Fires with escaped lines.
+    Only of what the viewer may see. Fires with escaped lines.
     """
-    message, hits = yield found_message(script, words, audience)
-    refused = "" if words else refused_since(script, message, audience)
+    message, hits = yield found_message(script, words, seen)
+    refused = "" if words else refused_since(script, message, seen)
     news = [f"Moderation refused a newer reply, {moment(refused)}."] if refused else []
     if message is None:
         return _not_found(script, words, hits) if words else [*news, *_silent(script)]
-    known, name = explanation(script, message, audience, words), script.obj.key
+    known, name = explanation(script, message, seen, words), script.obj.key
     lines = [*news, f"{escaped(message.id)} {message_line(message, name)}"]
     lines += map(escaped, known.whereabouts)
     if hits is not None:

@@ -15,6 +15,7 @@ from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.search import Memory
+from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.turns.agent_loop import run_turn
 from evennia_ai.turns.events import Group
 from evennia_ai.turns.options import AssistantConfig
@@ -82,6 +83,10 @@ class AssistantParts:
     def entities(self: LiveAssistant) -> EntityHandler:
         """What the body knows of people, places and things."""
         return self.obj.entities
+
+    def seen(self: LiveAssistant, audience: str, trusted: bool = False) -> Seen:
+        """The read gate: what a viewer may see of its life."""
+        return Seen(self, audience, trusted)
 
     @property
     def config(self: LiveAssistant) -> AssistantConfig:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
-from evennia_ai.history.audience import PUBLIC, visible
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.pinned_notes import note_line
@@ -48,9 +48,8 @@ _REGION_ADVICE = {
 
 def newest_turn(script: Assistant, audience: str) -> BudgetEvent | None:
     """The logged budget of the newest turn that an audience may know of; None if there is none."""
-    return script.budgets.newest(
-        lambda event: event.purpose == CONTEXT_AWAKE and visible(event.audience, audience)
-    )
+    requests = reversed(script.seen(audience).requests())
+    return next((event for event in requests if event.purpose == CONTEXT_AWAKE), None)
 
 
 def contributors(script: Assistant, audience: str) -> list[Contributor]:
@@ -78,9 +77,7 @@ def _regions(event: BudgetEvent | None) -> Iterable[Contributor]:
 
 
 def _messages(script: Assistant, audience: str) -> Iterable[Contributor]:
-    for message in script.history.messages():
-        if not visible(message.audience, audience):
-            continue
+    for message in script.seen(audience).messages():
         if message.is_summary:
             of = str(message.metadata.get("summary_id") or message.id)
             says = "lower `summary_max_tokens`; the next compaction obeys it"
@@ -93,7 +90,7 @@ def _messages(script: Assistant, audience: str) -> Iterable[Contributor]:
 
 
 def _notes(script: Assistant, audience: str) -> Iterable[Contributor]:
-    for note in script.ledger.shown(audience):
+    for note in script.seen(audience).pinned():
         says = f"withdraw it: aimemory/reject {script.obj.key} = {note.id}"
         yield Contributor("note", note.id, script.count(note_line(note)), says, note.audience)
 

@@ -6,7 +6,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
-from evennia_ai.history.audience import PUBLIC, visible
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import moment_lines, one_line, row
 from evennia_ai.history.masking import unmasked
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, mask_of
@@ -230,7 +230,7 @@ def draft_prompt(
         archived=older,
         retrieved=_memory_lines(retrieved),
         tail=(*answering, *present_lines(script, character, audience, asker), *talks),
-        ledger=script.memory.quarantine.notes(script.ledger.shown(audience)),
+        ledger=script.seen(audience, trusted=True).pinned(),
         since=since,
     )
     return _fitted(script, regions, model)
@@ -274,7 +274,7 @@ def _written_tokens(tools: Sequence[dict[str, Any]], count: Counter, brief: bool
 def measure_fixed(script: Assistant, character: Character) -> Prompt:
     """Measure the tokens of the fixed regions without a turn, as at start; returns their prompt."""
     tools, system = _fixed(script, character, PUBLIC, CONTEXT_AWAKE)
-    prompt = _fitted(script, Regions(system, tools, (), ledger=script.ledger.shown(PUBLIC)))
+    prompt = _fitted(script, Regions(system, tools, (), ledger=script.seen(PUBLIC).pinned()))
     script.runtime.fixed_tokens = _fixed_tokens(prompt)
     return prompt
 
@@ -331,15 +331,15 @@ def shown_history(script: Assistant, audience: str) -> tuple[tuple[Message, ...]
     With compaction switched off there are no summaries: the raw history is shown instead, from
     the archive and unmasked, as far back as the limit could hold.
     """
-    trusted = script.memory.quarantine.messages
-    live = [m for m in trusted(script.history.messages()) if visible(m.audience, audience)]
+    seen = script.seen(audience, trusted=True)
+    live = seen.messages()
     if script.config.compact_enabled:
         return tuple(live), 0
     raw = [unmasked(m) for m in live if not m.is_summary]
     if len(raw) == len(live):
         return tuple(raw), 0
-    shown, older = script.history.raw_back(audience, context_limit(script), raw)
-    return tuple(trusted(shown)), older
+    shown, older = seen.as_if_never_compacted(raw, context_limit(script))
+    return tuple(shown), older
 
 
 def build_llm_messages(
@@ -360,7 +360,7 @@ def present_lines(
 
     It holds what the assistant sees, and `asker` (stable id) may see too.
     """
-    place, trusted = script.game.place(asker), script.memory.quarantine.profile
+    place, seen = script.game.place(asker), script.seen(audience, trusted=True)
     people = script.game.present(asker)
     lines = moment_lines(
         script.game.time(script.now()),
@@ -370,11 +370,11 @@ def present_lines(
         place.get("description") or "",
     )
     for person in people:
-        if profile := character.entities.get(person["id"]):
-            lines += trusted(profile).lines(audience, limit=PROFILE_FACTS)
+        if profile := seen.profile(person["id"]):
+            lines += profile.lines(audience, limit=PROFILE_FACTS)
     for here in (place["id"], *script.game.things(asker)):
-        profile = character.entities.get(here)
-        about = trusted(profile).lines(audience, limit=PROFILE_FACTS) if profile else []
+        profile = seen.profile(here)
+        about = profile.lines(audience, limit=PROFILE_FACTS) if profile else []
         lines += about if len(about) > 1 else []  # that it is here is said elsewhere
     return lines
 

@@ -87,7 +87,7 @@ class Quarantine:
             for item in profile.observations
         }
         sources = [rests_on.get(hit.turn_id) or (hit.turn_id,) for hit in hits]
-        held = self._held({each for ids in sources for each in ids})
+        held = self.held({each for ids in sources for each in ids})
         return [hit for hit, ids in zip(hits, sources, strict=True) if held.isdisjoint(ids)]
 
     def profile(self, profile: Profile) -> Profile:
@@ -110,9 +110,9 @@ class Quarantine:
         Of messages, journal entries and summaries, which rest on each other at most so deep
         (`DEPTH`).
         """
-        return bool(self._held(set(ids)))
+        return bool(self.held(set(ids)))
 
-    def _held(self, ids: Set[str]) -> set[str]:
+    def held(self, ids: Set[str]) -> set[str]:
         """These ids, and what they rest on, as far as it is words of theirs or rests on them.
 
         All are looked up together: a summary rests on hundreds of messages, and each look into

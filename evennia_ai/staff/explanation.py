@@ -5,19 +5,20 @@ Plain values, for the command `ai/why` and for the page of the same name.
 
 import json
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import pause
-from evennia_ai.history.archive import ARCHIVE
-from evennia_ai.history.audience import PUBLIC, visible
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.history.records import COMMITTED, ROLLED_BACK, CompactionRecord, SummaryRecord
 from evennia_ai.llm_interaction.contributors import newest_turn
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
+from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.staff.show import counted, moment
 
@@ -72,43 +73,42 @@ class Explanation:
 
 @inlineCallbacks
 def found_message(
-    script: AssistantScript, words: str, audience: str
+    script: AssistantScript, words: str, seen: Seen
 ) -> Generator[Deferred[Any], Any, tuple[Message | None, tuple[Hit, ...] | None]]:
-    """The newest reply, or the newest message that holds these words, that an audience may see.
+    """The newest reply, or the newest message that holds these words, that a viewer may see.
 
     Looks in the live history, then through the search index, then through the whole archive, with
     pauses. Fires with the message, or None, and what the search gave if there was one.
     """
-    live = [m for m in script.history.messages() if visible(m.audience, audience)]
-    heard = [m for m in live[::-1] if not m.is_summary and holds(spoken(m, script), words)]
+    heard = [m for m in seen.newest() if not m.is_summary and holds(spoken(m, script), words)]
     found = next((m for m in heard if is_reply(m, script)), None)
     if found or not words:
         return found, None
     if heard:
         return heard[0], None
-    query = Query(words, SEARCHED, audience, (), script.obj.key, True, True)
-    hits = tuple((yield script.memory.search(query)))
-    found = yield _archived(script, words, audience, hits)
+    query = Query(words, SEARCHED, own_name=script.obj.key, observations=True, tools=True)
+    hits = tuple((yield seen.search(query)))
+    found = yield _archived(script, words, seen, hits)
     return found, hits
 
 
-def refused_since(script: AssistantScript, message: Message | None, audience: str) -> str:
+def refused_since(script: AssistantScript, message: Message | None, seen: Seen) -> str:
     """When moderation refused a reply newer than a message, as it is stored; empty if it did not.
 
-    Only of a turn that the audience may know of, and since the server started.
+    Only of a turn that the viewer may know of, and since the server started.
     """
     at, whose = script.runtime.refused or (0.0, PUBLIC)
     moment_of = utc_iso(at)
     is_newer = at and (message is None or moment_of > message.created_at)
-    return moment_of if is_newer and visible(whose, audience) else ""
+    return moment_of if is_newer and seen.shows(whose) else ""
 
 
 def explanation(
-    script: AssistantScript, message: Message, audience: str, words: str = ""
+    script: AssistantScript, message: Message, seen: Seen, words: str = ""
 ) -> Explanation:
-    """What is known of a message, as far as an audience may see it."""
+    """What is known of a message, as far as a viewer may see it."""
     answer, trace = is_reply(message, script), ReplyTrace.of(message)
-    where = tuple(_whereabouts(script, message, words, audience))
+    where = tuple(_whereabouts(script, message, words, seen))
     if trace is None or not answer:
         return Explanation(message, where, None, answer)
     lists = {
@@ -119,7 +119,7 @@ def explanation(
         "Found but not put into the prompt (there already, or too weak):": trace.passed_over,
     }
     sources = {
-        what: tuple(_sources(script, scores, audience)) for what, scores in lists.items() if scores
+        what: tuple(_sources(script, scores, seen)) for what, scores in lists.items() if scores
     }
     called = (call["function"]["name"] for call in message.tool_calls)
     return Explanation(message, where, trace, answer, sources, (*trace.tools, *called))
@@ -158,52 +158,42 @@ def is_reply(message: Message, script: AssistantScript) -> bool:
 
 @inlineCallbacks
 def _archived(
-    script: AssistantScript, words: str, audience: str, hits: Iterable[Hit]
+    script: AssistantScript, words: str, seen: Seen, hits: Iterable[Hit]
 ) -> Generator[Deferred[Any], Any, Message | None]:
     """Fires with the archived message that holds the words: a hit, or else the newest of all."""
-    history = script.history
-
-    def fits(message: Message) -> bool:
-        said = spoken(message, script)
-        return visible(message.audience, audience) and holds(said, words)
-
-    for message in history.by_ids(hit.turn_id for hit in hits):
-        if fits(message):
-            return message
-    restored = history.restored_segments()
-    for key in reversed(history.store.keys(ARCHIVE)):
-        segment = None if key in restored else history.segment(key)
-        found = next(filter(fits, reversed(segment.messages)), None) if segment else None
+    for stretch in chain([seen.by_ids(hit.turn_id for hit in hits)], seen.stretches()):
+        found = next((m for m in stretch if holds(spoken(m, script), words)), None)
         if found is not None:
             return found
         yield pause()
     return None
 
 
-def _whereabouts(script: AssistantScript, message: Message, words: str, audience: str) -> list[str]:
+def _whereabouts(script: AssistantScript, message: Message, words: str, seen: Seen) -> list[str]:
     """Whether a message can be in a prompt, and if not, what became of it."""
     name, history = script.obj.key, script.history
     live = [each.id for each in history.messages()]
     if message.id in live:
-        newest = newest_turn(script, audience)
-        until = newest.left_until if newest and visible(message.audience, newest.audience) else ""
+        newest = newest_turn(script, seen.audience)
+        is_shown = newest and script.seen(newest.audience).shows(message.audience)
+        until = newest.left_until if newest and is_shown else ""
         if until in live and live.index(message.id) <= live.index(until):
             return ["It is in the live history; the newest turn's prompt had no room for it."]
         return ["It is in the live history: prompts hold it word for word."]
     lines = []
     if made := _compaction_of(script, message.id):
         lines.append(f"Compaction {made.id} ({made.trigger}) folded it at {moment(made.at)}.")
-    chain = [r for r in _chain(script, message.id) if visible(r.audience, audience)]
-    if not chain:
+    summaries = _chain(seen, message.id)
+    if not summaries:
         return [*lines, "No summary stands for it; compact/verify looks for the reason."]
-    first, last = chain[0], chain[-1]
+    first, last = summaries[0], summaries[-1]
     lines.append(
         f"It is in summary {first.id}, made of {counted(len(first.source_ids), 'message')}."
     )
     if last is not first:
-        ids = ", then ".join(record.id for record in chain[1:])
+        ids = ", then ".join(record.id for record in summaries[1:])
         lines.append(f"That summary was taken into {ids}, which prompts hold now.")
-    keeping = [record.id for record in chain if words and holds(record.text, words)]
+    keeping = [record.id for record in summaries if words and holds(record.text, words)]
     if words and keeping:
         lines.append(f"These words are in the text of {', '.join(keeping)}.")
     elif words:
@@ -217,36 +207,34 @@ def _compaction_of(script: AssistantScript, message_id: str) -> CompactionRecord
     return next((r for r in made if r.status == COMMITTED and message_id in r.leaving), None)
 
 
-def _chain(script: AssistantScript, message_id: str) -> list[SummaryRecord]:
+def _chain(seen: Seen, message_id: str) -> list[SummaryRecord]:
     """The summary made of a message, the one that took it over, and so on."""
-    known = reversed(script.history.summaries())
+    records = reversed(seen.summaries())
     record = next(
-        (r for r in known if message_id in r.source_ids and r.status != ROLLED_BACK), None
+        (r for r in records if message_id in r.source_ids and r.status != ROLLED_BACK), None
     )
-    chain: list[SummaryRecord] = []
-    while record is not None and record not in chain:
-        chain.append(record)
-        record = script.history.summary(record.absorbed_by) if record.absorbed_by else None
-    return chain
+    summaries: list[SummaryRecord] = []
+    while record is not None and record not in summaries:
+        summaries.append(record)
+        record = seen.summary(record.absorbed_by) if record.absorbed_by else None
+    return summaries
 
 
 def _sources(
-    script: AssistantScript, scores: Mapping[str, float | None], audience: str
+    script: AssistantScript, scores: Mapping[str, float | None], seen: Seen
 ) -> Iterator[Source]:
     """What ids stand for, with their scores."""
-    known = {message.id: message for message in script.history.by_ids(scores)}
+    messages = {message.id: message for message in seen.by_ids(scores)}
     for each, score in scores.items():
-        if message := known.get(each):
-            who, at = message.speaker_name or message.role, message.created_at
-            text, owner = spoken(message, script), message.audience
-        else:
-            who, at, text, owner = _derived(script, each)
-        if not who:
-            yield Source(each, score=score)
-        elif visible(owner, audience):
-            yield Source(each, who, at, _beginning(text), owner, score)
-        else:
+        if message := messages.get(each):
+            who, text = message.speaker_name or message.role, _beginning(spoken(message, script))
+            yield Source(each, who, message.created_at, text, message.audience, score)
+        elif source := _derived(seen, each):
+            yield replace(source, score=score)
+        elif seen.exists(each):
             yield Source(each, "somebody", score=score, is_hidden=True)
+        else:
+            yield Source(each, score=score)
 
 
 def _beginning(text: str) -> str:
@@ -254,14 +242,17 @@ def _beginning(text: str) -> str:
     return short if len(short) <= BEGINNING_CHARS else f"{short[:BEGINNING_CHARS]}…"
 
 
-def _derived(script: AssistantScript, wanted: str) -> tuple[str, str, str, str]:
-    """What an id stands for that is no message's: kind, time, text and audience."""
-    if entry := script.obj.journal.get(wanted):
-        return "journal", entry.timestamp, entry.content, entry.audience
-    if record := script.history.summary(wanted):
-        return "summary", record.created_at, record.text, record.audience
-    for profile in script.obj.entities.profiles().values():
+def _derived(seen: Seen, wanted: str) -> Source | None:
+    """What an id stands for that is no message's."""
+    if entry := seen.entry(wanted):
+        text = _beginning(entry.content)
+        return Source(wanted, "journal", entry.timestamp, text, entry.audience)
+    if record := seen.summary(wanted):
+        text = _beginning(record.text)
+        return Source(wanted, "summary", record.created_at, text, record.audience)
+    for profile in seen.profiles():
         for item in profile.observations:
             if item.id == wanted:
-                return f"observation of {profile.name}", item.at, item.text, item.audience
-    return "", "", "", ""
+                who = f"observation of {profile.name}"
+                return Source(wanted, who, item.at, _beginning(item.text), item.audience)
+    return None

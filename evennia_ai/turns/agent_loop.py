@@ -8,7 +8,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
-from evennia_ai.history.audience import PUBLIC, is_private, private, visible
+from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
 from evennia_ai.llm_interaction.budget import BudgetEvent
@@ -139,8 +139,7 @@ class _Turn:
             self.tools.confirmed = proposals[request.asker or ""]
         elif own_lines:
             proposals.pop(request.asker or "", None)
-        seen = reversed(script.history.messages())
-        newest = next((m for m in seen if visible(m.audience, request.audience)), None)
+        newest = next(script.seen(request.audience).newest(), None)
         self.since = newest.id if newest else None  # what the turn itself adds comes behind it
         self.model = ""  # whom the prompt is made for, if not its own model
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id

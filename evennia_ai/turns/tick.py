@@ -400,15 +400,9 @@ def _retrieved(
     said = " ".join(event.content for event in group.events)[-QUERY_CHARS:]
     if not telling_words(said, [character.key]):
         return Recalled()
-    hits = yield script.memory.search(
-        Query(
-            said,
-            RETRIEVED,
-            group.audience,
-            exclude=[event.id for event in group.events],
-            own_name=character.key,
-        )
-    )
+    heard = [event.id for event in group.events]
+    query = Query(said, RETRIEVED, exclude=heard, own_name=character.key)
+    hits = yield script.seen(group.audience, trusted=True).search(query)
     history, _ = shown_history(script, group.audience)
     shown = [message for message in history if message.id not in script.runtime.left_out]
     texts = {plain(_indexed_text(message)) for message in shown}

@@ -46,9 +46,9 @@ def change_memory(visit: Visit) -> Any:
 
 
 def _decide(visit: Visit, state: str) -> str:
-    ledger = visit.assistant.ledger
-    note = note_called([*ledger.entries(), *ledger.closed()], visit.sent.get("id", ""))
-    done = ledger.change(note.id, state, speaker_of(visit.account))
+    seen = visit.seen
+    note = note_called([*seen.notes(), *seen.closed_notes()], visit.sent.get("id", ""))
+    done = visit.assistant.ledger.change(note.id, state, speaker_of(visit.account))
     visit.assistant.audit("ledger", note=done.id, state=state, by=visit.account.key)
     return f"Note {done.id} is {done.state}."
 
@@ -56,7 +56,7 @@ def _decide(visit: Visit, state: str) -> str:
 @inlineCallbacks
 def _forget(visit: Visit) -> Generator[Deferred[Any], Any, str]:
     script, wanted = visit.assistant, visit.sent.get("id", "")
-    entry = script.obj.journal.get(wanted)
+    entry = visit.seen.entry(wanted)
     if entry is None:
         raise Refusal(f"There is no journal entry `{wanted}`.")
     found = yield forget_entry(script, script.obj, entry.id)
@@ -68,7 +68,7 @@ def _forget(visit: Visit) -> Generator[Deferred[Any], Any, str]:
 def _correct(visit: Visit) -> Generator[Deferred[Any], Any, str]:
     """Withdraw an entry, and write another in its place that rests on the same."""
     script, text = visit.assistant, visit.sent.get("text", "").strip()
-    old = script.obj.journal.get(visit.sent.get("id", ""))
+    old = visit.seen.entry(visit.sent.get("id", ""))
     if old is None or old.withdrawn:
         raise Refusal("There is no such entry, or it is withdrawn.")
     if not text or text == old.content:

@@ -26,26 +26,26 @@ def memory(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     With words in the address: what semantic memory and the journal hold on them, with scores.
     """
     script, words = visit.assistant, visit.asked.get("q", "").strip()
-    body, journal = script.obj, script.obj.journal
+    seen = visit.seen
     status = yield memory_status(script)
-    count, scores, memories = journal.count(), dict[str, float](), list[dict[str, Any]]()
+    count, scores, memories = script.obj.journal.count(), dict[str, float](), list[dict[str, Any]]()
     last = number(visit.asked.get("before"), count, count)
     if words:
         if script.spend.may_embed([words]):
             found = yield script.mind.memories.search(script.scope, words, FOUND, visit.audience)
             memories = [_memory_row(each) for each in found]
-        query = Query(words, 3 * FOUND, visit.audience, (), script.obj.key, True, True)
-        hits = yield script.memory.search(query)
+        query = Query(words, 3 * FOUND, own_name=script.obj.key, observations=True, tools=True)
+        hits = yield seen.search(query)
         scores = {hit.turn_id: hit.score for hit in hits if hit.kind == "journal"}
         entries, last = [], 0
         for each in reversed(scores):
-            entry = journal.get(each)  # it may read pages
+            entry = seen.entry(each)  # it may read pages
             entries += [entry] if entry else []
             yield pause()
     else:
-        entries = list(journal.stretch(count - last, count - last + JOURNAL_LINES))
-    notes = sorted(script.ledger.entries(), key=lambda note: (STATES.index(note.state), note.at))
-    by_time = sorted(body.entities.profiles().values(), key=lambda p: p.last_seen, reverse=True)
+        entries = seen.stretch(count - last, count - last + JOURNAL_LINES)
+    notes = sorted(seen.notes(), key=lambda note: (STATES.index(note.state), note.at))
+    by_time = sorted(seen.profiles(), key=lambda p: p.last_seen, reverse=True)
     profiles = list(islice(by_time, MOST_ROWS))
     facts = (item for profile in profiles for item in profile.observations)
     audiences = [each.audience for group in (entries, notes, facts) for each in group]

@@ -1,6 +1,6 @@
 """Pages about one assistant: its state, talk, prompts, summaries, memory, options."""
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import asdict
 from itertools import islice
 from typing import Any
@@ -15,8 +15,7 @@ from evennia_ai.commands.budget import PURPOSES, cuts
 from evennia_ai.commands.configuration import shown
 from evennia_ai.commands.status import status_lines
 from evennia_ai.game.identity import find
-from evennia_ai.history.archive import ARCHIVE
-from evennia_ai.history.audience import PUBLIC, STAFF, is_private, members, visible
+from evennia_ai.history.audience import PUBLIC, STAFF, is_private, members
 from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.history.records import ABSORBED, COMMITTED, SummaryRecord
 from evennia_ai.llm_interaction.budget import REGIONS
@@ -58,8 +57,10 @@ def talk(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     since, until, before = (asked.get(key, "") for key in ("since", "until", "before"))
     found: list[Message] = []
     skipping = bool(before)
-    for stretch in _newest_first(script):
+    for stretch in visit.seen.stretches():
         for message in stretch:
+            if message.is_summary:
+                continue
             if skipping:
                 skipping = message.id != before
             elif _fits(script, message, wants, since, until):
@@ -69,21 +70,10 @@ def talk(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
         yield pause()
     lines = [message_row(script, message) for message in found[:PAGE_LINES]]
     note_look(visit, "talk", (message.audience for message in found[:PAGE_LINES]))
-    channels = sorted({m.channel for m in script.history.messages() if m.channel})
+    channels = sorted({m.channel for m in visit.seen.messages() if m.channel})
     older = found[PAGE_LINES - 1].id if len(found) > PAGE_LINES else ""
     asked_for = {**wants, "since": since, "until": until}
     return {**page_head(visit), **asked_for, "lines": lines, "channels": channels, "older": older}
-
-
-def _newest_first(script: AssistantScript) -> Iterator[Sequence[Message]]:
-    """The live messages, then each archive segment, newest first."""
-    history = script.history
-    yield [message for message in reversed(history.messages()) if not message.is_summary]
-    restored = history.restored_segments()
-    for key in reversed(history.store.keys(ARCHIVE)):
-        segment = None if key in restored else history.segment(key)
-        if segment is not None:
-            yield segment.messages[::-1]
 
 
 def _fits(
@@ -148,8 +138,8 @@ def search(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     script, words = visit.assistant, visit.asked.get("q", "").strip()
     hits: Sequence[Any] = ()
     if words:
-        query = Query(words, FOUND, visit.audience, (), script.obj.key, True, True)
-        hits = yield script.memory.search(query)
+        query = Query(words, FOUND, own_name=script.obj.key, observations=True, tools=True)
+        hits = yield visit.seen.search(query)
         note_look(visit, "search", (hit.audience for hit in hits))
     rows = [{**_plain(hit), "private": private_to(hit.audience)} for hit in hits]
     return {**page_head(visit), "q": words, "hits": rows}
@@ -169,12 +159,12 @@ def _plain(hit: Any) -> dict[str, Any]:
 def why(visit: Visit) -> dict[str, Any]:
     """What a message rests on, or what became of it."""
     script, wanted = visit.assistant, visit.parts["message"]
-    message = next(iter(script.history.by_ids([wanted])), None)
+    message = next(iter(visit.seen.by_ids([wanted])), None)
     if message is None:
         raise Http404(f"{script.obj.key} has no message {wanted}.")
-    known = explanation(script, message, visit.audience)
+    known = explanation(script, message, visit.seen)
     row, trace = message_row(script, message), known.trace
-    stretch = script.history.around(message.id)
+    stretch = visit.seen.around(message.id)
     place = next((n for n, each in enumerate(stretch) if each.id == message.id), 0)
     near = stretch[max(0, place - AROUND) : place + AROUND + 1]
     note_look(visit, "why", (each.audience for each in (message, *near)))
@@ -217,7 +207,7 @@ def _source(source: Source) -> dict[str, Any]:
 def summaries(visit: Visit) -> dict[str, Any]:
     """The tree of summaries, and the receipts of compactions."""
     script = visit.assistant
-    records = {record.id: record for record in script.history.summaries()}
+    records = {record.id: record for record in visit.seen.summaries()}
     children: dict[str, list[SummaryRecord]] = {}
     for record in records.values():
         children.setdefault(record.absorbed_by or "", []).append(record)
@@ -260,20 +250,20 @@ def _summary(record: SummaryRecord) -> dict[str, Any]:
 
 def below(visit: Visit) -> dict[str, Any]:
     """A summary and the raw lines it stands for."""
-    script, wanted = visit.assistant, visit.parts["summary"]
-    record = script.history.summary(wanted)
+    script, wanted, seen = visit.assistant, visit.parts["summary"], visit.seen
+    record = seen.summary(wanted)
     if record is None:
         raise Http404(f"{script.obj.key} has no summary {wanted}.")
-    messages = script.history.listed_below(wanted)
+    count = seen.count_below(wanted)
     first = number(visit.asked.get("from"), 0, 10**9)
-    shown_now = messages[first : first + MOST_ROWS]
+    shown_now = seen.part_below(wanted, first, first + MOST_ROWS)
     note_look(visit, "summary", [record.audience])
     return {
         **page_head(visit),
         "summary": _summary(record),
         "lines": [message_row(script, message) for message in shown_now],
-        "count": len(messages),
-        "next": first + MOST_ROWS if first + MOST_ROWS < len(messages) else 0,
+        "count": count,
+        "next": first + MOST_ROWS if first + MOST_ROWS < count else 0,
     }
 
 
@@ -287,7 +277,6 @@ def budget(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     prompts = yield figures.prompts(script.scope, since)
     made = [r for r in script.history.compactions() if r.status == COMMITTED]
     marks = [r for r in made if r.at >= utc_iso(since)]
-    events = [e for e in script.budgets.events() if visible(e.audience, visit.audience)]
     return {
         **page_head(visit),
         "hours": hours,
@@ -305,7 +294,7 @@ def budget(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
                 "cuts": cuts(event),
                 "trigger": event.trigger,
             }
-            for event in reversed(events)
+            for event in reversed(visit.seen.requests())
         ],
         "contributors": [
             {**asdict(piece), "private": private_to(piece.audience)}

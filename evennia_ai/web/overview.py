@@ -11,7 +11,7 @@ from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.background import pause
 from evennia_ai.commands.assistants import log_fields
 from evennia_ai.commands.budget import PURPOSES
-from evennia_ai.history.audience import visible
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.staff import doctor
 from evennia_ai.staff.explanation import spoken
@@ -60,11 +60,11 @@ def _row(script: AssistantScript, visit: Visit) -> dict[str, Any]:
     cap = script.spend.reached()
     last = None
     if visit.is_admin:
-        said = (m for m in reversed(script.history.messages()) if not m.is_summary)
+        said = (m for m in script.seen(visit.audience).newest() if not m.is_summary)
         last = next(
             (m for m in said if m.role in ("user", "assistant") and spoken(m, script)), None
         )
-    shown = last is not None and visible(last.audience, "public")
+    shown = last is not None and last.audience == PUBLIC
     return {
         **facts,
         "usage_pct": round(100 * facts["usage"]),

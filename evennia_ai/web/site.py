@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from evennia import AccountDB
 
     from evennia_ai.assistant_script import AssistantScript
+    from evennia_ai.rag_memory.seen import Seen
 
 NOBODY, BUILDER, ADMIN = 0, 1, 2
 # Searches and checks may take so long.
@@ -58,6 +59,11 @@ class Visit:
     def audience(self) -> str:
         """What may be shown: private talk to admins alone."""
         return STAFF if self.is_admin else PUBLIC
+
+    @property
+    def seen(self) -> "Seen":
+        """What may be shown of the assistant of a page that is about one."""
+        return self.assistant.seen(self.audience)
 
     @property
     def is_admin(self) -> bool:

@@ -157,10 +157,11 @@ class TestWhyDidSheSayThat(WhyTest):
         changed = Message("assistant", "So.", metadata={TRACE: raw})
         self.script.history.append([changed])
         self.assertIn("I stole the pot", self.why())
-        lines = "\n".join(wait_for(why(self.script, "", "public")))
+        lines = "\n".join(wait_for(why(self.script, "", self.script.seen("public"))))
         self.assertNotIn("stole", lines)
         self.assertIn(f"({secret.id}) score 0.500 not for you to see", lines)
-        self.assertIn("nowhere", "\n".join(wait_for(why(self.script, "stole the", "public"))))
+        seen = self.script.seen("public")
+        self.assertIn("nowhere", "\n".join(wait_for(why(self.script, "stole the", seen))))
 
 
 class TestTrace(WhyTest):

@@ -146,6 +146,12 @@ class TestFromDict(unittest.TestCase):
         sealed = UserDict(seal(message.to_dict(), "o1"))
         self.assertEqual(Message.from_dict(sealed), message)
 
+    def test_no_content(self):
+        """A message whose content is None, as APIs write calls without words, has an empty one."""
+        raw = {"role": "assistant", "content": None}
+        self.assertEqual(Message.from_dict(raw), Message("assistant", ""))
+        self.assertEqual(Message.from_dict(UserDict(seal(raw, "o1"))), Message("assistant", ""))
+
     def test_others(self):
         """What is of another form is no message: nothing of it is guessed."""
         whole = {"role": "user", "content": "hi"}

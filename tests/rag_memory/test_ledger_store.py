@@ -394,11 +394,11 @@ class TestStaff(CommandLineTest):
                 f"I know song {number}", by, state="approved", audience=audience
             )
             self.script.ledger.change(note.id, WITHDRAWN, by)
-        everybodys = all_notes(self.script.ledger, PUBLIC)
+        everybodys = all_notes(self.script.ledger, self.script.seen(PUBLIC))
         self.assertEqual(len(everybodys), 13)  # with what waits
         songs = [note.text for note in everybodys[1:11]]
         self.assertEqual(songs, [f"I know song {number}" for number in range(22, 2, -2)])
-        self.assertEqual(len(all_notes(self.script.ledger, STAFF)), 26)
+        self.assertEqual(len(all_notes(self.script.ledger, self.script.seen(STAFF))), 26)
 
     def test_unknown(self):
         """An id that names none or several is refused."""

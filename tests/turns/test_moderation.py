@@ -226,14 +226,14 @@ class TestSaid(ModeratedTest):
         """Who asked sees a sign in character, and `ai/why` names moderation, not the words."""
         self.turn("a forbidden xylophone")
         self.assertIn("words would not come", str(self.heard))
-        lines = "\n".join(wait_for(why(self.script, "", PUBLIC)))
+        lines = "\n".join(wait_for(why(self.script, "", self.script.seen(PUBLIC))))
         self.assertIn("Moderation refused a newer reply", lines)
         self.assertNotIn("xylophone", lines)
 
     def test_why_tells_of_a_replaced_reply(self):
         """So does it for a reply that moderation replaced."""
         self.turn("a rude word")
-        lines = "\n".join(wait_for(why(self.script, "", PUBLIC)))
+        lines = "\n".join(wait_for(why(self.script, "", self.script.seen(PUBLIC))))
         self.assertIn("Moderation replaced or refused part", lines)
 
     def test_replaced_reply(self):

@@ -8,12 +8,13 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from evennia_ai.errors import ToolError
-from evennia_ai.history.audience import PUBLIC, visible
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS
 from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
 from evennia_ai.llm_interaction.prompt import is_small
 from evennia_ai.protocol import Assistant, Character, GamePort
+from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit
 from evennia_ai.turns.tools.asking import Proposal, own_lines
 from evennia_ai.turns.tools.parameters import Parameter, function_schema
@@ -47,6 +48,11 @@ class ToolContext:
     confirmed: Proposal | None = None  # the act that the one who asks has said yes to
 
     @property
+    def seen(self) -> Seen:
+        """What the turn's audience may know of the assistant's life."""
+        return self.script.seen(self.audience, trusted=True)
+
+    @property
     def game(self) -> GamePort:
         """The game, to act in."""
         return self.script.game
@@ -63,9 +69,8 @@ class ToolContext:
         small = is_small(self.script)
         said = [each for each in self.script.runtime.said if each[0] == self.audience]
         own = [(text, asker == self.asker) for _, asker, text in said]
-        seen = reversed(self.script.history.messages())
-        heard = (m for m in seen if m.role == "user" and m.channel in SPEECH)
-        newest = list(islice((m for m in heard if visible(m.audience, self.audience)), ECHOES))
+        heard = (m for m in self.seen.newest() if m.role == "user" and m.channel in SPEECH)
+        newest = list(islice(heard, ECHOES))
         answered = [m.content for m in newest if m.id in self.source_message_ids]
         return Around(
             others=tuple(self.names_here()),
@@ -103,7 +108,7 @@ class ToolContext:
 
     def own_lines(self) -> list[str]:
         """What the one who asks said in this turn, oldest first."""
-        return own_lines(self.script.history.by_ids(self.source_message_ids), self.asker)
+        return own_lines(self.seen.by_ids(self.source_message_ids), self.asker)
 
     def asker_name(self) -> str:
         """The name of the one who asked, as far as it is known."""

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import LIVE, ROLLED_BACK, UNSUMMARISED, as_count
 from evennia_ai.llm_interaction.contributors import contributors, newest_turn
@@ -25,7 +24,7 @@ class ContextSnapshot(Tool):
         """
         script = ctx.script
         event, limit = newest_turn(script, ctx.audience), context_limit(script)
-        live = [m for m in script.history.messages() if visible(m.audience, ctx.audience)]
+        live = ctx.seen.messages()
         markers = [message for message in live if message.is_summary]
         said = sum(bool(m.content) and m.role in ("user", "assistant") for m in live)
         used = event.total if event else script.runtime.fixed_tokens
@@ -75,10 +74,8 @@ class TraceSummaries(Tool):
         """The newest summaries that the turn's audience may know of, without their text."""
         known = [
             record
-            for record in ctx.script.history.summaries()
-            if visible(record.audience, ctx.audience)
-            and record.status != ROLLED_BACK
-            and record.tier != UNSUMMARISED
+            for record in ctx.seen.summaries()
+            if record.status != ROLLED_BACK and record.tier != UNSUMMARISED
         ]
         newest = [
             {

@@ -158,8 +158,8 @@ def _put_to_staff(tool: Tool, raw: object, arguments: Mapping[str, Any], ctx: To
     if tool.to_one and known_to == PUBLIC:
         person = ctx.game.addressee(str(arguments.get("target") or ""))
         known_to = private([person["id"]]) if person else known_to
-    heard = reversed(script.history.messages())
-    name = next((m.speaker_name for m in heard if ctx.asker and m.speaker_id == ctx.asker), "")
+    heard = (m for m in ctx.seen.newest() if ctx.asker and m.speaker_id == ctx.asker)
+    name = next((message.speaker_name for message in heard), "")
     store = script.state.store
     held = waiting.WaitingCalls.from_stored(store.get(waiting.KEY)).with_call(
         waiting.WaitingCall(

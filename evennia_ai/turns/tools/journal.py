@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.language.words import telling_words, words
 from evennia_ai.rag_memory.entities import observe, profile_met
@@ -34,12 +33,13 @@ class AddJournalEntry(Tool):
         """Append the entry, with the turn's audience and sources; returns what was done.
 
         One that only repeats memories in the prompt is marked as recalled: it is neither searched
-        nor consolidated. One whose words are all in a newer entry already is not written.
+        nor consolidated. One that an entry says already, in these words, is not written.
         """
-        told, recalled = set(words(content)), _is_recalled(ctx, content)
-        for entry in ctx.character.journal.recent(_JOURNAL_SEEN):
-            is_meant = visible(entry.audience, ctx.audience) and not entry.withdrawn
-            if is_meant and (recalled or entry.may_consolidate) and told <= {*words(entry.content)}:
+        told, recalled = words(content), _is_recalled(ctx, content)
+        for entry in ctx.seen.entries(_JOURNAL_SEEN):
+            is_meant = not entry.withdrawn and (recalled or entry.may_consolidate)
+            held = words(entry.content)
+            if is_meant and (set(told) <= set(held) if recalled else told == held):
                 return f"That is in your journal already: entry {entry.id}."
         if _is_small_talk(ctx):
             return "Nothing worth keeping was said; nothing was written."
@@ -58,7 +58,7 @@ def _is_small_talk(ctx: ToolContext) -> bool:
     """Whether what the turn answers tells nothing: greetings, or the echoes of assistants."""
     if not ctx.source_message_ids:
         return False
-    heard = ctx.script.history.by_ids(list(ctx.source_message_ids))
+    heard = ctx.seen.by_ids(ctx.source_message_ids)
     spoken = [m for m in heard if m.channel in SPEECH]
     return bool(spoken) and all(
         m.metadata.get("assistant") or not telling_words(m.content, [ctx.character.key])
@@ -68,7 +68,7 @@ def _is_small_talk(ctx: ToolContext) -> bool:
 
 def _is_recalled(ctx: ToolContext, note: str) -> bool:
     """Whether a note rests on memories rather than on what the turn answers."""
-    newest, traits = ctx.script.history.messages()[-_HISTORY_SEEN:], ctx.script.tools.traits
+    newest, traits = ctx.seen.messages()[-_HISTORY_SEEN:], ctx.script.tools.traits
     return is_recalled(note, newest, ctx.source_message_ids, ctx.retrieved, traits)
 
 
@@ -112,8 +112,7 @@ class UpdateEntityObservation(Tool):
 
 def _teller(ctx: ToolContext, profile: Profile) -> str:
     """The name of the only person who said it, if they said it of another person; else empty."""
-    heard = ctx.script.history.by_ids(list(ctx.source_message_ids))
-    said = [m for m in heard if m.role == "user"]
+    said = [m for m in ctx.seen.by_ids(ctx.source_message_ids) if m.role == "user"]
     is_hearsay = profile.kind == "person" and all(m.speaker_id != profile.id for m in said)
     names = {m.speaker_name for m in said}
     return names.pop() if is_hearsay and len(names) == 1 else ""

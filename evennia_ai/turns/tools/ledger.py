@@ -34,12 +34,8 @@ class ProposeLedgerEntry(Tool):
 
     def run(self, ctx: ToolContext, text: str, **fields: Any) -> str:
         """Approved at once if the asker asked for it and it binds only them, else proposed."""
-        asker, answered = ctx.asker or "", set(ctx.source_message_ids)
-        lines = [
-            message
-            for message in ctx.script.history.messages()
-            if message.id in answered and message.speaker_id == asker
-        ]
+        asker = ctx.asker or ""
+        lines = [m for m in ctx.seen.by_ids(ctx.source_message_ids) if m.speaker_id == asker]
         concern = concern_of(text, asker, ctx.game.people_in(text))
         kind = checked_kind(fields["type"]) if fields.get("type") else None
         granted = binds_only_author(text, concern, kind) and asks_to_remember(

@@ -9,7 +9,6 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import pause
 from evennia_ai.errors import ToolError
-from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import ROLLED_BACK
 from evennia_ai.language.excerpt import excerpt
@@ -46,10 +45,9 @@ class SearchMemory(Tool):
         limit = min(MOST_RESULTS, max(5, context_limit(ctx.script) // TOKENS_PER_RESULT))
         own_name, answered = ctx.character.key, ctx.source_message_ids
         wanted = Query(
-            query, limit, ctx.audience, answered, own_name, observations=True, tools=True
+            query, limit, exclude=answered, own_name=own_name, observations=True, tools=True
         )
-        found: Deferred[list[Hit]] = ctx.script.memory.search(wanted)
-        return found.addCallback(_as_result, ctx, query)
+        return ctx.seen.search(wanted).addCallback(_as_result, ctx, query)
 
 
 def _as_result(hits: list[Hit], ctx: ToolContext, query: str) -> dict[str, Any]:
@@ -80,9 +78,7 @@ class ExpandMemory(Tool):
         self, ctx: ToolContext, **asked: Any
     ) -> Generator["Deferred[Any]", Any, dict[str, Any]]:
         """Fires with a part of what the id means, if the turn's audience may know it."""
-        wanted, quarantine = asked["id"].strip().strip("()"), ctx.script.memory.quarantine
-        if quarantine.holds([wanted]):
-            raise ToolError(f"there is nothing you may see under `{wanted}`")
+        wanted = asked["id"].strip().strip("()")
         found = _look_up(ctx, wanted)
         if found is None:
             found = yield _archived(ctx, wanted)
@@ -106,38 +102,37 @@ class ExpandMemory(Tool):
 def _look_up(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     """What an id means in history, archive, journal, summaries, ledger or profiles."""
     looked = (look(ctx, wanted) for look in (_message, _entry, _summary, _note))
-    profiles = ctx.character.entities.profiles().values()
-    observed = (_observed(ctx, profile, wanted) for profile in profiles)
+    observed = (_observed(ctx, profile, wanted) for profile in ctx.seen.profiles())
     return next((found for found in chain(looked, observed) if found is not None), None)
 
 
 def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    messages = ctx.script.history.around(wanted)
+    messages = ctx.seen.around(wanted)
     for position, message in enumerate(messages):
-        if message.id == wanted and visible(message.audience, ctx.audience):
-            before = _said(messages[:position], ctx)[-NEIGHBOURS:]
-            behind = _said(messages[position + 1 :], ctx)[:NEIGHBOURS]
+        if message.id == wanted:
+            before = _said(messages[:position])[-NEIGHBOURS:]
+            behind = _said(messages[position + 1 :])[:NEIGHBOURS]
             return {**_shown(message, message.content), "around": [*before, *behind]}
     return None
 
 
 def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    entry = ctx.character.journal.get(wanted)
-    if entry is None or entry.withdrawn or not visible(entry.audience, ctx.audience):
+    entry = ctx.seen.entry(wanted)
+    if entry is None or entry.withdrawn:
         return None
     found = Hit(wanted, 0.0, "", entry.content, entry.timestamp, "journal").to_dict()
     ids = list(entry.source_message_ids[:_SOURCES_SHOWN])
-    return {**found, "around": _said(ctx.script.history.by_ids(ids), ctx)}
+    return {**found, "around": _said(ctx.seen.by_ids(ids))}
 
 
 def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    record = ctx.script.history.summary(wanted)
-    if record is None or record.status == ROLLED_BACK or not visible(record.audience, ctx.audience):
+    record = ctx.seen.summary(wanted)
+    if record is None or record.status == ROLLED_BACK:
         return None
     text = f"{record.text}\n\nMade from:"
     found = Hit(wanted, 0.0, "", text, record.created_at, "summary").to_dict()
-    # A line for each message the summary was made from, empty where it may not be shown.
-    below = (_said([each], ctx) for each in ctx.script.history.each_below(wanted))
+    # A line for each message the summary was made from.
+    below = (_said([each]) for each in ctx.seen.below(wanted))
     more = (
         "".join(f"\n{m.get('at', '')[:16]} {m['speaker']}: {m['text']}" for m in said)
         for said in below
@@ -146,10 +141,10 @@ def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 
 
 def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    for note in ctx.script.memory.quarantine.notes(ctx.script.ledger.shown(ctx.audience)):
+    for note in ctx.seen.pinned():
         if note.id == wanted:
             found = Hit(wanted, 0.0, note.by.key, note.text, note.at, "ledger").to_dict()
-            around = _said(ctx.script.history.by_ids([note.source]), ctx)
+            around = _said(ctx.seen.by_ids([note.source]))
             return {**found, "around": around}
     return None
 
@@ -159,7 +154,7 @@ def _archived(
     ctx: ToolContext, wanted: str
 ) -> Generator["Deferred[Any]", Any, dict[str, Any] | None]:
     """Fires with an observation that a profile archived; None if there is none of this id."""
-    for number, old in enumerate(ctx.character.entities.archived_profiles(), 1):
+    for number, old in enumerate(ctx.seen.older_profiles(), 1):
         found = _observed(ctx, old, wanted)
         if found is not None:
             return found
@@ -170,8 +165,7 @@ def _archived(
 
 def _observed(ctx: ToolContext, profile: Profile, wanted: str) -> dict[str, Any] | None:
     """An observation, what it rests on, what it took the place of and what took its place."""
-    profile = ctx.script.memory.quarantine.profile(profile)
-    items = [each for each in profile.observations if visible(each.audience, ctx.audience)]
+    items = profile.observations
     item = next((each for each in items if each.id == wanted), None)
     if item is None:
         return None
@@ -189,7 +183,7 @@ def _observed(ctx: ToolContext, profile: Profile, wanted: str) -> dict[str, Any]
         "rests_on": ids,
         **({"superseded": before} if before else {}),
         **({"superseded_by": _dated(belief.observation)} if is_former else {}),
-        "around": _said(ctx.script.history.by_ids(ids), ctx),
+        "around": _said(ctx.seen.by_ids(ids)),
     }
 
 
@@ -197,15 +191,12 @@ def _dated(item: Observation) -> dict[str, str]:
     return Hit(item.id, 0.0, "", item.text, item.at, "observation").to_dict()
 
 
-def _said(messages: Sequence[Message], ctx: ToolContext) -> list[dict[str, str]]:
-    """What was said among messages, as far as the turn's audience may know, shortened."""
+def _said(messages: Sequence[Message]) -> list[dict[str, str]]:
+    """What was said among messages, shortened."""
     return [
         _shown(message, message.content[:AROUND_CHARS])
-        for message in ctx.script.memory.quarantine.messages(messages)
-        if visible(message.audience, ctx.audience)
-        and message.role in ("user", "assistant")
-        and message.content
-        and not message.is_summary
+        for message in messages
+        if message.role in ("user", "assistant") and message.content and not message.is_summary
     ]
 
 

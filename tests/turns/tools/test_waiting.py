@@ -58,7 +58,8 @@ class TestWaitingCalls(unittest.TestCase):
 
     def test_calls_that_name_nothing(self):
         """A row without a number or a tool is no call; of two with one number the first counts."""
-        rows = [{"tool": "give"}, {"number": 2}, {"number": 1, "tool": "give"}]
+        rows = [{"tool": "give"}, {"number": 2}, {"number": 3, "tool": ""}]
+        rows += [{"number": 1, "tool": "give"}]
         held = WaitingCalls.from_stored({"calls": [*rows, {"number": 1, "tool": "get"}]})
         self.assertEqual([(each.number, each.tool) for each in held.calls], [(1, "give")])
         self.assertEqual(held.next, 2)

@@ -1,0 +1,202 @@
+"""The read gate: what one viewer may see of an assistant, and nothing else.
+
+A `Seen` is made once for a turn, a command or a page, and hands out everything that they show:
+history, archive, summaries, journal, profiles, notes, searches, budgets. Who may know a thing, and
+whose words are not used, is decided here alone; tools, prompts, commands and pages read an
+assistant's life in no other way (`tests/test_read_gate.py`).
+
+Alice whispers "the key is under the mat" to Aria, and says "it rains" aloud. Then
+
+- ``script.seen("public").messages()`` holds "it rains";
+- ``script.seen("private:alice")`` both, and so does ``script.seen("staff")``;
+- ``script.seen("private:alice+bram")`` holds "it rains": Bram did not hear the whisper.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from twisted.internet.defer import Deferred
+
+from evennia_ai.history.archive import ARCHIVE
+from evennia_ai.history.audience import viewer, visible
+from evennia_ai.history.messages import Message
+from evennia_ai.history.records import SummaryRecord
+from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.protocol import Assistant
+from evennia_ai.rag_memory.journal_entry import JournalEntry
+from evennia_ai.rag_memory.ledger import Note
+from evennia_ai.rag_memory.profile import Observation, Profile
+from evennia_ai.recall.values import Hit, Query
+
+# What was made of talk: it rests on messages, and on others of its kind.
+M = TypeVar("M", JournalEntry, SummaryRecord)
+
+
+class Seen:
+    """What one viewer may see of an assistant.
+
+    Args:
+        script: The assistant.
+        audience: The viewer, as in `history.audience`; an unknown one counts as the public.
+        trusted: Whether words of people in quarantine are left out, as in every turn. Staff who
+            look on see them.
+    """
+
+    def __init__(self, script: Assistant, audience: str, trusted: bool = False):
+        self._script, self.audience, self._trusted = script, viewer(audience), trusted
+
+    def shows(self, audience: str) -> bool:
+        """Whether the viewer may see material of an audience."""
+        return visible(audience, self.audience)
+
+    # Talk
+
+    def messages(self) -> list[Message]:
+        """The live messages, oldest first."""
+        return self._said(self._script.history.messages())
+
+    def newest(self) -> Iterator[Message]:
+        """The live messages, newest first; looks at no more than are taken."""
+        for message in reversed(self._script.history.messages()):
+            yield from self._said([message])
+
+    def stretches(self) -> Iterator[list[Message]]:
+        """The live messages, then those of each archive segment; all newest first."""
+        yield self.messages()[::-1]
+        history = self._script.history
+        restored = history.restored_segments()
+        for key in reversed(history.store.keys(ARCHIVE)):
+            if key not in restored and (segment := history.segment(key)):
+                yield self._said(segment.messages)[::-1]
+
+    def by_ids(self, ids: Iterable[str]) -> list[Message]:
+        """Messages by their ids, live or archived; ids of no message are left out."""
+        return self._said(self._script.history.by_ids(ids))
+
+    def around(self, message_id: str) -> list[Message]:
+        """A message and those beside it: all live ones, or its archive segment."""
+        return self._said(self._script.history.around(message_id))
+
+    def as_if_never_compacted(
+        self, live: Sequence[Message], room_tokens: int
+    ) -> tuple[list[Message], int]:
+        """Archived raw messages together with live ones; see `HistoryHandler.raw_back`."""
+        shown, older = self._script.history.raw_back(self.audience, room_tokens, live)
+        return self._said(shown), older
+
+    def _said(self, messages: Iterable[Message]) -> list[Message]:
+        shown = [message for message in messages if self.shows(message.audience)]
+        return self._script.memory.quarantine.messages(shown) if self._trusted else shown
+
+    # Summaries
+
+    def summaries(self) -> list[SummaryRecord]:
+        """The records of summaries, oldest first."""
+        return self._made(self._script.history.summaries())
+
+    def summary(self, summary_id: str) -> SummaryRecord | None:
+        """A summary by its id."""
+        record = self._script.history.summary(summary_id)
+        return next(iter(self._made([record])), None) if record else None
+
+    def below(self, summary_id: str) -> Iterator[Message]:
+        """The messages that a summary stands for, oldest first, loaded segment by segment."""
+        for message in self._script.history.each_below(summary_id):
+            yield from self._said([message])
+
+    def part_below(self, summary_id: str, start: int, stop: int) -> list[Message]:
+        """Those of the messages below a summary from one place to before another."""
+        return self._said(self._script.history.listed_below(summary_id)[start:stop])
+
+    def count_below(self, summary_id: str) -> int:
+        """How many messages a summary stands for, also such as the viewer may not see."""
+        return len(self._script.history.listed_below(summary_id))
+
+    # Notes, entries, profiles
+
+    def entry(self, entry_id: str) -> JournalEntry | None:
+        """A journal entry by its id."""
+        entry = self._script.journal.get(entry_id)
+        return next(iter(self._made([entry])), None) if entry else None
+
+    def entries(self, newest: int) -> list[JournalEntry]:
+        """Those of so many newest journal entries, newest first."""
+        return self.stretch(0, newest)
+
+    def stretch(self, start: int, stop: int) -> list[JournalEntry]:
+        """Those of the journal entries from one place to another, newest first."""
+        return self._made(self._script.journal.stretch(start, stop))
+
+    def every_entry(self) -> Iterator[JournalEntry | None]:
+        """Every journal entry, newest page first; None for one that the viewer may not see."""
+        for entry in self._script.journal.all():
+            yield next(iter(self._made([entry])), None)
+
+    def profiles(self) -> list[Profile]:
+        """The profiles of people, places and things, of which the viewer may know something."""
+        profiles = self._script.entities.profiles().values()
+        shown = ((profile, self._observed(profile)) for profile in profiles)
+        return [seen for profile, seen in shown if seen.observations or not profile.observations]
+
+    def profile(self, entity_id: str) -> Profile | None:
+        """A profile by its id, with what the viewer may know."""
+        profile = self._script.entities.get(entity_id)
+        return self._observed(profile) if profile else None
+
+    def older(self, profile: Profile) -> list[Observation]:
+        """The archived observations of a profile, oldest first."""
+        archived = self._script.entities.archived(profile.id)
+        return list(self._observed(replace(profile, observations=tuple(archived))).observations)
+
+    def older_profiles(self) -> Iterator[Profile]:
+        """Every archived page of observations, as a profile that holds them."""
+        return map(self._observed, self._script.entities.archived_profiles())
+
+    def _observed(self, profile: Profile) -> Profile:
+        shown = tuple(item for item in profile.observations if self.shows(item.audience))
+        profile = replace(profile, observations=shown)
+        return self._script.memory.quarantine.profile(profile) if self._trusted else profile
+
+    def pinned(self) -> tuple[Note, ...]:
+        """The approved notes of the ledger, in the order of the prompt."""
+        return self._pinnable(self._script.ledger.shown(self.audience))
+
+    def notes(self) -> tuple[Note, ...]:
+        """The living notes of the ledger, oldest first."""
+        return self._pinnable(self._script.ledger.entries())
+
+    def closed_notes(self) -> Iterator[Note]:
+        """Superseded and withdrawn notes, the last closed first; loaded page by page."""
+        for note in self._script.ledger.closed():
+            yield from self._pinnable((note,))
+
+    def _pinnable(self, notes: Iterable[Note]) -> tuple[Note, ...]:
+        shown = tuple(note for note in notes if self.shows(note.audience))
+        return self._script.memory.quarantine.notes(shown) if self._trusted else shown
+
+    # Search, requests
+
+    def search(self, query: Query) -> "Deferred[list[Hit]]":
+        """Fires with what memory finds for the viewer; see `rag_memory.search.Memory.search`."""
+        return self._script.memory.search(replace(query, audience=self.audience))
+
+    def requests(self) -> list[BudgetEvent]:
+        """The newest requests to its model, oldest first."""
+        return [event for event in self._script.budgets.events() if self.shows(event.audience)]
+
+    def exists(self, item_id: str) -> bool:
+        """Whether an id means anything, also what the viewer may not see."""
+        script = self._script
+        stored = script.history.summary(item_id) or script.journal.get(item_id)
+        profiles = script.entities.profiles().values()
+        observed = (item.id == item_id for p in profiles for item in p.observations)
+        return bool(stored or script.history.by_ids([item_id]) or any(observed))
+
+    def _made(self, items: Iterable[M]) -> list[M]:
+        """Those of entries or summaries, which rest on others' words, that are shown."""
+        shown = [item for item in items if self.shows(item.audience)]
+        if not self._trusted:
+            return shown
+        held = self._script.memory.quarantine.held({item.id for item in shown})
+        return [item for item in shown if item.id not in held]

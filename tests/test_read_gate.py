@@ -1,0 +1,54 @@
+"""What shows an assistant's life to somebody reads it through the read gate alone."""
+
+import ast
+import unittest
+from pathlib import Path
+
+import evennia_ai
+
+PACKAGE = Path(evennia_ai.__file__).parent
+# What shows it: to people, to the model.
+SHOWING = ("commands", "web", "staff", "turns", "llm_interaction")
+# Methods that hand out content without asking who looks, by the attribute that holds the object.
+READS = {
+    "history": "messages by_ids around segment segments summaries summary each_below "
+    "listed_below raw_back archived",
+    "journal": "recent stretch all get oldest",
+    "entities": "profiles get archived archived_profiles profiles_for",
+    "ledger": "entries shown closed everything get",
+    "memory": "search",
+    "budgets": "events newest",
+}
+ALLOWED = {
+    "staff/export.py": "a player's own data, or all of it for an admin",
+    "staff/status.py": "counts",
+    "staff/explanation.py": "ids, to tell whether a message is live",
+    "web/acts.py": "a profile, to store it without an observation",
+    "turns/agent_loop.py": "the request of the turn itself",
+    "turns/tools/journal.py": "profiles, to store an observation",
+    "llm_interaction/summary.py": "names that a summary may hold",
+    "commands/memory.py": "counts",
+}
+
+
+def reads(path):
+    """Where a module reads content without the gate, as ``line: object.method``."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and "visible" in {name.name for name in node.names}:
+            yield f"{node.lineno}: imports visible"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute | ast.Name):
+            holder = node.value.attr if isinstance(node.value, ast.Attribute) else node.value.id
+            if node.attr in READS.get(holder, "").split():
+                yield f"{node.lineno}: {holder}.{node.attr}"
+
+
+class TestReadGate(unittest.TestCase):
+    def test_nothing_goes_round_it(self):
+        """Folders that show content read it through `Seen`, but for the modules named here."""
+        around = {}
+        for folder in SHOWING:
+            for path in sorted((PACKAGE / folder).rglob("*.py")):
+                if lines := list(reads(path)):
+                    around[path.relative_to(PACKAGE).as_posix()] = lines
+        self.assertEqual(around.keys() - ALLOWED.keys(), set(), around)
+        self.assertEqual(ALLOWED.keys() - around.keys(), set(), "no longer needed")
