@@ -173,7 +173,7 @@ class TestToldAgain(AssistantTest):
         self.aria.journal.add("The key is red.")
         self.model.answers = [
             call("search_memory", query="bees"),
-            call("add_journal_entry", content="Elin, Char's sister, keeps bees behind the mill."),
+            call("add_journal_entry", content="Char's sister Elin keeps bees, behind the mill!"),
         ]
         self.say("Aria, please remember: my sister Elin keeps bees behind the mill.")
         self.tick()
