@@ -61,11 +61,10 @@ class Talk:
             "compact_background": background,
             "max_context_tokens": CONTEXT_TOKENS,
             "compact_preserve_token_share": 0.1,
-            "reply_cooldown_s": 0,
-            "thinking_emote": None,
+            "emotes": {"thinking": None},
             "sleep_after_idle_s": None,
-            "stale_after_s": 600,
         }
+        type(self.script).reply_cooldown_s, type(self.script).stale_after_s = 0, 600
         for option, value in config.items():
             self.script.attributes.add(option, value)
         self.player = create_object(

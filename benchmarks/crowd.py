@@ -70,7 +70,6 @@ if not search_object("The Quiet Room"):
 for number in range({first}, {last}):
     room = create_object(ROOM, f"Room {{number}}")
     aria = create_object(BODY, f"Aria{{number}}", location=room)
-    aria.assistant.state.configure({{"reply_cooldown_s": 0}})
     if number < {talking}:
         player(f"Guest{{number}}", room)
 """

@@ -12,7 +12,7 @@ is duplicated if it is in more than one place.
 What an assistant hears stays in memory until the next tick stores it or saves the queue. A heard
 line is therefore also lost if a tick began after it and the line is neither stored, archived nor
 queued after the restart. A line that no tick followed may vanish with the process. ``unsaved``
-counts those lines; they were heard within one tick (``tick_interval_s``) of the kill.
+counts those lines; they were heard within one tick of the kill.
 
     python -m benchmarks.kill --kills 200
     python -m benchmarks.kill --kills 200 --started

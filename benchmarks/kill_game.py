@@ -46,11 +46,8 @@ AT_SERVER_STARTSTOP_MODULE = [*_modules, "benchmarks.kill_server"]
 CREATION_THROTTLE_LIMIT = None
 LOGIN_THROTTLE_LIMIT = None
 """
-CONFIG = {**kill_steps.CONFIG, "tick_interval_s": 1}
 PLAYERS = ("Alice", "Bob", "Carol")
 STATEMENTS, MOMENT_S, START_S = 250, 8.0, 10.0
-# Behind the ticks: with less held back for summaries, what is said makes a compaction worth a try.
-BEHIND_CONFIG = {"summary_max_tokens": 150}
 # Seconds that the slow model takes for a summary, and the latest moment of a kill behind the ticks.
 SLOW_S, BEHIND_S = 2.0, 20.0
 LIFE_S, ANSWER_S, LOOK_S = 60.0, 20.0, 90.0
@@ -73,10 +70,9 @@ class Tavern:
     Args:
         game: The game. It is started.
         seed: Seed of what happens.
-        config: More options of the assistant.
     """
 
-    def __init__(self, game: Game, seed: int, config: Mapping[str, object] | None = None):
+    def __init__(self, game: Game, seed: int):
         self.game, self.rng = game, random.Random(seed)
         self.folder = game.folder / "kill"
         self.said = Log(game.base / "said.jsonl")
@@ -89,7 +85,7 @@ class Tavern:
         self.players = {name: game.player(name, timeout_s=60) for name in PLAYERS}
         self.everybody: tuple[Telnet, ...] = (self.admin, *self.players.values())
         self.server = self._server()
-        for name, value in {**CONFIG, **(config or {})}.items():
+        for name, value in kill_steps.CONFIG.items():
             self.admin.ask(f"aiconfig Aria {name} = {value}", "is now")
         self._call("shelve()", "is here")
         self.player("Alice").ask("say Hello, Aria!", r"Aria says", ANSWER_S)
@@ -392,7 +388,7 @@ def measure(kills: int, seed: int, keep: bool = False, behind: bool = False) -> 
             stack.callback(server.stop)
         (game.folder / "kill").mkdir()
         game.start()
-        tavern = Tavern(game, seed, BEHIND_CONFIG if behind else None)
+        tavern = Tavern(game, seed)
         tavern.kill()
         game.wait_for_death()
         tavern.keep_pristine()

@@ -116,6 +116,7 @@ class Life:
 
         (self.script,) = all_assistants()
         self.body = self.script.obj
+        type(self.script).reply_cooldown_s = 0
         kill_steps.restore(self.script)
         Killer(self.log, plan).arm()
         self.script.at_server_start()

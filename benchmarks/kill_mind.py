@@ -8,7 +8,7 @@ compact, by hand or in the background. The mind is killed with SIGKILL at random
 in four while it starts. In the end each assistant dreams once more and everything is checked:
 
 - ``answered``: questions that the model answered; ``offline``: that the offline model answered;
-  ``declined``: whoever asked saw only `trouble_emote`;
+  ``declined``: whoever asked saw only the emote `trouble`;
 - ``unanswered``: nothing came within `BOUND_S` seconds; ``answered_twice``; ``strange``: answers
   to no question;
 - ``lost``, ``doubled``, ``changed``: heard lines and stored messages that are nowhere, in more than
@@ -67,7 +67,7 @@ class Question:
         asked_at: Monotonic seconds.
         answers: Models of the answers, in order: ``model`` or ``offline``.
         lines: What was said, in order, with the seconds since it was asked.
-        signs: How often `trouble_emote` was shown.
+        signs: How often the emote `trouble` was shown.
         waited_s: Seconds until the first answer.
         left: Where the question was after `BOUND_S` without an answer.
     """
@@ -202,7 +202,7 @@ class Guest:
             line, kind = str(text[0]), text[1].get("type")
             if kind == "whisper":
                 self._answered(line)
-            elif self.open is not None and str(self.script.config.trouble_emote) in line:
+            elif self.open is not None and str(self.script.config.emotes["trouble"]) in line:
                 self.record.questions[self.open].signs += 1
         return True
 

@@ -19,7 +19,6 @@ CONFIG = {
     "max_context_tokens": 9000,
     "pre_compact_max_iterations": 3,
     "max_react_iterations": 3,
-    "reply_cooldown_s": 0,
     "sleep_after_idle_s": None,
 }
 # A thing whose description is a large tool output. Its text is longer than what is shown of it.

@@ -28,7 +28,7 @@ PEOPLE = (Speaker("Mira", "o9001.mira"), Speaker("Tam", "o9002.tam"), Speaker("B
 # One line in so many is whispered.
 WHISPERED = 12
 # No compaction begins by itself, and nobody falls asleep.
-CONFIG = {"max_context_tokens": 120_000, "sleep_after_idle_s": None, "tick_interval_s": 30}
+CONFIG = {"max_context_tokens": 120_000, "sleep_after_idle_s": None}
 
 _heart: list[Heartbeat] = []
 
@@ -139,7 +139,7 @@ def seed() -> str:
     services.figures().note_stall(now - 6 * 3600, 1.4)
     scripts["Aria1"].db.enabled = False
     capped = scripts["Aria2"]
-    capped.state.configure({"spend_max_tokens_day": 0})
+    capped.state.configure({"spend_caps": {"tokens_day": 0}})
     capped.audit("call", purpose="awake", model="openai/gpt-4o", tokens=9, seconds=41.3)
     scripts["Aria3"].trouble("no model answers")
     return "The complaints have their reasons."

@@ -273,7 +273,6 @@ def _assistant(options: argparse.Namespace, model: Recorder, rng: random.Random)
     script = FakeAssistant(
         model,
         llm_api=options.api,
-        llm_tool_protocol=options.protocol,
         llm_timeout_s=TURN_S,
         turn_timeout_s=TURN_S,
         max_context_tokens=options.window,
@@ -384,7 +383,6 @@ def main() -> None:
     parser.add_argument("--api-base", help="a server that runs")
     parser.add_argument("--model", default="openai/local")
     parser.add_argument("--api", choices=("chat", "completion"), default="chat")
-    parser.add_argument("--protocol", default="native", help="`llm_tool_protocol`")
     parser.add_argument("--window", type=int, default=4096, help="`max_context_tokens`")
     parser.add_argument("--served-window", type=int, default=8192, help="the server's")
     parser.add_argument("--talk", type=int, default=25, help="replies before another talk begins")

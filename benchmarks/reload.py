@@ -91,7 +91,6 @@ def measure_answers(times: int) -> dict[str, Any]:
             "EVENNIA_AI_LLM_API_KEY": "sk-test",
         }
         with Game(env=env) as game, game.admin(WAIT_S) as player:
-            player.send("aiconfig Aria reply_cooldown_s = 0")
             player.ask("say Aria, Q0: are you there?", r"About Q0\b")
             for number in range(1, times + 1):
                 player.send(f"say Aria, Q{number}: what do you make of this?")

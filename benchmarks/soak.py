@@ -22,8 +22,8 @@ compared with what is stored:
 - ``unechoed``: lines typed while the game did not answer; they may be stored or not, but not twice;
 - ``answered``: questions that the model answered; ``offline``: that the offline model answered;
   ``junk``: that the model answered with one of its faults; ``declined``: whoever asked saw only
-  `trouble_emote`; ``unanswered``: nothing within `BOUND_S` seconds, and ``jumped`` the same where
-  the clock was set forward meanwhile: the line became stale;
+  the emote `trouble`; ``unanswered``: nothing within `BOUND_S` seconds, and ``jumped`` the same
+  where the clock was set forward meanwhile: the line became stale;
 - ``not_proven``: assistants whose history `compact/verify` does not prove;
 - ``tracebacks``: those in the server log that pass through the package;
 - ``memory_mb``: of the Server and of the mind, at the beginning and at the end.
@@ -81,12 +81,8 @@ EMOTE = "rubs the temples in thought."
 CONFIG = {
     "max_context_tokens": 12_000,
     "compact_preserve_window": 8,
-    "reply_cooldown_s": 0,
     "llm_timeout_s": 8,
-    "trouble_emote": EMOTE,
-    "thinking_emote": "None",
-    "sleep_emote": "None",
-    "wake_emote": "None",
+    "emotes": {"trouble": EMOTE, "thinking": None, "sleep": None, "wake": None},
 }
 MODEL_S, FAULT_SHARE = 0.5, 0.125
 ECHO_S, BOUND_S, CALM_S = 20.0, 120.0, 30.0

@@ -178,10 +178,10 @@ class Crew:
         self.before = self.counts()
 
     def _prepare(self, script: Any, body: Any) -> None:
+        type(script).reply_cooldown_s = 0
         script.state.configure(
             {
                 "max_context_tokens": CONTEXT_TOKENS,
-                "reply_cooldown_s": 0,
                 "sleep_after_idle_s": None,
                 "llm_timeout_s": 30.0,
             }

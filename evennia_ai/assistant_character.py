@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     Speaking = DefaultObject | DefaultAccount
 
-SCRIPT_TYPECLASS = "evennia_ai.assistant_script.AssistantScript"
 SCRIPT_CATEGORY = "evennia_ai"
 MOVE_TYPES = ("move", "traverse", "teleport", "follow")
 # A line longer than this is cut before it is stored; telnet clients cannot send so much.
@@ -57,9 +56,11 @@ class AssistantMixin:
 
     Attributes:
         is_assistant_body: What tells assistants from other characters.
+        script_typeclass: The class of its script, for a game with a subclass of `AssistantScript`.
     """
 
     is_assistant_body = True
+    script_typeclass = "evennia_ai.assistant_script.AssistantScript"
 
     @classmethod
     def create(
@@ -93,7 +94,7 @@ class AssistantMixin:
         """The assistant's script, made if it is missing."""
         script = self.assistant
         if script is None:
-            script = create_script(SCRIPT_TYPECLASS, key=self.key, obj=self)  # type: ignore
+            script = create_script(self.script_typeclass, key=self.key, obj=self)  # type: ignore
             begin_life(self)
         return script
 

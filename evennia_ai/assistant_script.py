@@ -65,7 +65,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
     def at_script_creation(self) -> None:
         """Called once, when the script is made."""
         self.desc = "AI assistant"
-        self.interval = 2
+        self.interval = self.tick_interval_s
         self.persistent = True
         self.start_delay = True
         self.attributes.add("schema_version", 1)
@@ -165,7 +165,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
     def _retime(self, result: object) -> None:
         """Take on a changed interval; tick less often while there is nothing to do."""
-        runtime, interval_s = self.runtime, self.config.tick_interval_s
+        runtime, interval_s = self.runtime, self.tick_interval_s
         retime(self, interval_s)
         rest_s = 0.0
         if result in RESTS and runtime.queue_saved and not runtime.unanswered:
@@ -175,14 +175,13 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
     def hurry(self) -> None:
         """Tick within the usual interval, as there is something to do."""
-        pace(self, self.config.tick_interval_s)
+        pace(self, self.tick_interval_s)
 
     def _tick_soon(self) -> None:
         """Begin a tick as soon as the reply cooldown lets it, unless one is about to begin."""
         runtime = self.runtime
         if runtime.in_flight is None and runtime.called is None:
-            cooldown = self.config.reply_cooldown_s
-            rest = cooldown - max(0.0, self.now() - runtime.last_turn_at)
+            rest = self.reply_cooldown_s - max(0.0, self.now() - runtime.last_turn_at)
             runtime.called = reactor.callLater(max(0.0, rest), self._tick_now)
 
     def _tick_now(self) -> None:
@@ -208,31 +207,30 @@ class AssistantScript(AssistantPorts, DefaultScript):
             self.hurry()
             if moderates:
                 moderate(self, event)
-            elif wants_answer(event, self.config.greet_arrivals):
+            elif wants_answer(event):
                 self.called()
 
     def called(self) -> None:
         """Begin a tick soon, because something heard is to be answered."""
         self._tick_soon()
-        self._sign_after(self.config.thinking_after_s)
+        self._sign_after(self.thinking_after_s)
 
     def _sign_after(self, wait_s: float) -> None:
         """Look in `wait_s` seconds who still waits, unless that is planned."""
         runtime = self.runtime
-        if runtime.sign is None and self.config.thinking_emote and self.enabled:
+        if runtime.sign is None and self.config.emotes["thinking"] and self.enabled:
             runtime.sign = reactor.callLater(wait_s, self._sign)
 
     def _sign(self) -> None:
         """Show that it thinks, once to each who has waited long enough for an answer."""
-        runtime, config = self.runtime, self.config
+        runtime, emote = self.runtime, self.config.emotes["thinking"]
         runtime.sign = None
-        greets, emote = config.greet_arrivals, config.thinking_emote
         if not self.pk or not emote:
             return
         left_s, shown = [], set()
-        for group in by_speaker(e for e in runtime.pending() if wants_answer(e, greets)):
+        for group in by_speaker(filter(wants_answer, runtime.pending())):
             first = group.events[0]
-            rest_s = config.thinking_after_s - runtime.waited_s(first, self.now())
+            rest_s = self.thinking_after_s - runtime.waited_s(first, self.now())
             if group.key in runtime.signed:
                 continue
             if rest_s > 0:
@@ -248,14 +246,14 @@ class AssistantScript(AssistantPorts, DefaultScript):
     def fall_asleep(self) -> None:
         """Go to sleep; the next tick dreams."""
         self.state.set_mode("sleep", "sleeping")
-        self._show(self.config.sleep_emote)
+        self._show("sleep")
         self.hurry()
         self.log("falls asleep")
 
     def wake(self) -> None:
         """Wake up."""
         self.state.set_mode("sleep", "waking")
-        self._show(self.config.wake_emote)
+        self._show("wake")
         self.state.set_mode("awake")
         self.runtime.last_turn_at = 0.0
         self.runtime.last_heard_at = self.now()
@@ -277,9 +275,10 @@ class AssistantScript(AssistantPorts, DefaultScript):
     def compacted(self) -> None:
         """Show a compaction to players present, if that is wanted."""
         if self.config.compact_notice:
-            self._show(self.config.compact_emote)
+            self._show("compact")
 
-    def _show(self, emote: str | None) -> None:
+    def _show(self, occasion: str) -> None:
+        emote = self.config.emotes[occasion]
         if emote and self.obj and self.obj.location:
             self.game.emote(emote)
 

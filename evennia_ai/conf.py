@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +103,14 @@ def calls_a_minute() -> int:
     """The most model calls that one ordinary player causes, by ``EVENNIA_AI_CALLS_A_MINUTE``."""
     most = setting("CALLS_A_MINUTE", CALLS_A_MINUTE)
     return most if isinstance(most, int) else CALLS_A_MINUTE  # the checks say so
+
+
+def shared_options() -> Mapping[str, Mapping[str, Any]]:
+    """Options by typeclass, tag or prototype, by ``EVENNIA_AI_OPTIONS``; the last one wins."""
+    groups = setting("OPTIONS", {})
+    if not isinstance(groups, Mapping):
+        return {}  # the checks say so
+    return {key: values for key, values in groups.items() if isinstance(values, Mapping)}
 
 
 def data_dir() -> Path:

@@ -333,6 +333,8 @@ class GamePort(Protocol):
 class Assistant(Protocol):
     """What a service may use of an assistant."""
 
+    summary_max_tokens: int
+
     @property
     def key(self) -> str:
         """Its name."""

@@ -23,6 +23,7 @@ from evennia_ai.game.parts import AssistantParts
 from evennia_ai.game.recovery import repair_at_start, repair_when_ready
 from evennia_ai.history.audience import PUBLIC, members, visible
 from evennia_ai.history.messages import new_id
+from evennia_ai.kinds import Allowed
 from evennia_ai.language.times import spoken_time
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
@@ -36,7 +37,7 @@ from evennia_ai.rag_memory.recall_jobs import NOTES, TOOLS, RecallJobs
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall.values import Hit, Turn
 from evennia_ai.turns.moderation import Moderator
-from evennia_ai.turns.options import Known
+from evennia_ai.turns.options import OPTIONS, Layer
 from evennia_ai.turns.runtime import LiveAssistant, Runtime
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.tools import BUILTIN_TOOLS
@@ -85,7 +86,7 @@ class ScriptedModel:
         self.default = default
         self.requests: list[ModelRequest] = []
         self.held = held
-        self._window, self._price, self._carries = window, price, carries
+        self._window, self._price, self.carries = window, price, carries
         self._waiting: list[tuple[Deferred[ModelReply], Answer, str]] = []
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
@@ -137,7 +138,7 @@ class ScriptedModel:
 
     def carries_tools(self, model: str) -> bool | None:
         """What was given at construction."""
-        return self._carries
+        return self.carries
 
     def price(self, model: str) -> tuple[float, float] | None:
         """The price given at construction."""
@@ -512,7 +513,8 @@ class FakeAssistant(AssistantParts):
         assert aria.game.said == [("public", "Good evening.")]
 
     By default the model says nothing. `store` keeps the script's values, `body_store` the body's.
-    Other keyword arguments are configuration Attributes. `audits` holds what was logged, by kind
+    Other keyword arguments are options, or attributes of `AssistantParts`. `groups` are the options
+    that a game gives to assistants like it. `audits` holds what was logged, by kind
     (``log`` or an audit's kind), and `errors` the errors that were survived, each with what was
     being done.
     """
@@ -521,7 +523,8 @@ class FakeAssistant(AssistantParts):
     pk = 1
     model_name = "scripted/model"
     counter_name = "quarter"
-    known = Known()
+    allowed = Allowed()
+    groups: tuple[Layer, ...] = ()
     enabled = ready = True
     extracts_memories = False
     moderator: Moderator | None = None
@@ -541,7 +544,10 @@ class FakeAssistant(AssistantParts):
         if clock is None:
             self.clock.advance(1_800_000_000.0)
         for name, value in config.items():
-            self.store.set(name, value)
+            if name in OPTIONS:
+                self.store.set(name, value)
+            else:
+                setattr(self, name, value)
         worker, opened = InlineWorker(), index or cast("RecallIndex", MemoryIndex())
         self.mind = InlineMind(
             model or ScriptedModel(),
@@ -556,6 +562,10 @@ class FakeAssistant(AssistantParts):
         self.tools = ToolRegistry(BUILTIN_TOOLS)
         self.errors: list[tuple[str, BaseException]] = []
         self.audits: list[tuple[str, Any]] = []
+
+    def shared_options(self) -> tuple[Layer, ...]:
+        """The options that the game gives to assistants like it."""
+        return self.groups
 
     def now(self) -> float:
         """The clock's time."""

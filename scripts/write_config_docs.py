@@ -6,7 +6,7 @@ Usage: python scripts/write_config_docs.py [path]
 import sys
 from pathlib import Path
 
-from evennia_ai.turns.options import OPTIONS, default_of
+from evennia_ai.turns.options import OPTIONS, Option
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "config.md"
 HEAD = """\
@@ -26,7 +26,45 @@ aiconfig Aria persona = default                restore the default
 
 `aiconfig` refuses an invalid value. If an invalid value was set in another way, for example with
 Evennia's `set` command, the assistant uses the default, reports the problem once and shows it in
-`aistatus`. Texts that are too long are cut to the first characters that the option takes.
+`aistatus`.
+
+Options that hold several values are changed one by one; the other values stay as they are:
+
+```
+aiconfig Aria emotes.wake = stretches and looks around.
+aiconfig Aria emotes.compact = none
+aiconfig Aria spend_caps.tokens_day = 200000
+aiconfig Aria llm_extra.temperature = 0.7
+aiconfig Aria tool_levels.give = confirm
+```
+
+The setting `EVENNIA_AI_OPTIONS` gives options to groups of assistants: by typeclass (also one that
+the body's typeclass inherits from), by a tag of the body, or by the key of the prototype it was
+made from. Later entries win over earlier ones, and an assistant's own value wins over all.
+`aiconfig` and `aistatus` say where a value comes from:
+
+```python
+EVENNIA_AI_OPTIONS = {
+    "evennia_ai.assistant_character.AssistantCharacter": {"compact_model": "openai/gpt-4o-mini"},
+    "guard": {"attention": "addressed", "emotes": {"wake": None}},  # a tag or a prototype
+}
+```
+
+What few games change are attributes of the script's class, which the body's class names:
+
+```python
+class QuickCharacter(AssistantCharacter):
+    script_typeclass = "typeclasses.scripts.QuickAssistant"
+
+
+class QuickAssistant(AssistantScript):
+    reply_cooldown_s = 0.2  # shortest time between two turns
+    turn_timeout_s = 60.0  # longest time a turn may take
+    thinking_after_s = 4.0  # wait after which the emote `thinking` is shown
+    stale_after_s = 180.0  # age of a line that is remembered, but not answered
+    tick_interval_s = 5  # time between two ticks
+    summary_max_tokens = 500  # largest size of each summary
+```
 
 A change shows the value that it replaces. `aiconfig/undo Aria` takes back the last change, then the
 one before it, up to 20.
@@ -40,8 +78,8 @@ game's settings say. A refused `llm_model` is replaced by the game's own model.
 def page() -> str:
     """Return the whole page as Markdown."""
     groups: dict[str, list[str]] = {}
-    for name, item in OPTIONS.items():
-        groups.setdefault(item.metadata["group"], []).append(row(name))
+    for option in OPTIONS.values():
+        groups.setdefault(option.group, []).append(row(option))
     parts = [HEAD]
     for group, rows in groups.items():
         table = ["| option | default | takes | unit | meaning |", "|---|---|---|---|---|", *rows]
@@ -49,10 +87,10 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def row(name: str) -> str:
+def row(option: Option) -> str:
     """Return the table row of one option."""
-    meta = OPTIONS[name].metadata
-    cells = (f"`{name}`", f"`{default_of(name)!r}`", meta["kind"].says, meta["unit"], meta["help"])
+    kind = option.kind
+    cells = (f"`{option.name}`", f"`{option.default!r}`", kind.says, kind.unit, option.help)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

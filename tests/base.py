@@ -17,6 +17,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.mind.inline import IndexFile
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
+from evennia_ai.turns.options import OPTIONS
 from evennia_ai.turns.runtime import forget_runtime
 from tests.waiting import wait_for
 
@@ -108,9 +109,13 @@ class AssistantTest(BaseEvenniaTest):
         """The transaction of the test is rolled back: to delete them first only takes time."""
 
     def configure(self, **values):
-        """Set configuration Attributes."""
+        """Set configuration Attributes, and attributes of the class for this assistant alone."""
         for name, value in values.items():
-            self.script.attributes.add(name, value)
+            if name in OPTIONS:
+                self.script.attributes.add(name, value)
+            else:
+                assert hasattr(self.script, name), name
+                setattr(self.script, name, value)
 
     def fill(self, count, words=10, **fields):
         """Put `count` messages of `words` words into the history, players' and Aria's in turn."""

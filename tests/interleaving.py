@@ -517,7 +517,6 @@ class Interleaving:
             max_context_tokens=rng.choice((5000, 8000, 16000)),
             compact_preserve_token_share=rng.choice((0.0, 0.2)),
             summary_max_tokens=rng.choice((120, 300)),
-            mask_min_tokens=rng.choice((40, 200)),
             pre_compact_max_iterations=2,
             max_react_iterations=4,
             reply_cooldown_s=0,

@@ -29,6 +29,7 @@ from evennia_ai.testing import (
     ScriptedModel,
     call,
 )
+from evennia_ai.turns.options import OPTIONS
 from tests.waiting import wait_for
 
 ARIA, PEOPLE = FakeBody.stable_id, FakeGame.people
@@ -117,13 +118,14 @@ class MemoryWorld:
         self.clock.advance(START)
         self.model = model or ScriptedModel()
         self.semantic, self.index = MemorySemanticStore(), MemoryIndex()
-        self.configure(**config)
+        self.attributes = {}
         self._start()
+        self.configure(**config)
 
     def _start(self):
         stores = {"store": self.storage.script, "body_store": self.storage.body}
         self.script = FakeAssistant(
-            self.model, self.semantic, self.index, clock=self.clock, **stores
+            self.model, self.semantic, self.index, clock=self.clock, **stores, **self.attributes
         )
         self.script.breathe = lambda: self.breathe()
         self.body = self.script.obj
@@ -133,9 +135,14 @@ class MemoryWorld:
         return succeed(None)
 
     def configure(self, **values):
-        """Set configuration Attributes."""
+        """Set configuration Attributes, and attributes of the class, which outlive a restart."""
         for name, value in values.items():
-            self.storage.script.set(name, value)
+            if name in OPTIONS:
+                self.storage.script.set(name, value)
+            else:
+                assert hasattr(FakeAssistant, name), name
+                self.attributes[name] = value
+                setattr(self.script, name, value)
 
     def later(self, seconds=1.0):
         """Let time pass."""

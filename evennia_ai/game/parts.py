@@ -31,7 +31,24 @@ HEARD_LAST = 50
 
 
 class AssistantParts:
-    """A mixin for a class with the other attributes of `LiveAssistant`."""
+    """A mixin for a class with the other attributes of `LiveAssistant`.
+
+    Attributes:
+        tick_interval_s: Time between two ticks. With nothing to do they become rarer, up to half a
+            minute; what is heard is saved within one interval, a question begins a tick at once.
+        reply_cooldown_s: Shortest time between two turns.
+        turn_timeout_s: Longest time a turn may take.
+        thinking_after_s: Wait for an answer after which the emote `thinking` is shown.
+        stale_after_s: Age of a line that is remembered, but not answered.
+        summary_max_tokens: Largest size of each summary.
+    """
+
+    tick_interval_s = 2
+    reply_cooldown_s = 1.0
+    turn_timeout_s = 120.0
+    thinking_after_s = 2.0
+    stale_after_s = 90.0
+    summary_max_tokens = 800
 
     @cached_property
     def state(self: LiveAssistant) -> StateHandler:
@@ -39,9 +56,10 @@ class AssistantParts:
         return StateHandler(
             self.store,
             lambda problem: self.trouble(str(problem)),
-            lambda: self.known,
+            lambda: self.allowed,
             lambda: self.spend.limits,
             lambda limits: self.spend.keep_limits(limits),
+            lambda: self.shared_options(),
         )
 
     @cached_property
@@ -125,9 +143,10 @@ class AssistantParts:
         runtime = self.runtime
         runtime.counts["model failures"] += 1
         is_due = not fallback or self.now() - runtime.trouble_shown_at > TROUBLE_SHOWN_S
-        if config.trouble_emote and is_due:
+        emote = config.emotes["trouble"]
+        if emote and is_due:
             runtime.trouble_shown_at = self.now()
-            self.game.show(config.trouble_emote, request.audience, request.channel, request.asker)
+            self.game.show(emote, request.audience, request.channel, request.asker)
 
     def model_answered(self: LiveAssistant) -> None:
         """A model answered; tell staff if it had been down."""
@@ -148,7 +167,7 @@ class AssistantParts:
 
     def show_trouble(self: LiveAssistant, group: Group) -> None:
         """Show whoever asked that the answer will be late."""
-        if emote := self.config.trouble_emote:
+        if emote := self.config.emotes["trouble"]:
             self.runtime.trouble_shown_at = self.now()
             self.show_to(group, emote)
 

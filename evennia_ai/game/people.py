@@ -110,14 +110,8 @@ def _person(obj: "DefaultObject") -> Person:
         return scripted
 
     def assistant() -> Person:
-        config, awake = script.config, script.state.mode == "awake"
-        return replace(
-            scripted,
-            kind="assistant",
-            attention=config.attention,
-            thread_s=config.thread_s,
-            awake=awake,
-        )
+        attention, awake = script.config.attention, script.state.mode == "awake"
+        return replace(scripted, kind="assistant", attention=attention, awake=awake)
 
     return script.survived("taking part in a talk", assistant, scripted)
 

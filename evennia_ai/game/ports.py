@@ -22,6 +22,7 @@ from evennia_ai.game.parts import AssistantParts
 from evennia_ai.game.people import has_replied
 from evennia_ai.game.world import GameHandler, literal
 from evennia_ai.history.audience import PUBLIC
+from evennia_ai.kinds import SAMPLING, Allowed
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import TokenCounter, counter_name
@@ -29,7 +30,7 @@ from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Mind
 from evennia_ai.turns.events import Group, by_speaker, wants_answer
 from evennia_ai.turns.moderation import Moderator
-from evennia_ai.turns.options import Known
+from evennia_ai.turns.options import Layer
 from evennia_ai.turns.runtime import Runtime, runtime_for
 from evennia_ai.turns.schema import SCRIPT
 from evennia_ai.turns.spend import CallRate, SharedSpend
@@ -71,9 +72,24 @@ class AssistantPorts(AssistantParts):
         return ToolRegistry(found, lambda: self.config.tool_levels)
 
     @property
-    def known(self) -> Known:
-        """What the game has of which options name something."""
-        return Known(conf.allowed_models(), set(self.tools.tools), set(get_all_lockfuncs()))
+    def allowed(self) -> Allowed:
+        """What options may name."""
+        locks = set(get_all_lockfuncs())
+        return Allowed(conf.allowed_models(), set(self.tools.tools), locks, SAMPLING)
+
+    def shared_options(self) -> tuple[Layer, ...]:
+        """The options of ``EVENNIA_AI_OPTIONS`` for its body's typeclasses, tags and prototype."""
+        groups, body = conf.shared_options(), self.obj
+        if not groups or body is None:
+            return ()
+        # Evennia tags what a prototype made with its key.
+        names = {*body.tags.all(), *(f"{c.__module__}.{c.__qualname__}" for c in type(body).mro())}
+        allowed = Allowed(lock_functions=set(get_all_lockfuncs()))
+        return tuple(
+            Layer(f'EVENNIA_AI_OPTIONS["{group}"]', values, allowed)
+            for group, values in groups.items()
+            if group in names or group.lower() in names
+        )
 
     @property
     def mind(self) -> Mind:
@@ -200,9 +216,8 @@ class AssistantPorts(AssistantParts):
             f"the game's database cannot be written ({error}). What is said is kept in memory and "
             "answered when it can be; a restart before that loses it. Is the disk full?"
         )
-        emote, greets = self.config.trouble_emote, self.config.greet_arrivals
-        for group in by_speaker(e for e in self.runtime.pending() if wants_answer(e, greets)):
-            self.show_to(group, emote)
+        for group in by_speaker(filter(wants_answer, self.runtime.pending())):
+            self.show_to(group, self.config.emotes["trouble"])
 
     def turn_failed(self, error: Exception, group: Group) -> None:
         """As of every assistant; that the database cannot be written is told as such."""

@@ -71,8 +71,7 @@ def restore_queue(script: LiveAssistant) -> None:
     for event in lost:
         if UNJUDGED in event.metadata:
             moderate(script, event)
-    greets = script.config.greet_arrivals
-    stored = [messages[places[e.id]] for e in saved if e.id in places and wants_answer(e, greets)]
+    stored = [messages[places[e.id]] for e in saved if e.id in places and wants_answer(e)]
     kept = {event.id for event in saved if event.metadata.get(KEPT)}
     for group in by_speaker(stored):
         later = messages[places[group.events[-1].id] + 1 :]
@@ -84,7 +83,7 @@ def restore_queue(script: LiveAssistant) -> None:
 
 def note_waiting(script: LiveAssistant, saved: Iterable[Message]) -> None:
     """What waited for a short restart is as fresh as if just heard; what is older is too old."""
-    now, stale_s = script.now(), script.config.stale_after_s
+    now, stale_s = script.now(), script.stale_after_s
     for event in saved:
         waited = now - (seconds(event.created_at) or now)
         heard = now if waited <= stale_s + RESTART_S else now - waited

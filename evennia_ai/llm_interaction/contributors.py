@@ -38,10 +38,10 @@ _REGION_ADVICE = {
     "System": "shorten `persona`",
     "Tools": "switch off tools it does not need: `tool_levels`",
     "Ledger": "lower `ledger_max_tokens`, or withdraw notes",
-    "Summaries": "lower `summary_max_tokens`",
+    "Summaries": "compact: older summaries are merged",
     "History": "compact, or lower `compact_sleep_threshold`",
     "Retrieved": "lower `memory_inject_tokens`",
-    "Tail": "lower `tail_max_tokens`",
+    "Tail": "fewer people and things in the room",
     "Reserve": "lower `reply_reserve_tokens`",
 }
 
@@ -80,7 +80,7 @@ def _messages(script: Assistant, audience: str) -> Iterable[Contributor]:
     for message in script.seen(audience).messages():
         if message.is_summary:
             of = str(message.metadata.get("summary_id") or message.id)
-            says = "lower `summary_max_tokens`; the next compaction obeys it"
+            says = "compact: older summaries are merged"
             yield Contributor("summary", of, message.tokens, says, message.audience)
             continue
         says = "compact; its words stay in the archive"

@@ -49,6 +49,10 @@ if TYPE_CHECKING:
 # Observations of each person present, of the place and of each thing in it that the tail shows
 # at most.
 PROFILE_FACTS = 3
+# Largest size of the prompt's part about room, time and people.
+TAIL_TOKENS = 800
+# Largest size of a summary by a base model.
+PLAIN_SUMMARY_TOKENS = 200
 # Below this window, a model that writes its calls as text gets few tools and short rules.
 SMALL_WINDOW_TOKENS = 16_000
 # What such a model writes beyond a hundred words is seldom sense, and people wait for each of them.
@@ -101,12 +105,18 @@ def context_caps(script: Assistant, model: str = "") -> Caps:
     config = script.config
     return effective_caps(
         config.memory_inject_tokens,
-        config.tail_max_tokens,
+        TAIL_TOKENS,
         config.reply_reserve_tokens,
-        config.summary_max_tokens,
+        _summary_tokens(script),
         context_limit(script, model),
         config.ledger_max_tokens,
     )
+
+
+def _summary_tokens(script: Assistant) -> int:
+    """Largest size of a summary; base models write on and on."""
+    most = script.summary_max_tokens
+    return min(most, PLAIN_SUMMARY_TOKENS) if script.config.llm_api == "completion" else most
 
 
 def room_of(script: Assistant, model: str = "") -> Room:
@@ -401,7 +411,6 @@ def model_request(
         "model": name,
         "fallback_models": () if offline else fallbacks,
         "max_tokens": max_tokens or _reply_tokens(script, prompt, purpose, offline),
-        "temperature": config.llm_temperature,
         "timeout_s": config.llm_timeout_s,
         "purpose": purpose,
         "prompt_tokens": prompt.budget.total - prompt.budget.regions["Reserve"],
@@ -409,12 +418,9 @@ def model_request(
     if prompt.tools and not offline and _writes_calls(script):
         prompt = as_text_protocol(prompt, tool_instructions(prompt.tools, is_small(script)))
     if not offline:
-        common |= {
-            "top_p": config.llm_top_p,
-            "frequency_penalty": config.llm_frequency_penalty,
-            "presence_penalty": config.llm_presence_penalty,
-            "repeat_penalty": _repeat_penalty(script),
-        }
+        penalty = {"repeat_penalty": SMALL_REPEAT_PENALTY} if is_small(script) else {}
+        extra = {**penalty, **config.llm_extra}
+        common |= {"thinking": config.llm_thinking, "extra": extra}
     if config.llm_api == "completion" and not offline:
         extracting = purpose in CONTEXTS and CONTEXTS[purpose].extracting
         text = (
@@ -498,21 +504,17 @@ def _reply_tokens(script: Assistant, prompt: Prompt, purpose: str, offline: bool
     )
 
 
-def _repeat_penalty(script: Assistant) -> float | None:
-    chosen: float | None = script.config.llm_repeat_penalty
-    return SMALL_REPEAT_PENALTY if chosen is None and is_small(script) else chosen
-
-
 def asked_once_more(asked: ModelRequest) -> ModelRequest:
     """A request whose reply was not sound, cooler (or warmer), with the newest lines only.
 
     What is left begins with a line of somebody's, so that no tool's result is without its call.
     """
-    before, messages = asked.temperature, asked.messages
+    before, messages = asked.extra.get("temperature"), asked.messages
     temperature = COOL if before is None or before > (COOL + WARM) / 2 else WARM
+    extra = {**asked.extra, "temperature": temperature}
     starts = range(min(len(messages) - 1, max(1, len(messages) - MESSAGES_AGAIN)), 0, -1)
     start = next((n for n in starts if messages[n].get("role") == "user"), 1)
-    return replace(asked, temperature=temperature, messages=messages[:1] + messages[start:])
+    return replace(asked, extra=extra, messages=messages[:1] + messages[start:])
 
 
 def _writes_calls(script: Assistant) -> bool:

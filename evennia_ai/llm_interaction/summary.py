@@ -160,7 +160,9 @@ def ask_model(
     common: dict[str, Any] = {
         "model": name,
         "max_tokens": max_tokens or config.reply_reserve_tokens,
-        "temperature": config.llm_temperature,
+        "thinking": config.llm_thinking,
+        # Penalties would drop names that recur.
+        "extra": {k: v for k, v in config.llm_extra.items() if "penalty" not in k},
         "timeout_s": config.llm_timeout_s,
         "purpose": purpose,
     }

@@ -24,13 +24,10 @@ CARRIED = ToolProtocol(False, "the model's template carries tools")
 
 def tool_protocol(script: Assistant, model: str = "") -> ToolProtocol:
     """How a model (the assistant's own by default) is told of its tools, as far as is known now."""
-    config, model = script.config, model or script.model_name
+    model = model or script.model_name
     if model == OFFLINE_MODEL:
         return NATIVE
-    if config.llm_api == "completion":
+    if script.config.llm_api == "completion":
         return ToolProtocol(True, "base models write calls as text")
-    if config.llm_tool_protocol != "auto":
-        chosen = config.llm_tool_protocol
-        return ToolProtocol(chosen == "text", "chosen by `llm_tool_protocol`")
     carries = script.mind.model.carries_tools(model)
     return NATIVE if carries is None else CARRIED if carries else DROPPED

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
@@ -23,10 +24,8 @@ class ModelRequest:
         api: ``chat``, or ``completion`` for base models.
         prompt: The transcript, for ``completion``.
         max_tokens: Most tokens of the reply.
-        temperature: None leaves it to the provider.
-        top_p: Likewise; not sent to providers that take only one of it and the temperature.
-        frequency_penalty: None leaves it to the provider; likewise `presence_penalty`.
-        repeat_penalty: Sent to servers of one's own only; others do not know it.
+        thinking: How much it thinks before it answers: ``default``, ``off``, ``low``, ``high``.
+        extra: Further fields, as ``temperature``, by their names.
         timeout_s: Seconds for one attempt.
         purpose: ``tick``, ``summary``, ``extraction`` and the like, for logs and bills.
         prompt_tokens: Tokens of the prompt as we count them; 0 if nobody did.
@@ -42,11 +41,8 @@ class ModelRequest:
     prompt: str | None = field(default=None, repr=False)
     stop: tuple[str, ...] = ()
     max_tokens: int = 1024
-    temperature: float | None = None
-    top_p: float | None = None
-    frequency_penalty: float | None = None
-    presence_penalty: float | None = None
-    repeat_penalty: float | None = None
+    thinking: str = "default"
+    extra: Mapping[str, Any] = field(default_factory=dict)
     timeout_s: float = 60.0
     purpose: str = "tick"
     prompt_tokens: int = 0

@@ -40,6 +40,8 @@ _KEY_SHAPES = re.compile(r"(?i)(bearer\s+|://)(?:\S+(?=@)|(?<=\s)\S+)|\b(?:sk|pk
 _DETAIL_CHARS = 300
 # Its newer models refuse a request with both a temperature and `top_p`; LiteLLM sends both.
 _ONE_OF_TWO = "claude"
+_OWN_SERVERS_ONLY = ("min_p", "repeat_penalty", "repetition_penalty")
+_EFFORTS = {"off": "none", "low": "low", "high": "high"}
 # Addresses of providers that LiteLLM's list of compatible servers does not hold.
 _PROVIDERS = (
     "openai.com",
@@ -181,6 +183,25 @@ def _family(litellm: ModuleType, model: str, api_base: str | None) -> str:
         return ""
 
 
+def further_fields(request: ModelRequest, model: str, is_own: bool) -> dict[str, Any]:
+    """How thinking and the further fields of a request are sent, to a server of one's own or not.
+
+    LiteLLM translates `reasoning_effort` for each provider. Templates of models that one serves
+    oneself read `enable_thinking`; such servers know more ways to choose words than providers do.
+    """
+    fields = {k: v for k, v in request.extra.items() if v is not None}
+    if "temperature" in fields and _ONE_OF_TWO in model:
+        fields.pop("top_p", None)
+    local = {name: fields.pop(name) for name in _OWN_SERVERS_ONLY if name in fields}
+    if request.thinking != "default" and not (is_own and request.thinking == "off"):
+        fields["reasoning_effort"] = _EFFORTS[request.thinking]
+    if is_own and request.thinking != "default":
+        local["chat_template_kwargs"] = {"enable_thinking": request.thinking != "off"}
+    if is_own and local:
+        fields["extra_body"] = {**local, **fields.get("extra_body", {})}
+    return fields
+
+
 def is_own_server(litellm: ModuleType, where: Endpoint) -> bool:
     """Whether a model runs on a server of the game's own, not on a known provider's."""
     if where.is_local:
@@ -253,10 +274,6 @@ class Caller:
         optional = {
             "api_base": where.api_base,
             "api_key": where.api_key,
-            "temperature": request.temperature,
-            "top_p": request.top_p,
-            "frequency_penalty": request.frequency_penalty,
-            "presence_penalty": request.presence_penalty,
             "stop": list(request.stop) or None,
             "tools": list(request.tools) or None,
         }
@@ -268,11 +285,8 @@ class Caller:
             "max_retries": 0,
             "num_retries": 0,
             **{name: value for name, value in optional.items() if value is not None},
+            **further_fields(request, where.model, is_own_server(self.litellm, where)),
         }
-        if request.temperature is not None and _ONE_OF_TWO in where.model:
-            options.pop("top_p", None)
-        if request.repeat_penalty is not None and is_own_server(self.litellm, where):
-            options["extra_body"] = {"repeat_penalty": request.repeat_penalty}
         completion = request.api == "completion" and not where.is_offline
         if where.provider == "openai" and (completion or where.api_base):
             options["client"] = self._client(where)

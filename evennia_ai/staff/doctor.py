@@ -319,13 +319,13 @@ def _without_script() -> Iterator[tuple[str, str]]:
     """A fault for each assistant's body that has no script."""
     from evennia import ObjectDB
 
-    from evennia_ai.assistant_character import SCRIPT_TYPECLASS, AssistantMixin
+    from evennia_ai.assistant_character import AssistantMixin
 
     paths = set(ObjectDB.objects.values_list("db_typeclass_path", flat=True).distinct())
     ours = [path for path in paths if _is_kind(path, AssistantMixin)]
     for body in ObjectDB.objects.filter(db_typeclass_path__in=ours):
         if body.assistant is None:
-            remedy = f"Type: script #{body.pk} = {SCRIPT_TYPECLASS}"
+            remedy = f"Type: script #{body.pk} = {body.script_typeclass}"
             yield f"{body.key} (#{body.pk}) has no script and hears nothing", remedy
 
 

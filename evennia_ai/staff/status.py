@@ -8,6 +8,7 @@ from evennia_ai.game.lease import ELSEWHERE, is_elsewhere
 from evennia_ai.history.aside import aside
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import (
+    TAIL_TOKENS,
     context_caps,
     context_limit,
     context_usage,
@@ -148,15 +149,14 @@ def warnings(script: "AssistantScript") -> list[str]:
             "is used. Nothing has to be done; a server with a larger window remembers more."
         )
     if caps.shrunk:
-        pairs = {
-            "memory_inject_tokens": caps.retrieved,
-            "tail_max_tokens": caps.tail,
-            "reply_reserve_tokens": caps.reserve,
-            "summary_max_tokens": caps.summary,
-            "ledger_max_tokens": caps.ledger,
-        }
-        wanted = ((option, used, getattr(config, option)) for option, used in pairs.items())
-        shown = (f"`{option}` {used:,} of {most:,}" for option, used, most in wanted if used < most)
+        wanted = (
+            ("`memory_inject_tokens`", caps.retrieved, config.memory_inject_tokens),
+            ("room and people", caps.tail, TAIL_TOKENS),
+            ("`reply_reserve_tokens`", caps.reserve, config.reply_reserve_tokens),
+            ("a summary", caps.summary, script.summary_max_tokens),
+            ("`ledger_max_tokens`", caps.ledger, config.ledger_max_tokens),
+        )
+        shown = (f"{what} {used:,} of {most:,}" for what, used, most in wanted if used < most)
         found.append(f"caps are shrunk to fit {limit:,} tokens: {', '.join(shown)}")
     if cap := script.spend.reached():
         found.append(f"{cap} is reached: no replies {cap.until}")

@@ -476,7 +476,7 @@ class _Turn:
         script, request = self.script, self.request
         script.runtime.refused = (script.now(), request.audience)
         self.report.stopped_by = "moderation"
-        if emote := script.config.trouble_emote:
+        if emote := script.config.emotes["trouble"]:
             script.game.show(emote, request.audience, request.channel, request.asker)
 
     def end(self, text: str, aside: str, reply: ModelReply) -> None:

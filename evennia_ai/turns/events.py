@@ -32,17 +32,15 @@ def by_speaker(events: Iterable[Message]) -> tuple[Group, ...]:
     return tuple(Group(audience, tuple(items)) for (audience, _), items in groups.items())
 
 
-def wants_answer(event: Message, greet_arrivals: bool = False) -> bool:
-    """Whether an event calls for a turn: speech this assistant is to answer, a greeted arrival.
+def wants_answer(event: Message) -> bool:
+    """Whether an event calls for a turn: it is speech that this assistant is to answer.
 
     What was heard by a version that did not note who answers is answered. What waits for
     moderation wants none yet.
     """
     if UNJUDGED in event.metadata:
         return False
-    if event.channel in SPEECH:
-        return bool(event.metadata.get(ANSWER, True))
-    return greet_arrivals and event.channel == "arrive"
+    return event.channel in SPEECH and bool(event.metadata.get(ANSWER, True))
 
 
 def resolved(events: Iterable[Message], here: Iterable[str]) -> list[Message]:

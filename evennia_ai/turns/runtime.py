@@ -18,12 +18,13 @@ from twisted.python.failure import Failure
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.messages import Message, is_by
+from evennia_ai.kinds import Allowed
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.budget_log import EVENTS_KEPT
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Assistant, Store
 from evennia_ai.turns.events import UNJUDGED, Group
-from evennia_ai.turns.options import AssistantConfig, Known
+from evennia_ai.turns.options import AssistantConfig, Layer
 from evennia_ai.turns.tools.asking import Proposal
 
 if TYPE_CHECKING:
@@ -407,6 +408,10 @@ def _trap_cancelled(failure: Failure) -> Failure | None:
 class LiveAssistant(Assistant, Protocol):
     """An assistant as this folder sees it: with the whole of its state."""
 
+    reply_cooldown_s: float
+    turn_timeout_s: float
+    stale_after_s: float
+
     @property
     def store(self) -> Store:
         """Where the script's values are kept."""
@@ -416,12 +421,15 @@ class LiveAssistant(Assistant, Protocol):
         """What it shares with other assistants of their spend."""
 
     @property
-    def known(self) -> Known:
-        """What the game has of which options name something."""
+    def allowed(self) -> Allowed:
+        """What options may name."""
 
     @property
     def counter_name(self) -> str:
         """The name of its token counter."""
+
+    def shared_options(self) -> tuple[Layer, ...]:
+        """The options that the game gives to assistants like it."""
 
     def save_queue(self) -> None:
         """Save what was heard but not stored or not answered yet, if that changed."""

@@ -239,11 +239,11 @@ class SpendHandler:
 
     @property
     def limits(self) -> Mapping[str, float]:
-        """The caps that the options may only lower; the same object until they are changed."""
+        """The caps that `spend_caps` may only lower; the same object until they are changed."""
         return self.shared.row(self._own).limits
 
     def keep_limits(self, limits: Mapping[str, float | None]) -> None:
-        """Keep caps, by the names of options, out of reach of Evennia's commands; None: no cap."""
+        """Keep caps, by `OWN_LIMITS`, out of reach of Evennia's commands; None: no cap."""
         row = self.row()
         kept = {name: cap for name, cap in {**row.limits, **limits}.items() if cap is not None}
         self._put("", replace(row, limits=kept))
@@ -294,13 +294,7 @@ class SpendHandler:
             limits = shared.limits(GAME if holder == GAME else "account")
             # The name of an account takes a query.
             return caps_of(self.name_of(holder), limits, shared.is_default) if limits else ()
-        own = {
-            "tokens_day": config.spend_max_tokens_day,
-            "tokens_month": config.spend_max_tokens_month,
-            "cost_day": config.spend_max_cost_day,
-            "cost_month": config.spend_max_cost_month,
-        }
-        return caps_of(self.name_of(""), own)
+        return caps_of(self.name_of(""), config.spend_caps)
 
     def name_of(self, holder: str) -> str:
         """Who that is, in words."""
@@ -314,7 +308,10 @@ class SpendHandler:
     @property
     def call_limits(self) -> dict[str, float]:
         """The limits of one call: ``tokens`` and ``cost``, as far as there are some."""
-        limits, own = dict(self.shared.limits("call")), self._script.config.spend_max_tokens_call
+        limits, own = (
+            dict(self.shared.limits("call")),
+            self._script.config.spend_caps.get("tokens_call"),
+        )
         if own is not None:
             limits["tokens"] = min(own, limits.get("tokens", own))
         return limits

@@ -22,6 +22,8 @@ NEAR = 0.8
 _LABELS = {"day": 10, "month": 7}
 UNITS = ("tokens", "cost")
 LIMITS = tuple(f"{unit}_{window}" for window in _LABELS for unit in UNITS)
+# The limits of an assistant's own: the option `spend_caps`.
+OWN_LIMITS = (*LIMITS, "tokens_call")
 # The setting's parts and the limits that each may name.
 SCOPES: Mapping[str, tuple[str, ...]] = {"game": LIMITS, "account": LIMITS, "call": UNITS}
 # Most model calls that one ordinary player causes in a minute, by default.
@@ -189,7 +191,7 @@ class SpendRow:
 
     Args:
         open: An assistant's calls that have begun and not ended, by their ids.
-        limits: An assistant's caps, by the names of options: the options may only lower them.
+        limits: An assistant's caps, by `OWN_LIMITS`: the option `spend_caps` may only lower them.
     """
 
     day: Window = Window("")

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from operator import is_not
 from types import MappingProxyType
 from typing import Any
 
+from evennia_ai.errors import ConfigError
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import (
     as_dict,
@@ -15,9 +17,18 @@ from evennia_ai.history.records import (
     sound_result,
 )
 from evennia_ai.history.stored import each_readable
+from evennia_ai.kinds import Allowed
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
-from evennia_ai.turns.options import CAPS, OPTIONS, AssistantConfig, Known, Problem, read_config
+from evennia_ai.turns.options import (
+    OPTIONS,
+    AssistantConfig,
+    Configuration,
+    Layer,
+    Problem,
+    check_option,
+    configured,
+)
 from evennia_ai.turns.schema import (
     AWAKE,
     PHASES,
@@ -26,7 +37,7 @@ from evennia_ai.turns.schema import (
     queued_events,
     sleep_report,
 )
-from evennia_ai.turns.spend_book import lifts
+from evennia_ai.turns.spend_book import OWN_LIMITS, lifts
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 
 # The changes of options that can be undone, oldest first, and how many are kept.
@@ -54,28 +65,30 @@ RUNTIME_KEYS = (
 class StateHandler:
     """Reads and writes the script's runtime and configuration Attributes.
 
-    `report` is called once with each configuration value that cannot be used. `known` returns
-    what the game has of which options name something. `limits` returns the spend caps that were
-    set by way of `configure`, which Attributes may only lower, and `keep_limits` keeps them.
+    `report` is called once with each configuration value that cannot be used. `allowed` returns
+    what options may name. `limits` returns the spend caps that were set by way of `configure`,
+    which Attributes may only lower, and `keep_limits` keeps them. `layers` returns the options that
+    the game gives to a group.
     """
 
     def __init__(
         self,
         store: Store,
         report: Callable[[Problem], None],
-        known: Callable[[], Known] = Known,
+        allowed: Callable[[], Allowed] = Allowed,
         limits: Callable[[], Mapping[str, float]] = lambda: _NO_LIMITS,
         keep_limits: Callable[[Mapping[str, float | None]], None] = lambda limits: None,
+        layers: Callable[[], tuple[Layer, ...]] = tuple,
     ):
         self.store = store
-        self.known = known
+        self.allowed, self._layers = allowed, layers
         self._report, self._limits, self._keep_limits = report, limits, keep_limits
         self._reported: set[tuple[str, str]] = set()
         self._stamps: tuple[object, ...] | None = None
-        self._config = AssistantConfig()
+        self._shared: tuple[Layer, ...] = ()
+        self._configuration = Configuration()
         self._pinned: AssistantConfig | None = None
         store.preload((*OPTIONS, *RUNTIME_KEYS))
-        self.problems: tuple[Problem, ...] = ()
 
     @contextmanager
     def pinned(self) -> Iterator[None]:
@@ -91,28 +104,43 @@ class StateHandler:
         """The configuration now; read again when an Attribute was changed."""
         if self._pinned is not None:
             return self._pinned
-        limits = self._limits()
-        stamps = (*self.store.stamps(OPTIONS), limits)
-        known = self._stamps
-        if known is None or any(a is not b for a, b in zip(known, stamps, strict=True)):
-            self._stamps = stamps
-            missing = object()
-            values = {name: self.store.get(name, default=missing) for name in OPTIONS}
-            config, self.problems = read_config(
-                {name: value for name, value in values.items() if value is not missing},
-                self.known(),
-            )
-            lower: dict[str, Any] = {
-                name: limits[name]
-                for name in CAPS
-                if name in limits and lifts(limits[name], getattr(config, name))
-            }
-            self._config = replace(config, **lower)
-            for problem in self.problems:
+        limits, layers = self._limits(), self._layers()
+        stamps, before = (*self.store.stamps(OPTIONS), limits), self._stamps
+        if before is None or layers != self._shared or any(map(is_not, before, stamps)):
+            self._stamps, self._shared = stamps, layers
+            self._configuration = self._read(layers, limits)
+            for problem in self._configuration.problems:
                 if (problem.name, problem.value) not in self._reported:
                     self._reported.add((problem.name, problem.value))
                     self._report(problem)
-        return self._config
+        return self._configuration.config
+
+    def _read(self, layers: tuple[Layer, ...], limits: Mapping[str, float]) -> Configuration:
+        values = {name: self.store.get(name, default=_UNSET) for name in OPTIONS}
+        own = {name: value for name, value in values.items() if value is not _UNSET}
+        result = configured(*layers, Layer("set here", own, self.allowed()))
+        caps = result.config.spend_caps
+        bounds = {**configured(*layers).config.spend_caps, **limits}
+        kept = {name: cap for name, cap in bounds.items() if lifts(cap, caps.get(name))}
+        config = replace(result.config, spend_caps={**caps, **kept})
+        return replace(result, config=config)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the configuration, as it was last read."""
+        return self._configuration.problems
+
+    def own(self, name: str) -> Any:
+        """An option as it is stored for this assistant, in a form that can be used; else None."""
+        try:
+            return check_option(name, self.store.get(name))
+        except ConfigError:
+            return None
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Where the value of each option comes from that does not have its default."""
+        return self._configuration.sources
 
     @property
     def mode(self) -> str:
@@ -170,7 +198,7 @@ class StateHandler:
             self.store.set("event_queue", [event.to_dict() for event in events])
 
     def configure(self, values: Mapping[str, object], unset: Collection[str] = ()) -> None:
-        """Store options, as `assistant.config.checked` returns them; others take their default.
+        """Store options, as `check_option` returns them; others take their default.
 
         What stood there before is kept for `undo`, of the last `UNDO_STEPS` changes.
         """
@@ -186,9 +214,9 @@ class StateHandler:
     def configure_as(self, other: "StateHandler") -> None:
         """Take over the options that another assistant has set."""
         names = [name for name in OPTIONS if other.store.stamp(name) is not None]
-        caps = {name: getattr(other.config(), name) for name in CAPS}
+        caps = other.config().spend_caps
         self._store({name: other.store.get(name) for name in names}, ())
-        self._keep_limits(caps)
+        self._keep_limits({name: caps.get(name) for name in OWN_LIMITS})
 
     def undo(self) -> tuple[str, ...]:
         """Take back the last change of options; returns their names, none if there is no change."""
@@ -211,9 +239,9 @@ class StateHandler:
             self.store.set(name, value)
         for name in unset:
             self.store.delete(name)
-        caps: dict[str, Any] = {n: values.get(n) for n in CAPS if n in values or n in unset}
-        if caps:
-            self._keep_limits(caps)
+        if "spend_caps" in values or "spend_caps" in unset:
+            caps = as_dict(values.get("spend_caps"))
+            self._keep_limits({name: caps.get(name) for name in OWN_LIMITS})
 
     def _steps(self) -> list[dict[str, Any]]:
         return as_dicts(self.store.get(UNDO))

@@ -164,7 +164,7 @@ def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[An
     late = _due(script) if runtime.unanswered else None
     if late is None and not runtime.heard():
         return "idle"
-    if script.now() - runtime.last_turn_at < script.config.reply_cooldown_s:
+    if script.now() - runtime.last_turn_at < script.reply_cooldown_s:
         return "cooldown"
     _begin_answering(script, late)
     yield script.breathe()
@@ -202,7 +202,7 @@ def _keep(script: LiveAssistant, group: Group, due: float) -> None:
     script.spend.tell_staff(last.speaker_id or None)
     known = runtime.unanswered.get(group.key)
     if known is None or not known.capped or known.group.events[-1].id != last.id:
-        script.show_to(group, script.config.spend_emote)
+        script.show_to(group, script.config.emotes["spend"])
     runtime.keep(group, due)
     runtime.answered(group)
     runtime.signed.add(group.key)  # what it is shown says enough
@@ -216,7 +216,7 @@ def _declines(script: LiveAssistant, group: Group) -> bool:
     runtime.counts["declined"] += 1
     if not 0 <= now - runtime.declined.get(group.key, float("-inf")) < RATE_S:
         runtime.declined[group.key] = now
-        script.show_to(group, script.config.busy_emote)
+        script.show_to(group, script.config.emotes["busy"])
     runtime.unanswered.pop(group.key, None)
     return True
 
@@ -228,7 +228,7 @@ def _begin_answering(script: LiveAssistant, late: Unanswered | None) -> None:
     try:
         with script.store.transaction():
             heard = _heard(script) if late is None or runtime.heard() else late.group.events
-            wanted = [e for e in heard if wants_answer(e, script.config.greet_arrivals)]
+            wanted = list(filter(wants_answer, heard))
             if late is not None and late.group.events is heard and not wanted:
                 runtime.unanswered.pop(late.group.key)
             # What somebody asked before and got no answer to is answered with what they say now.
@@ -292,7 +292,7 @@ def _may_answer(script: LiveAssistant, group: Group) -> bool:
     """Whether a group may be answered now: it is not too old, and its speaker is still here."""
     if group.audience == STAFF:
         return False
-    now, stale_s = script.now(), script.config.stale_after_s
+    now, stale_s = script.now(), script.stale_after_s
     late = script.runtime.unanswered.get(group.key)
     is_kept = late is not None and late.capped
     if not is_kept and all(script.runtime.age_s(event, now) > stale_s for event in group.events):
@@ -301,8 +301,6 @@ def _may_answer(script: LiveAssistant, group: Group) -> bool:
         return True
     here = script.game.here()
     if group.key[1] not in here:
-        return False
-    if group.events[-1].channel == "arrive" and not here[group.key[1]]:
         return False
     return is_private(group.audience) or any(here.values())
 
@@ -323,7 +321,7 @@ def think(
         retrieved=recalled.given,
         passed_over=recalled.passed_over,
         max_iterations=config.max_react_iterations,
-        deadline=now + config.turn_timeout_s,
+        deadline=now + script.turn_timeout_s,
         talks=_talks(script, group.audience, last.speaker_id or None),
         answering=_answering(group),
     )

@@ -64,7 +64,6 @@ class Person:
         names: Name and aliases.
         kind: ``player``, ``assistant`` or ``scripted`` (a character nobody plays).
         attention: Of an assistant: what it answers.
-        thread_s: Of an assistant: seconds for which a talk with it goes on.
         awake: Whether it is awake.
     """
 
@@ -72,7 +71,6 @@ class Person:
     names: tuple[str, ...]
     kind: str = "player"
     attention: str = "room"
-    thread_s: float = THREAD_S
     awake: bool = True
 
 
@@ -175,7 +173,7 @@ def _by_talk(
     """Who answers a line that calls nobody: a partner in talk, who is named, or the nearest."""
     partner, at = talk.partners.get(line.speaker, ("", float("-inf")))
     here = {person.id: person for person in people}
-    if partner in here and line.at - at <= here[partner].thread_s:
+    if partner in here and line.at - at <= THREAD_S:
         listens = partner in assistants and assistants[partner].attention != "addressed"
         return (partner,) if listens else ()
     if sum(person.kind == "player" for person in people) > 1:

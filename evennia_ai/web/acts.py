@@ -6,18 +6,13 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.commands.base import Refusal
-from evennia_ai.commands.configuration import (
-    change_option,
-    option_called,
-    take_preset,
-    undo_option,
-)
 from evennia_ai.commands.ledger import note_called
 from evennia_ai.commands.privacy import people_called
 from evennia_ai.game.identity import find, speaker_of
 from evennia_ai.rag_memory.entities import without_observation
 from evennia_ai.rag_memory.indexing import forget_entry
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
+from evennia_ai.staff.configuration import change_option, take_preset, undo_option
 from evennia_ai.web.site import Visit
 
 # The source of an entry that staff wrote in place of another.
@@ -128,9 +123,8 @@ def change_options(visit: Visit) -> str:
     elif act == "preset":
         lines = take_preset(script, sent.get("preset", ""), by)
     elif act in ("set", "default"):
-        name = option_called(sent.get("option", ""))
         text = "default" if act == "default" else sent.get("value", "")
-        lines = change_option(script, name, text, by, visit.is_admin)
+        lines = change_option(script, sent.get("option", ""), text, by, visit.is_admin)
     else:
         raise Refusal("There is no such act.")
     return " ".join(lines)

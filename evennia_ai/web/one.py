@@ -12,12 +12,12 @@ from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import pause
 from evennia_ai.commands.budget import PURPOSES, cuts
-from evennia_ai.commands.configuration import shown
 from evennia_ai.commands.status import status_lines
 from evennia_ai.game.identity import find
 from evennia_ai.history.audience import PUBLIC, STAFF, is_private, members
 from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.history.records import ABSORBED, COMMITTED, SummaryRecord
+from evennia_ai.kinds import Kind, shown
 from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.contributors import contributors
 from evennia_ai.recall.values import Query
@@ -25,7 +25,7 @@ from evennia_ai.sleep.compaction.receipts import receipt_line
 from evennia_ai.staff.explanation import Source, explanation, spoken
 from evennia_ai.staff.status import facts_or_trouble, status_facts, warnings
 from evennia_ai.turns.metrics import KEPT_DAYS, stacked
-from evennia_ai.turns.options import OPTIONS, PRESETS, default_of
+from evennia_ai.turns.options import OPTIONS, PRESETS, Option
 from evennia_ai.web.site import Visit, number
 
 PAGE_LINES, FOUND, JOURNAL_LINES = 50, 30, 50
@@ -304,22 +304,19 @@ def budget(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
 
 
 def options(visit: Visit) -> dict[str, Any]:
-    """All options with their values, defaults and help."""
+    """All options with their values, defaults, help and form fields."""
     script = visit.assistant
+    config, sources = script.config, script.state.sources
     groups: dict[str, list[dict[str, Any]]] = {}
-    for name, item in OPTIONS.items():
-        meta, value, default = item.metadata, getattr(script.config, name), default_of(name)
+    for option in OPTIONS.values():
+        value = getattr(config, option.name)
         row = {
-            "name": name,
-            "value": shown(value),
-            "default": shown(default),
-            "changed": value != default,
-            "help": meta["help"],
-            "takes": meta["kind"].says,
-            "unit": meta["unit"] or "",
-            "long": isinstance(value, str) and len(value) > 60 or name == "persona",
+            "option": option,
+            "source": sources.get(option.name, ""),
+            "default": shown(option.default),
+            "fields": [_field(*each) for each in _values(option, value)],
         }
-        groups.setdefault(meta["group"], []).append(row)
+        groups.setdefault(option.group, []).append(row)
     return {
         **page_head(visit),
         "groups": list(groups.items()),
@@ -328,3 +325,18 @@ def options(visit: Visit) -> dict[str, Any]:
         "warnings": warnings(script),
         "may_change": script.may_change(visit.account),
     }
+
+
+def _values(option: Option, value: Any) -> Iterable[tuple[str, Kind, Any]]:
+    """The values of an option that have a field of their own: name, kind, value."""
+    kind = option.kind
+    if kind.of is None or not kind.keys:
+        yield option.name, kind, value
+    else:
+        for key in kind.keys:
+            yield f"{option.name}.{key}", kind.of, value.get(key)
+
+
+def _field(name: str, kind: Kind, value: Any) -> dict[str, Any]:
+    words = kind.words and [(word, word.lower() == shown(value).lower()) for word in kind.words]
+    return {"name": name, "field": kind.field, "words": words, "value": shown(value)}

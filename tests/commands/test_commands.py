@@ -251,7 +251,7 @@ class TestSwitches(CommandLineTest):
         """Calls, tokens and cost of today stand in a row of each."""
         self.script.spend.add(1234, 0.5)
         self.assertTold("ai/usage", "Aria", "1,234", "$0.5000", "none")
-        self.configure(spend_max_tokens_day=1000)
+        self.configure(spend_caps={"tokens_day": 1000})
         self.assertTold("ai/usage", "1,000")
 
     def test_ask_the_model(self):
@@ -276,7 +276,7 @@ class TestSwitches(CommandLineTest):
 
     def test_ask_over_the_cap(self):
         """Over the spend cap no call is made."""
-        self.configure(spend_max_tokens_day=0)
+        self.configure(spend_caps={"tokens_day": 0})
         self.assertTold("ai/test Aria = hi", "spend cap")
         self.assertEqual(self.model.requests, [])
 

@@ -10,10 +10,10 @@ from typing import ClassVar
 from django.contrib.auth.models import AnonymousUser
 from django.test import RequestFactory, override_settings
 
-from evennia_ai.commands.configuration import option_called
 from evennia_ai.errors import AssistantError
+from evennia_ai.staff.configuration import option_called
 from evennia_ai.staff.status import warnings
-from evennia_ai.turns.options import OPTIONS
+from evennia_ai.turns.options import EMOTES, OPTIONS
 from evennia_ai.web.views import on_reactor, status
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest
@@ -30,7 +30,7 @@ class TestConfig(CommandLineTest):
         shown = self.typed("aiconfig Aria")
         while "Exited pager" not in shown:
             shown += self.typed("next")
-        for word in ("Compaction", "Model", "Life", "Spend", *OPTIONS):
+        for word in ("Compaction", "Model", "Manners", "Life", *OPTIONS):
             self.assertIn(word, shown)
 
     def test_listing(self):
@@ -40,7 +40,7 @@ class TestConfig(CommandLineTest):
         self.assertTold(
             "aiconfig Aria",
             "compact_enabled = True (default)\n      Allow compaction.",
-            "max_context_tokens = 4000 tokens (changed; default 100000)\n      Largest size of",
+            "max_context_tokens = 4000 tokens (set here; default 100000)\n      Largest size of",
         )
 
     def test_help(self):
@@ -79,6 +79,48 @@ class TestConfig(CommandLineTest):
             self.assertTold(f"aiconfig Aria max_context_tokens = {word}", "is 100000 again")
             self.assertFalse(self.script.attributes.has("max_context_tokens"))
 
+    def test_one_value_of_several(self):
+        """A value of a dict is set alone, and its default is restored alone."""
+        self.assertTold("aiconfig Aria emotes.wake = stirs.", "emotes.wake is now stirs.")
+        self.assertTold("aiconfig Aria emotes.sleep = none", "emotes.sleep is now None")
+        self.assertEqual(self.script.config.emotes, {**EMOTES, "wake": "stirs.", "sleep": None})
+        self.assertTold("aiconfig Aria emotes.wake = default", "emotes.wake is stirs and wakes up")
+        self.assertEqual(self.script.db.emotes, {"sleep": None})
+        self.typed("aiconfig Aria emotes.sleep = default")
+        self.assertFalse(self.script.attributes.has("emotes"))
+        self.assertTold("aiconfig Aria tool_levels.give = off", "tool_levels.give is now off")
+        self.assertTold("aiconfig Aria llm_extra.api_base = 5", "EVENNIA_AI_OPTIONS")
+        self.assertTold("aiconfig Aria emotes.dance = 5", "it has no `dance`")
+        self.assertTold("aiconfig Aria persona.age = 5", "it has no `age`")
+        self.assertTold("aiconfig Aria emotes.wake =", "the default")
+
+    def test_options_of_groups(self):
+        """By typeclass, tag or prototype; an own value wins, and the source is named."""
+        self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
+        groups = {
+            "evennia_ai.assistant_character.AssistantMixin": {"max_react_iterations": 3},
+            "Guards": {"persona": "A guard.", "emotes": {"wake": None}, "post": 5},
+            "innkeeper": {"persona": "An innkeeper.", "spend_caps": {"tokens_day": 500}},
+            "others": {"persona": "Somebody else."},
+        }
+        self.aria.tags.add("guards")
+        self.aria.tags.add("innkeeper", category="from_prototype")
+        with override_settings(EVENNIA_AI_OPTIONS=groups):
+            config = self.script.config
+            self.assertEqual((config.max_react_iterations, config.persona), (3, "An innkeeper."))
+            self.assertEqual(config.emotes, {**EMOTES, "wake": None})
+            self.assertTold("aistatus Aria", "Wrong setting: `post` = 5")
+            source = 'EVENNIA_AI_OPTIONS["innkeeper"]'
+            self.assertTold("aiconfig Aria persona", f"An innkeeper. ({source})")
+            self.assertTold("aiconfig Aria persona = A cook.", "is now A cook.")
+            self.assertTold("aiconfig Aria", "persona = A cook. (set here; default")
+            self.script.attributes.add("spend_caps", {"tokens_day": 9999})
+            self.assertEqual(self.script.config.spend_caps, {"tokens_day": 500})
+            self.aria.tags.remove("innkeeper", category="from_prototype")
+            self.typed("aiconfig Aria persona = default")
+            self.assertEqual(self.script.config.persona, "A guard.")
+        self.assertEqual(self.script.config.persona, OPTIONS["persona"].default)
+
     def test_wrong_values(self):
         """A value of another kind is refused in words and nothing changes."""
         wrong = {
@@ -89,8 +131,8 @@ class TestConfig(CommandLineTest):
             "compact_sleep_threshold = 1.5": "takes a share from 0.0 to 1.0, not '1.5'",
             "llm_api = telepathy": "takes one of chat, completion",
             "sleep_schedule = 25:00-26:00": "23:00-06:00",
-            "tool_levels = {'say': 'loud'}": "off, dry run, confirm or on",
-            "tool_levels = [[[": "off, dry run, confirm or on",
+            "tool_levels = {'say': 'loud'}": "off, dry run, confirm, on",
+            "tool_levels = [[[": "off, dry run, confirm, on",
         }
         for line, says in wrong.items():
             with self.subTest(line=line):
@@ -177,7 +219,8 @@ class TestUndo(CommandLineTest):
 
     def test_only_options(self):
         """Steps that hands edited restore nothing but options."""
-        self.configure(config_undo=[5, {"values": {"enabled": False, "persona": "B."}, "unset": 3}])
+        steps = [5, {"values": {"enabled": False, "persona": "B."}, "unset": 3}]
+        self.script.attributes.add("config_undo", steps)
         self.assertTold("aiconfig/undo Aria", "persona is B again.")
         self.assertFalse(self.script.attributes.has("enabled"))
 
@@ -207,7 +250,7 @@ class TestContradictions(CommandLineTest):
         """By `aiconfig`: with a warning, or a refusal."""
         for line, says in {
             **self.WRONG,
-            "persona = " + "x" * 9000: "at most 8,000 characters, not 9,000",
+            "persona = " + "x" * 9000: "(9,000 characters)",
         }.items():
             with self.subTest(line=line[:40]):
                 self.assertTold(f"aiconfig Aria {line}", says)
@@ -220,14 +263,14 @@ class TestContradictions(CommandLineTest):
                 self.assertTold("aistatus Aria", f"Wrong setting: `{line.split()[0]}`", says)
 
     def test_a_huge_persona(self):
-        """It costs no more than the longest that is allowed, and the status says so."""
+        """It is not used, and the status says so."""
         self.configure(persona="word " * 400_000)
-        self.assertEqual(len(self.script.config.persona), 7_999)
+        self.assertEqual(self.script.config.persona, OPTIONS["persona"].default)
         began = time.process_time()
         self.say("Aria?")
         self.tick()
         self.assertLess(time.process_time() - began, 1.0)
-        self.assertTold("aistatus Aria", "The first 8,000 characters are used.")
+        self.assertTold("aistatus Aria", "(2,000,000 characters)")
 
 
 class TestStatus(CommandLineTest):
@@ -295,7 +338,7 @@ class TestStatus(CommandLineTest):
         """Caps that were shrunk are named with both numbers."""
         self.configure(max_context_tokens=1000)
         shown = self.assertTold("aistatus Aria", "caps are shrunk to fit 1,000 tokens")
-        self.assertRegex(shown, r"`tail_max_tokens` \d+ of 800")
+        self.assertRegex(shown, r"room and people \d+ of 800")
 
     def test_left_out(self):
         """Messages that did not fit the last prompt are counted."""
@@ -307,7 +350,7 @@ class TestStatus(CommandLineTest):
 
     def test_states(self):
         """Compaction by command only, a stopped timer and a spend cap are told."""
-        self.configure(compact_auto=False, spend_max_tokens_day=0)
+        self.configure(compact_auto=False, spend_caps={"tokens_day": 0})
         self.assertTold(
             "aistatus Aria",
             "by command only",

@@ -343,7 +343,7 @@ class TestCompact(MemoryLineTest):
 
     def test_over_the_cap(self):
         """Over the spend cap there is no extraction and the extract is asked."""
-        self.configure(pre_compact_extraction_enabled=True, spend_max_tokens_day=0)
+        self.configure(pre_compact_extraction_enabled=True, spend_caps={"tokens_day": 0})
         self.fill(40)
         self.assertTold("compact Aria", "level extractive", until="compacted")
         self.assertEqual({r.model for r in self.model.requests}, {"offline/extractive"})

@@ -26,7 +26,7 @@ class TestSpend(unittest.TestCase):
         }
         with Game(env=env) as game:
             admin = game.admin(60)
-            admin.ask("aiconfig Aria spend_max_tokens_day = 1500", "is now 1500")
+            admin.ask("aiconfig Aria spend_caps.tokens_day = 1500", "is now 1500")
             alice = game.player("Alice", timeout_s=60)
             alice.ask("say Aria, what is my boat called?", "number 1", 30)
             alice.ask("say Aria, and my other boat?", "number 2", 30)

@@ -164,8 +164,8 @@ class TestBreaks(BadRowTest):
 
     def test_a_wrong_option(self):
         """An option that cannot be used is remarked."""
-        self.bad.attributes.add("tick_interval_s", "often")
-        self.assertIn("Borg: `tick_interval_s` = 'often'", self.examined())
+        self.bad.attributes.add("llm_timeout_s", "often")
+        self.assertIn("Borg: `llm_timeout_s` = 'often'", self.examined())
 
     def test_two_scripts_on_one_body(self):
         """The second is idle, and the doctor says how to delete it."""

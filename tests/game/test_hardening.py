@@ -329,7 +329,7 @@ class TestEndlessLoops(AssistantTest):
 
     def test_spend_cap_holds_inside_a_turn(self):
         """When the cap is reached the turn ends."""
-        self.configure(spend_max_tokens_day=500, max_react_iterations=50)
+        self.configure(spend_caps={"tokens_day": 500}, max_react_iterations=50)
         from evennia_ai.llm_interaction.values import ModelReply
 
         self.model.default = lambda request: ModelReply(

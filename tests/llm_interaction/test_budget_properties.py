@@ -43,11 +43,10 @@ def configurations(least=50):
             "reply_reserve_tokens": st.integers(16, 200_000),
             "ledger_max_tokens": caps,
             "memory_inject_tokens": caps,
-            "tail_max_tokens": caps,
             "summary_max_tokens": st.integers(50, 4000),
             "compact_preserve_window": st.integers(1, 8),
             "compact_enabled": st.booleans(),
-            "llm_tool_protocol": st.sampled_from(("native", "text")),
+            "carries": st.booleans(),
             "llm_api": st.sampled_from(("chat", "completion")),
             "persona": texts,
         }
@@ -80,8 +79,9 @@ class Counting(FakeAssistant):
 
 def assistant(config, history, pinned):
     """An assistant with any configuration, history and ledger."""
-    model = ScriptedModel(default="They talked.", window=None)
-    aria = Counting(model, **config)
+    options = {**config}
+    model = ScriptedModel(default="They talked.", window=None, carries=options.pop("carries"))
+    aria = Counting(model, **options)
     for text in pinned:
         aria.ledger.add(text, Speaker("Bob", "o2.b"), state="approved")
     aria.history.replace(counted(history, COUNT))
@@ -103,7 +103,7 @@ class TestBudgetsAlways(unittest.TestCase):
         self.assertGreaterEqual(min(event.sizes), 0)
         self.assertLessEqual(event.total, event.limit)
         self.assertLessEqual(event.limit, config["max_context_tokens"])
-        if config["llm_tool_protocol"] == "native" and config["llm_api"] == "chat":
+        if config["carries"] and config["llm_api"] == "chat":
             request = model_request(aria, aria.obj, prompt, context)
             body = {"messages": request.messages, "tools": list(request.tools)}
             received, logged = count_tokens(body), event.total - event.regions["Reserve"]

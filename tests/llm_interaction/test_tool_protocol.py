@@ -85,12 +85,10 @@ class TestTrial(unittest.TestCase):
         client = self.client(server)
         sampling = {"top_p": 0.9, "frequency_penalty": 0.5, "presence_penalty": 0.4}
         for api in ("chat", "completion"):
-            asked = ModelRequest(
-                model=MODEL, api=api, prompt="Hi", repeat_penalty=1.1, temperature=0.7, **sampling
-            )
+            wanted = {**sampling, "repeat_penalty": 1.1, "temperature": 0.7, "min_p": 0.1}
+            asked = ModelRequest(model=MODEL, api=api, prompt="Hi", extra=wanted)
             wait_for(client.complete(asked), 30)
             body = server.bodies[-1]
-            wanted = {**sampling, "repeat_penalty": 1.1, "temperature": 0.7}
             self.assertEqual({name: body.get(name) for name in wanted}, wanted)
         wait_for(client.complete(ModelRequest(model=MODEL, prompt="Hi")), 30)
         self.assertTrue(set(server.bodies[-1]).isdisjoint([*sampling, "repeat_penalty"]))
@@ -100,12 +98,41 @@ class TestTrial(unittest.TestCase):
         server = self.server()
         client = self.client(server)
         for temperature, top_p in ((0.7, None), (None, 0.9)):
-            asked = ModelRequest(
-                model="openai/claude-x", prompt="Hi", temperature=temperature, top_p=0.9
-            )
+            extra = {"temperature": temperature, "top_p": 0.9}
+            asked = ModelRequest(model="openai/claude-x", prompt="Hi", extra=extra)
             wait_for(client.complete(asked), 30)
             body = server.bodies[-1]
             self.assertEqual((body.get("temperature"), body.get("top_p")), (temperature, top_p))
+
+    def test_thinking(self):
+        """LiteLLM's field for providers; a template's own for servers of the game's own."""
+        for thinking, is_own, wanted in (
+            ("default", True, {}),
+            ("off", False, {"reasoning_effort": "none"}),
+            ("high", False, {"reasoning_effort": "high"}),
+            ("off", True, {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}}}),
+            (
+                "low",
+                True,
+                {
+                    "reasoning_effort": "low",
+                    "extra_body": {"chat_template_kwargs": {"enable_thinking": True}},
+                },
+            ),
+        ):
+            request = ModelRequest(model=MODEL, thinking=thinking)
+            self.assertEqual(wire.further_fields(request, MODEL, is_own), wanted)
+        client = self.client(server := self.server())
+        wait_for(client.complete(ModelRequest(model=MODEL, prompt="Hi", thinking="off")), 30)
+        self.assertEqual(server.bodies[-1]["chat_template_kwargs"], {"enable_thinking": False})
+
+    def test_fields_of_own_servers(self):
+        """A provider is not sent what only servers of the game's own know."""
+        request = ModelRequest(model=MODEL, extra={"min_p": 0.1, "seed": 4})
+        self.assertEqual(wire.further_fields(request, MODEL, False), {"seed": 4})
+        self.assertEqual(
+            wire.further_fields(request, MODEL, True), {"seed": 4, "extra_body": {"min_p": 0.1}}
+        )
 
 
 class TestToolProtocol(unittest.TestCase):
@@ -113,20 +140,14 @@ class TestToolProtocol(unittest.TestCase):
         return FakeAssistant(ScriptedModel(answers, carries=carries), **config)
 
     def test_what_decides(self):
-        """A choice counts first, then the trial; unknown is native."""
-        for carries, config, wanted in (
-            (None, {}, NATIVE),
-            (True, {}, CARRIED),
-            (False, {}, DROPPED),
-            (False, {"llm_tool_protocol": "native"}, None),
-            (True, {"llm_tool_protocol": "text"}, None),
-            (True, {"llm_api": "completion"}, None),
+        """The trial counts; unknown is native, and base models write text."""
+        for carries, wanted in (
+            (None, NATIVE),
+            (True, CARRIED),
+            (False, DROPPED),
         ):
-            found = tool_protocol(self.aria(carries, **config))
-            if wanted:
-                self.assertEqual(found, wanted)
-            else:
-                self.assertEqual(found.is_text, "text" in config.values() or "llm_api" in config)
+            self.assertEqual(tool_protocol(self.aria(carries)), wanted)
+        self.assertTrue(tool_protocol(self.aria(True, llm_api="completion")).is_text)
         self.assertEqual(tool_protocol(self.aria(False), "offline/extractive"), NATIVE)
         self.assertIn("drops tools", str(DROPPED))
 
@@ -149,15 +170,12 @@ class TestToolProtocol(unittest.TestCase):
         self.assertTrue(all(tool.basic for tool in offered_tools(aria)))
         brief = aria.mind.model.requests[-1]
         self.assertEqual(brief.max_tokens, SMALL_REPLY_TOKENS)
-        self.assertEqual(brief.repeat_penalty, SMALL_REPEAT_PENALTY)
+        self.assertEqual(brief.extra, {"repeat_penalty": SMALL_REPEAT_PENALTY})
         self.assertGreater(large.max_tokens, SMALL_REPLY_TOKENS)
-        self.assertIsNone(large.repeat_penalty)
-        chosen = self.asked(
-            self.aria(False, ["Aye."], max_context_tokens=8000, llm_repeat_penalty=1.3)
-        )
-        self.assertEqual(chosen.repeat_penalty, 1.3)
-        unread = self.aria(False, ["Aye."], max_context_tokens=8000, llm_tool_protocol="native")
-        self.assertEqual(self.asked(unread).max_tokens, SMALL_REPLY_TOKENS)
+        self.assertEqual(large.extra, {})
+        extra = {"repeat_penalty": 1.3, "seed": 4}
+        chosen = self.aria(False, ["Aye."], max_context_tokens=8000, llm_extra=extra)
+        self.assertEqual(self.asked(chosen).extra, extra)
         native = self.asked(self.aria(None, max_context_tokens=8000))
         self.assertIn("give", str(native.tools))
         self.assertIn(RULES, native.messages[0]["content"])

@@ -133,7 +133,7 @@ class TestTextProtocol(WireTest):
 
     def test_call_and_result(self):
         """The call is run, its result comes back as text, and the request stays in the limit."""
-        self.configure(llm_tool_protocol="text")
+        self.script.mind.model.carries_tools = lambda model: False
         self.say("Aria, what do you see?")
         self.tick()
         self.assertEqual(self.contents()[-1], ("assistant", "It is a fine room."))

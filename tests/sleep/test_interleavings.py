@@ -30,8 +30,7 @@ class AttributeWorld:
 
     def configure(self, **values):
         """Set configuration Attributes."""
-        for name, value in values.items():
-            self.script.attributes.add(name, value)
+        self.test.configure(**values)
 
     def later(self, seconds):
         """Evennia's own clock cannot be moved."""

@@ -52,7 +52,6 @@ VIEWERS = (PUBLIC, *(private(PEOPLE[:n]) for n in (1, 2, 3)))
 CONFIGS = st.fixed_dictionaries(
     {
         "compact_preserve_window": st.integers(1, 6),
-        "mask_min_tokens": st.sampled_from((20, 200)),
         "max_context_tokens": st.sampled_from((5000, 8000, 100_000)),
         "compact_preserve_token_share": st.just(0.0),
     }
@@ -61,7 +60,6 @@ CONFIGS = st.fixed_dictionaries(
 TIGHT = st.fixed_dictionaries(
     {
         "compact_preserve_window": st.sampled_from((1, 6, 40)),
-        "mask_min_tokens": st.sampled_from((20, 200)),
         "max_context_tokens": st.sampled_from((12_000, 30_000)),
         "compact_preserve_token_share": st.sampled_from((0.0, 0.2, 0.8)),
     }

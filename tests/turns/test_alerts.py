@@ -105,7 +105,7 @@ class TestNoModelAtAll(AssistantTest):
 
     def signs(self):
         """How often it was shown that no answer comes for now."""
-        return sum(self.script.config.trouble_emote in line for line in self.shown)
+        return sum(self.script.config.emotes["trouble"] in line for line in self.shown)
 
     def test_each_question_gets_a_sign(self):
         """Of two questions within a minute both do, and a retry shows nothing again."""

@@ -74,7 +74,7 @@ class TestBudgetOnTheWire(WireTest):
 
     def test_tools_as_text(self):
         """Where tools are described as text, the region `Tools` holds that text."""
-        self.configure(llm_tool_protocol="text")
+        self.script.mind.model.carries_tools = lambda model: False
         self.say("Aria, what do you see?")
         self.tick()
         self.script.history.append([Message("user", "word " * 3000)])

@@ -41,12 +41,10 @@ class TestGroups(unittest.TestCase):
         self.assertEqual(sum(len(group.events) for group in groups), len(given_events))
 
     def test_what_is_answered(self):
-        """Speech it is to answer calls for a turn; arrivals where they are greeted; no more."""
+        """Speech it is to answer calls for a turn; no more."""
         heard_ones = [event(channel) for channel in CHANNELS]
         speech = ["say", "whisper", "page", "pose"]
         self.assertEqual([e.channel for e in heard_ones if wants_answer(e)], speech)
-        greeted = [e.channel for e in heard_ones if wants_answer(e, greet_arrivals=True)]
-        self.assertEqual(greeted, [*speech, "arrive"])
         self.assertFalse(wants_answer(event(metadata={ANSWER: False})))
         self.assertTrue(wants_answer(event(metadata={ANSWER: True})))
         self.assertFalse(wants_answer(event(metadata={ANSWER: True, UNJUDGED: True})))

@@ -90,7 +90,7 @@ class Walk:
             pre_compact_max_iterations=2,
             max_react_iterations=4,
             reply_cooldown_s=0,
-            thinking_emote="",
+            emotes={"thinking": None},
         )
 
     @property

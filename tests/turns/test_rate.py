@@ -72,7 +72,7 @@ class RateTest(CommandLineTest):
         for script in self.scripts:
             script.stop()
             script.now = lambda: self.now
-            script.attributes.add("thinking_emote", None)
+            script.attributes.add("emotes", {"thinking": None})
             script.attributes.add("sleep_after_idle_s", None)
 
     def answer(self, request):

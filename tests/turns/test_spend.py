@@ -76,10 +76,10 @@ class TestCounting(SpendTest):
 
     def test_the_offline_model_is_free(self):
         """The offline model is asked whatever the caps are, and counts nothing."""
-        self.configure(spend_max_tokens_day=0)
+        self.configure(spend_caps={"tokens_day": 0})
         self.successResultOf(self.aria.complete(ModelRequest(model=OFFLINE_MODEL)))
         self.model.default = ModelReply(content="", model=OFFLINE_MODEL, prompt_tokens=50)
-        self.configure(spend_max_tokens_day=None)
+        self.configure(spend_caps={"tokens_day": None})
         self.successResultOf(self.ask())
         self.assertEqual(self.spent().calls, 0)
 
@@ -117,10 +117,10 @@ class TestCaps(SpendTest):
         self.model.default = paid(cost=1.0)
         account = {"account": {"tokens_day": 250}}
         for option, caps, asker in (
-            ("spend_max_tokens_day", {}, None),
-            ("spend_max_tokens_month", {}, None),
-            ("spend_max_cost_day", {}, None),
-            ("spend_max_cost_month", {}, None),
+            ("tokens_day", {}, None),
+            ("tokens_month", {}, None),
+            ("cost_day", {}, None),
+            ("cost_month", {}, None),
             (None, {"game": {"tokens_month": 250}}, None),
             (None, {"game": {"cost_day": 2.5}}, None),
             (None, account, self.asker),
@@ -130,7 +130,7 @@ class TestCaps(SpendTest):
                 self.model.default = paid(cost=1.0)
                 self.aria.spend_caps = caps
                 if option:
-                    self.configure(**{option: 250 if "tokens" in option else 2.5})
+                    self.configure(spend_caps={option: 250 if "tokens" in option else 2.5})
                 for _ in range(3):
                     self.successResultOf(self.ask(asker))
                 self.assertIn("spend cap", self.refuse(asker))
@@ -166,7 +166,7 @@ class TestCaps(SpendTest):
     def test_a_waiting_call_can_be_cancelled(self):
         """A call that waits is given up without a trace."""
         self.model.held = True
-        self.configure(spend_max_tokens_day=250)
+        self.configure(spend_caps={"tokens_day": 250})
         first, second = self.ask(), self.ask()
         second.cancel()
         self.failureResultOf(second, CancelledError)
@@ -177,7 +177,7 @@ class TestCaps(SpendTest):
     def test_a_call_does_not_wait_for_ever(self):
         """After its own time a call that waits is refused; it leaves no trace."""
         self.model.held, self.aria.now = True, time.time
-        self.configure(spend_max_tokens_day=250)
+        self.configure(spend_caps={"tokens_day": 250})
         first = self.ask()
         second = self.aria.complete(request(timeout_s=0.05))
         with self.assertRaises(SpendError):
@@ -188,7 +188,7 @@ class TestCaps(SpendTest):
 
     def test_one_unknown_price_among_others(self):
         """The known ones bound a call: calls far from the cap do not wait for each other."""
-        self.configure(spend_max_cost_day=1000.0)
+        self.configure(spend_caps={"cost_day": 1000.0})
         self.model.price = {"listed": (0.001, 0.001)}.get
         self.model.held = True
         for _ in range(2):
@@ -206,7 +206,7 @@ class TestCaps(SpendTest):
 
     def test_a_model_without_a_price_runs_in_parallel_once_that_is_known(self):
         """Its first call runs alone under a cap of money; staff see that it does not count."""
-        self.configure(spend_max_cost_day=1.0)
+        self.configure(spend_caps={"cost_day": 1.0})
         self.aria.model_name = "m"
         self.assertFalse(self.aria.spend.is_unpriced)
         self.successResultOf(self.ask())
@@ -219,7 +219,7 @@ class TestCaps(SpendTest):
 
     def test_a_call_is_cut_to_its_own_cap(self):
         """The cap of a call shortens its reply, and refuses a prompt that is too large."""
-        self.configure(spend_max_tokens_call=100)
+        self.configure(spend_caps={"tokens_call": 100})
         self.aria.spend_caps = {"call": {"tokens": 90}}
         self.successResultOf(self.ask(prompt_tokens=40, max_tokens=500))
         self.assertEqual(self.model.requests[-1].max_tokens, 50)
@@ -237,7 +237,7 @@ class TestCaps(SpendTest):
 
     def test_staff_hear_once_of_four_fifths_and_once_of_all(self):
         """Two notices a window, with audit lines; also if the cap is crossed in one step."""
-        self.configure(spend_max_tokens_day=500)
+        self.configure(spend_caps={"tokens_day": 500})
         for _ in range(5):
             self.successResultOf(self.ask())
         for _ in range(3):
@@ -420,21 +420,21 @@ class TestKeptQuestions(SpendTest):
 
     def test_it_is_shown_kept_and_answered_when_the_cap_is_lifted(self):
         """Who asked is shown it once for each question; much later the cap is lifted."""
-        self.configure(spend_max_tokens_day=0, sleep_after_idle_s=None)
+        self.configure(spend_caps={"tokens_day": 0}, sleep_after_idle_s=None)
         self.hear("What is my boat called?")
         self.assertEqual(self.tick(), "over budget")
         self.assertEqual(len(self.shown()), 1)
         self.aria.clock.advance(4000)
         self.assertEqual(self.tick(), "idle")
         self.assertEqual((self.model.requests, len(self.shown())), ([], 1))
-        self.configure(spend_max_tokens_day=None)
+        self.configure(spend_caps={"tokens_day": None})
         self.assertEqual(self.tick(), "turn")
         self.assertEqual(len(self.spoken()), 1)
         self.assertEqual(self.tick(), "idle")
 
     def test_it_is_answered_the_next_day_and_wakes_the_sleeper(self):
         """A cap of a day is over at midnight; who sleeps then wakes up to answer."""
-        self.configure(spend_max_tokens_day=100)
+        self.configure(spend_caps={"tokens_day": 100})
         self.successResultOf(self.ask())
         self.hear("What is my boat called?")
         self.tick()
@@ -447,14 +447,14 @@ class TestKeptQuestions(SpendTest):
 
     def test_it_outlives_a_restart(self):
         """After a restart, however late, it is still kept."""
-        self.configure(spend_max_tokens_day=0)
+        self.configure(spend_caps={"tokens_day": 0})
         self.hear("What is my boat called?")
         self.tick()
         self.aria.clock.advance(4000)
         self.aria.runtime = Runtime(last_heard_at=self.aria.now())
         repair_at_start(self.aria)
         self.assertEqual(self.tick(), "idle")
-        self.configure(spend_max_tokens_day=None)
+        self.configure(spend_caps={"tokens_day": None})
         self.assertEqual(self.tick(), "turn")
         self.assertEqual(len(self.spoken()), 1)
 
@@ -470,14 +470,14 @@ class TestKeptQuestions(SpendTest):
 
     def test_a_cap_reached_in_a_turn_keeps_the_question(self):
         """A turn that has not said anything yet is held up, not given up in silence."""
-        self.configure(spend_max_tokens_day=150)
+        self.configure(spend_caps={"tokens_day": 150})
         looks = ModelReply(content="", tool_calls=tuple(call("look")), model="m", prompt_tokens=90)
         self.model.answers = [looks, looks]
         self.hear("What is here?")
         self.assertEqual(self.tick(), "turn")
         self.assertEqual((len(self.model.requests), len(self.shown())), (2, 1))
         self.assertEqual(self.spoken(), [])
-        self.configure(spend_max_tokens_day=None)
+        self.configure(spend_caps={"tokens_day": None})
         self.aria.clock.advance(61)
         self.assertEqual(self.tick(), "turn")
         self.assertEqual(len(self.spoken()), 1)
@@ -485,7 +485,7 @@ class TestKeptQuestions(SpendTest):
 
     def test_a_cap_after_words_ends_the_turn(self):
         """A turn that has spoken ends; it would speak twice."""
-        self.configure(spend_max_tokens_day=50)
+        self.configure(spend_caps={"tokens_day": 50})
         said = ModelReply(
             content="",
             tool_calls=tuple(call("say", text="Let me look.")),

@@ -30,7 +30,7 @@ class SpendGameTest(CommandLineTest):
     def setUp(self):
         super().setUp()
         self.model.default = REPLY
-        self.configure(reply_cooldown_s=0, sleep_after_idle_s=None, thinking_emote=None)
+        self.configure(reply_cooldown_s=0, sleep_after_idle_s=None, emotes={"thinking": None})
         self.payer = stable_id(self.account)
 
     def ask(self, text="Aria, what is my boat called?"):
@@ -81,7 +81,7 @@ class TestWhoPays(SpendGameTest):
         self.semantic.billed_embedder = "text-embedding-3-small"
         self.model._price = (1e-3, 0.0)
         self.aria.journal.add("Alice owes Bob 12 crowns, said at dawn.")
-        self.configure(spend_max_tokens_day=10)
+        self.configure(spend_caps={"tokens_day": 10})
         from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
         from tests.waiting import wait_for
 
@@ -91,13 +91,13 @@ class TestWhoPays(SpendGameTest):
         self.aria.journal.add("Bob paid Alice 5 crowns back.")
         stored = wait_for(consolidate_memories_to_semantic(self.script, self.aria))
         self.assertEqual((stored["consolidated"], self.spent().tokens), (0, 13))
-        self.configure(spend_max_tokens_day=None)
+        self.configure(spend_caps={"tokens_day": None})
         stored = wait_for(consolidate_memories_to_semantic(self.script, self.aria))
         self.assertEqual(stored["consolidated"], 1)
 
     def test_the_book_is_rolled_back_as_a_whole(self):
         """If one row cannot be written, none is; the call is counted at the next start."""
-        self.configure(spend_max_tokens_month=10**9)
+        self.configure(spend_caps={"tokens_month": 10**9})
         store, real = self.script.shared_spend.store, self.script.shared_spend.store.save
 
         def broken(holder, row):
@@ -142,7 +142,7 @@ class TestCapsInAGame(SpendGameTest):
 
     def test_the_status_says_why(self):
         """`aistatus` names the cap and when it ends."""
-        self.configure(spend_max_cost_month=0)
+        self.configure(spend_caps={"cost_month": 0})
         self.assertTold("aistatus Aria", "$0 a month is reached", "until the next month")
 
 
@@ -157,49 +157,49 @@ class TestWhoLiftsCaps(SpendGameTest):
 
     def test_builders_lower(self):
         """A builder adds and lowers a cap, and cannot take that back."""
-        self.assertTold("aiconfig Aria spend_max_tokens_day = 1000", "is now 1000")
-        self.assertTold("aiconfig Aria spend_max_tokens_day = 500", "is now 500")
+        self.assertTold("aiconfig Aria spend_caps.tokens_day = 1000", "is now 1000")
+        self.assertTold("aiconfig Aria spend_caps.tokens_day = 500", "is now 500")
         for line in (
-            "aiconfig Aria spend_max_tokens_day = 501",
-            "aiconfig Aria spend_max_tokens_day = none",
-            "aiconfig Aria spend_max_tokens_day = default",
+            "aiconfig Aria spend_caps.tokens_day = 501",
+            "aiconfig Aria spend_caps.tokens_day = none",
+            "aiconfig Aria spend_caps.tokens_day = default",
             "aiconfig/undo Aria",
         ):
             self.assertTold(line, "Only admins raise or remove spend caps")
-        self.assertEqual(self.script.config.spend_max_tokens_day, 500)
+        self.assertEqual(self.script.config.spend_caps["tokens_day"], 500)
         self.be("Admin")
-        self.assertTold("aiconfig/undo Aria", "1000 again")
-        self.assertTold("aiconfig Aria spend_max_tokens_day = none", "is now None")
+        self.assertTold("aiconfig/undo Aria", "{'tokens_day': 1000} again")
+        self.assertTold("aiconfig Aria spend_caps.tokens_day = none", "is now None")
 
     def test_building_commands(self):
         """Evennia's own commands lower a cap that was set, and change no more of spend."""
-        self.script.state.configure({"spend_max_tokens_day": 500})
+        self.script.state.configure({"spend_caps": {"tokens_day": 500}})
         before = self.script.spend.today()
         number = self.script.id
         for line in (
-            f"set/script #{number}/spend_max_tokens_day = 9999",
-            f"set/script #{number}/spend_max_tokens_day =",
+            f"set/script #{number}/spend_caps = {{'tokens_day': 9999}}",
+            f"set/script #{number}/spend_caps =",
             f"set/script #{number}/spend =",
-            f"set/script #{number}/config_undo = [{{'values': {{'spend_max_tokens_day': 9999}}}}]",
-            f"set/script #{number}/spend_max_tokens_day = 'none'",
+            f"set/script #{number}/config_undo = [{{'values': {{'spend_caps': {{}}}}}}]",
+            f"set/script #{number}/spend_caps = 'none'",
             "aiconfig/undo Aria",
             f"wipe #{self.aria.id}",
         ):
             with self.subTest(line):
                 self.typed(line)
-                self.assertEqual(self.script.config.spend_max_tokens_day, 500)
+                self.assertEqual(self.script.config.spend_caps["tokens_day"], 500)
                 self.assertEqual(self.script.spend.today(), before)
-        self.typed(f"set/script #{number}/spend_max_tokens_day = 400")
-        self.assertEqual(self.script.config.spend_max_tokens_day, 400)
-        self.assertTold("aiconfig Aria spend_max_tokens_day = 9999", "Only admins")
+        self.typed(f"set/script #{number}/spend_caps = {{'tokens_day': 400}}")
+        self.assertEqual(self.script.config.spend_caps["tokens_day"], 400)
+        self.assertTold("aiconfig Aria spend_caps.tokens_day = 9999", "Only admins")
 
     def test_a_copy(self):
         """A copy has the caps of the original and has spent nothing; its row goes with it."""
-        self.script.state.configure({"spend_max_tokens_day": 500})
+        self.script.state.configure({"spend_caps": {"tokens_day": 500}})
         self.typed("copy Aria = Clone")
         clone = search_object("Clone")[0].assistant
-        self.typed(f"set/script #{clone.id}/spend_max_tokens_day =")
-        self.assertEqual(clone.config.spend_max_tokens_day, 500)
+        self.typed(f"set/script #{clone.id}/spend_caps =")
+        self.assertEqual(clone.config.spend_caps["tokens_day"], 500)
         self.assertEqual(clone.spend.today()["tokens"], 0)
         rows = len(self.script.shared_spend.store.all())
         clone.obj.delete()
@@ -211,7 +211,7 @@ class TestShown(SpendGameTest):
 
     def test_usage(self):
         """`ai/usage`: assistant, game and account, today and this month, cached apart, caps."""
-        self.configure(spend_max_tokens_day=5000)
+        self.configure(spend_caps={"tokens_day": 5000})
         self.ask()
         with override_settings(EVENNIA_AI_SPEND_CAPS={"game": {"cost_month": 20.0}}):
             shown = self.typed("ai/usage")

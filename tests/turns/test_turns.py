@@ -395,7 +395,7 @@ class TestModelDown(TurnTest):
         self.assertEqual(again.messages[0], first.messages[0])
         self.assertEqual(again.messages[-1], first.messages[-1])
         self.assertLess(len(again.messages), len(first.messages) / 2)
-        self.assertNotEqual(again.temperature, first.temperature)
+        self.assertNotEqual(again.extra["temperature"], first.extra.get("temperature"))
 
     def test_the_offline_model_ends_the_turn(self):
         """What it looks up or notes it answers itself: nobody waits for a dead model twice."""
@@ -409,7 +409,8 @@ class TestModelDown(TurnTest):
     def test_an_empty_reply(self):
         """A small model that writes nothing is asked once more; a large one chose to be silent."""
         self.model.answers = ["", "Here I am."]
-        self.configure(llm_tool_protocol="text", max_context_tokens=8000)
+        self.model.carries = False
+        self.configure(max_context_tokens=8000)
         self.say("Aria, are you there?", self.alice)
         self.tick()
         self.assertEqual(self.spoken(), ["Here I am."])
@@ -426,7 +427,7 @@ class TestModelDown(TurnTest):
         self.assertEqual(self.spoken()[-1], "That is all.")
         spoken = self.spoken()
         self.model.answers = ["", "Too late."]
-        self.configure(llm_tool_protocol="native")
+        self.model.carries = None
         self.say("Aria, are you still there?", self.alice)
         self.tick()
         self.assertEqual(self.spoken(), spoken)

@@ -350,21 +350,21 @@ class TestActs(PagesTest):
 
     def test_options(self):
         """A value is set by the checks of `aiconfig`, and taken back."""
-        shown = self.send("options", act="set", option="max_says", value="3")
-        self.assertShows(shown, "max_says is now 3")
-        self.assertEqual(self.script.config.max_says, 3)
-        self.assertShows(self.send("options", act="undo"), "max_says is 2 again")
-        wrong = self.send("options", act="set", option="max_says", value="many")
+        shown = self.send("options", act="set", option="max_react_iterations", value="3")
+        self.assertShows(shown, "max_react_iterations is now 3")
+        self.assertEqual(self.script.config.max_react_iterations, 3)
+        self.assertShows(self.send("options", act="undo"), "max_react_iterations is 8 again")
+        wrong = self.send("options", act="set", option="max_react_iterations", value="many")
         self.assertShows(wrong, "not 'many'")
-        self.assertEqual(self.script.config.max_says, 2)
+        self.assertEqual(self.script.config.max_react_iterations, 8)
         self.assertEqual([line["act"] for line in self.logged("configured")], ["set", "undo"])
 
     def test_spend_caps_are_for_admins(self):
         """A builder who owns the assistant cannot lift its cap."""
-        self.script.state.configure({"spend_max_tokens_day": 100})
+        self.script.state.configure({"spend_caps": {"tokens_day": 100}})
         self.be("Builder")
         self.script.obj.locks.add("control:all()")
-        shown = self.send("options", act="set", option="spend_max_tokens_day", value="100000")
+        shown = self.send("options", act="set", option="spend_caps.tokens_day", value="100000")
         self.assertShows(shown, "Only admins raise or remove spend caps")
 
     def test_a_journal_entry_is_corrected(self):

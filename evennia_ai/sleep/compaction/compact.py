@@ -47,6 +47,8 @@ from evennia_ai.sleep.compaction.receipts import announce
 
 # Masks are enough if they bring usage this far under the trigger.
 HEADROOM = 0.9
+# Old outputs of tools that are larger than this are masked.
+MASKED_TOKENS = 200
 # The first wait after an automatic compaction in vain, in seconds; each further one is four times
 # as long.
 WAIT_S, MOST_WAIT_S = 60.0, 3600.0
@@ -203,7 +205,7 @@ def _masked_history(
     if trigger == COUNT:
         return None
     at = utc_iso(script.now())
-    ids = set(plan_masks(plan.leaving, len(plan.leaving), script.config.mask_min_tokens))
+    ids = set(plan_masks(plan.leaving, len(plan.leaving), MASKED_TOKENS))
     history = [masked(m, at, script.count) if m.id in ids else m for m in script.history.messages()]
     usage = usage_of(script, widest_view_tokens(history))
     if not ids or usage >= _threshold(script, trigger) * HEADROOM:

@@ -25,6 +25,8 @@ ECHOES = 8
 NOT_SAID = "[not said: the game's moderation refused it]"
 # Acts in one turn that others notice, besides words: enough to fetch and hand over two things.
 MOST_ACTS = 4
+# Lines and poses in one turn.
+MOST_LINES = 2
 # Locks of tools that every player may ask for.
 FOR_PLAYERS = ("tool:all()", "tool:perm(Player)")
 
@@ -94,9 +96,8 @@ class ToolContext:
 
     def check_listener(self) -> None:
         """Raise `ToolError` if this turn has spoken enough, or who asked has left."""
-        most = self.script.config.max_says
-        if len(self.spoken) >= most:
-            raise ToolError(f"you have spoken {most} times in this turn; call noop")
+        if len(self.spoken) >= MOST_LINES:
+            raise ToolError(f"you have spoken {MOST_LINES} times in this turn; call noop")
         if self.asker and self.channel != "page" and self.asker not in self.game.here():
             raise ToolError("the one who asked has left; call noop")
 

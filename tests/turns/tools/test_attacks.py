@@ -313,7 +313,7 @@ class TestSpeech(AttackTest):
 @attacks(
     {
         f"{where}_{when}": (f"by_{where}", when)
-        for where in ("whisper", "pose", "page", "arrival", "shout")
+        for where in ("whisper", "pose", "page", "shout")
         for when in ("now", "when_the_owner_speaks")
     }
 )
@@ -343,15 +343,6 @@ class TestChannels(AttackTest):
         """From elsewhere."""
         self.aria.hear_page(self.account2, ALL, self.mallory)
         self.follow(when)
-
-    def by_arrival(self, when):
-        """In a name that is announced."""
-        self.configure(greet_arrivals=True)
-        self.mallory.location = self.room2
-        self.mallory.key = f"Mallory {ALL}"
-        self.mallory.move_to(self.room1)
-        self.follow(when)
-        self.mallory.key = "Mallory"
 
     def by_shout(self, when):
         """To everyone, so that it is overheard."""
