@@ -214,7 +214,7 @@ LINES = (
     ),
     Line(
         "calls answered over reloads",
-        "reload --times 20 --mind process",
+        "reload --times 20",
         lambda f: f["answered"],
         20,
         "of 20",

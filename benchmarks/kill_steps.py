@@ -213,7 +213,6 @@ class Killer:
         _wrap(Rollback, "__call__", lambda inner: stepping("rollback", inner))
 
     def _arm_memory(self) -> None:
-        from evennia_ai.mind.remote import RemoteMemories
         from evennia_ai.rag_memory import Mem0Backend
 
         def adding(inner: Any) -> Any:
@@ -234,7 +233,7 @@ class Killer:
 
             return delete
 
-        for backend in (Mem0Backend, RemoteMemories):
+        for backend in (Mem0Backend,):
             _wrap(backend, "add", adding)
             _wrap(backend, "delete", deleting)
 

@@ -485,7 +485,6 @@ def measure(minutes: float, seed: int) -> dict[str, Any]:
     model = Model(rng)
     with small_disk() as disk, LoopbackServer(model.respond) as server:
         env = {
-            "EVENNIA_AI_MIND": "process",
             "EVENNIA_AI_LLM_MODEL": "loopback",
             "EVENNIA_AI_LLM_API_BASE": server.url,
             "EVENNIA_AI_LLM_API_KEY": "sk-test",

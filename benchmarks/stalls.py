@@ -9,7 +9,6 @@ itself used between two beats. The rest was spent waiting for Python's lock or f
 quiet phase of the same process shows the machine's own noise.
 
     python -m benchmarks.stalls --assistants 100 --seconds 60
-    python -m benchmarks.stalls --mind inline
     python -m benchmarks.stalls --trace 30    # print stacks when the reactor is 30 ms late
 """
 
@@ -258,7 +257,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--assistants", type=int, default=100)
     parser.add_argument("--lines", type=float, default=10.0, help="lines heard per second")
-    parser.add_argument("--mind", choices=("process", "inline"), default="process")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument(
         "--trace",
@@ -282,13 +280,9 @@ def main() -> None:
 
 def run(url: str, options: Any) -> dict[str, Any]:
     """Run the phases: quiet, then talk with compactions and dreams."""
-    from evennia_ai.llm_interaction.client import ModelClient
-
     figures: dict[str, Any] = dict(vars(options))
-    client = ModelClient(api_base=url, api_key="sk-bench", home_model="scripted/model")
     address = {"LLM_API_BASE": url, "LLM_API_KEY": "sk-bench", "LLM_MODEL": "scripted/model"}
-    process = address if options.mind == "process" else None
-    with world(client, mem0=True, process=process) as make:
+    with world(process=address) as make:
         from twisted.internet import reactor
         from twisted.internet.task import LoopingCall, deferLater
 

@@ -23,7 +23,7 @@ def world(model: Any = None, mem0: bool = False, process: Mapping[str, Any] | No
         _configure(Path(folder))
         from evennia_ai import services
         from evennia_ai.background import Worker
-        from evennia_ai.mind.inline import IndexFile
+        from evennia_ai.mind.mind import IndexFile
         from evennia_ai.rag_memory.recall_jobs import RecallJobs
         from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 
@@ -48,12 +48,11 @@ def world(model: Any = None, mem0: bool = False, process: Mapping[str, Any] | No
 
 
 def _remote(folder: Path, settings: Mapping[str, Any]) -> Any:
-    from evennia_ai.mind.folder import MindFolder
     from evennia_ai.mind.remote import RemoteMind
     from evennia_ai.mind.values import MindSettings
 
     told = MindSettings(str(folder), str(settings["LLM_MODEL"]), settings)
-    return RemoteMind(MindFolder(folder / "server" / "mind"), told, folder / "mind.log")
+    return RemoteMind(folder / "server" / "mind", told, folder / "mind.log")
 
 
 def _mem0(folder: Path) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 
-from evennia_ai.conf import MINDS, PREFIX, setting
+from evennia_ai.conf import PREFIX, setting
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL
 from evennia_ai.llm_interaction.local_models.files import has_engine
 from evennia_ai.llm_interaction.tracing import CALLBACKS, missing_package
@@ -29,7 +29,6 @@ MEMORY_BACKEND = "EVENNIA_AI_MEMORY_BACKEND"
 MEM0_CONFIG = "EVENNIA_AI_MEM0_CONFIG"
 SPEND_CAPS = "EVENNIA_AI_SPEND_CAPS"
 MODERATE = "EVENNIA_AI_MODERATE"
-MIND = "EVENNIA_AI_MIND"
 METRICS_TOKEN = "EVENNIA_AI_METRICS_TOKEN"  # noqa: S105 - a name
 LLM_CALLBACKS = "EVENNIA_AI_LLM_CALLBACKS"
 # A key is not shown, nor an address, which may hold one.
@@ -105,12 +104,6 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool], str, str]] = {
         lambda value: isinstance(value, str) and bool(_DOTTED.fullmatch(value)),
         "not a dotted path",
         'Write module and function separated by dots: "world.moderation.moderate".',
-    ),
-    MIND: (
-        "E020",
-        lambda value: value in MINDS,
-        'neither "inline" nor "process"',
-        'Set "process" to run models and memory beside the Server; else remove it.',
     ),
     "EVENNIA_AI_CALLS_A_MINUTE": (
         "E024",

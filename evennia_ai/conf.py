@@ -13,14 +13,13 @@ from evennia_ai.errors import ConfigError
 from evennia_ai.llm_interaction import own_machine
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.mind.inline import MEM0_BACKEND, load_backend
+from evennia_ai.mind.mind import MEM0_BACKEND, load_backend
 from evennia_ai.mind.values import MindSettings
 from evennia_ai.protocol import MemoryBackend
 from evennia_ai.turns.spend_book import CALLS_A_MINUTE
 
 PREFIX = "EVENNIA_AI_"
 # Where the mind may run; the first is the default.
-MINDS = ("process", "inline")
 NOTICE = (
     "AI assistants listen in this game: they hear and remember what is said near them. "
     "See 'help ai' and 'help aiforget'."
@@ -140,11 +139,6 @@ def memory_backend(worker: Worker | None = None) -> MemoryBackend:
     Raises `ConfigError` if the dotted path names no class that can be used.
     """
     return load_backend(memory_backend_path(), data_dir(), setting, worker)
-
-
-def runs_mind_process() -> bool:
-    """Whether the mind is a process of its own, by ``EVENNIA_AI_MIND``; else it is inline."""
-    return str(setting("MIND", MINDS[0])) == "process"
 
 
 def mind_dir() -> Path:

@@ -26,7 +26,7 @@ class ModelError(AssistantError):
 class WindowError(ModelError):
     """The prompt is larger than the window of `model`; a smaller one may be sent to it."""
 
-    def __init__(self, message: str, model: str):
+    def __init__(self, message: str, model: str = ""):
         super().__init__(message, kind="context_window")
         self.model = model
 

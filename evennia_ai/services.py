@@ -4,6 +4,7 @@ The mind is made at first use and closed when the server stops. `use` puts anoth
 parts, in its place: for tests and for games that bring their own.
 """
 
+import socket
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -11,8 +12,7 @@ from twisted.internet.defer import Deferred, succeed
 
 from evennia_ai import background, conf
 from evennia_ai.background import Worker
-from evennia_ai.mind import inline
-from evennia_ai.mind.folder import MindFolder
+from evennia_ai.mind import mind as local
 from evennia_ai.mind.remote import RemoteMind
 from evennia_ai.protocol import MemoryBackend, Mind
 from evennia_ai.turns.metrics import Figures
@@ -24,22 +24,24 @@ T = TypeVar("T")
 
 def memory_backend(worker: Worker | None = None) -> MemoryBackend:
     """The memory back end of the settings, or one that says why it cannot be used."""
-    return inline.memory_backend(conf.memory_backend_path(), conf.data_dir(), conf.setting, worker)
+    return local.memory_backend(conf.memory_backend_path(), conf.data_dir(), conf.setting, worker)
 
 
 _made: dict[str, Any] = {}
 
 
 def mind() -> Mind:
-    """The game's mind. Only the Server uses a process: other commands must not disturb it."""
+    """The game's mind.
+
+    Only the Server uses a process: other commands must not disturb it. Without Unix sockets, as on
+    Windows, it does the work on threads, as those do.
+    """
     if "mind" not in _made:
-        settings = conf.mind_settings()
-        if _made.get("server") and conf.runs_mind_process():
-            models = conf.allowed_models()
-            folder = MindFolder(conf.mind_dir())
-            _made["mind"] = RemoteMind(folder, settings, conf.mind_log_path(), models)
+        settings, models = conf.mind_settings(), conf.allowed_models()
+        if _made.get("server") and hasattr(socket, "AF_UNIX"):
+            _made["mind"] = RemoteMind(conf.mind_dir(), settings, conf.mind_log_path(), models)
         else:
-            _made["mind"] = inline.make_mind(settings)
+            _made["mind"] = local.make_mind(settings)
     made: Mind = _made["mind"]
     return made
 
@@ -57,7 +59,7 @@ def moderator() -> Moderator | None:
 
 
 def use(**parts: object) -> None:
-    """Put parts in place: `mind`, or what `InlineMind` takes, by its names; or note a fact.
+    """Put parts in place: `mind`, or what `Mind` takes, by its names; or note a fact.
 
     `ready` is whether ticks may think, `server` whether this process is the Server.
     """

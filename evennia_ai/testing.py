@@ -28,7 +28,7 @@ from evennia_ai.language.times import spoken_time
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
-from evennia_ai.mind.inline import InlineMind
+from evennia_ai.mind.mind import Mind
 from evennia_ai.protocol import MemoryBackend, ModelBackend, Named, Store
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profile import Profile
@@ -549,7 +549,7 @@ class FakeAssistant(AssistantParts):
             else:
                 setattr(self, name, value)
         worker, opened = InlineWorker(), index or cast("RecallIndex", MemoryIndex())
-        self.mind = InlineMind(
+        self.mind = Mind(
             model or ScriptedModel(),
             memories or MemorySemanticStore(),
             RecallJobs(worker, lambda: opened),

@@ -14,7 +14,7 @@ from evennia_ai import services
 from evennia_ai.background import Worker
 from evennia_ai.game.deletions import delete_queued
 from evennia_ai.history.messages import Message
-from evennia_ai.mind.inline import IndexFile
+from evennia_ai.mind.mind import IndexFile
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from evennia_ai.turns.options import OPTIONS

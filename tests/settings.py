@@ -21,7 +21,6 @@ if os.environ.get("TEST_DATABASE") == "postgresql":
 
     DATABASES = {"default": django_database()}
 INSTALLED_APPS += ["evennia_ai"]  # noqa: F405
-EVENNIA_AI_MIND = "inline"
 TEST_ENVIRONMENT = True
 # Evennia's test classes make two accounts for each test; Django's own hash takes 0.2 s apiece.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -17,7 +17,7 @@ import contextlib
 import random as random_module
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, succeed
@@ -65,6 +65,16 @@ _EXPLAINED = {
     "bad_request": "the request was refused as invalid",
     "breaker_open": "not asked for a while after repeated failures",
 }
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What `window`, `window_source`, `carries_tools` and `price` of a client say of a model."""
+
+    window: int | None = None
+    window_source: str = ""
+    carries_tools: bool | None = None
+    price: tuple[float, float] | None = None
 
 
 class ModelClient:
@@ -210,22 +220,10 @@ class ModelClient:
         if self._home:
             self.carries_tools(self._home)
 
-    def facts(self, model: str) -> Deferred[tuple[int | None, str, bool | None]]:
-        """Fires with what `window`, `window_source` and `carries_tools` say of a model now."""
-        found = self.window(model), self.window_source(model), self.carries_tools(model)
-        return succeed(found)
-
-    def listed(self) -> Deferred[dict[str, tuple[int | None, float | None, float | None]]]:
-        """Fires with window and prices, as `window` and `price` have them, of all listed models."""
-        return self._start(self._read_list())
-
-    async def _read_list(self) -> dict[str, tuple[int | None, float | None, float | None]]:
-        litellm = self._ready().litellm
-        return {
-            name: (wire.window_of(litellm, name), *(wire.price_of(litellm, name) or (None, None)))
-            for name in litellm.model_cost
-            if name != "sample_spec"  # explains the list's fields
-        }
+    def facts(self, model: str) -> Deferred[ModelFacts]:
+        """Fires with what is known of a model now."""
+        window, source = self.window(model), self.window_source(model)
+        return succeed(ModelFacts(window, source, self.carries_tools(model), self.price(model)))
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
         deferred = self._thread.submit(work)

@@ -450,11 +450,10 @@ def _sentences(text: str) -> tuple[str, str]:
 def check_mind(patient: Patient) -> Check:
     """Where models and memory run."""
     if patient.client is None:  # not in the game
-        return _fine("a process of its own" if conf.runs_mind_process() else "in the Server")
+        return _fine("a process of its own while the game runs")
     status = services.mind().status()
     if status.trouble:
-        remedy = "Read `server/logs/mind.log`, or set `EVENNIA_AI_MIND` to `inline`."
-        return _fault(str(status), remedy)
+        return _fault(str(status), "Read `server/logs/mind.log`.")
     return _fine(str(status))
 
 

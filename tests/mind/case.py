@@ -9,7 +9,6 @@ import unittest
 from pathlib import Path
 
 from evennia_ai.llm_interaction.values import ModelRequest
-from evennia_ai.mind.folder import MindFolder
 from evennia_ai.mind.remote import RemoteMind
 from evennia_ai.mind.values import MindSettings
 from tests.loopback import LoopbackServer
@@ -44,14 +43,15 @@ class MindTest(unittest.TestCase):
         cls.server.stop()
         cls.folder.cleanup()
 
-    def mind(self, game="game", unix=True, **values):
+    def mind(self, game="game", models=(), **values):
         """A mind as a Server makes it; `values` are settings."""
         address = {"LLM_API_BASE": self.server.url, "LLM_API_KEY": KEY, **values}
         home = self.base / game
         mind = RemoteMind(
-            MindFolder(home / "server" / "mind", unix),
+            home / "server" / "mind",
             MindSettings(str(home / "data"), "loopback", address),
             home / "server" / "logs" / "mind.log",
+            models,
         )
         self.addCleanup(mind.close)
         return mind

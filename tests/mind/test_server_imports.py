@@ -48,7 +48,7 @@ class TestServerImports(unittest.TestCase):
             done = subprocess.run(
                 [sys.executable, "-c", SCRIPT],
                 cwd=folder,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "EVENNIA_AI_MIND": "process"},
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
                 capture_output=True,
                 text=True,
                 check=False,

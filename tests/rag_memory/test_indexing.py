@@ -11,7 +11,7 @@ from evennia_ai import services
 from evennia_ai.errors import StoreError
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import Segment
-from evennia_ai.mind.inline import IndexFile
+from evennia_ai.mind.mind import IndexFile
 from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
 from evennia_ai.rag_memory.indexing import (
     BATCH,

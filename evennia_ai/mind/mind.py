@@ -1,4 +1,4 @@
-"""The mind on daemon threads of the process that makes it: the Server, or the mind's own.
+"""What computes or waits for the assistants, on daemon threads of the process that makes it.
 
 Neither Django nor Evennia is imported here.
 """
@@ -28,6 +28,37 @@ if TYPE_CHECKING:
 
 _log = Logger("evennia_ai")
 MEM0_BACKEND = "evennia_ai.rag_memory.mem0.Mem0Backend"
+# The functions that `work` may call in the mind's process: they compute, and only compute, on plain
+# values. A function that is not listed runs on a thread of the Server.
+WORK = frozenset(
+    f"evennia_ai.{name}"
+    for name in (
+        "history.items.items_of",
+        "history.items.source_items",
+        "llm_interaction.budget.packed",
+        "llm_interaction.grounding.grounded_in",
+        "llm_interaction.summary.extract",
+        "llm_interaction.summary.shortened",
+        "llm_interaction.tokens.count_tokens",
+        "recall.embedding.dimensions",
+        "sleep.compaction.coverage.covered",
+    )
+)
+
+
+def name_of(function: Callable[..., Any]) -> str | None:
+    """The name of a function that may be called in the process; None for others."""
+    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+    return name if name in WORK else None
+
+
+def find(name: str) -> Callable[..., Any]:
+    """A listed function; raises `LookupError` for any other name."""
+    if name not in WORK:
+        raise LookupError(f"`{name}` is not a function of the mind")
+    module, _, attribute = name.rpartition(".")
+    function: Callable[..., Any] = getattr(import_module(module), attribute)
+    return function
 
 
 class IndexFile:
@@ -83,8 +114,8 @@ class IndexFile:
             return True
 
 
-class InlineMind:
-    """`protocol.Mind` inside the server: daemon threads; `desk` is the one for work on texts."""
+class Mind:
+    """`protocol.Mind` on threads of this process; `desk` is the one for work on texts."""
 
     def __init__(
         self, model: ModelBackend, memories: MemoryBackend, recall: RecallJobs, desk: Worker
@@ -101,11 +132,6 @@ class InlineMind:
             counter_name(model)
             for name in (model, "gpt-4", "gpt-4o"):  # an assistant may use another model
                 counter_for(name)
-
-        def log_failures(results: Iterable[tuple[bool, Any]]) -> None:
-            for good, failure in results:
-                if not good and not failure.check(CancelledError):
-                    _log.error("warming up: {why}", why=failure.getErrorMessage())
 
         waiting = [self.model.warm_up(), self.recall.worker.submit(load)]
         return DeferredList(waiting, consumeErrors=True).addCallback(log_failures)
@@ -127,6 +153,13 @@ class InlineMind:
     def status(self) -> MindStatus:
         """Where it runs."""
         return MindStatus("inline", os.getpid(), memory_mb(), getattr(self.model, "in_flight", 0))
+
+
+def log_failures(results: Iterable[tuple[bool, Any]]) -> None:
+    """Log what went wrong while a mind was warmed up."""
+    for good, failure in results:
+        if not good and not failure.check(CancelledError):
+            _log.error("warming up: {why}", why=failure.getErrorMessage())
 
 
 class UnusableBackend:
@@ -188,7 +221,7 @@ def _local_models(settings: MindSettings) -> LocalModels | None:
     return LocalModels(Path(settings.game_dir), Path(settings.log_dir))
 
 
-def make_mind(settings: MindSettings) -> InlineMind:
+def make_mind(settings: MindSettings) -> Mind:
     """The mind of a game, on threads of this process."""
     directory = Path(settings.data_dir)
     client = ModelClient(
@@ -201,7 +234,7 @@ def make_mind(settings: MindSettings) -> InlineMind:
         ),
     )
     backend = settings.setting("MEMORY_BACKEND", MEM0_BACKEND)
-    return InlineMind(
+    return Mind(
         client,
         memory_backend(backend, directory, settings.setting),
         RecallJobs(Worker("evennia-ai-recall"), IndexFile(directory / "recall.sqlite3")),
