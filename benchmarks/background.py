@@ -139,7 +139,7 @@ class Talk:
         return {
             **{name: spread(answers) for name, answers in every.items()},
             **{f"{point}_to_plain": to_plain(taken, f"{point}_s") for point in ("p50", "p95")},
-            "compactions": [f"{r.trigger}: {r.result['level']}" for r in records],
+            "compactions": [f"{r.trigger}: {r.report.level}" for r in records],
             "violations": len(verify_history(self.script)),
         }
 

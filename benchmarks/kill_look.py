@@ -54,7 +54,7 @@ def _settled_look(
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     # Under the lock, because the first tick may compact again and leave new pending work.
     began = time.monotonic()
-    yield until(lambda: not script.state.intent, SETTLE_S)  # `_proof` reports an intent that stays
+    yield until(lambda: not script.state.outbox, SETTLE_S)  # `_proof` reports an outbox that stays
     settled = round(time.monotonic() - began, 2)
     found = yield _look(script, log.entries(), notes)
     return {**found, "settled_s": settled}
@@ -187,8 +187,8 @@ def _proof(script: Any, notes: list[str]) -> dict[str, int]:
         wrong.append(str(error))
     if not prompt.fits:
         wrong.append(f"the prompt does not fit: {prompt.budget}")
-    if script.state.signals() or script.state.intent:
-        wrong.append(f"left: {script.state.signals()}, {script.state.intent}")
+    if script.state.signals() or script.state.outbox:
+        wrong.append(f"left: {script.state.signals()}, {script.state.outbox}")
     notes += wrong[:5]
     return {"violations": len(wrong)}
 
@@ -199,7 +199,7 @@ def _memories(script: Any, notes: list[str]) -> Generator[Deferred[Any], Any, di
     from evennia_ai.sleep import run_sleep_tick
 
     yield run_sleep_tick(script, script.obj)
-    yield until(lambda: not script.state.intent, SETTLE_S)
+    yield until(lambda: not script.state.outbox, SETTLE_S)
     ids = yield script.mind.memories.ids(script.scope)
     journal = {e.id: e for e in script.obj.journal.recent(10**6)}
     ghosts = [each for each in ids if each not in journal or journal[each].withdrawn]

@@ -351,7 +351,7 @@ class Evening:
         from evennia_ai.rag_memory.episodic_index import is_indexed, turn_of_message
         from evennia_ai.sleep.consolidation import is_memorable
 
-        yield kill_look.until(lambda: not script.state.intent, SETTLE_S)
+        yield kill_look.until(lambda: not script.state.outbox, SETTLE_S)
         found = kill_look._proof(script, notes)
         found.update((yield kill_look._memories(script, notes)))
         held = yield script.mind.memories.ids(script.scope)

@@ -59,7 +59,9 @@ def _fill(size: Size) -> Generator[Deferred[Any], Any, None]:
     from evennia import create_object
 
     from evennia_ai.assistant_script import all_assistants
-    from evennia_ai.sleep.compaction.compact import compact_conversation_history
+    from evennia_ai.sleep.compaction.compact import Compaction
+    from evennia_ai.sleep.compaction.due import MANUAL
+    from evennia_ai.sleep.compaction.report import Done
 
     rng, counts = random.Random(17), {"messages": 0, "compactions": 0, "journal": 0}
     for number in range(len(all_assistants()), size.assistants):
@@ -75,10 +77,8 @@ def _fill(size: Size) -> Generator[Deferred[Any], Any, None]:
                 counts["messages"] += AT_ONCE
                 yield pause()
             if part < size.compactions:
-                result = yield compact_conversation_history(
-                    script, script.obj, force=True, extracts=True
-                )
-                counts["compactions"] += int(result["success"])
+                outcome = yield Compaction(script, script.obj, MANUAL, extracts=True).run()
+                counts["compactions"] += isinstance(outcome, Done)
         while script.history.recorded[0] < size.messages:
             script.history.append([_message(script, rng)])
             counts["messages"] += 1

@@ -22,8 +22,9 @@ from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker, is_talk
 from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.sleep.compaction.compact import compact_conversation_history, prepared
-from evennia_ai.sleep.compaction.due import MANUAL, make_plan
+from evennia_ai.sleep.compaction.compact import Compaction
+from evennia_ai.sleep.compaction.due import MANUAL
+from evennia_ai.sleep.compaction.report import Done
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 
 LIMITS = (4096, 6000, 8000, 10_000, 12_000, 16_000, 100_000)
@@ -93,17 +94,15 @@ def measured(limit, separate):
     measure_fixed(aria, aria.obj)
     aria.history.append(scene())
     before, talk = context_usage(aria), sum(map(is_talk, scene()))
-    ready, results = [], []
-    prepared(aria, aria.obj, make_plan(aria), MANUAL, 5).addCallback(ready.append)
-    compacted = compact_conversation_history(aria, aria.obj, force=True, prepared=ready[0])
-    compacted.addCallback(results.append)
+    job, outcomes = Compaction(aria, aria.obj, MANUAL), []
+    job.extract().addCallback(lambda _: job.run()).addCallback(outcomes.append)
     kept = [m for m in aria.history.messages() if is_talk(m)]
     entries = [e for e in aria.journal.recent() if "Windhover" in e.content]
     facts = [e for e in entries if e.source_type == "assistant"]
     return {
         "limit": limit,
-        "success": bool(results and results[0]["success"] and not results[0].get("skipped")),
-        "history_tokens": results[0].get("original_tokens"),
+        "success": bool(outcomes) and isinstance(outcomes[0], Done),
+        "history_tokens": outcomes[0].record.report.original_tokens,
         "calls": len(model.requests),
         "prompt_tokens": sum(request.prompt_tokens for request in model.requests),
         "talk_kept": len(kept),

@@ -34,13 +34,11 @@ from evennia_ai.sleep.compaction import (
 )
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
-from evennia_ai.sleep.compaction.compact import prepared
-from evennia_ai.sleep.compaction.due import MANUAL, make_plan
 from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS, rollback_compaction
 from evennia_ai.testing import ScriptedModel, call, model_down
 from evennia_ai.turns.tick import check_emergency, run_tick
 from tests.loopback import check_pairs
-from tests.memory_assistant import PEOPLE, StoreFailure
+from tests.memory_assistant import PEOPLE, StoreFailure, extract_and_compact
 from tests.waiting import pump_until
 
 PAIR = private([PEOPLE["Alice"], PEOPLE["Bob"]])
@@ -312,15 +310,7 @@ class Interleaving:
         return self._do_alone(compact_conversation_history, force=True, instructions=hint)
 
     def _extract_and_compact(self):
-        script, body = self.world.script, self.world.body
-
-        def both():
-            done = prepared(script, body, make_plan(script), MANUAL, 3)
-            return done.addCallback(
-                lambda ready: compact_conversation_history(script, body, True, prepared=ready)
-            )
-
-        return self._do(script.run_exclusive, both)
+        return self._do_alone(extract_and_compact)
 
     def _extract(self):
         return self._do_alone(run_pre_compaction_extraction, max_iterations=2)

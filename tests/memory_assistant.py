@@ -15,9 +15,11 @@ from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.sleep.compaction import (
-    compact_conversation_history,
     run_pre_compaction_extraction,
 )
+from evennia_ai.sleep.compaction.compact import Compaction
+from evennia_ai.sleep.compaction.due import MANUAL, SLEEP
+from evennia_ai.sleep.compaction.report import as_result
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import (
     FakeAssistant,
@@ -179,6 +181,12 @@ class MemoryWorld:
         return copy.deepcopy(self.storage.script.get(name))
 
 
+def extract_and_compact(script, body, trigger=MANUAL, **options):
+    """A compaction whose commit writes what was extracted before it; fires with its result."""
+    job = Compaction(script, body, trigger, **options)
+    return job.extract().addCallback(lambda _: job.run()).addCallback(as_result)
+
+
 class MemoryWorldTest(unittest.TestCase):
     """A test of an assistant in memory, with what such tests do to it."""
 
@@ -198,9 +206,10 @@ class MemoryWorldTest(unittest.TestCase):
         messages = [Message("user", **{"content": f"line {n}", **fields}) for n in range(count)]
         return self.script.history.append(messages)
 
-    def compact(self, **options):
-        options.setdefault("force", True)
-        return wait_for(compact_conversation_history(self.script, self.body, **options))
+    def compact(self, force=True, **options):
+        options.setdefault("trigger", MANUAL if force else SLEEP)
+        job = Compaction(self.script, self.body, **options)
+        return as_result(wait_for(job.run()))
 
     def extract(self, *answers):
         self.world.model.answers = [*answers, call("noop")]

@@ -363,10 +363,10 @@ class TestRoom(CompactionTest):
         self.configure(compact_emergency_threshold=0.01, compact_preserve_window=4)
         self.fill(30, words=30)
         self.tick()
-        first = self.script.state.last_compaction["id"]
+        first = self.script.history.last_compaction().id
         for _ in range(5):
             self.tick()
-        self.assertEqual(self.script.state.last_compaction["id"], first)
+        self.assertEqual(self.script.history.last_compaction().id, first)
 
     def test_gets_under_at_any_limit(self):
         """Whatever was said, what remains lies under the target of half the room."""

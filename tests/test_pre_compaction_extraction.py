@@ -148,7 +148,7 @@ class TestPreCompactionExtraction(AssistantTest):
         self.assertEqual(found["tower"], (tower.created_at, tower.id))
         (belief,) = current(told, "public")
         self.assertEqual((belief.observation.value, belief.former[0].value), ("mill", "tower"))
-        (extraction,) = self.script.state.extraction["ids"]
+        (extraction,) = self.script.state.extracted
         self.assertTrue(all(extraction in o.sources for o in told))
 
     def test_nothing_of_it_enters_the_history(self):

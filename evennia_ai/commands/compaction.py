@@ -1,6 +1,7 @@
 """`compact`: compact an assistant's history, preview, roll back, verify, switch on and off."""
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -12,14 +13,11 @@ from evennia_ai.history.messages import OVERHEAD_TOKENS, total_tokens
 from evennia_ai.history.verification import Violation, verify
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.rag_memory.seen import Seen
-from evennia_ai.sleep.compaction.compact import (
-    compact_conversation_history,
-    prepared,
-    summary_cap,
-)
+from evennia_ai.sleep.compaction.compact import Compaction, summary_cap
 from evennia_ai.sleep.compaction.due import BETTER, MANUAL, make_plan
 from evennia_ai.sleep.compaction.plan import Plan
-from evennia_ai.sleep.compaction.rollback import Rollback, rollback_compaction
+from evennia_ai.sleep.compaction.report import Done, Failed, Outcome, Skipped
+from evennia_ai.sleep.compaction.rollback import latest, rollback_compaction
 from evennia_ai.staff.show import audience_mark, counted, moment
 from evennia_ai.staff.status import archive_segments, compaction_state
 
@@ -76,17 +74,15 @@ class CmdCompact(AssistantCommand):
         script, instructions = self.assistant(), self.rhs or None
         name, viewer = script.obj.key, self.viewer
         if not script.config.compact_enabled:
-            off = {"skipped": True, "reason": "compaction disabled"}
-            return viewer.tell(result_line(name, off))
+            return viewer.tell(result_line(name, Result(Skipped("compaction disabled"))))
         wait = "" if script.runtime.in_flight is None else " when its turn is over"
         viewer.tell(f"{name} begins to compact its history{wait}.")
         done = script.run_exclusive(lambda: compact_now(script, instructions))
 
-        def tell(result: dict[str, Any]) -> None:
-            is_done = result["success"] and not result.get("skipped")
-            if not (is_done and self.follows(script)):
+        def tell(result: Result) -> None:
+            if not (isinstance(result.outcome, Done) and self.follows(script)):
                 viewer.tell(result_line(name, result))
-            elif saved := saved_line(result):  # followers have the receipt
+            elif saved := saved_line(result.saved):  # followers have the report
                 viewer.tell(saved)
 
         viewer.later(done, tell, "The compaction")
@@ -99,7 +95,7 @@ class CmdCompact(AssistantCommand):
     def do_rollback(self) -> None:
         """Undo the latest compaction, if the caller confirms it."""
         script = self.assistant()
-        record = Rollback(script).latest()
+        record = latest(script)
         if record.leaving:
             undone = f"{counted(len(record.leaving), 'message')} would be live again."
         elif record.trigger == BETTER:
@@ -196,58 +192,63 @@ def verify_lines(script: AssistantScript, violations: Sequence[Violation]) -> li
     return [f"{name}: {len(lines)} {'violation' if len(lines) == 1 else 'violations'}:", *lines]
 
 
+@dataclass(frozen=True)
+class Result:
+    """What a manual compaction came to.
+
+    Args:
+        saved: How many facts went into the journal.
+        released: Whether a hold after a rollback ended without a compaction.
+    """
+
+    outcome: Outcome
+    saved: int = 0
+    released: bool = False
+
+
 @inlineCallbacks
 def compact_now(
     script: AssistantScript, instructions: str | None = None
-) -> Generator["Deferred[Any]", Any, dict[str, Any]]:
+) -> Generator["Deferred[Any]", Any, Result]:
     """A manual compaction: extraction first, if a compaction will follow.
 
     Over the spend cap there is no extraction, and the summary is extractive. A hold after a
-    rollback also ends if there is nothing to compact, but not if the compaction fails. Fires with
-    the result of `compact_conversation_history`, how many facts went into the journal as `saved`,
-    and as `released` whether a hold ended without compaction.
+    rollback also ends if there is nothing to compact, but not if the compaction fails.
     """
-    config, body = script.config, script.obj
-    plan, ready = make_plan(script), None
-    if config.compact_enabled and not plan.empty:
-        most = config.pre_compact_max_iterations
-        ready = yield prepared(script, body, plan, MANUAL, most, instructions)
-    result = yield compact_conversation_history(
-        script, body, force=True, instructions=instructions, prepared=ready
-    )
-    released = bool(result.get("skipped") and script.config.compact_enabled and script.state.hold)
+    job = Compaction(script, script.obj, MANUAL, instructions=instructions)
+    yield job.extract()
+    outcome = yield job.run()
+    released = isinstance(outcome, Skipped) and script.config.compact_enabled and script.state.hold
     if released:
         script.state.set_hold(False)
-    saved = ready.extraction.report["facts_recorded"] if ready else 0
-    return {**result, "saved": saved, "released": released}
+    return Result(outcome, job.extraction.report["facts_recorded"], released)
 
 
-def result_line(name: str, result: dict[str, Any]) -> str:
+def result_line(name: str, result: Result) -> str:
     """The outcome of a compaction, in a sentence."""
-    held = result.get("held_messages", 0)
-    if result.get("skipped"):
-        reason = str(result["reason"])
-        over = " The hold after the rollback is over." if result.get("released") else ""
+    outcome = result.outcome
+    if isinstance(outcome, Skipped):
+        held = outcome.held
+        over = " The hold after the rollback is over." if result.released else ""
         but = f", but for {held} older ones that a summary would not shorten" if held else ""
-        return f"{name} did not compact: {_REASONS.get(reason, reason)}{but}.{over}"
-    if not result["success"]:
-        detail = f" ({result['detail']})" if result.get("detail") else ""
-        return f"{name} did not compact: {result['error']}{detail}. Nothing was changed."
+        return f"{name} did not compact: {_REASONS.get(outcome.reason, outcome.reason)}{but}.{over}"
+    if isinstance(outcome, Failed):
+        why = f"summary generation failed ({outcome.detail})"
+        return f"{name} did not compact: {why}. Nothing was changed."
+    report = outcome.record.report
+    held = report.held_messages
     older = f" ({held} of them older: a summary would not shorten them)" if held else ""
     text = (
-        f"{name} compacted {counted(result['compacted_messages'], 'message')} and kept "
-        f"{result['preserved_messages']}{older}: {result['original_tokens']:,} to "
-        f"{result['new_tokens']:,} tokens, {result['reduction_pct']} % less, "
-        f"level {result['level']}."
+        f"{name} compacted {counted(report.compacted_messages, 'message')} and kept "
+        f"{report.preserved_messages}{older}: {report.original_tokens:,} to "
+        f"{report.new_tokens:,} tokens, {report.reduction_pct} % less, level {report.level}. "
+        f"The originals: aihistory/expand {name} = {', '.join(report.summary_ids)}."
     )
-    ids = ", ".join(result.get("summary_ids") or [result["summary_id"]])
-    text += f" The originals: aihistory/expand {name} = {ids}."
-    return f"{text} {saved_line(result)}".rstrip()
+    return f"{text} {saved_line(result.saved)}".rstrip()
 
 
-def saved_line(result: dict[str, Any]) -> str:
+def saved_line(saved: int) -> str:
     """What the extraction before a compaction saved; empty if it was nothing."""
-    saved = result.get("saved", 0)
     entries = "entry" if saved == 1 else "entries"
     return f"Saved into the journal: {saved} {entries}." if saved else ""
 

@@ -7,7 +7,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.records import ROLLED_BACK, CompactionRecord, SummaryRecord
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
-from evennia_ai.sleep.compaction.receipts import receipt_line
+from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.export import export_assistant
 from evennia_ai.staff.show import Slices, as_json, as_record, audience_mark, moment
 
@@ -169,7 +169,7 @@ def summary_lines(record: SummaryRecord) -> str:
 
 def receipt(record: CompactionRecord, name: str) -> str:
     """A compaction's receipt, and when it was taken back."""
-    line = f"{moment(record.at)} Receipt: {receipt_line(name, record)}"
+    line = f"{moment(record.at)} Receipt: {report_line(name, record)}"
     if record.status == ROLLED_BACK:
         line += f" Taken back {moment(record.rolled_back_at)}."
     return as_record(line)

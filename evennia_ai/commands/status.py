@@ -101,13 +101,13 @@ def _context_lines(context: dict[str, Any]) -> list[str]:
 def _compaction_lines(last: dict[str, Any]) -> list[str]:
     if not last:
         return ["Last compaction: never"]
-    head = f"Last compaction: {moment(last.get('at', ''))}"
-    tokens = f"{last.get('original_tokens', 0):,} to {last.get('new_tokens', 0):,} tokens"
-    if last.get("level") == "masked":
-        outputs = counted(last.get("masked_messages", 0), "old tool output")
+    head = f"Last compaction: {moment(last['at'])}"
+    tokens = f"{last['original_tokens']:,} to {last['new_tokens']:,} tokens"
+    if last["level"] == "masked":
+        outputs = counted(last["masked_messages"], "old tool output")
         return [f"{head}, {outputs} masked, {tokens}, nothing summarised"]
-    messages = counted(last.get("compacted_messages", 0), "message")
-    made = f"level {last.get('level', '?')}, summary {last.get('summary_id', '?')}"
+    messages = counted(last["compacted_messages"], "message")
+    made = f"level {last['level']}, summary {last['summary_id']}"
     return [f"{head}, {messages}, {tokens}, {made}"]
 
 

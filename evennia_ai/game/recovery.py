@@ -13,12 +13,7 @@ from evennia_ai.rag_memory.indexing import mend_index
 from evennia_ai.rag_memory.working_memory import from_history
 from evennia_ai.recall.values import seconds
 from evennia_ai.sleep.compaction.due import check_room
-from evennia_ai.sleep.compaction.publishing import (
-    COMMITTED,
-    SUMMARISING,
-    drop_intent,
-    publish_pending,
-)
+from evennia_ai.sleep.compaction.outbox import empty_outbox
 from evennia_ai.turns.events import UNJUDGED, Group, by_speaker, wants_answer
 from evennia_ai.turns.moderation import moderate
 from evennia_ai.turns.runtime import KEPT, LiveAssistant, Unanswered
@@ -42,13 +37,7 @@ def repair_when_ready(script: LiveAssistant) -> None:
     script.history.recount()
     script.history.heal()
     close_interrupted(script)
-    intent = script.state.intent
-    if intent.get("phase") == SUMMARISING:
-        script.log("a compaction was cut short by a stop; nothing of it was stored")
-        drop_intent(script)
-    elif intent and intent.get("phase") != COMMITTED:
-        script.state.intend(None)  # it was edited by hand
-    publish_pending(script)
+    empty_outbox(script)
     mend_index(script)
     if not script.runtime.conversations:
         script.runtime.conversations = from_history(script.history.messages(), script.now())

@@ -24,7 +24,7 @@ LIFE = frozenset(
         WAITING,
         QUARANTINE,
         "event_queue",
-        "compaction_intent",
+        "compaction_outbox",
         "last_extraction",
         "summaries_owed",
     }

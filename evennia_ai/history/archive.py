@@ -104,6 +104,17 @@ class Archive:
         """The records of all compactions, oldest first."""
         return list(self._compactions.all().values())
 
+    def last_compaction(self) -> CompactionRecord | None:
+        """The newest compaction that was not rolled back."""
+        records = reversed(self.compactions())
+        return next((record for record in records if record.status == COMMITTED), None)
+
+    def note_last_compaction(self) -> None:
+        """Store in `script.db.last_compaction` what the newest compaction was."""
+        last = self.last_compaction()
+        about = {"id": last.id, "at": last.at, "trigger": last.trigger} if last else {}
+        self.store.set("last_compaction", {**about, **last.report.to_dict()} if last else {})
+
     def save_summary(self, record: SummaryRecord) -> None:
         """Write a summary's record."""
         self._summaries.set(record.id, record)

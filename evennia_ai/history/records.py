@@ -13,7 +13,6 @@ from typing import Any
 from evennia_ai.history.messages import Message
 from evennia_ai.history.stored import MOST, Stored, Unreadable
 
-Record = dict[str, Any]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 Reader = Callable[[object], Any]
 # States of a summary.
@@ -63,40 +62,6 @@ def as_dicts(value: object) -> list[dict[str, Any]]:
 def as_list(value: object) -> list[Any]:
     """A list or tuple as a list; an empty one for anything else."""
     return list(value) if isinstance(value, list | tuple) else []
-
-
-def sound(raw: object, must: Mapping[str, Reader], may: Mapping[str, Reader]) -> Record | None:
-    """A stored mapping with its known keys read; None for any other value.
-
-    Keys of `must` are added where they are missing, keys of `may` are not.
-    """
-    if not isinstance(raw, Mapping):
-        return None
-    known = {key: read(raw.get(key)) for key, read in must.items()}
-    return {**raw, **known, **{key: read(raw[key]) for key, read in may.items() if key in raw}}
-
-
-def showable(record: Mapping[Any, Any]) -> Record:
-    """A record as JSON can hold it: no number too large to be shown, text as keys."""
-    return {key: _showable(value) for key, value in record.items() if isinstance(key, str)}
-
-
-def _showable(value: object) -> object:
-    if isinstance(value, Mapping):
-        return showable(value)
-    if isinstance(value, list | tuple):
-        return [_showable(each) for each in value]
-    return as_amount(value) if type(value) in (int, float) else value
-
-
-def sound_extraction(raw: object) -> Record:
-    """What an extraction left; empty if there is nothing."""
-    return sound(raw, {}, _EXTRACTION) or {}
-
-
-def sound_result(raw: object) -> Record:
-    """The figures of a compaction; no number in it is too large to be shown."""
-    return showable(sound(raw, {}, _RESULT) or {})
 
 
 def checksum(messages: Sequence[object]) -> str:
@@ -215,31 +180,6 @@ class _SegmentFields(Stored):
     tombstones: Mapping[str, str] = field(default_factory=dict)
 
 
-# What a receipt names.
-_RECEIPT: Mapping[str, Reader] = {
-    "original_tokens": as_count,
-    "new_tokens": as_count,
-    "compacted_messages": as_count,
-    "masked_messages": as_count,
-    "generation": as_count,
-    "coverage": as_amount,
-    "level": as_text,
-    "summary_id": as_text,
-}
-_RESULT: Mapping[str, Reader] = {
-    **_RECEIPT,
-    "at": as_text,
-    "left_from": as_text,
-    "left_until": as_text,
-    "unsupported": as_count,
-    "summary_ids": as_texts,
-}
-_EXTRACTION: Mapping[str, Reader] = {
-    "ids": as_texts,
-    "entries": as_texts,
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRecord(Stored):
     """One summary that was ever made.
@@ -279,23 +219,77 @@ class SummaryRecord(Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Report(Stored):
+    """The figures of a compaction.
+
+    Args:
+        level: The lowest level that a summary needed, or ``masked``.
+        original_tokens: Tokens of the live history before it.
+        new_tokens: And after it.
+        compacted_messages: How many messages left.
+        preserved_messages: How many stayed.
+        held_messages: How many of these were old enough to leave, but too few of their scope.
+        masked_messages: How many old tool outputs were masked.
+        summarised_messages: How many of an emergency were summarised again.
+        window_shrunk: Whether fewer stayed than configured, as more would not have fitted.
+        left_from: When the oldest message that left was said, UTC ISO 8601.
+        left_until: And the newest.
+        summary_ids: The new recent summaries, public first.
+        coverage: Share of names, numbers and quoted words kept in summary, journal or ledger.
+        unsupported: How many sentences were struck because their source does not support them.
+        generation: How many times the history was compacted, this time included.
+        query: Names in what left, by which it is found again.
+        prompt_tokens: Tokens of the summaries' requests.
+        completion_tokens: Tokens of their replies.
+    """
+
+    level: str = ""
+    original_tokens: int = 0
+    new_tokens: int = 0
+    compacted_messages: int = 0
+    preserved_messages: int = 0
+    held_messages: int = 0
+    masked_messages: int = 0
+    summarised_messages: int = 0
+    window_shrunk: bool = False
+    left_from: str = ""
+    left_until: str = ""
+    summary_ids: tuple[str, ...] = ()
+    coverage: float = 1.0
+    unsupported: int = 0
+    generation: int = 0
+    query: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    @property
+    def summary_id(self) -> str:
+        """The first of the summaries; empty if there is none."""
+        return self.summary_ids[0] if self.summary_ids else ""
+
+    @property
+    def reduction_pct(self) -> float:
+        """By how much the history shrank."""
+        before = self.original_tokens
+        return round(100 * (before - self.new_tokens) / before, 1) if before else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionRecord(Stored):
     """What one compaction did, and what a rollback needs to undo it.
 
-    `summaries`, `segments`, `markers` and journal `entries` are the ids of what it wrote.
+    `summaries`, `segments`, `markers` and `entries` are the ids of what it wrote; `entries` are
+    those of the journal, with those of the extractions before it.
 
     Args:
         at: When, UTC ISO 8601.
         trigger: What fired: ``manual``, ``sleep``, ``background``, ``emergency``, ``count``,
             ``request``, or ``better`` for the better summaries behind an emergency.
         status: `COMMITTED` or `ROLLED_BACK`.
-        result: Its figures.
         leaving: The messages that left, oldest first.
         masked: The tool results that were masked.
         markers_before: The markers that stood there before.
         summaries_before: What it changed of summaries, as it was before, by id.
-        extraction: What the extraction before it did.
-        last_before: The figures of the compaction before.
         order: All raw messages before it; empty if simply the oldest left.
         speakers: Name and time of each speaker's newest message that left, by stable id.
         rolled_back_at: When it was rolled back, UTC ISO 8601.
@@ -305,7 +299,7 @@ class CompactionRecord(Stored):
     at: str
     trigger: str
     status: str = COMMITTED
-    result: Mapping[str, Any] = field(default_factory=dict)
+    report: Report = Report()
     leaving: tuple[str, ...] = ()
     masked: tuple[str, ...] = ()
     summaries: tuple[str, ...] = ()
@@ -314,13 +308,6 @@ class CompactionRecord(Stored):
     entries: tuple[str, ...] = ()
     markers_before: tuple[Message, ...] = ()
     summaries_before: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    extraction: Mapping[str, Any] = field(default_factory=dict)
-    last_before: Mapping[str, Any] = field(default_factory=dict)
     order: tuple[str, ...] = ()
     speakers: dict[str, tuple[str, str]] = field(default_factory=dict)
     rolled_back_at: str = ""
-
-    @property
-    def figures(self) -> dict[str, Any]:
-        """The result with all that a receipt names."""
-        return sound(self.result, _RECEIPT, {}) or {}

@@ -181,7 +181,7 @@ def ask_model(
     budget = TokenBudget(sizes, context_limit(script, name))
     prompt_tokens = budget.total - budget.regions["Reserve"]
     request = replace(request, prompt_tokens=prompt_tokens)
-    trigger = as_text(script.state.intent.get("trigger")) if purpose == "summary" else ""
+    trigger = script.runtime.compacting if purpose == "summary" else ""
     event = note_request(script, budget, purpose, name, trigger=trigger)
     reply: ModelReply = yield script.complete(request)
     script.spent(reply, purpose, script.budgets.answered(event, reply))
@@ -366,7 +366,7 @@ def summary_levels(script: Assistant) -> list[tuple[str, str]]:
     config = script.config
     named = [("main", config.compact_model or script.model_name)]
     named += [("fallback", name) for name in config.llm_fallback_models]
-    levels = [] if script.over_spend() or script.state.intent.get("extracts") else named
+    levels = [] if script.over_spend() or script.runtime.extracts else named
     if OFFLINE_MODEL in (model for _, model in levels):
         return levels
     return [*levels, ("extractive", OFFLINE_MODEL)]

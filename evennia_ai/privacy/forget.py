@@ -6,7 +6,7 @@ index and semantic memory is noted before anything is removed.
 """
 
 import re
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -164,8 +164,7 @@ class _Forgetter:
                     if (left := self._compaction_left(compaction)) != compaction:
                         self._history.save_compaction(left)
             yield
-        if last := self._script.state.last_compaction:
-            self._store.set("last_compaction", {**last, "query": ""})
+        self._history.note_last_compaction()
         for store in (self._store, self._character.journal.store):
             drop_from_aside(store, lambda value: self._is_of_theirs(str(unseal(value))))
         step("forget messages")
@@ -217,8 +216,7 @@ class _Forgetter:
         emptied = self._plan.emptied
         return replace(
             record,
-            result=_without_query(record.result),
-            last_before=_without_query(record.last_before),
+            report=replace(record.report, query=""),
             summaries_before={
                 key: {**former, "text": EMPTIED} if key in emptied and "text" in former else former
                 for key, former in record.summaries_before.items()
@@ -233,10 +231,6 @@ class _Forgetter:
     def _is_of_theirs(self, text: str) -> bool:
         names_them = any(person in text for person in self._people)
         return names_them or not self._gone.isdisjoint(re.findall(r"\w+", text))
-
-
-def _without_query(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**result, "query": ""} if result.get("query") else result
 
 
 def _slices(items: Sequence[Any]) -> Iterator[Sequence[Any]]:

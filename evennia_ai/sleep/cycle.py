@@ -15,14 +15,11 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.episodic_index import prune_low_importance_entries
 from evennia_ai.rag_memory.profiles import note_met, run_entity_consolidation_batch
 from evennia_ai.rag_memory.working_memory import clear_stale_conversations
-from evennia_ai.sleep.compaction.compact import (
-    compact_conversation_history,
-    prepared,
-    skipped,
-)
+from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.due import COUNT, SLEEP, due
-from evennia_ai.sleep.compaction.publishing import publish_pending
+from evennia_ai.sleep.compaction.outbox import empty_outbox
 from evennia_ai.sleep.compaction.remake import better_summaries
+from evennia_ai.sleep.compaction.report import Outcome, Skipped, as_result
 from evennia_ai.sleep.consolidation import (
     SLICE,
     consolidate_memories_to_semantic,
@@ -36,7 +33,7 @@ class SleepStep:
     """One step of the cycle: its key in the report and what it runs.
 
     Args:
-        run: Takes script and character; returns a dict, or a Deferred of one.
+        run: Takes script and character; returns a dict or an `Outcome`, or a Deferred of one.
         every_tick: Whether it runs at each sleeping tick, not once a sleep.
     """
 
@@ -77,24 +74,23 @@ def clear_stale(script: Assistant, character: Character) -> dict[str, Any]:
 @inlineCallbacks
 def extract_before_compaction(
     script: Assistant, character: Character
-) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+) -> Generator[Deferred[Any], Any, Outcome | dict[str, Any]]:
     """The extraction, only when a compaction will follow; what it gives the compaction stores."""
     script.runtime.prepared, found = None, due(script, SLEEP, COUNT)
     if found is None:
-        return skipped("no compaction will follow")
-    most = script.config.pre_compact_max_iterations
-    ready = yield prepared(script, character, found.plan, found.trigger, most)
-    script.runtime.prepared = ready
-    return dict(ready.extraction.report)
+        return Skipped("no compaction will follow")
+    job = Compaction(script, character, found.trigger, found.plan)
+    yield job.extract()
+    script.runtime.prepared = job
+    return job.extraction.report
 
 
-def compact_if_needed(script: Assistant, character: Character) -> Any:
+def compact_if_needed(script: Assistant, character: Character) -> "Deferred[Outcome] | Outcome":
     """The compaction at the sleep threshold."""
     if not script.config.compact_auto:
-        return skipped("automatic compaction is off")
-    ready, script.runtime.prepared = script.runtime.prepared, None
-    trigger = ready.trigger if ready else SLEEP
-    return compact_conversation_history(script, character, trigger=trigger, prepared=ready)
+        return Skipped("automatic compaction is off")
+    job, script.runtime.prepared = script.runtime.prepared, None
+    return (job or Compaction(script, character, SLEEP)).run()
 
 
 @inlineCallbacks
@@ -102,7 +98,7 @@ def repair_memory(
     script: Assistant, character: Character
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Make semantic memory hold what the journal says, and nothing that was taken back."""
-    yield publish_pending(script)
+    yield empty_outbox(script)
     counts = yield repair_semantic_memory(script, character)
     return dict(counts)
 
@@ -138,7 +134,8 @@ def run_sleep_tick(
         yield script.breathe()
         try:
             result = yield maybeDeferred(step.run, script, character)
-            report[step.name] = {"success": True, **result}
+            is_outcome = isinstance(result, Outcome)
+            report[step.name] = {"success": True, **(as_result(result) if is_outcome else result)}
         except CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - one failing step must not stop the rest

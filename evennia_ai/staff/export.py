@@ -14,6 +14,7 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.privacy.export import write_export
+from evennia_ai.staff.status import last_compaction
 from evennia_ai.turns.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def _collected(script: AssistantScript, data: dict[str, Any]) -> Iterator[None]:
         location=body.location.key if body.location else None,
         description=str(body.db.desc or ""),
         config={name: getattr(script.config, name) for name in OPTIONS},
-        state={"mode": script.state.mode, "last_compaction": script.state.last_compaction},
+        state={"mode": script.state.mode, "last_compaction": last_compaction(script)},
         history=[message.to_dict() for message in script.history.messages()],
         queue=[event.to_dict() for event in script.runtime.queue],
         entities={k: p.to_dict() for k, p in body.entities.profiles().items()},

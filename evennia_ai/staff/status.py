@@ -1,6 +1,7 @@
 """The state of an assistant as plain values, for commands, web and command line."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from evennia_ai import conf
@@ -71,13 +72,22 @@ def status_facts(script: "AssistantScript") -> dict[str, Any]:
         "thinking": script.runtime.in_flight is not None,
         "counts": dict(sorted(script.runtime.counts.items())),
         "spent_today": script.spend.today(),
-        "last_compaction": script.state.last_compaction,
+        "last_compaction": last_compaction(script),
         "last_sleep": script.state.last_sleep,
         "last_trouble": script.runtime.last_error,
         "last_trouble_age_s": script.now() - script.runtime.last_error_at,
         "problems": [str(problem) for problem in script.state.problems],
         "warnings": warnings(script),
     }
+
+
+def last_compaction(script: "AssistantScript") -> dict[str, Any]:
+    """When the last compaction was and what it did; empty if there was none."""
+    record = script.history.last_compaction()
+    if record is None:
+        return {}
+    summary = {"summary_id": record.report.summary_id}
+    return {"id": record.id, "at": record.at, **asdict(record.report), **summary}
 
 
 def compaction_state(script: "AssistantScript") -> str:

@@ -28,7 +28,7 @@ from evennia_ai.turns.options import AssistantConfig, Layer
 from evennia_ai.turns.tools.asking import Proposal
 
 if TYPE_CHECKING:
-    from evennia_ai.sleep.compaction.compact import Prepared
+    from evennia_ai.sleep.compaction.compact import Compaction
     from evennia_ai.turns.spend import SharedSpend
 
 T = TypeVar("T")
@@ -101,7 +101,9 @@ class Runtime:
         stored: Events stored while something held the lock, for the next tick.
         exclusive: Whether something other than a tick holds the lock.
         behind: The compaction in the background, if one runs, and what fired it.
-        prepared: The next step of a night's compaction, and what was extracted for it.
+        prepared: A night's next compaction, with what was extracted for it.
+        compacting: What fired the compaction whose summaries are being made; empty if none are.
+        extracts: Whether no model is asked for them.
         better_tries: How often the owed summaries were tried in vain, and when to try again,
             seconds since the epoch.
         waiting: Of events not answered yet: when they were heard, and `worked_s` then.
@@ -143,7 +145,9 @@ class Runtime:
     stored: tuple[Message, ...] = ()
     exclusive: bool = False
     behind: "tuple[Deferred[Any], str] | None" = None
-    prepared: "Prepared | None" = None
+    prepared: "Compaction | None" = None
+    compacting: str = ""
+    extracts: bool = False
     better_tries: tuple[int, float] = (0, 0.0)
     waiting: dict[str, tuple[float, float]] = field(default_factory=dict)
     said: "deque[tuple[str, str | None, str]]" = field(

@@ -10,16 +10,14 @@ from typing import Any
 
 from evennia_ai.history.aside import put_aside
 from evennia_ai.history.records import (
+    as_amount,
     as_count,
     as_dict,
     as_dicts,
     as_list,
     as_text,
+    as_texts,
     as_time,
-    showable,
-    sound,
-    sound_extraction,
-    sound_result,
 )
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
@@ -53,7 +51,21 @@ def sleep_report(value: object) -> dict[str, Any]:
     def steps(value: object) -> dict[str, Any]:
         return {name: dict(step) for name, step in as_dict(value).items() if as_dict(step)}
 
-    return showable(sound(value, {"at": as_time, "steps": steps}, {}) or {})
+    raw = as_dict(value)
+    return {"at": as_time(raw.get("at")), "steps": showable(steps(raw.get("steps")))} if raw else {}
+
+
+def showable(record: Mapping[Any, Any]) -> dict[str, Any]:
+    """A record as JSON can hold it: no number too large to be shown, text as keys."""
+    return {key: _showable(value) for key, value in record.items() if isinstance(key, str)}
+
+
+def _showable(value: object) -> object:
+    if isinstance(value, Mapping):
+        return showable(value)
+    if isinstance(value, list | tuple):
+        return [_showable(each) for each in value]
+    return as_amount(value) if type(value) in (int, float) else value
 
 
 def _one_of(*words: str) -> Reader:
@@ -75,15 +87,15 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     "summaries_owed": as_dict,
     "conversation_begun": as_text,
     "context_signals": as_dict,
-    "compaction_intent": as_dict,
+    "compaction_outbox": as_texts,
     "event_queue": queued_events,
     WAITING: waiting_value,
     QUARANTINE: quarantine_value,
     "followers": account_keys,
     "config_undo": as_dicts,
     "tombstones": as_dict,
-    "last_extraction": sound_extraction,
-    "last_compaction": sound_result,
+    "last_extraction": as_texts,
+    "last_compaction": as_dict,
     "last_sleep": lambda value: sleep_report(value) if as_dict(value) else None,
 }
 SCRIPT: Mapping[Place, Reader] = {(None, key): reader for key, reader in _OF_SCRIPT.items()}

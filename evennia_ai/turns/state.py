@@ -13,8 +13,6 @@ from evennia_ai.history.records import (
     as_dict,
     as_dicts,
     as_texts,
-    sound_extraction,
-    sound_result,
 )
 from evennia_ai.history.stored import each_readable
 from evennia_ai.kinds import Allowed
@@ -278,14 +276,14 @@ class StateHandler:
             self.store.set("compaction_hold", on)
 
     @property
-    def extraction(self) -> dict[str, Any]:
-        """What extractions since the last compaction left; empty if there were none."""
-        return sound_extraction(self.store.get("last_extraction"))
+    def extracted(self) -> tuple[str, ...]:
+        """Ids of what extractions since the last compaction wrote."""
+        return tuple(as_texts(self.store.get("last_extraction")))
 
-    def note_extraction(self, noted: Mapping[str, Any] | None) -> None:
-        """Store what an extraction left, or None once a compaction has taken it over."""
-        if noted or self.extraction:
-            self.store.set("last_extraction", dict(noted or {}))
+    def note_extracted(self, ids: Sequence[str]) -> None:
+        """Store what extractions wrote; nothing once a compaction has taken it over."""
+        if ids or self.extracted:
+            self.store.set("last_extraction", list(ids))
 
     @property
     def owed(self) -> dict[str, bool]:
@@ -301,18 +299,11 @@ class StateHandler:
             self.store.set("summaries_owed", dict(owed))
 
     @property
-    def intent(self) -> dict[str, Any]:
-        """What a compaction is about to do; empty if none runs."""
-        return as_dict(self.store.get("compaction_intent"))
+    def outbox(self) -> list[str]:
+        """Ids that rollbacks withdrew and that must still leave index and semantic memory."""
+        return as_texts(self.store.get("compaction_outbox"))
 
-    def intend(self, intent: Mapping[str, Any] | None) -> None:
-        """Store what a compaction is about to do, or None when it is done."""
-        if intent is None:
-            self.store.delete("compaction_intent")
-        else:
-            self.store.set("compaction_intent", dict(intent))
-
-    @property
-    def last_compaction(self) -> dict[str, Any]:
-        """When and what the last compaction was; empty if there was none."""
-        return sound_result(self.store.get("last_compaction"))
+    def set_outbox(self, ids: Sequence[str]) -> None:
+        """Store these ids."""
+        if ids or self.outbox:
+            self.store.set("compaction_outbox", list(ids))

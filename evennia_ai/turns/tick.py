@@ -30,7 +30,7 @@ from evennia_ai.rag_memory.working_memory import note, visible_conversations
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import better_follows
-from evennia_ai.sleep.compaction.compact import compact_conversation_history, prepared
+from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.due import (
     COUNT,
     EMERGENCY,
@@ -40,8 +40,8 @@ from evennia_ai.sleep.compaction.due import (
     due,
     firing,
 )
-from evennia_ai.sleep.compaction.extraction import EMERGENCY_MAX_ITERATIONS, SIGNAL
-from evennia_ai.sleep.compaction.publishing import SUMMARISING
+from evennia_ai.sleep.compaction.extraction import SIGNAL
+from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.events import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.options import within_hours
 from evennia_ai.turns.runtime import CAPPED_S, RETRY_WAITS_S, LiveAssistant, Unanswered
@@ -122,21 +122,14 @@ def check_emergency(
         return False  # room is being made
     script.log(f"context nearly full ({share:.1%} of its room): compacting now", warning=True)
     script.runtime.stop_behind()
-    extracts, ready, most = better_follows(script), None, EMERGENCY_MAX_ITERATIONS
+    extracts = better_follows(script)
+    job = Compaction(script, character, EMERGENCY, emergency.plan, extracts=extracts)
     if not extracts:
-        ready = yield prepared(script, character, emergency.plan, EMERGENCY, most)
-    result = yield compact_conversation_history(
-        script,
-        character,
-        force=True,
-        trigger=EMERGENCY,
-        extracts=extracts,
-        prepared=ready,
-    )
-    if not result["success"] or result.get("skipped"):
-        script.log(
-            f"emergency compaction: {result.get('error') or result.get('reason')}", warning=True
-        )
+        yield job.extract()
+    outcome = yield job.run()
+    if not isinstance(outcome, Done):
+        why = outcome.reason if isinstance(outcome, Skipped) else outcome.detail
+        script.log(f"emergency compaction: {why}", warning=True)
     return True
 
 
@@ -152,9 +145,9 @@ def check_count(script: LiveAssistant, character: Character) -> Generator[Deferr
     script.runtime.compaction_requested = False
     if found is None:
         return False
-    most = script.config.pre_compact_max_iterations
-    ready = yield prepared(script, character, found.plan, found.trigger, most)
-    yield compact_conversation_history(script, character, trigger=found.trigger, prepared=ready)
+    job = Compaction(script, character, found.trigger, found.plan)
+    yield job.extract()
+    yield job.run()
     return True
 
 
@@ -271,7 +264,7 @@ def store_meanwhile(script: LiveAssistant) -> None:
     runtime, state = script.runtime, script.state
     if len(runtime.passed()) < STORED_UNANSWERED or runtime.answering:
         return
-    is_compacting = state.intent.get("phase") == SUMMARISING or SIGNAL in state.signals()
+    is_compacting = script.runtime.compacting or SIGNAL in state.signals()
     if (runtime.exclusive and not is_compacting) or not script.history.is_answered:
         return
     try:

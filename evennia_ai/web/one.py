@@ -21,7 +21,7 @@ from evennia_ai.kinds import Kind, shown
 from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.contributors import contributors
 from evennia_ai.recall.values import Query
-from evennia_ai.sleep.compaction.receipts import receipt_line
+from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.explanation import Source, explanation, spoken
 from evennia_ai.staff.status import facts_or_trouble, status_facts, warnings
 from evennia_ai.turns.metrics import KEPT_DAYS, stacked
@@ -225,7 +225,7 @@ def summaries(visit: Visit) -> dict[str, Any]:
     newest = sorted(roots, key=lambda record: record.created_at, reverse=True)
     note_look(visit, "summaries", (record.audience for record in newest))
     receipts = [
-        {"at": record.at, "line": receipt_line(script.obj.key, record), "status": record.status}
+        {"at": record.at, "line": report_line(script.obj.key, record), "status": record.status}
         for record in islice(reversed(script.history.compactions()), MOST_RECEIPTS)
     ]
     nodes = [node(each) for each in newest]

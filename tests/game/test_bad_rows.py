@@ -291,8 +291,8 @@ class TestJunkEverywhere(BadRowTest):
         bad.state.follow(1)
         bad.state.enable(True)
         bad.state.set_hold(True)
-        bad.state.note_extraction({"ids": ["x"]})
-        bad.state.intend({"phase": "summarising"})
+        bad.state.note_extracted(["x"])
+        bad.state.set_outbox(["j1"])
         bad.attributes.add("tombstones", {"m1": "0" * 64})
         bad.attributes.add("spend", ["lots"], category=ASIDE)
 

@@ -116,7 +116,7 @@ class TestJunkAttributes(AssistantTest):
             "context_signals",
             "followers",
             "last_extraction",
-            "compaction_intent",
+            "compaction_outbox",
             "last_compaction",
             "last_sleep",
             "tombstones",

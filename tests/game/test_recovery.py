@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, fail
 
+from evennia_ai.errors import StoreError
 from evennia_ai.history.archive import VIEWS
 from evennia_ai.history.audience import private
 from evennia_ai.history.live import verify_history
@@ -16,7 +17,6 @@ from evennia_ai.sleep.compaction import (
     run_pre_compaction_extraction,
 )
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
-from evennia_ai.sleep.compaction.rollback import Rollback
 from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
     repair_semantic_memory,
@@ -87,12 +87,12 @@ class TestRollback(MemoryWorldTest):
         self.script.history.append([replace(result, content="timber " * 3000)])
         self.fill(10)
         self.world.configure(max_context_tokens=9500, compact_preserve_token_share=0.0)
-        before, last = self.prompt(), self.script.state.last_compaction
+        before, last = self.prompt(), self.script.history.last_compaction()
         self.extract(call("add_journal_entry", content="Timber is dear."))
         self.assertEqual(self.compact(force=False)["level"], "masked")
         self.roll_back()
         self.assertEqual(self.prompt(), before)
-        self.assertEqual(self.script.state.last_compaction, last)
+        self.assertEqual(self.script.history.last_compaction(), last)
         self.assertTrue(all(e.withdrawn for e in self.body.journal.recent()))
         self.assert_proven()
 
@@ -169,9 +169,10 @@ class TestRollback(MemoryWorldTest):
         """A restart completes the withdrawal from semantic memory and the index."""
         self.fill()
         self.compact()
-        rollback = Rollback(self.script)
-        record = rollback.latest()
-        rollback(record, self.script.now())
+        record, inner = self.script.history.last_compaction(), self.script.memory.forget
+        self.script.memory.forget = lambda ids: fail(StoreError("the index is closed"))
+        self.roll_back()
+        self.script.memory.forget = inner
         self.assertTrue(self.world.syntheses())
         self.world.restart()
         self.assertEqual(self.world.syntheses(), {})

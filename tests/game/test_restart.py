@@ -190,14 +190,11 @@ class TestRestart(AssistantTest):
         roles = [message.role for message in self.script.history.messages()]
         self.assertEqual(roles, ["assistant", "tool"])
 
-    def test_compaction_cut_short(self):
-        """An intent without a commit is dropped; one behind a commit is completed."""
-        self.script.state.intend({"phase": "summarising"})
+    def test_rollback_cut_short(self):
+        """What a rollback still had to withdraw is withdrawn."""
+        self.script.state.set_outbox(["j1"])
         self.restart()
-        self.assertEqual(self.script.state.intent, {})
-        self.script.state.intend({"phase": "committed", "id": "c1"})
-        self.restart()
-        self.assertEqual(self.script.state.intent, {})
+        pump_until(lambda: not self.script.state.outbox)
 
     def test_index_catches_up(self):
         """What never reached the recall index is found after the start."""

@@ -37,7 +37,6 @@ READS = (
     "set/script Aria",
     "set/script Aria/ledger:ai_ledger",
     "set/script Aria/last_extraction",
-    "set/script Aria/last_extraction['profiles']['o1.a']['name']",
     "set/edit Aria/journal",
     "cpattr Aria/journal = Char2/notes",
     "cpattr Aria/journal = Char2",
@@ -77,7 +76,7 @@ class StoredLifeTest(CommandLineTest):
         self.script.history.checkpoint()
         self.script.history.append([Message("user", f"New: {SECRET}.", speaker=alice)])
         self.aria.journal.add(f"Alice said {SECRET}.", audience=private([alice.id]))
-        self.script.state.note_extraction({"ids": ["x"], "profiles": {"o1.a": {"name": SECRET}}})
+        self.script.state.note_extracted([SECRET])
         self.be("Builder")
 
     def own(self):

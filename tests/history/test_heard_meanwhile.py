@@ -7,6 +7,7 @@ from evennia_ai.game.identity import stable_id
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import unanswered
+from evennia_ai.sleep.compaction.report import Done
 from evennia_ai.testing import call
 from evennia_ai.turns.events import ANSWER
 from evennia_ai.turns.runtime import QUEUE_LIMIT, forget_runtime
@@ -70,7 +71,7 @@ class TestHeardMeanwhile(AssistantTest):
         self.assertEqual(self.script.runtime.dropped, 0)
         self.assertLess(len(self.script.runtime.queue), 100)
         self.model.release()
-        self.assertTrue(wait_for(done)["success"])
+        self.assertIsInstance(wait_for(done).outcome, Done)
         self.assertEqual(self.tick(), "turn")
         self.assertEqual(self.heard(), self.told)
         self.assertEqual(self.contents()[-1], ("assistant", "So it was."))

@@ -9,12 +9,9 @@ from hypothesis import strategies as st
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import (
     CompactionRecord,
+    Report,
     Segment,
     SummaryRecord,
-    as_time,
-    showable,
-    sound,
-    sound_result,
 )
 from evennia_ai.history.stored import Unreadable
 from tests.strategies import MANY, marker
@@ -37,11 +34,9 @@ COMPACTIONS = st.builds(
     **dict.fromkeys(("id", "at", "trigger", "status", "rolled_back_at"), TEXT),
     **dict.fromkeys(("leaving", "masked", "summaries", "segments", "markers"), TEXTS),
     **dict.fromkeys(("entries", "order"), TEXTS),
-    result=st.just({"new_tokens": 5, "query": "oak"}),
+    report=st.builds(Report, new_tokens=st.integers(0, 9), summary_ids=TEXTS, query=TEXT),
     markers_before=st.lists(st.just(MARKER), max_size=2).map(tuple),
     summaries_before=st.just({"s1": {"status": "live", "absorbed_by": None}}),
-    extraction=st.just({"ids": ["x1"]}),
-    last_before=st.just({"at": "2026-01-01", "odd": 1}),
     speakers=st.just({"o1.a": ("Bob", "2026-01-01")}),
 )
 
@@ -72,15 +67,6 @@ class TestRecords(unittest.TestCase):
         for key, odd in (("g2", segment), ("g1", odd_message), ("g1", {**segment, "sha256": None})):
             with self.assertRaises(Unreadable):
                 Segment.of(key, odd)
-
-    def test_figures(self):
-        """A receipt's figures are there, and can be shown, whatever is stored."""
-        record = CompactionRecord(id="c1", at="", trigger="sleep", result={"level": 5, "x": "y"})
-        self.assertEqual((record.figures["summary_id"], record.figures["level"]), ("", ""))
-        odd = {"new_tokens": 10**5000, "steps": [{1: 2, "a": float("inf")}]}
-        self.assertEqual(sound_result(odd), {"new_tokens": 0, "steps": [{"a": 0.0}]})
-        self.assertEqual((sound_result("x"), showable({1: 2})), ({}, {}))
-        self.assertEqual(sound({}, {"at": as_time}, {}), {"at": 0.0})
 
 
 class TestWithout(unittest.TestCase):

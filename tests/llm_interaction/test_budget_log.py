@@ -8,9 +8,9 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.budget_log import EVENTS_KEPT, KEY, SAVED_EVERY
 from evennia_ai.llm_interaction.summary import call_llm_simple
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
-from evennia_ai.sleep.compaction.compact import compact_conversation_history, prepared
-from evennia_ai.sleep.compaction.due import make_plan
+from evennia_ai.sleep.compaction.due import EMERGENCY
 from evennia_ai.testing import FakeAssistant, ScriptedModel, model_down
+from tests.memory_assistant import extract_and_compact
 from tests.waiting import wait_for
 
 
@@ -61,12 +61,7 @@ class TestBudgetLog(unittest.TestCase):
     def test_a_compaction(self):
         """Extraction and summary are logged with what triggered their compaction."""
         script = self.aria
-        ready = wait_for(prepared(script, script.obj, make_plan(script), "emergency", 5))
-        wait_for(
-            compact_conversation_history(
-                script, script.obj, force=True, trigger="emergency", prepared=ready
-            )
-        )
+        wait_for(extract_and_compact(script, script.obj, EMERGENCY))
         events = script.budgets.events()
         self.assertEqual({e.purpose for e in events}, {"pre_compaction", "summary"})
         self.assertEqual({e.trigger for e in events}, {"emergency"})

@@ -115,7 +115,7 @@ class TestInTheBackground(ForgettingTest):
         self.assertIsNone(self.script.runtime.behind)
         self.assertIsNone(self.script.runtime.in_flight)
         self.assertEqual(self.script.state.signals(), {})
-        self.assertEqual(self.script.state.intent, {})
+        self.assertEqual(self.script.runtime.compacting, "")
         self.assertEqual(self.script.errors, [])
         super().assert_forgotten()
 

@@ -12,7 +12,7 @@ from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN, LedgerError
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
 from evennia_ai.recall.values import Query
-from evennia_ai.sleep.compaction.folding import _elsewhere
+from evennia_ai.sleep.compaction.folding import texts_elsewhere
 from evennia_ai.testing import call
 from tests.base import AssistantTest
 from tests.command_line import CommandLineTest
@@ -185,11 +185,11 @@ class TestHandler(AssistantTest):
         self.assertGreater(size, 0)
         self.assertEqual(self.script.runtime.fixed_tokens, before + size)
 
-    def test_counts_for_the_retention_gate(self):
+    def test_counts_for_coverage(self):
         """What the ledger holds need not survive in a summary besides."""
         self.add("I owe 17 coins")
         self.add("secret of 18", audience=private(["o1.x"]))
-        self.assertEqual(_elsewhere(self.script, PUBLIC), ["I owe 17 coins"])
+        self.assertEqual(texts_elsewhere(self.script, PUBLIC), ["I owe 17 coins"])
 
 
 class TestProposals(AssistantTest):

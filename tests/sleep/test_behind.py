@@ -8,7 +8,7 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage, meas
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS, REMAKE_STEPS
-from evennia_ai.sleep.compaction.remake import WAIT_S
+from evennia_ai.sleep.compaction.compact import WAIT_S
 from evennia_ai.staff.status import compaction_state
 from evennia_ai.testing import call, model_down
 from evennia_ai.turns.tick import check_count, check_emergency, run_tick
@@ -106,7 +106,7 @@ class BehindTest(MemoryWorldTest):
         """Facts in the journal, profiles, and what an extraction left for the next compaction."""
         entries = [e for e in self.body.journal.recent(99) if not e.withdrawn]
         facts = [e.content for e in entries if e.source_type not in ("compaction", "coverage")]
-        return facts, self.body.entities.profiles(), self.script.state.extraction
+        return facts, self.body.entities.profiles(), self.script.state.extracted
 
 
 class TestInALull(BehindTest):
@@ -185,7 +185,7 @@ class TestInALull(BehindTest):
         seen = wait_for(self.script.run_exclusive(lambda: self.script.state.signals()))
         self.assertEqual(seen, {})
         self.assertIsNone(self.script.runtime.behind)
-        self.assertEqual(self.script.state.intent, {})
+        self.assertEqual(self.script.runtime.compacting, "")
         self.world.model.release()
         self.assertEqual(self.records(), [])
         self.assertTrue(self.begin())
@@ -229,7 +229,7 @@ class TestInALull(BehindTest):
         self.world.restart()
         self.assertEqual(self.script.history.messages(), before)
         self.assertEqual(self.script.state.signals(), {})
-        self.assertEqual(self.script.state.intent, {})
+        self.assertEqual(self.script.runtime.compacting, "")
         self.assertTrue(self.begin())
         self.assertEqual(len(self.records()), 1)
         self.assert_proven()
@@ -245,8 +245,8 @@ class TestInALull(BehindTest):
                 self.note_and_begin()
                 self.assertEqual(self.script.history.messages(), before)
                 self.assertIn("background", self.script.errors[-1][0])
-                self.assertEqual(self.written(), ([], {}, {}))
-                self.assertEqual(self.script.state.intent, {})
+                self.assertEqual(self.written(), ([], {}, ()))
+                self.assertEqual(self.script.runtime.compacting, "")
                 self.assert_proven()
                 del self.script.at_commit_step
                 self.assertFalse(self.begin(), "it waits")
@@ -255,10 +255,10 @@ class TestInALull(BehindTest):
                 self.assertEqual([record.trigger for record in self.records()], ["background"])
                 facts, profiles, extraction = self.written()
                 self.assertEqual((facts, list(profiles)), (["Bob hides tar."], [PEOPLE["Alice"]]))
-                self.assertEqual(extraction, {})
+                self.assertEqual(extraction, ())
                 self.assert_proven()
                 self.roll_back()
-                self.assertEqual(self.written(), ([], {}, {}))
+                self.assertEqual(self.written(), ([], {}, ()))
                 self.assertEqual(self.script.history.messages(), before)
 
     def test_without_it_the_order_is_as_before(self):
@@ -345,7 +345,7 @@ class TestEmergency(BehindTest):
         self.assertEqual(set(models[:-1]), {OFFLINE_MODEL})
         self.assertEqual(self.requests_for("pre_compaction"), [])
         [record] = self.records()
-        self.assertEqual((record.trigger, record.figures["level"]), ("emergency", "extractive"))
+        self.assertEqual((record.trigger, record.report.level), ("emergency", "extractive"))
         self.assertEqual(self.script.state.owed, {record.id: False})
         self.assertLess(context_usage(self.script), 0.8)
         self.assert_proven()
@@ -364,7 +364,7 @@ class TestEmergency(BehindTest):
         self.world.model._waiting = slow
         self.world.model.release()
         [record] = self.records()
-        self.assertEqual((record.trigger, record.figures["level"]), ("emergency", "extractive"))
+        self.assertEqual((record.trigger, record.report.level), ("emergency", "extractive"))
         self.assertTrue(self.begin())
         self.assertEqual(self.records()[-1].trigger, "better")
         self.assert_proven()
@@ -506,7 +506,7 @@ class TestEmergency(BehindTest):
         self.begin()
         self.assertEqual(self.written()[0], ["Mirabel hid barrels."])
         self.roll_back()
-        self.assertEqual((self.written()[0], self.script.state.extraction), ([], {}))
+        self.assertEqual((self.written()[0], self.script.state.extracted), ([], ()))
 
     def test_a_fault_of_ours_waits_too(self):
         """Whatever is raised, the next tick does not ask a model again."""
@@ -574,7 +574,7 @@ class TestEmergency(BehindTest):
                 self.roll_back()
                 self.assertEqual(self.script.history.messages(), before)
                 self.roll_back()  # the facts are the emergency's
-                self.assertEqual(self.written(), ([], {}, {}))
+                self.assertEqual(self.written(), ([], {}, ()))
                 self.assert_proven()
 
 
@@ -626,7 +626,7 @@ class TestInTheGame(AssistantTest):
         self.assertIsNone(self.script.runtime.behind)
         self.model.release()
         self.assertEqual(self.script.history.compactions(), [])
-        self.assertEqual(self.script.state.intent, {})
+        self.assertEqual(self.script.runtime.compacting, "")
         self.model.requests.clear()
         self.begin()
         runtime = self.script.runtime
@@ -642,7 +642,7 @@ class TestInTheGame(AssistantTest):
         self.restart()
         self.model.held = False
         self.assertEqual(self.contents(), before)
-        self.assertEqual(self.script.state.intent, {})
+        self.assertEqual(self.script.runtime.compacting, "")
         self.tick()
         pump_until(lambda: self.script.runtime.behind is None)
         self.assertEqual(len(self.script.history.compactions()), 1)

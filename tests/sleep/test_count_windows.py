@@ -81,7 +81,7 @@ class TestExtraction(CountTest):
         self.hear(60)
         self.assertEqual(len(self.compactions()), (60 * 2 - 9) // 8)
         self.assertEqual(self.calls("pre_compaction"), 5 * len(self.compactions()))
-        first, *others = [r.result["compacted_messages"] for r in self.compactions()]
+        first, *others = [r.report.compacted_messages for r in self.compactions()]
         self.assertEqual((first, set(others)), (9, {8}))
         self.assertLessEqual(len(self.live()), 17)
         self.assertEqual({m.role for m in self.live()}, {"user", "assistant"})
@@ -112,7 +112,7 @@ class TestInVain(CountTest):
         self.world(immediate_window=200, recent_window=8, pre_compact_extraction_enabled=False)
         self.hear(160)
         self.assertEqual(len(self.compactions()), (320 - 201) // 8)
-        self.assertLess(self.compactions()[-1].result["reduction_pct"], 5)
+        self.assertLess(self.compactions()[-1].report.reduction_pct, 5)
         self.assertLessEqual(len(self.live()), 209)
 
     def test_failures_wait(self):

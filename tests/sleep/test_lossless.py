@@ -21,13 +21,15 @@ from evennia_ai.sleep.compaction import (
     run_pre_compaction_extraction,
 )
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
-from evennia_ai.sleep.compaction.compact import MOST_WAIT_S, WAIT_S, prepared
-from evennia_ai.sleep.compaction.due import COUNT, MANUAL, SLEEP, due, make_plan
+from evennia_ai.sleep.compaction.compact import MOST_WAIT_S, WAIT_S, Compaction
+from evennia_ai.sleep.compaction.due import COUNT, MANUAL, SLEEP, due
+from evennia_ai.sleep.compaction.report import as_result
 from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS, rollback_compaction
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.testing import call, model_down
 from tests.asked import source_of
 from tests.base import AssistantTest, label
+from tests.memory_assistant import extract_and_compact
 from tests.waiting import pump_until, wait_for
 
 SUMMARY = "They talked of the harvest."
@@ -39,22 +41,20 @@ class LosslessTest(AssistantTest):
     default = SUMMARY
 
     def compact(self, **options):
-        options.setdefault("force", True)
-        return wait_for(compact_conversation_history(self.script, self.aria, **options))
+        trigger = options.pop("trigger", MANUAL if options.pop("force", True) else SLEEP)
+        return as_result(wait_for(Compaction(self.script, self.aria, trigger, **options).run()))
 
     def extract(self):
         return wait_for(run_pre_compaction_extraction(self.script, self.aria))
 
     def extract_and_compact(self):
         """A compaction whose commit writes what was extracted before it."""
-        plan = make_plan(self.script)
-        ready = wait_for(prepared(self.script, self.aria, plan, MANUAL, 3))
-        return self.compact(prepared=ready)
+        return wait_for(extract_and_compact(self.script, self.aria))
 
     def roll_back(self):
         """Take the latest one back, with what follows from it outside the database."""
         report = wait_for(rollback_compaction(self.script, self.aria))
-        pump_until(lambda: not self.script.state.intent)
+        pump_until(lambda: not self.script.state.outbox)
         return report
 
     def failing_at(self, name):
@@ -238,7 +238,7 @@ class TestMasking(LosslessTest):
             if asleep:
                 self.script.fall_asleep()
             self.tick()
-            self.assertEqual(self.script.state.last_compaction["level"], "masked")
+            self.assertEqual(self.script.history.last_compaction().report.level, "masked")
             self.assertEqual(self.model.requests, [])
             self.configure(compact_emergency_threshold=0.99)
 
@@ -281,15 +281,6 @@ class TestMasking(LosslessTest):
         self.fill(21)
         result = self.compact(force=False, trigger=COUNT)
         self.assertEqual((result["level"], result["compacted_messages"]), ("main", 20))
-
-    def test_leaves_no_intent(self):
-        """Nothing is left to be completed behind masks."""
-        self.configure(max_context_tokens=12_000, compact_preserve_token_share=0.0)
-        for _ in range(10):
-            self.look(700)
-        self.fill(20)
-        self.assertEqual(self.compact(force=False)["level"], "masked")
-        self.assertEqual(self.script.state.intent, {})
 
 
 class TestOffSwitch(LosslessTest):
@@ -450,11 +441,11 @@ class TestAfterTheCommit(LosslessTest):
         self.assertIn(entry, wait_for(self.semantic.ids(self.script.scope)))
         self.model.default = model_down()
         self.assertFalse(self.compact()["success"])
-        self.assertEqual(self.script.state.intent, {"phase": "committed"})
+        self.assertIn(entry, self.script.state.outbox)
         self.script.fall_asleep()
         self.tick()
         self.assertNotIn(entry, wait_for(self.semantic.ids(self.script.scope)))
-        self.assertEqual(self.script.state.intent, {})
+        self.assertEqual(self.script.state.outbox, [])
 
     def test_a_store_that_hangs(self):
         """The rollback is told and the next turn comes, though the store never answers."""
@@ -462,13 +453,13 @@ class TestAfterTheCommit(LosslessTest):
         self.semantic.delete = lambda *args: Deferred()
         rolling = rollback_compaction(self.script, self.aria)
         self.assertTrue(rolling.called, "a store that hangs does not hold the turn lock")
-        self.assertIn("rolled_back", self.script.state.intent)
+        self.assertIn(entry, self.script.state.outbox)
         self.model.default = "Indeed."
         self.say("Aria, are you there?")
         self.assertEqual(self.tick(), "turn")
         self.semantic.delete = inner
         repair_when_ready(self.script)
-        pump_until(lambda: not self.script.state.intent)
+        pump_until(lambda: not self.script.state.outbox)
         self.assertNotIn(entry, wait_for(self.semantic.ids(self.script.scope)))
 
     def test_another_compaction_than_the_one_meant(self):
@@ -496,7 +487,7 @@ class TestNotes(LosslessTest):
     def stored(self):
         """All that a compaction with an extraction may change; a withdrawn entry is none."""
         entries = [e for e in self.aria.journal.recent(99) if not e.withdrawn]
-        signals, extraction = self.script.state.signals(), self.script.state.extraction
+        signals, extraction = self.script.state.signals(), self.script.state.extracted
         history = self.script.history.messages()
         profiles = {  # without when they were last seen, which nothing takes back
             key: replace(profile, last_seen="")

@@ -32,13 +32,12 @@ from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
-from evennia_ai.sleep.compaction.compact import HEADROOM, prepared
-from evennia_ai.sleep.compaction.due import MANUAL, make_plan
+from evennia_ai.sleep.compaction.compact import HEADROOM
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import call
 from tests.asked import source_of
 from tests.loopback import check_pairs
-from tests.memory_assistant import START, MemoryWorld
+from tests.memory_assistant import START, MemoryWorld, extract_and_compact
 from tests.strategies import PEOPLE, foldable_histories, histories, result
 from tests.thoroughness import examples
 from tests.waiting import wait_for
@@ -170,14 +169,15 @@ class Run:
 
     def extract_and_compact(self):
         """A compaction whose commit writes what was extracted before it."""
-        plan = make_plan(self.script)
-        preparing = (self.script, self.body, plan, MANUAL, 3)
-        ready = self.noting(lambda: wait_for(prepared(*preparing)))
-        return self.compact_with(force=True, prepared=ready)
+        done = self.noting(lambda: extract_and_compact(self.script, self.body))
+        return self.counted(wait_for(done))
 
     def compact_with(self, **how):
         """Compact; counted if it was done."""
-        result = wait_for(compact_conversation_history(self.script, self.body, **how))
+        done = compact_conversation_history(self.script, self.body, **how)
+        return self.counted(wait_for(done))
+
+    def counted(self, result):
         self.compactions += bool(result["success"] and not result.get("skipped"))
         return result
 

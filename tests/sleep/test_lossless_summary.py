@@ -13,11 +13,10 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, conte
 from evennia_ai.llm_interaction.summary import summarise
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.rag_memory.journal_entry import OWN
-from evennia_ai.sleep.compaction.compact import compact_conversation_history, prepared
-from evennia_ai.sleep.compaction.due import MANUAL, make_plan
+from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import ScriptedModel, call, model_down
 from tests.base import label
-from tests.memory_assistant import MemoryWorld, MemoryWorldTest, count
+from tests.memory_assistant import MemoryWorld, MemoryWorldTest, count, extract_and_compact
 from tests.waiting import wait_for
 
 FACT = "Mirabel owes Bram twelve crowns."
@@ -232,10 +231,8 @@ class TestWritten(MemoryWorldTest):
     def prepared_and_compacted(self, *answers, instructions=None):
         """The result, with the purposes of the requests made for it."""
         self.world.model.answers = list(answers)
-        plan = make_plan(self.script)
-        asked = (self.script, self.body, plan, MANUAL, 3, instructions)
-        ready = wait_for(prepared(*asked))
-        result = self.compact(prepared=ready, instructions=instructions)
+        done = extract_and_compact(self.script, self.body, instructions=instructions)
+        result = wait_for(done)
         self.assertTrue(result["success"], result)
         (self.record,) = self.script.history.summaries()
         self.assert_proven()

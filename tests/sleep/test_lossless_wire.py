@@ -254,11 +254,11 @@ class TestHourDown(WatchedTest):
         self.hour()
         records = self.script.history.compactions()
         self.assertGreater(len(records), 2)
-        self.assertEqual({c.result["level"] for c in records}, {"extractive"})
+        self.assertEqual({c.report.level for c in records}, {"extractive"})
         self.assertEqual(len(self.receipts()), len(records))
         for receipt, record in zip(self.receipts(), records, strict=True):
             self.assertIn("level extractive", receipt)
-            self.assertIn(f"compacted {record.result['compacted_messages']} messages", receipt)
+            self.assertIn(f"compacted {record.report.compacted_messages} messages", receipt)
         self.assertEqual(sum("still wait" in t for t in self.recorded_contents("user")), 240)
         self.assertEqual(verify_history(self.script), ())
         self.is_back, self.minute = True, 75

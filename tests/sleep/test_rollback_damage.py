@@ -11,8 +11,7 @@ from evennia_ai.history.masking import masked
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import CompactionRecord, Segment, checksum, segment_checksum
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
-from evennia_ai.sleep.compaction.rollback import rollback_compaction
-from evennia_ai.sleep.compaction.rollback_plan import damage
+from evennia_ai.sleep.compaction.rollback import damage, rollback_compaction
 from evennia_ai.testing import ScriptedModel, call
 from tests.command_line import CommandLineTest
 from tests.memory_assistant import MemoryWorld, count

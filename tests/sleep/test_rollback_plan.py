@@ -6,7 +6,7 @@ from dataclasses import replace
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import hidden, order_before, with_archived
 from evennia_ai.history.records import CompactionRecord, Segment
-from evennia_ai.sleep.compaction.rollback_plan import plan_rollback
+from evennia_ai.sleep.compaction.rollback import plan_rollback
 from tests.strategies import heard, numbered
 
 

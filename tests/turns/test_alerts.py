@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 from evennia_ai.errors import ModelError
-from evennia_ai.sleep.compaction.compact import compact_conversation_history
+from evennia_ai.sleep.compaction import compact_conversation_history
+from evennia_ai.sleep.compaction.compact import Compaction
+from evennia_ai.sleep.compaction.due import EMERGENCY
 from tests.base import AssistantTest
 from tests.waiting import wait_for
 
@@ -85,7 +87,7 @@ class TestAlerts(AssistantTest):
         self.fill(60)
         self.script.runtime.compaction_waits = 2, 0.0
         self.model.default = ValueError("spoilt")
-        done = compact_conversation_history(self.script, self.aria, force=True, trigger="emergency")
+        done = Compaction(self.script, self.aria, EMERGENCY).run()
         with self.assertRaises(ValueError):
             wait_for(done)
         (line,) = self.told[self.account]

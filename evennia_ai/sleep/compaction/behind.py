@@ -11,11 +11,7 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.sleep.compaction.compact import (
-    compact_conversation_history,
-    prepared,
-    wait_longer,
-)
+from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.due import (
     BACKGROUND,
     BETTER,
@@ -79,30 +75,20 @@ def _behind(
     script: Assistant, character: Character, work: Due | str
 ) -> Generator[Deferred[Any], Any, None]:
     """One compaction; what it fails with is logged."""
-    waits = script.runtime.compaction_waits
     try:
         yield script.breathe()
         if isinstance(work, str):
-            yield better_summaries(script, character, beside=True)
+            yield better_summaries(script, character, background=True)
             return
-        is_emergency = work.trigger == EMERGENCY
-        ready = None
-        if not is_emergency:
-            most = script.config.pre_compact_max_iterations
-            ready = yield prepared(script, character, work.plan, work.trigger, most)
-            yield script.breathe()
-        yield compact_conversation_history(
-            script,
-            character,
-            force=is_emergency,
-            trigger=work.trigger,
-            beside=True,
-            extracts=is_emergency,
-            prepared=ready,
+        extracts = work.trigger == EMERGENCY
+        job = Compaction(
+            script, character, work.trigger, work.plan, extracts=extracts, background=True
         )
+        if not extracts:
+            yield job.extract()
+            yield script.breathe()
+        yield job.run()
     except CancelledError:
         raise
     except Exception as error:  # noqa: BLE001 - the ticks go on
-        if not isinstance(work, str) and script.runtime.compaction_waits == waits:
-            wait_longer(script)  # the extraction failed; of all else it is noted
         script.log_error("compaction in the background", error)

@@ -1,13 +1,14 @@
 """One compaction: fold the older part of a history into summaries without losing a message.
 
 The order: is it allowed and due, the plan, masking if that is enough, the extraction (by the
-callers, with `prepared`), summaries scope by scope, one commit, what follows from it. Nothing is
-stored until all is there.
+callers), summaries scope by scope, one commit, what follows from it. Nothing is stored until all is
+there.
 """
 
 import json
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -24,11 +25,11 @@ from evennia_ai.history.messages import (
     utc_iso,
     widest_view_tokens,
 )
-from evennia_ai.history.records import CompactionRecord
+from evennia_ai.history.records import CompactionRecord, Report
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage, room_of
 from evennia_ai.llm_interaction.summary import LEVELS
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.sleep.compaction.commit import CompactionCommit
+from evennia_ai.sleep.compaction.commit import commit, commit_masks
 from evennia_ai.sleep.compaction.due import (
     COUNT,
     EMERGENCY,
@@ -39,252 +40,289 @@ from evennia_ai.sleep.compaction.due import (
     make_plan,
     usage_of,
 )
-from evennia_ai.sleep.compaction.extraction import Extraction, Note, extracted
-from evennia_ai.sleep.compaction.folding import Fold, archived, fold
+from evennia_ai.sleep.compaction.extraction import (
+    EMERGENCY_MAX_ITERATIONS,
+    Extraction,
+    extracted,
+)
+from evennia_ai.sleep.compaction.folding import Fold
 from evennia_ai.sleep.compaction.plan import Plan, spliced
-from evennia_ai.sleep.compaction.publishing import begin_intent, drop_intent, publish_pending
-from evennia_ai.sleep.compaction.receipts import announce
+from evennia_ai.sleep.compaction.report import (
+    Done,
+    Failed,
+    Outcome,
+    Skipped,
+    announce,
+    as_result,
+)
 
 # Masks are enough if they bring usage this far under the trigger.
 HEADROOM = 0.9
 # Old outputs of tools that are larger than this are masked.
 MASKED_TOKENS = 200
-# The first wait after an automatic compaction in vain, in seconds; each further one is four times
-# as long.
+# The first wait after a try in vain, in seconds; each further one is four times as long.
 WAIT_S, MOST_WAIT_S = 60.0, 3600.0
 # Staff are told once so many have failed in a row.
 TELL_AFTER = 3
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A plan, what fired it, and what the extraction saves of what leaves by it."""
-
-    plan: Plan
-    trigger: str
-    extraction: Extraction
-
-
-@inlineCallbacks
-def prepared(
-    script: Assistant,
-    character: Character,
-    plan: Plan,
-    trigger: str,
-    max_iterations: int,
-    instructions: str | None = None,
-) -> Generator[Deferred[Any], Any, Prepared]:
-    """The extraction before a compaction, if that will call a model; fires with a `Prepared`."""
-    extraction = Extraction(stopped_by="not needed")
-    is_enough = trigger != MANUAL and _masked_history(script, plan, trigger) is not None
-    if not (script.over_spend() or is_enough):
-        parts = {scope: plan.part(scope) for scope in plan.summarised}
-        extraction = yield extracted(
-            script, character, parts, max_iterations, trigger, instructions, summarises=True
-        )
-    return Prepared(plan, trigger, extraction)
-
-
-@inlineCallbacks
 def compact_conversation_history(
-    script: Assistant,
-    character: Character,
-    force: bool = False,
-    instructions: str | None = None,
-    trigger: str | None = None,
-    beside: bool = False,
-    extracts: bool = False,
-    prepared: Prepared | None = None,
-) -> Generator[Deferred[Any], Any, dict[str, Any]]:
-    """Fold the older part of the history into summaries.
+    script: Assistant, character: Character, force: bool = False, instructions: str | None = None
+) -> "Deferred[dict[str, Any]]":
+    """Fold the older part of the history into summaries. Call it under the turn lock.
 
     Args:
         script: The assistant's script.
         character: Its body.
         force: Skip the threshold; never `compact_enabled` nor the preserve window.
         instructions: Additional instructions for the summary.
-        trigger: What fired (`due.TRIGGERS`); by default ``manual`` if forced, else ``sleep``.
-        beside: Whether turns go on beside it. If not, call it under the turn lock.
-        extracts: Whether to ask no model but the offline one, as nobody may wait. Better
-            summaries are then owed (`StateHandler.owed`).
-        prepared: The plan to carry out, and what was extracted for it.
 
     Returns:
         A Deferred that fires with a dict: `success`, `skipped` and `reason`, or `error`, or the
         figures of what was done. Nothing is raised for a failing model.
     """
-    trigger = trigger or (MANUAL if force else SLEEP)
-    locked = script.between_turns if beside else maybeDeferred
-    try:
-        result = yield locked(partial(_planned_or_masked, script, force, trigger, prepared))
-        if isinstance(result, Plan):
-            yield script.breathe()
-            extraction = prepared.extraction if prepared else Extraction()
-            result = yield _compact(
-                script, result, extraction, instructions, trigger, extracts, locked
+    trigger = MANUAL if force else SLEEP
+    job = Compaction(script, character, trigger, instructions=instructions)
+    return job.run().addCallback(as_result)
+
+
+@dataclass
+class Compaction:
+    """One compaction of an assistant's history.
+
+    Args:
+        trigger: What fired (`due.TRIGGERS`).
+        plan: What to do; by default what the trigger asks for when it runs.
+        instructions: Additional instructions for the summary.
+        extracts: Whether to ask no model but the offline one, as nobody may wait. Better
+            summaries are then owed (`StateHandler.owed`).
+        background: Whether turns go on meanwhile. If not, run it under the turn lock.
+        extraction: What was noted of what leaves.
+    """
+
+    script: Assistant
+    character: Character
+    trigger: str
+    plan: Plan | None = None
+    instructions: str | None = None
+    extracts: bool = False
+    background: bool = False
+    extraction: Extraction = field(default_factory=Extraction)
+
+    def planned(self) -> Plan:
+        """The plan, made now if there is none yet."""
+        self.plan = self.plan or make_plan(self.script, self.trigger)
+        return self.plan
+
+    @inlineCallbacks
+    def extract(self) -> Generator[Deferred[Any], Any, None]:
+        """The extraction before a compaction, if one follows that calls a model."""
+        script = self.script
+        plan = self.planned()
+        if plan.empty or not script.config.compact_enabled:
+            return
+        if script.over_spend() or self._masked_history() is not None:
+            self.extraction = Extraction(stopped_by="not needed")
+            return
+        most = script.config.pre_compact_max_iterations
+        if self.trigger == EMERGENCY:
+            most = EMERGENCY_MAX_ITERATIONS
+        parts = {scope: plan.part(scope) for scope in plan.summarised}
+        with self._waiting_after_failures():
+            self.extraction = yield extracted(
+                script,
+                self.character,
+                parts,
+                most,
+                self.trigger,
+                self.instructions,
+                summarises=True,
             )
-    except CancelledError:
-        raise  # somebody stopped it: that says nothing about its use
-    except Exception:
-        if trigger != MANUAL:
+
+    @inlineCallbacks
+    def run(self) -> Generator[Deferred[Any], Any, Outcome]:
+        """Fires with the outcome; nothing is raised for a failing model."""
+        script = self.script
+        with self._waiting_after_failures():
+            outcome: Outcome | None = yield self._locked(self._begin)
+            if outcome is None:
+                yield script.breathe()
+                outcome = yield self._summarise()
+        if isinstance(outcome, Failed) and self.trigger != MANUAL:
             wait_longer(script)
-        raise
-    if not result["success"]:
-        if trigger != MANUAL:
-            wait_longer(script)
-    elif not result.get("skipped"):
-        script.runtime.compaction_waits = 0, 0.0
-    return dict(result)
+        elif isinstance(outcome, Done):
+            script.runtime.compaction_waits = 0, 0.0
+        return outcome
+
+    @contextmanager
+    def _waiting_after_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except CancelledError:
+            raise  # somebody stopped it: that says nothing about its use
+        except Exception:
+            if self.trigger != MANUAL:
+                wait_longer(self.script)
+            raise
+
+    def _locked(self, function: Callable[[], Any]) -> Deferred[Any]:
+        """Run something short that no turn may come between."""
+        return (self.script.between_turns if self.background else maybeDeferred)(function)
+
+    def _begin(self) -> Outcome | None:
+        """The outcome if there is nothing to summarise; masks are committed."""
+        if reason := self._skip_reason():
+            return Skipped(reason)
+        plan = self.planned()
+        if plan.empty:
+            return Skipped("history within preserve window", len(plan.held))
+        masks = self._masked_history()
+        return None if masks is None else self._mask(*masks)
+
+    def _skip_reason(self) -> str:
+        script = self.script
+        if not script.config.compact_enabled:
+            return "compaction disabled"
+        if not script.history.messages():
+            return "no history"
+        share, threshold = context_usage(script), self._threshold
+        if self.trigger in (MANUAL, EMERGENCY):
+            return ""
+        if share < threshold and not (self.trigger == COUNT and firing(script, COUNT)):
+            return f"below threshold ({share:.1%} < {threshold:.1%})"
+        if script.state.hold and share < 1.0:
+            return "automatic compaction is held after a rollback"
+        return ""
+
+    @property
+    def _threshold(self) -> float:
+        """The usage at which this trigger fires."""
+        config, is_awake = self.script.config, self.trigger == EMERGENCY
+        return config.compact_emergency_threshold if is_awake else config.compact_sleep_threshold
+
+    def _masked_history(self) -> tuple[list[Message], list[str]] | None:
+        """The history with old tool outputs masked, and their ids; None if that is not enough.
+
+        Masks are no relief if there are too many messages, or somebody wants a summary.
+        """
+        script, plan = self.script, self.planned()
+        if self.trigger in (COUNT, MANUAL):
+            return None
+        at = utc_iso(script.now())
+        ids = set(plan_masks(plan.leaving, len(plan.leaving), MASKED_TOKENS))
+        live = script.history.messages()
+        history = [masked(m, at, script.count) if m.id in ids else m for m in live]
+        usage = usage_of(script, widest_view_tokens(history))
+        if not ids or usage >= self._threshold * HEADROOM:
+            return None
+        return history, sorted(ids)
+
+    def _mask(self, history: Sequence[Message], ids: Sequence[str]) -> Done:
+        """Commit masks and report."""
+        report = Report(
+            level="masked",
+            masked_messages=len(ids),
+            preserved_messages=len(history),
+            original_tokens=self.script.history.tokens(),
+            new_tokens=total_tokens(history),
+        )
+        record = commit_masks(self.script, history, self._record(report, masked=tuple(ids)))
+        announce(self.script, record)
+        return Done(record)
+
+    def _record(self, report: Report, **fields: Any) -> CompactionRecord:
+        at = utc_iso(self.script.now())
+        return CompactionRecord(
+            id=new_id("c"), at=at, trigger=self.trigger, report=report, **fields
+        )
+
+    @inlineCallbacks
+    def _summarise(self) -> Generator[Deferred[Any], Any, Outcome]:
+        """Summaries first, then the commit."""
+        script, plan, notes = self.script, self.planned(), self.extraction.notes
+        original, cap, folds = script.history.tokens(), summary_cap(script, plan), list[Fold]()
+        try:
+            with at_work(script, self.trigger, self.extracts):
+                yield script.breathe()
+                for scope in plan.scopes:
+                    fold = Fold(script, scope, plan.part(scope), cap, new_id("g"))
+                    if scope in plan.unsummarised:
+                        yield fold.archive()
+                    else:
+                        texts = [note.text for note in notes if note.scope == scope]
+                        written = self.extraction.summaries.get(scope)
+                        yield fold.fold(texts, self.instructions, written)
+                    yield script.breathe()
+                    former = [m for m in plan.folded if m.audience == scope]
+                    if total_tokens(fold.markers) < total_tokens((*fold.leaving, *former)):
+                        folds.append(fold)
+                    else:  # lines so short that a summary is as long
+                        plan = plan.without(scope)
+                if not folds:
+                    return Failed("the summaries would be as long as what they stand for")
+                if not script.config.compact_enabled:  # switched off while the model was writing
+                    return Skipped("compaction disabled")
+                outcome: Outcome = yield self._locked(partial(self._commit, plan, folds, original))
+                return outcome
+        except ModelError as error:
+            script.log_error("compaction", error)
+            return Failed(str(error))
+
+    def _commit(self, plan: Plan, folds: Sequence[Fold], original: int) -> Outcome:
+        """Carry the plan out. The history may have grown meanwhile; it is read again."""
+        script, live = self.script, self.script.history.messages()
+        if overtaken := _overtaken(live, plan):
+            return Failed(overtaken)
+        now = script.history.tokens()
+        after = total_tokens(spliced(live, plan, [m for fold in folds for m in fold.markers]))
+        ids = [str(f.markers[-1].metadata["summary_id"]) for f in folds if f.markers]
+        report = Report(
+            compacted_messages=len(plan.leaving),
+            left_from=plan.leaving[0].created_at,
+            left_until=plan.leaving[-1].created_at,
+            preserved_messages=sum(not m.is_summary for m in plan.staying),
+            held_messages=len(plan.held),
+            window_shrunk=plan.shrunk,
+            original_tokens=original,
+            new_tokens=after - (now - original),
+            summary_ids=tuple(ids or list(folds[0].records)[:1]),
+            **figures(folds),
+        )
+        record = self._record(
+            report,
+            leaving=tuple(message.id for message in plan.leaving),
+            speakers=speakers(plan.leaving),
+        )
+        record = commit(script, plan, folds, record, self.extraction.notes)
+        announce(script, record)
+        return Done(record)
+
+
+@contextmanager
+def at_work(script: Assistant, trigger: str, extracts: bool = False) -> Iterator[None]:
+    """While summaries are made: what fired it, and whether no model is asked for them."""
+    runtime = script.runtime
+    runtime.compacting, runtime.extracts = trigger, extracts
+    try:
+        yield
+    finally:
+        runtime.compacting, runtime.extracts = "", False
+
+
+def longer(waits: tuple[int, float], now: float) -> tuple[int, float]:
+    """Tries in vain and when the next one may be made, after one more in vain."""
+    return waits[0] + 1, now + min(MOST_WAIT_S, WAIT_S * 4 ** waits[0])
 
 
 def wait_longer(script: Assistant) -> None:
     """Let automatic compactions wait after one that failed, longer each time."""
-    tries = script.runtime.compaction_waits[0] + 1
-    wait_s = min(MOST_WAIT_S, WAIT_S * 4 ** (tries - 1))
-    script.runtime.compaction_waits = tries, script.now() + wait_s
+    now = script.now()
+    tries, until = script.runtime.compaction_waits = longer(script.runtime.compaction_waits, now)
     if tries == TELL_AFTER:
         script.alert(
-            f"{tries} compactions in a row failed; the next one is tried in {wait_s / 60:.0f} "
-            "minutes. See `aistatus`."
+            f"{tries} compactions in a row failed; the next one is tried in "
+            f"{(until - now) / 60:.0f} minutes. See `aistatus`."
         )
-
-
-def _planned_or_masked(
-    script: Assistant, force: bool, trigger: str, prepared: Prepared | None
-) -> Plan | dict[str, Any]:
-    """The plan, or the report if there is nothing to summarise; masks are committed at once."""
-    reason = _skip_reason(script, force, trigger)
-    if reason is not None:
-        return skipped(reason)
-    plan = prepared.plan if prepared else make_plan(script, MANUAL if force else trigger)
-    if plan.empty:
-        held = {"held_messages": len(plan.held)} if plan.held else {}
-        return {**skipped("history within preserve window"), **held}
-    enough = _masked_history(script, plan, trigger) if trigger != MANUAL else None
-    return plan if enough is None else _mask(script, plan, trigger, *enough)
-
-
-def _skip_reason(script: Assistant, force: bool, trigger: str) -> str | None:
-    if not script.config.compact_enabled:
-        return "compaction disabled"
-    if not script.history.messages():
-        return "no history"
-    share, threshold = context_usage(script), _threshold(script, trigger)
-    is_counted = trigger == COUNT and firing(script, COUNT)
-    if not force and share < threshold and not is_counted:
-        return f"below threshold ({share:.1%} < {threshold:.1%})"
-    if not force and script.state.hold and share < 1.0:
-        return "automatic compaction is held after a rollback"
-    return None
-
-
-def _threshold(script: Assistant, trigger: str) -> float:
-    """The usage at which this trigger fires."""
-    config = script.config
-    is_awake = trigger == EMERGENCY
-    return config.compact_emergency_threshold if is_awake else config.compact_sleep_threshold
-
-
-def skipped(reason: str) -> dict[str, Any]:
-    """The report of a step that had nothing to do."""
-    return {"success": True, "skipped": True, "reason": reason}
-
-
-def _failed(detail: str) -> dict[str, Any]:
-    error = "summary generation failed"
-    return {"success": False, "skipped": False, "error": error, "detail": detail}
-
-
-def _masked_history(
-    script: Assistant, plan: Plan, trigger: str
-) -> tuple[list[Message], list[str]] | None:
-    """The history with old tool outputs masked, and their ids; None if that is not enough.
-
-    Masks are no relief if there are too many messages.
-    """
-    if trigger == COUNT:
-        return None
-    at = utc_iso(script.now())
-    ids = set(plan_masks(plan.leaving, len(plan.leaving), MASKED_TOKENS))
-    history = [masked(m, at, script.count) if m.id in ids else m for m in script.history.messages()]
-    usage = usage_of(script, widest_view_tokens(history))
-    if not ids or usage >= _threshold(script, trigger) * HEADROOM:
-        return None
-    return history, sorted(ids)
-
-
-def _mask(
-    script: Assistant, plan: Plan, trigger: str, history: Sequence[Message], ids: Sequence[str]
-) -> dict[str, Any]:
-    """Commit masks and report."""
-    before, after = script.history.tokens(), total_tokens(history)
-    result = {
-        "success": True,
-        "skipped": False,
-        "level": "masked",
-        "masked_messages": len(ids),
-        "compacted_messages": 0,
-        "preserved_messages": len(history),
-        "original_tokens": before,
-        "new_tokens": after,
-        "reduction_pct": _pct(before, after),
-    }
-    at = utc_iso(script.now())
-    record = CompactionRecord(
-        id=new_id("c"), at=at, trigger=trigger, result=result, masked=tuple(ids)
-    )
-    CompactionCommit(script).masks(history, record)
-    result = {**result, "compaction_id": record.id}
-    announce(script, record, result)
-    return result
-
-
-@inlineCallbacks
-def _compact(
-    script: Assistant,
-    plan: Plan,
-    extraction: Extraction,
-    instructions: str | None,
-    trigger: str,
-    extracts: bool,
-    locked: Callable[[Callable[[], Any]], Deferred[Any]],
-) -> Generator[Deferred[Any], Any, dict[str, Any]]:
-    """Summaries first, then the commit, then what follows from it."""
-    original = script.history.tokens()
-    cap, folds = summary_cap(script, plan), list[Fold]()
-    try:
-        begin_intent(script, trigger, extracts)
-        yield script.breathe()
-        for scope in plan.scopes:
-            leaving = plan.part(scope)
-            if scope in plan.unsummarised:
-                made = yield archived(script, scope, leaving)
-            else:
-                told = [note.text for note in extraction.notes if note.scope == scope]
-                written = extraction.summaries.get(scope)
-                made = yield fold(script, scope, leaving, cap, told, instructions, written)
-            yield script.breathe()
-            former = [m for m in plan.folded if m.audience == scope]
-            if total_tokens(made.markers) < total_tokens((*leaving, *former)):
-                folds.append(made)
-            else:  # lines so short that a summary is as long
-                plan = plan.without(scope)
-        if not folds:
-            return _failed("the summaries would be as long as what they stand for")
-        if not script.config.compact_enabled:  # switched off while the model was writing
-            return skipped("compaction disabled")
-        result: dict[str, Any] = yield locked(
-            partial(_commit, script, plan, folds, extraction.notes, original, trigger)
-        )
-    except ModelError as error:
-        script.log_error("compaction", error)
-        return _failed(str(error))
-    finally:
-        if drop_intent(script):
-            publish_pending(script)
-    if result["success"]:
-        publish_pending(script)  # not waited for: a store that hangs must not hold up a turn
-    return result
 
 
 def summary_cap(script: Assistant, plan: Plan) -> int:
@@ -296,35 +334,6 @@ def summary_cap(script: Assistant, plan: Plan) -> int:
     scopes = {PUBLIC, *plan.summarised, *(m.audience for m in markers)}
     most = room_of(script).summary_cap(kept_tokens(plan), 2 * most_seen(scopes))
     return min(context_caps(script).summary, most)
-
-
-def _commit(
-    script: Assistant,
-    plan: Plan,
-    folds: Sequence[Fold],
-    notes: Sequence[Note],
-    original: int,
-    trigger: str,
-) -> dict[str, Any]:
-    """Carry the plan out and report. The history may have grown meanwhile; it is read again."""
-    live = script.history.messages()
-    if overtaken := _overtaken(live, plan):
-        return _failed(overtaken)
-    now = script.history.tokens()
-    after = total_tokens(spliced(live, plan, [m for made in folds for m in made.markers]))
-    result = _result(plan, folds, original, after - (now - original))
-    record = CompactionRecord(
-        id=new_id("c"),
-        at=utc_iso(script.now()),
-        trigger=trigger,
-        result=result,
-        leaving=tuple(message.id for message in plan.leaving),
-        speakers=speakers(plan.leaving),
-    )
-    CompactionCommit(script)(plan, folds, record, notes)
-    result = {**result, "compaction_id": record.id}
-    announce(script, record, result)
-    return result
 
 
 def _overtaken(live: Sequence[Message], plan: Plan) -> str:
@@ -350,40 +359,13 @@ def _raw_text(message: Message) -> str:
 
 def figures(folds: Sequence[Fold]) -> dict[str, Any]:
     """What the summaries of some folds are like, for a compaction's report."""
-    summaries = [summary for made in folds for summary in made.summaries]
+    summaries = [summary for fold in folds for summary in fold.summaries]
     return {
-        "level": max((made.level for made in folds), key=LEVELS.index),
-        "coverage": round(min(made.coverage for made in folds), 3),
+        "level": max((s.level for s in summaries), key=LEVELS.index, default=LEVELS[0]),
+        "coverage": round(min(fold.coverage for fold in folds), 3),
         "unsupported": sum(summary.unsupported for summary in summaries),
-        "generation": max(made.generation for made in folds),
-        "query": next((made.query for made in folds if made.scope == PUBLIC), ""),
-        "token_usage": {
-            "prompt_tokens": sum(s.prompt_tokens for s in summaries),
-            "completion_tokens": sum(s.completion_tokens for s in summaries),
-        },
+        "generation": max(fold.generation for fold in folds),
+        "query": next((fold.query for fold in folds if fold.scope == PUBLIC), ""),
+        "prompt_tokens": sum(s.prompt_tokens for s in summaries),
+        "completion_tokens": sum(s.completion_tokens for s in summaries),
     }
-
-
-def _result(plan: Plan, folds: Sequence[Fold], original: int, new: int) -> dict[str, Any]:
-    ids = [str(made.markers[-1].metadata["summary_id"]) for made in folds if made.markers]
-    ids = ids or [next(iter(folds[0].records))]
-    return {
-        "success": True,
-        "skipped": False,
-        "compacted_messages": len(plan.leaving),
-        "left_from": plan.leaving[0].created_at,
-        "left_until": plan.leaving[-1].created_at,
-        "preserved_messages": sum(not m.is_summary for m in plan.staying),
-        "held_messages": len(plan.held),
-        "window_shrunk": plan.shrunk,
-        "original_tokens": original,
-        "new_tokens": new,
-        "reduction_pct": _pct(original, new),
-        "summary_id": ids[0],
-        "summary_ids": ids,
-        **figures(folds),
-    }
-
-
-def _pct(before: int, after: int) -> float:
-    return round(100 * (before - after) / before, 1) if before else 0.0

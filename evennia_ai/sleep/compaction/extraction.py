@@ -129,12 +129,9 @@ def run_pre_compaction_extraction(
     parts = {scope: [m for m in raw if m.audience == scope] for scope in scopes}
     extraction = yield extracted(script, character, parts, max_iterations, "manual")
     if extraction.notes:
-        known = script.state.extraction
         with script.history.store.transaction():
             written = write_notes(script, extraction.notes)
-            script.state.note_extraction(
-                {key: [*known.get(key, ()), *ids] for key, ids in written.items()}
-            )
+            script.state.note_extracted((*script.state.extracted, *written))
     return dict(extraction.report)
 
 
@@ -180,13 +177,15 @@ def extracted(
     return job.extraction
 
 
-def write_notes(script: Assistant, notes: Sequence[Note]) -> dict[str, list[str]]:
-    """Write notes; returns the ids by which a rollback finds them, as ``{"ids", "entries"}``.
+def write_notes(script: Assistant, notes: Sequence[Note]) -> list[str]:
+    """Write notes; returns the ids by which a rollback finds them.
 
-    All that is written has the id of the extraction among its sources.
+    These are an id that all that is written has among its sources, and those of the entries.
     """
-    extraction_id, entries, now = new_id("x"), list[str](), script.now()
-    profiles, changed = dict(script.entities.profiles()), set[str]()
+    if not notes:
+        return []
+    extraction_id, now = new_id("x"), script.now()
+    ids, profiles, changed = [extraction_id], dict(script.entities.profiles()), set[str]()
     for note in notes:
         sources = (*note.sources, extraction_id)
         if note.tool == ENTRY:
@@ -197,7 +196,7 @@ def write_notes(script: Assistant, notes: Sequence[Note]) -> dict[str, list[str]
                 audience=note.scope,
                 source_message_ids=sources,
             )
-            entries.append(entry.id)
+            ids.append(entry.id)
             continue
         fact = dict(note.fields)
         name, text = str(fact.pop("entity")), str(fact.pop("observation"))
@@ -209,7 +208,7 @@ def write_notes(script: Assistant, notes: Sequence[Note]) -> dict[str, list[str]
         changed.add(profile.id)
     if changed:
         script.entities.put({key: profiles[key] for key in changed})
-    return {"ids": [extraction_id], "entries": entries}
+    return ids
 
 
 class _Job:

@@ -14,13 +14,19 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, ma
 from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import SUMMARY_TITLE
 from evennia_ai.history.messages import Message, new_id, utc_iso
-from evennia_ai.history.records import COMMITTED, ROLLED_BACK, CompactionRecord, SummaryRecord
+from evennia_ai.history.records import (
+    COMMITTED,
+    ROLLED_BACK,
+    CompactionRecord,
+    Report,
+    SummaryRecord,
+)
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summary_levels
+from evennia_ai.llm_interaction.summary import LEVELS, summary_levels
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.sleep.compaction.commit import CompactionCommit
-from evennia_ai.sleep.compaction.compact import figures, skipped, summary_cap
+from evennia_ai.sleep.compaction.commit import commit_remade
+from evennia_ai.sleep.compaction.compact import at_work, figures, longer, summary_cap
 from evennia_ai.sleep.compaction.due import BETTER
 from evennia_ai.sleep.compaction.extraction import (
     EMERGENCY_MAX_ITERATIONS,
@@ -28,21 +34,16 @@ from evennia_ai.sleep.compaction.extraction import (
     extracted,
     write_notes,
 )
-from evennia_ai.sleep.compaction.folding import Fold, merged, retained
+from evennia_ai.sleep.compaction.folding import Fold
+from evennia_ai.sleep.compaction.outbox import correct_syntheses
 from evennia_ai.sleep.compaction.plan import Plan
-from evennia_ai.sleep.compaction.publishing import (
-    begin_intent,
-    correct_syntheses,
-    drop_intent,
-    publish_pending,
-)
-from evennia_ai.sleep.compaction.receipts import announce
+from evennia_ai.sleep.compaction.report import Done, Failed, Outcome, Skipped, announce
 
 EXTRACTIVE = LEVELS[-1]
-# The first wait after a try in vain, in seconds; each further one is four times as long.
-WAIT_S, MOST_WAIT_S = 60.0, 3600.0
 # Tries in vain, with the facts extracted, after which the extracts stay.
 MOST_TRIES = 6
+
+Locked = Callable[[Callable[[], Any]], Deferred[Any]]
 
 
 class _Untimely(Exception):
@@ -70,31 +71,29 @@ def remade(
     """
     history = script.history
     cap = summary_cap(script, Plan((), (), history.messages()))
-    made = Fold(record.audience, (), "", cap, generation=record.generation)
+    fold = Fold(script, record.audience, (), cap, generation=record.generation)
     if record.segment:
         segment = history.segment(record.segment)
         if segment is None:
             raise ModelError(f"archive segment `{record.segment}` is missing")
-        made.leaving = segment.messages
-        told = script.memory.quarantine.messages(made.leaving)
-        summary: Summary = yield summarise(script, told, None, cap, written)
-        held = yield retained(script, made, told, summary.text)
-        made.query = " ".join(held.named)
+        fold.leaving = segment.messages
+        summary, text = yield fold.recent(written=written)
     else:
         below = (changed.get(each) or history.summary(each) for each in record.child_ids)
-        summary, held = yield merged(script, made, [each for each in below if each])
-    made.summaries.append(summary)
-    made.coverage = held.share
-    about = {"model": summary.model, "prompt_tokens": summary.prompt_tokens}
+        summary, text = yield fold.merged([each for each in below if each])
     new = replace(
         record,
-        text=held.text,
+        text=text.text,
         level=summary.level,
-        coverage=round(held.share, 4),
+        coverage=round(text.share, 4),
         unsupported=summary.unsupported,
-        extra={**record.extra, **about},
+        extra={
+            **record.extra,
+            "model": summary.model,
+            "prompt_tokens": summary.prompt_tokens,
+        },
     )
-    return new, made
+    return new, fold
 
 
 def put_remade(script: Assistant, records: Sequence[SummaryRecord]) -> None:
@@ -127,23 +126,11 @@ def with_text(
     return changed.counted(script.count)
 
 
-def all_below(script: Assistant, record: SummaryRecord) -> set[str]:
-    """The ids of all summaries that one was made from; its own too in a ring, made by hand."""
-    found, left = set[str](), set(record.child_ids)
-    while left:
-        found |= left
-        known = filter(None, map(script.history.summary, left))
-        left = {each for record in known for each in record.child_ids} - found
-    return found
-
-
 def owed_compactions(script: Assistant) -> list[CompactionRecord]:
     """The emergencies that still wait for better summaries, oldest first."""
     owed = script.state.owed
-    if not owed:
-        return []
-    known = script.history.compactions()
-    return [record for record in known if record.id in owed and record.status == COMMITTED]
+    records = script.history.compactions() if owed else ()
+    return [record for record in records if record.id in owed and record.status == COMMITTED]
 
 
 def is_better_due(script: Assistant) -> bool:
@@ -158,36 +145,29 @@ def is_better_due(script: Assistant) -> bool:
 
 @inlineCallbacks
 def better_summaries(
-    script: Assistant, character: Character, beside: bool = False
-) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    script: Assistant, character: Character, background: bool = False
+) -> Generator[Deferred[Any], Any, Outcome]:
     """Extract facts behind emergencies, and make their extracts again, by a model.
 
-    Args:
-        script: The assistant's script.
-        character: Its body.
-        beside: Whether turns go on beside it. If not, call it under the turn lock.
-
-    Returns:
-        A Deferred that fires with a dict as of `compact_conversation_history`.
+    `background` is whether turns go on meanwhile. If not, call it under the turn lock. Fires with
+    the outcome.
     """
     if not is_better_due(script):
-        return skipped("no better summary is due")
-    locked = script.between_turns if beside else maybeDeferred
+        return Skipped("no better summary is due")
+    locked: Locked = script.between_turns if background else maybeDeferred
     try:
-        result = yield _better(script, character, locked)
+        outcome: Outcome = yield _better(script, character, locked)
     except CancelledError:
         raise
     except Exception as error:
-        tries = script.runtime.better_tries[0] + 1
-        wait_s = min(MOST_WAIT_S, WAIT_S * 4 ** (tries - 1))
-        script.runtime.better_tries = tries, script.now() + wait_s
+        tries, _ = script.runtime.better_tries = longer(script.runtime.better_tries, script.now())
         if not isinstance(error, ModelError | _Untimely):
             raise
         if tries >= MOST_TRIES and all(script.state.owed.values()):
             script.trouble(f"the extracts of an emergency stay: {error}")
             _close(script)
-        return {"success": False, "skipped": False, "error": str(error)}
-    return dict(result)
+        return Failed(str(error))
+    return outcome
 
 
 def _close(script: Assistant) -> None:
@@ -197,8 +177,8 @@ def _close(script: Assistant) -> None:
 
 @inlineCallbacks
 def _better(
-    script: Assistant, character: Character, locked: Callable[[Callable[[], Any]], Deferred[Any]]
-) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    script: Assistant, character: Character, locked: Locked
+) -> Generator[Deferred[Any], Any, Outcome]:
     """The facts, the summaries from below upward, then the commit."""
     owed, before = owed_compactions(script), script.history.summaries()
     then = {each for record in owed for each in record.summaries}
@@ -206,30 +186,26 @@ def _better(
     written = yield _facts(script, character, owed, extracts, locked)
     if not extracts or summary_levels(script)[0][1] == OFFLINE_MODEL:
         _close(script)
-        return skipped("no extract is in use any more")
-    order, stale = list(extracts.values()), set(extracts)
+        return Skipped("no extract is in use any more")
+    stale = dict(extracts)
     for each in sorted(before, key=lambda r: (r.tier == "long", r.tree_level)):
-        if each.status != ROLLED_BACK and not stale.isdisjoint(each.child_ids):
-            stale.add(each.id)
-            order += [] if each.id in extracts else [each]
-    order.sort(key=lambda r: (r.segment is None, r.tier == "long", r.tree_level, r.id))
-    begin_intent(script, BETTER)
-    made: dict[str, SummaryRecord] = {}
+        if each.status != ROLLED_BACK and not stale.keys().isdisjoint(each.child_ids):
+            stale[each.id] = each
+    order = sorted(
+        stale.values(), key=lambda r: (r.segment is None, r.tier == "long", r.tree_level, r.id)
+    )
+    records: dict[str, SummaryRecord] = {}
     folds: list[Fold] = []
-    try:
+    with at_work(script, BETTER):
         for former in order:
             yield script.breathe()
-            new, figures_of = yield remade(script, former, made, written.get(former.id))
-            if any(summary.model == OFFLINE_MODEL for summary in figures_of.summaries):
+            new, fold = yield remade(script, former, records, written.get(former.id))
+            if any(summary.model == OFFLINE_MODEL for summary in fold.summaries):
                 raise _Untimely("no model gave a summary")
-            made[new.id] = new
-            folds.append(figures_of)
-        result: dict[str, Any] = yield locked(partial(_commit, script, made, folds, owed, before))
-    finally:
-        if drop_intent(script):
-            publish_pending(script)
-    publish_pending(script)
-    return result
+            records[new.id] = new
+            folds.append(fold)
+        outcome: Outcome = yield locked(partial(_commit, script, records, folds, before))
+    return outcome
 
 
 @inlineCallbacks
@@ -238,7 +214,7 @@ def _facts(
     character: Character,
     owed: Sequence[CompactionRecord],
     extracts: Mapping[str, SummaryRecord],
-    locked: Callable[[Callable[[], Any]], Deferred[Any]],
+    locked: Locked,
 ) -> Generator[Deferred[Any], Any, dict[str, ModelReply]]:
     """Extract facts from the messages that left with the emergencies, once, and store them.
 
@@ -264,41 +240,31 @@ def _facts(
 def _store_facts(script: Assistant, record: CompactionRecord, extraction: Extraction) -> None:
     """Store what was extracted behind an emergency; a rollback of that one takes it back."""
     with script.history.store.transaction():
-        if extraction.notes:
-            new = write_notes(script, extraction.notes)
-            both = {key: [*record.extraction.get(key, ()), *ids] for key, ids in new.items()}
-            script.history.save_compaction(replace(record, extraction=both))
+        if ids := write_notes(script, extraction.notes):
+            script.history.save_compaction(replace(record, entries=(*record.entries, *ids)))
         if not extraction.error:
             script.state.owe({**script.state.owed, record.id: True})
 
 
 def _commit(
     script: Assistant,
-    made: Mapping[str, SummaryRecord],
+    records: Mapping[str, SummaryRecord],
     folds: Sequence[Fold],
-    owed: Sequence[CompactionRecord],
     before: Sequence[SummaryRecord],
-) -> dict[str, Any]:
+) -> Outcome:
     """Store the better summaries, if nothing has changed meanwhile, and report."""
     if list(script.history.summaries()) != list(before):
         raise _Untimely("the summaries have changed meanwhile")
-    original = script.history.tokens()
-    leaves = [record for record in made.values() if record.segment] or list(made.values())
-    result = {
-        "success": True,
-        "skipped": False,
-        "better_for": [record.id for record in owed],
-        "compacted_messages": 0,
-        "summarised_messages": sum(len(record.source_ids) for record in leaves),
-        "original_tokens": original,
-        "summary_id": leaves[0].id,
-        "summary_ids": [record.id for record in leaves],
+    leaves = [record for record in records.values() if record.segment] or list(records.values())
+    report = Report(
+        summarised_messages=sum(len(record.source_ids) for record in leaves),
+        original_tokens=script.history.tokens(),
+        summary_ids=tuple(record.id for record in leaves),
         **figures(folds),
-    }
+    )
     at = utc_iso(script.now())
-    record = CompactionRecord(id=new_id("c"), at=at, trigger=BETTER, result=result)
-    record = CompactionCommit(script).remade(list(made.values()), record, put_remade)
+    record = CompactionRecord(id=new_id("c"), at=at, trigger=BETTER, report=report)
+    record = commit_remade(script, list(records.values()), record, put_remade)
     script.runtime.better_tries = (0, 0.0)
-    result = {**record.result, "compaction_id": record.id}
-    announce(script, record, result)
-    return result
+    announce(script, record)
+    return Done(record)

@@ -1,23 +1,36 @@
 """Rollback: undo the latest compaction and the extraction before it, in one transaction."""
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, maybeDeferred
 
 from evennia_ai.errors import AssistantError
-from evennia_ai.history.messages import utc_iso, widest_view_tokens
-from evennia_ai.history.records import COMMITTED, ROLLED_BACK, CompactionRecord
+from evennia_ai.history.masking import unmasked
+from evennia_ai.history.messages import Message, utc_iso, widest_view_tokens
+from evennia_ai.history.pairs import in_order
+from evennia_ai.history.records import ROLLED_BACK, CompactionRecord, Segment
 from evennia_ai.llm_interaction.prompt import room_of
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.commit import REMADE
 from evennia_ai.sleep.compaction.due import usage_of
-from evennia_ai.sleep.compaction.publishing import correct_syntheses, publish_pending
-from evennia_ai.sleep.compaction.rollback_plan import Undone, damage, plan_rollback
+from evennia_ai.sleep.compaction.outbox import correct_syntheses, empty_outbox
 
 # What compactions change of summaries.
 CHANGED = ("status", "absorbed_by", *REMADE)
 ROLLBACK_STEPS = ("history", "summaries", "journal", "entities", "record")
+
+
+@dataclass(frozen=True)
+class Undone:
+    """A history taken back: former markers, what had left, what stayed and came since.
+
+    `restored` is how many messages came back from the archive.
+    """
+
+    history: tuple[Message, ...]
+    restored: int = 0
 
 
 def rollback_compaction(
@@ -37,13 +50,12 @@ def rollback_compaction(
     """
 
     def roll_back() -> dict[str, Any]:
-        rollback = Rollback(script)
-        record = rollback.latest()
+        record = latest(script)
         if compaction_id not in (None, record.id):
             raise AssistantError(
                 "Another compaction was made meanwhile. Type `compact/rollback` again."
             )
-        before, undone = script.history.tokens(), rollback.undone(record)
+        before, undone = script.history.tokens(), undo(script, record)
         tokens = widest_view_tokens(undone.history)
         if usage_of(script, tokens) > 1.0:
             room = room_of(script)
@@ -52,7 +64,7 @@ def rollback_compaction(
                 f"is room for {room.tokens:,} of the {room.limit:,} that a request may hold. Raise "
                 "`max_context_tokens` first."
             )
-        rollback(record, script.now(), undone)
+        _commit(script, record, undone)
         report = {
             "compaction_id": record.id,
             "restored_messages": undone.restored,
@@ -61,65 +73,99 @@ def rollback_compaction(
             "new_tokens": script.history.tokens(),
         }
         script.audit("rollback", **report)
-        publish_pending(script)  # not waited for: a store that hangs must not hold up a turn
+        empty_outbox(script)  # not waited for: a store that hangs must not hold up a turn
         return report
 
     return maybeDeferred(roll_back)
 
 
-class Rollback:
-    """Undoes a compaction and the extraction before it, calling `at_commit_step` at each step."""
-
-    def __init__(self, script: Assistant):
-        self.history, self.journal, self.state = script.history, script.journal, script.state
-        self.entities, self._script = script.entities, script
-        self.on_step = script.at_commit_step
-
-    def latest(self) -> CompactionRecord:
-        """The compaction that would be rolled back; raises `AssistantError` if there is none."""
-        for record in reversed(self.history.compactions()):
-            if record.status == COMMITTED:
-                return record
+def latest(script: Assistant) -> CompactionRecord:
+    """The compaction that would be rolled back; raises `AssistantError` if there is none."""
+    record = script.history.last_compaction()
+    if record is None:
         raise AssistantError("There is no compaction to take back.")
+    return record
 
-    def undone(self, record: CompactionRecord) -> Undone:
-        """What the history would be; raises `AssistantError` if the archive is damaged."""
-        segments = {key: self.history.segment(key) for key in record.segments}
-        if wrong := damage(record, segments):
-            raise AssistantError(
-                f"{wrong} Nothing was changed. `compact/verify` shows all that is wrong; put "
-                "the segment back from a backup, then take the compaction back."
-            )
-        sound = [segment for segment in segments.values() if segment]
-        return plan_rollback(self.history.messages(), record, sound)
 
-    def __call__(self, record: CompactionRecord, at: float, undone: Undone | None = None) -> None:
-        """Roll it back, at epoch seconds; what follows outside the database is noted as an intent.
+def undo(script: Assistant, record: CompactionRecord) -> Undone:
+    """What the history would be; raises `AssistantError` if the archive is damaged."""
+    segments = {key: script.history.segment(key) for key in record.segments}
+    if wrong := damage(record, segments):
+        raise AssistantError(
+            f"{wrong} Nothing was changed. `compact/verify` shows all that is wrong; put "
+            "the segment back from a backup, then take the compaction back."
+        )
+    sound = [segment for segment in segments.values() if segment]
+    return plan_rollback(script.history.messages(), record, sound)
 
-        `undone` is what the method of that name returned for the record, if it was asked before.
-        """
-        undone, at_iso = undone or self.undone(record), utc_iso(at)
-        entries = [*record.entries, *record.extraction.get("entries", ())]
-        changed = record.summaries_before.items()
-        texts = {key: str(former["text"]) for key, former in changed if "text" in former}
-        with self.history.store.transaction():
-            self.on_step("history")
-            self.history.replace(undone.history)
-            self.on_step("summaries")
-            for summary in self.history.summaries():
-                if summary.id in record.summaries:
-                    self.history.save_summary(replace(summary, status=ROLLED_BACK))
-                elif before := record.summaries_before.get(summary.id):
-                    fields = {key: before[key] for key in CHANGED if key in before}
-                    self.history.save_summary(replace(summary, **fields))
-            self.on_step("journal")
-            self.journal.withdraw(entries)
-            correct_syntheses(self._script, texts)
-            self.on_step("entities")
-            self.entities.forget_sources([*entries, *record.extraction.get("ids", ())])
-            self.on_step("record")
-            self.history.save_compaction(replace(record, status=ROLLED_BACK, rolled_back_at=at_iso))
-            self.history.store.set("last_compaction", dict(record.last_before))
-            self.state.set_hold(True)
-            self.state.intend({"phase": "committed", "id": record.id, "rolled_back": at_iso})
-            self.on_step("done")
+
+def damage(record: CompactionRecord, segments: Mapping[str, Segment | None]) -> str:
+    """Why the messages of a compaction cannot come back as they left.
+
+    Args:
+        record: The compaction's record.
+        segments: Its archive segments by id, None for one that is missing or cannot be read.
+
+    Returns:
+        A sentence that names the segment; empty if all is there. Forgotten messages may be missing.
+    """
+    left, present = set(record.leaving), set[str]()
+    for key, segment in segments.items():
+        if segment is None:
+            return f"Archive segment `{key}` is missing or cannot be read."
+        if segment.checksum != segment.sha256:
+            return f"Archive segment `{key}` was changed since it was sealed: its checksum differs."
+        present.update(segment.message_ids, segment.tombstones)
+        if odd := sorted(set(segment.message_ids) - left):
+            return f"Archive segment `{key}` holds `{odd[0]}`, which did not leave with it."
+    if lost := sorted(left - present):
+        named = ", ".join(f"`{key}`" for key in segments) or "none"
+        return (
+            f"{len(lost)} of {len(left)} messages, `{lost[0]}` the first, are missing from the "
+            f"compaction's archive segments ({named})."
+        )
+    return ""
+
+
+def plan_rollback(
+    current: Sequence[Message], record: CompactionRecord, segments: Sequence[Segment]
+) -> Undone:
+    """The history before a compaction, with what came since.
+
+    What had left stands before what stayed, or, where it was recorded, in the former order; masks
+    set by the compaction are removed.
+    """
+    archived = {m.id: m for segment in segments for m in segment.messages}
+    restored = [archived[each] for each in record.leaving if each in archived]
+    everything = in_order(restored, [m for m in current if not m.is_summary], record.order)
+    masks = set(record.masked)
+    messages = [unmasked(m) if m.id in masks else m for m in everything]
+    return Undone((*record.markers_before, *messages), len(restored))
+
+
+def _commit(script: Assistant, record: CompactionRecord, undone: Undone) -> None:
+    """Take it back in one transaction, calling `at_commit_step` before each step."""
+    history, step, at_iso = script.history, script.at_commit_step, utc_iso(script.now())
+    changed = record.summaries_before
+    texts = {key: str(former["text"]) for key, former in changed.items() if "text" in former}
+    with history.store.transaction():
+        step("history")
+        history.replace(undone.history)
+        step("summaries")
+        for summary in history.summaries():
+            if summary.id in record.summaries:
+                history.save_summary(replace(summary, status=ROLLED_BACK))
+            elif before := changed.get(summary.id):
+                fields = {key: before[key] for key in CHANGED if key in before}
+                history.save_summary(replace(summary, **fields))
+        step("journal")
+        script.journal.withdraw(record.entries)
+        correct_syntheses(script, texts)
+        step("entities")
+        script.entities.forget_sources(record.entries)
+        step("record")
+        history.save_compaction(replace(record, status=ROLLED_BACK, rolled_back_at=at_iso))
+        history.note_last_compaction()
+        script.state.set_hold(True)
+        script.state.set_outbox([*script.state.outbox, *record.entries])
+        step("done")

@@ -1,0 +1,122 @@
+"""What a compaction came to: its outcome, and how staff, players and logs are told."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from evennia_ai.history.records import CompactionRecord
+from evennia_ai.protocol import Assistant
+
+# From this generation on, detail may have faded.
+FADING_GENERATION = 3
+
+
+@dataclass(frozen=True)
+class Done:
+    """It was made; the record says what."""
+
+    record: CompactionRecord
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """There was nothing to do; so many old lines stay, as a summary would not shorten them."""
+
+    reason: str
+    held: int = 0
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Nothing was changed."""
+
+    detail: str
+
+
+Outcome = Done | Skipped | Failed
+
+
+def as_result(outcome: Outcome) -> dict[str, Any]:
+    """The dict that `compact_conversation_history` fires with."""
+    if isinstance(outcome, Skipped):
+        held = {"held_messages": outcome.held} if outcome.held else {}
+        return {"success": True, "skipped": True, "reason": outcome.reason, **held}
+    if isinstance(outcome, Failed):
+        error = {"error": "summary generation failed", "detail": outcome.detail}
+        return {"success": False, "skipped": False, **error}
+    report = outcome.record.report
+    return {
+        "success": True,
+        "skipped": False,
+        "compaction_id": outcome.record.id,
+        "summary_id": report.summary_id,
+        "reduction_pct": report.reduction_pct,
+        "token_usage": {
+            "prompt_tokens": report.prompt_tokens,
+            "completion_tokens": report.completion_tokens,
+        },
+        **asdict(report),
+    }
+
+
+def announce(script: Assistant, record: CompactionRecord) -> None:
+    """Announce a compaction that is committed; it stands, whatever fails here.
+
+    Of better summaries behind an emergency, which free nothing, players are not told. The log gets
+    the report without the names by which what left is found again.
+    """
+    name, report = str((script.obj or script).key), record.report
+    logged = replace(record, report=replace(report, query=""))
+    acts: list[Callable[[], object]] = [
+        lambda: script.audit("compaction", trigger=record.trigger, **as_result(Done(record))),
+        lambda: script.tell_staff(report_line(name, record), report_line(name, logged)),
+    ]
+    if not report.summarised_messages:
+        acts.insert(0, script.compacted)
+    for act in acts:
+        try:
+            act()
+        except Exception as error:  # noqa: BLE001
+            script.log_error("announcing a compaction", error)
+
+
+def report_line(name: str, record: CompactionRecord) -> str:
+    """One line: how much, from what to what, how well, and where the raw words are."""
+    report = record.report
+    tokens = f"{report.original_tokens:,} to {report.new_tokens:,} tokens"
+    if count := report.masked_messages:
+        outputs = "old tool output" if count == 1 else "old tool outputs"
+        return (
+            f"{name} masked {count} {outputs} ({record.trigger}): {tokens}. Nothing was summarised."
+        )
+    quality = f"{tokens}, level {report.level}, {report.coverage:.0%} of names, numbers and quotes"
+    raw = f"Raw words: aihistory/expand {name} = {report.summary_id}"
+    if again := report.summarised_messages:
+        return (
+            f"{name} summarised {again} messages of an emergency again ({record.trigger}): "
+            f"{quality} kept. {raw}."
+        )
+    between = ""
+    if report.left_from:
+        start, end = (at[:16].replace("T", " ") for at in (report.left_from, report.left_until))
+        between = f" of {start} to {end} UTC"
+    parts = [
+        f"{name} compacted {report.compacted_messages} messages{between} ({record.trigger}): "
+        f"{quality} kept in summary, journal or ledger.",
+        f"{raw}; by their words: aihistory/search {name} = {report.query or '<words>'}.",
+    ]
+    if struck := report.unsupported:
+        sentences = "1 sentence" if struck == 1 else f"{struck} sentences"
+        parts.append(f"{sentences} of the model struck as unsupported: nobody said so.")
+    if report.window_shrunk:
+        newest = report.preserved_messages - report.held_messages
+        parts.append(
+            f"Only the {newest} newest messages stayed, fewer than "
+            "configured: more would not have fitted."
+        )
+    if report.generation >= FADING_GENERATION:
+        parts.append(
+            f"This is generation {report.generation}: detail may have faded; "
+            "the raw words are in the archive."
+        )
+    return " ".join(parts)
