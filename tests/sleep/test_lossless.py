@@ -120,7 +120,7 @@ class TestRollback(LosslessTest):
         self.compact()
         wait_for(consolidate_memories_to_semantic(self.script, self.aria))
         (dreamt,) = self.aria.entities.get(char).observations
-        self.assertEqual((dreamt.predicate, dreamt.value), ("lives in", "Ford"))
+        self.assertEqual(dreamt.text, "Char lives in Ford.")
         self.roll_back()
         self.assertEqual(self.aria.entities.get(char).observations, ())
 
