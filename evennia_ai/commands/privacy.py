@@ -8,7 +8,7 @@ from evennia import AccountDB
 
 from evennia_ai.assistant_script import all_assistants, all_scripts
 from evennia_ai.commands.base import AssistantCommand, Refusal, only_one
-from evennia_ai.game.identity import find, stable_id
+from evennia_ai.game.identity import find, player_ids, stable_id
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.privacy.export import export_player
 from evennia_ai.privacy.requests import (
@@ -16,7 +16,6 @@ from evennia_ai.privacy.requests import (
     enqueue,
     forget_queued,
     is_running,
-    people_of,
     queued,
 )
 
@@ -138,7 +137,7 @@ class CmdAIForget(AssistantCommand):
     def _people(self, name: str) -> tuple[str, ...]:
         """The stable ids that a name means; `Refusal` if the caller may not name it."""
         if name.lower() == "me":
-            return people_of(self.caller)
+            return player_ids(self.caller)
         if not self.access(self.caller, "admin"):
             raise Refusal("Type: aiforget me. Only admins may name somebody else.")
         return people_called(name)
@@ -148,11 +147,11 @@ def people_called(name: str) -> tuple[str, ...]:
     """The stable ids of the player that a name or id means; `Refusal` if it means none, or more."""
     if _ID.fullmatch(name):
         known = find(name)
-        return people_of(known) if known is not None else (name,)
+        return player_ids(known) if known is not None else (name,)
     found = [each for each in AccountDB.objects.all() if _is_called(each, name)]
     none = f"There is no player called `{name}`."
     several = f"More than one player is called `{name}`; give an id."
-    return people_of(only_one(found, none, several))
+    return player_ids(only_one(found, none, several))
 
 
 def _is_called(account: AccountDB, name: str) -> bool:

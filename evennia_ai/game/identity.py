@@ -23,6 +23,13 @@ def speaker_of(obj: "TypedObject") -> Speaker:
     return Speaker(str(obj.key), stable_id(obj))
 
 
+def player_ids(somebody: "TypedObject") -> tuple[str, ...]:
+    """The stable ids of an account, or of a character's, with all its characters."""
+    account = somebody if hasattr(somebody, "characters") else getattr(somebody, "account", None)
+    people = [somebody, *((account, *account.characters.all()) if account is not None else ())]
+    return tuple(dict.fromkeys(map(stable_id, people)))
+
+
 def find(identifier: str) -> Any:
     """The object or account a stable id names, or None if it is gone."""
     from evennia import AccountDB, ObjectDB, ScriptDB

@@ -23,16 +23,16 @@ from evennia_ai.rag_memory.journal_entry import synthesis_id
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A journal entry, an observation or a note, with the ids of what it rests on.
+    """A reply, result, journal entry, observation or note: what it rests on, and what it says.
 
     Args:
-        by: Stable id of who wrote it; empty for the assistant.
+        of: Stable ids of whom it is, or was made for, alone.
     """
 
     id: str
-    sources: tuple[str, ...]
+    sources: Collection[str]
     text: str
-    by: str = ""
+    of: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,6 @@ class Forgetting:
         replies: The messages of assistants and tools that rest on them.
         things: The journal entries, observations and notes that rest on them.
         emptied: The summaries that rest on what goes; they are made again.
-        changed: The messages that only lose a copy of what is forgotten (`without_copies`).
         parts: The messages that go or change, by the archive segments that hold them.
     """
 
@@ -52,16 +51,13 @@ class Forgetting:
     replies: frozenset[str]
     things: frozenset[str]
     emptied: frozenset[str]
-    changed: frozenset[str]
     parts: Mapping[str, frozenset[str]]
 
 
 def resting_on(ids: Iterable[str], sources: Mapping[str, Iterable[str]]) -> frozenset[str]:
     """These ids, and those of all that rests on them, directly or through others.
 
-    Args:
-        ids: Where to begin.
-        sources: What each thing rests on.
+    `sources` has the ids of what each thing rests on.
     """
     above: dict[str, list[str]] = {}
     for each, below in sources.items():
@@ -78,7 +74,7 @@ def resting_on(ids: Iterable[str], sources: Mapping[str, Iterable[str]]) -> froz
 
 def plan_forgetting(
     evidence: Evidence,
-    made: Sequence[Made],
+    things: Sequence[Made],
     people: Collection[str],
     until: str = "",
     begun: Collection[str] = (),
@@ -88,7 +84,7 @@ def plan_forgetting(
 
     Args:
         evidence: Its history, archive and summaries.
-        made: What else was made of them; no syntheses of summaries.
+        things: Its journal entries, observations and notes, but for syntheses of summaries.
         people: Stable ids of those who are forgotten.
         until: The newest id of a message that is to be forgotten; empty for all.
         begun: Ids of the messages that an earlier run for the same request removed.
@@ -99,56 +95,44 @@ def plan_forgetting(
     messages = [raw[each] for each in sorted(raw)]  # as they came
     theirs = frozenset(m.id for m in messages if is_by(m, people, until))
     own = own_names(messages, theirs, people, known)
-    summaries = {each: {*r.source_ids, *r.child_ids} for each, r in evidence.summaries.items()}
-    summaries |= {synthesis_id(each): {each} for each in evidence.summaries}
-    sources = {**summaries, **{thing.id: set(thing.sources) for thing in made}}
+    sources = {each: {*r.source_ids, *r.child_ids} for each, r in evidence.summaries.items()}
+    sources |= {synthesis_id(each): {each} for each in evidence.summaries}
+    replies = [_reply(m, sources, until) for m in messages if not _is_person(m)]
     seeds = {*theirs, *begun}
-    seeds |= {thing.id for thing in made if thing.by in people or own & set(words(thing.text))}
-    for message in messages:
-        if not _is_person(message):
-            sources[message.id] = set(_sources(message))
-            if message.role != "tool":  # summaries tell more: a reply only loses its copy of one
-                sources[message.id] -= summaries.keys()
-            if own & set(words(_text(message))) or _is_for(message, people, until):
-                seeds.add(message.id)
+    for made in (*things, *replies):
+        sources[made.id] = set(made.sources)
+        if not own.isdisjoint(words(made.text)) or not set(people).isdisjoint(made.of):
+            seeds.add(made.id)
     for result, call in pairing(messages).items():
         sources[messages[result].id].add(messages[call].id)
         sources[messages[call].id].add(messages[result].id)
     gone = resting_on(seeds, sources)
     emptied = gone & evidence.summaries.keys()
     lost = {synthesis_id(each) for each in emptied}
-    changed = {m.id for m in messages if m.id not in gone and without_copies(m, lost) is not m}
-    touched = {*gone, *changed}
+    touched = gone.union(m.id for m in messages if without_copies(m, lost) is not m)
     parts = {part.id: touched.intersection(part.message_ids) for part in evidence.segments}
     return Forgetting(
         theirs,
-        gone & raw.keys() - theirs,
-        gone & {thing.id for thing in made},
+        gone.intersection(made.id for made in replies),
+        gone.intersection(made.id for made in things),
         emptied,
-        frozenset(changed),
-        {key: frozenset(ids) for key, ids in parts.items() if ids},
+        {key: ids for key, ids in parts.items() if ids},
     )
 
 
 def own_names(
     messages: Iterable[Message], theirs: Collection[str], people: Collection[str], known: str
 ) -> frozenset[str]:
-    """Names and numbers that only some people used: no other person, and no assistant before them.
+    """Names and numbers that only some people used: no other person, no assistant before them.
 
     A word is a name if it has a capital amid a sentence anywhere in the talk, or if its script has
-    no capitals.
-
-    Args:
-        messages: The whole talk, oldest first.
-        theirs: Ids of the messages that are to be forgotten.
-        people: Stable ids of those who said them.
-        known: Words that are nobody's own.
+    no capitals. `messages` are the whole talk, oldest first, `theirs` those to be forgotten, and
+    `known` words that are nobody's own.
     """
     own, others, names = set[str](), set(words(known)), set[str]()
     for message in messages:
-        text = _text(message)
-        said = set(words(text))
-        names.update(words(" ".join(capitals(text))))
+        said = set(words(_text(message)))
+        names.update(words(" ".join(capitals(_text(message)))))
         if message.id in theirs:
             own |= said - others
         elif not _is_person(message):
@@ -177,20 +161,26 @@ def _is_person(message: Message) -> bool:
     return message.role == "user" and not message.metadata.get("assistant")
 
 
-def _is_for(message: Message, people: Collection[str], until: str) -> bool:
-    """Whether a line of an assistant answers these people, or was for nobody else."""
-    named = members(message.audience)
-    is_for = message.metadata.get(ASKER) in people or (named and named <= set(people))
-    return bool(is_for) and (not until or message.id <= until)
-
-
 def _text(message: Message) -> str:
     """What a message holds of words: its text, and the arguments of its calls."""
     calls = (str(call["function"]["arguments"]) for call in tool_calls(message))
     return " ".join([message.content, *calls])
 
 
-def _sources(message: Message) -> Iterator[str]:
+def _reply(message: Message, summaries: Collection[str], until: str) -> Made:
+    """A message of an assistant or a tool.
+
+    A reply may rest on a summary of which others told the most: it only loses its copy of that.
+    """
+    sources = set(_cited(message))
+    if message.role != "tool":
+        sources.difference_update(summaries)
+    circle, asker = members(message.audience), message.metadata.get(ASKER)
+    of = () if until and message.id > until else {asker, *(circle if len(circle) == 1 else ())}
+    return Made(message.id, sources, _text(message), of)
+
+
+def _cited(message: Message) -> Iterator[str]:
     """The ids that a reply, or a tool's result, says it rests on."""
     if message.role == "tool":
         yield from re.findall(r"\w+", message.content)

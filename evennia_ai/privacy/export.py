@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.task import cooperate
 
 from evennia_ai import services
+from evennia_ai.background import Steps
 from evennia_ai.history.audience import private, visible
 from evennia_ai.history.messages import is_by, utc_iso
 
@@ -55,9 +56,7 @@ def delete_exports(people: Collection[str]) -> None:
 
 
 @inlineCallbacks
-def export_player(
-    scripts: "Iterable[AssistantScript]", people: Collection[str]
-) -> Generator["Deferred[Any]", Any, Path]:
+def export_player(scripts: "Iterable[AssistantScript]", people: Collection[str]) -> Steps[Path]:
     """Write what assistants keep of a player to a file; fires with its path.
 
     That is what they said, their notes, and what was observed or written down of that and of them,

@@ -1,28 +1,25 @@
 """Forgetting people: taking what rests on their words out of all that one assistant remembers.
 
-`privacy.closure` says what goes. Their messages go last: as long as they are there, a run that
-a crash cut short finds again what must go. Each step can be repeated. What has to leave the search
+`privacy.closure` says what goes. Their messages go last: as long as they are there, a run that a
+crash cut short finds again what must go. Each step can be repeated. What has to leave the search
 index and semantic memory is noted before anything is removed.
 """
 
 import re
-from collections.abc import Collection, Generator, Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 from twisted.internet.task import cooperate
 
+from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, StoreError
 from evennia_ai.history.aside import drop_from_aside
 from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import (
-    ROLLED_BACK,
-    UNSUMMARISED,
-    CompactionRecord,
-    as_texts,
-)
+from evennia_ai.history.records import ROLLED_BACK, UNSUMMARISED, CompactionRecord, as_texts
 from evennia_ai.history.sealed import UNMET, unseal
 from evennia_ai.privacy.closure import Forgetting, Made, plan_forgetting, without_copies
 from evennia_ai.protocol import Assistant, Character
@@ -37,29 +34,17 @@ OUTBOX = "forgetting"
 EMPTIED = "Part of what this summary was made from is forgotten."
 # Records, or pages of the journal, written in one transaction before others get their turn.
 SLICE = 10
-# What a run calls `at_commit_step` with, in this order.
-STEPS = (
-    "forget replies",
-    "forget profiles",
-    "forget notes",
-    "forget journal",
-    "forget summaries",
-    "forget compactions",
-    "forget messages",
-    "forget index",
-    "forget remake",
-)
 
-Steps = Generator[Deferred[Any], Any, Any]
+T = TypeVar("T")
 
 
 @inlineCallbacks
 def forget_people(
     script: Assistant, character: Character, people: Collection[str], asked_at: str, until: str = ""
-) -> Steps:
+) -> Steps[dict[str, int]]:
     """Forget what people said, and what was made from it. Call it under the turn lock.
 
-    The summaries that were made from their words are emptied; `remake_summaries` makes them again.
+    The summaries that were made from their words are emptied; `remake_summary` makes them again.
 
     Args:
         script: The assistant's script.
@@ -78,18 +63,20 @@ def forget_people(
     yield cooperate(_collected(script, character, things)).whenDone()
     evidence = yield script.history.gathered_evidence()
     begun = [each for each, at in script.history.tombstones().items() if at == asked_at]
-    names = _names(script, character, evidence.live)
+    # Names that everybody uses, and the assistant's own words about itself.
+    met = [p.name for p in character.entities.profiles().values() if not p.id.startswith(UNMET)]
+    met += [character.key, script.config.persona or "", *(m.speaker_name for m in evidence.live)]
     plan: Forgetting = yield script.mind.work(
-        plan_forgetting, evidence, things, people, until, begun, names
+        plan_forgetting, evidence, things, people, until, begun, " . ".join(met)
     )
-    yield cooperate(_Forgetter(script, character, people, plan, asked_at).steps()).whenDone()
+    yield cooperate(_Removal(script, character, people, asked_at, plan).steps()).whenDone()
     script.at_commit_step("forget index")
     yield _clear_derived(script)
     return {"messages": len(plan.theirs), "others": len(plan.replies) + len(plan.things)}
 
 
 def _collected(script: Assistant, character: Character, things: list[Made]) -> Iterator[None]:
-    """Add what was made of messages to `things`, one at each step."""
+    """Add journal entries, observations and notes to `things`, a few at each step."""
     for entry in character.journal.all():
         if entry.source_type != SYNTHESIS:
             text = " ".join((entry.content, *entry.entities, *entry.tags))
@@ -102,143 +89,133 @@ def _collected(script: Assistant, character: Character, things: list[Made]) -> I
             things.append(Made(item.id, item.sources, text))
         yield
     for note in script.ledger.everything():
-        by = "" if note.by.id == character.stable_id else note.by.id
-        things.append(Made(note.id, (note.source,), "" if by else note.text, by))
+        text = note.text if note.by.id == character.stable_id else ""
+        things.append(Made(note.id, (note.source,), text, (note.by.id,)))
 
 
-def _names(script: Assistant, character: Character, live: Sequence[Message]) -> str:
-    """Names that everybody uses, and the assistant's own words about itself."""
-    profiles = character.entities.profiles().values()
-    met = (profile.name for profile in profiles if not profile.id.startswith(UNMET))
-    speakers = {message.speaker_name for message in live}
-    return " . ".join((character.key, script.config.persona or "", *met, *speakers))
-
-
-class _Forgetter:
+@dataclass(frozen=True)
+class _Removal:
     """Removes what a plan says, in slices, each of them a transaction."""
 
-    def __init__(
-        self,
-        script: Assistant,
-        character: Character,
-        people: Collection[str],
-        plan: Forgetting,
-        asked_at: str,
-    ):
-        self._script, self._character, self._people = script, character, people
-        self._history, self._store = script.history, script.history.store
-        self._plan, self._at = plan, asked_at
-        self._gone = plan.theirs | plan.replies
-        self._syntheses = frozenset(map(synthesis_id, plan.emptied))
+    script: Assistant
+    character: Character
+    people: Collection[str]
+    at: str
+    plan: Forgetting
 
     def steps(self) -> Iterator[None]:
         """Everything in order, a slice at each step."""
-        plan, step = self._plan, self._script.at_commit_step
+        plan, history, store = self.plan, self.script.history, self.script.history.store
+        journal, step = self.character.journal, self.script.at_commit_step
         step("forget replies")
-        if ids := self._gone | plan.things | self._syntheses:
-            self._store.set(OUTBOX, sorted({*as_texts(self._store.get(OUTBOX)), *ids}))
-        yield from self._messages(plan.replies | plan.changed)
+        if ids := plan.theirs | plan.replies | plan.things | self.syntheses:
+            store.set(OUTBOX, sorted({*as_texts(store.get(OUTBOX)), *ids}))
+        yield from self._messages(plan.replies.union(*plan.parts.values()) - plan.theirs)
         step("forget profiles")
-        yield from self._character.entities.forget(self._profile_left)
+        yield from self.character.entities.forget(self._profile_left)
         step("forget notes")
-        self._script.ledger.forget(lambda note: note.id in plan.things)
+        self.script.ledger.forget(lambda note: note.id in plan.things)
         step("forget journal")
-        journal = self._character.journal
-        for pages in _slices(journal.pages()):
-            with self._store.transaction():
-                journal.rewrite(self._entry_left, pages)
-            yield
+        yield from self._each(journal.pages(), lambda key: journal.rewrite(self._entry_left, [key]))
         step("forget summaries")
-        summaries = [r for r in self._history.summaries() if r.tier != UNSUMMARISED]
-        for records in _slices([r for r in summaries if r.id in plan.emptied]):
-            with self._store.transaction():
-                for record in records:
-                    extra = {**record.extra, "lost": [], "rejected": []}
-                    self._history.save_summary(replace(record, text=EMPTIED, extra=extra))
-            yield
-        put_text(self._script, plan.emptied, EMPTIED)
+        summaries = [r for r in map(history.summary, plan.emptied) if r and r.tier != UNSUMMARISED]
+        said: dict[str, Any] = {"lost": [], "rejected": []}
+        empty = [replace(r, text=EMPTIED, extra={**r.extra, **said}) for r in summaries]
+        yield from self._each(empty, history.save_summary)
+        put_text(self.script, plan.emptied, EMPTIED)
         step("forget compactions")
-        for compactions in _slices(self._history.compactions()):
-            with self._store.transaction():
-                for compaction in compactions:
-                    if (left := self._compaction_left(compaction)) != compaction:
-                        self._history.save_compaction(left)
-            yield
-        self._history.note_last_compaction()
-        for store in (self._store, self._character.journal.store):
-            drop_from_aside(store, lambda value: self._is_of_theirs(str(unseal(value))))
+        pairs = [(each, self._compaction_left(each)) for each in history.compactions()]
+        yield from self._each([new for old, new in pairs if new != old], history.save_compaction)
+        history.note_last_compaction()
+        for each in (store, journal.store):
+            drop_from_aside(each, lambda value: self._is_of_theirs(str(unseal(value))))
         step("forget messages")
         yield from self._messages(plan.theirs)
 
+    @cached_property
+    def syntheses(self) -> frozenset[str]:
+        """The journal entries of the summaries that are emptied."""
+        return frozenset(map(synthesis_id, self.plan.emptied))
+
+    def _each(self, items: Sequence[T], act: Callable[[T], object]) -> Iterator[None]:
+        for start in range(0, len(items), SLICE):
+            with self.script.history.store.transaction():
+                for item in items[start : start + SLICE]:
+                    act(item)
+            yield
+
     def _messages(self, ids: frozenset[str]) -> Iterator[None]:
         """Tombstones in place of messages, and copies taken out of others; archived ones first."""
-        parts = {key: here & ids for key, here in self._plan.parts.items() if here & ids}
-        for keys in _slices([*parts]):
-            with self._store.transaction():
-                for key in keys:
-                    gone = parts[key] & self._gone
-                    self._history.revise(key, gone, self._at, self._message_left)
-                    self._live(parts[key])  # what a rollback restored is live too
-            yield
-        with self._store.transaction():
-            self._live(ids)
+        gone, left = ids & (self.plan.theirs | self.plan.replies), self._message_left
+
+        def revise(key: str) -> None:
+            here = gone & self.plan.parts[key]
+            self.script.history.revise(key, here, self.at, left)
+            self._live(here)  # what a rollback restored is live too
+
+        yield from self._each([k for k, here in self.plan.parts.items() if here & ids], revise)
+        with self.script.history.store.transaction():
+            self._live(gone)
         yield
 
-    def _live(self, ids: frozenset[str]) -> None:
-        live, gone = self._history.messages(), ids & self._gone
-        if any(message.id in ids for message in live):
-            left = map(self._message_left, live)
-            self._history.replace([message for message in left if message.id not in gone])
+    def _live(self, gone: frozenset[str]) -> None:
+        history = self.script.history
+        before = history.messages()
+        after = [self._message_left(message) for message in before if message.id not in gone]
+        if after != list(before):
+            history.replace(after)
         if gone:
-            self._history.add_tombstones(gone, self._at)
+            history.add_tombstones(gone, self.at)
 
     def _message_left(self, message: Message) -> Message:
-        return without_copies(message, self._syntheses)
+        return without_copies(message, self.syntheses)
 
     def _profile_left(self, profile: Profile) -> Profile | None:
         """A profile without what goes; None where nothing is left of one of these people.
 
         The same holds for somebody or something that is a mere name.
         """
-        kept = tuple(o for o in profile.observations if o.id not in self._plan.things)
-        if len(kept) < len(profile.observations):
-            profile = replace(profile, observations=kept)
-        is_nobody = profile.id in self._people or profile.id.startswith(UNMET)
-        return None if is_nobody and not kept else profile
+        kept = tuple(o for o in profile.observations if o.id not in self.plan.things)
+        is_nobody = profile.id in self.people or profile.id.startswith(UNMET)
+        if is_nobody and not kept:
+            return None
+        is_same = len(kept) == len(profile.observations)
+        return profile if is_same else replace(profile, observations=kept)
 
     def _entry_left(self, entry: JournalEntry) -> JournalEntry:
-        if entry.id in self._syntheses:
+        if entry.id in self.syntheses:
             return replace(entry, content=f"{SYNTHESIS_TITLE} {EMPTIED}")
-        return entry.tombstone if entry.id in self._plan.things else entry
+        return entry.tombstone if entry.id in self.plan.things else entry
 
     def _compaction_left(self, record: CompactionRecord) -> CompactionRecord:
         """A record without names from what left, and without former texts of what is emptied."""
-        emptied = self._plan.emptied
+        emptied = dict.fromkeys(self.plan.emptied, {"text": EMPTIED})
         return replace(
-            record,
+            _with_texts(self.script, record, emptied),
             report=replace(record.report, query=""),
-            summaries_before={
-                key: {**former, "text": EMPTIED} if key in emptied and "text" in former else former
-                for key, former in record.summaries_before.items()
-            },
-            speakers={k: v for k, v in record.speakers.items() if k not in self._people},
-            markers_before=tuple(
-                with_text(self._script, marker, emptied, EMPTIED)
-                for marker in record.markers_before
-            ),
+            speakers={k: v for k, v in record.speakers.items() if k not in self.people},
         )
 
     def _is_of_theirs(self, text: str) -> bool:
-        names_them = any(person in text for person in self._people)
-        return names_them or not self._gone.isdisjoint(re.findall(r"\w+", text))
+        words = {*re.findall(r"\w+", text), *re.findall(r"\w+\.\w+", text)}
+        return not words.isdisjoint([*self.plan.theirs, *self.plan.replies, *self.people])
 
 
-def _slices(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    return (items[start : start + SLICE] for start in range(0, len(items), SLICE))
+def _with_texts(
+    script: Assistant, record: CompactionRecord, texts: Mapping[str, Mapping[str, Any]]
+) -> CompactionRecord:
+    """A compaction's record with other texts, by the ids of summaries, as those before it."""
+    before = {
+        key: {**was, **texts[key]} if key in texts and "text" in was else was
+        for key, was in record.summaries_before.items()
+    }
+    shown = [(str(m.metadata.get("summary_id")), m) for m in record.markers_before]
+    markers = (with_text(script, m, [k], texts[k]["text"]) if k in texts else m for k, m in shown)
+    return replace(record, summaries_before=before, markers_before=tuple(markers))
 
 
 @inlineCallbacks
-def _clear_derived(script: Assistant) -> Steps:
+def _clear_derived(script: Assistant) -> Steps[None]:
     """Take what is noted out of the index and semantic memory, and look whether it is gone."""
     ids = as_texts(script.history.store.get(OUTBOX))
     if not ids:
@@ -253,15 +230,15 @@ def _clear_derived(script: Assistant) -> Steps:
 
 
 @inlineCallbacks
-def remake_summary(script: Assistant, tried: set[str]) -> Steps:
+def remake_summary(script: Assistant, tried: set[str]) -> Steps[bool]:
     """Make one of the emptied summaries again, the deepest first. Call it under the turn lock.
 
     One that no model can make stays empty. `tried` are those of this run. Fires with False if none
     is left.
     """
     history = script.history
-    in_use = {r.id: r for r in history.summaries() if r.status != ROLLED_BACK}
-    emptied = {r.id: r for r in in_use.values() if r.text == EMPTIED and r.id not in tried}
+    in_use = [r for r in history.summaries() if r.status != ROLLED_BACK]
+    emptied = {r.id: r for r in in_use if r.text == EMPTIED and r.id not in tried}
     record = next((r for r in emptied.values() if emptied.keys().isdisjoint(r.child_ids)), None)
     if record is None:
         return False
@@ -274,16 +251,11 @@ def remake_summary(script: Assistant, tried: set[str]) -> Steps:
     script.at_commit_step("forget remake")
     with history.store.transaction():
         put_remade(script, [new])
+        fields = {key: getattr(new, key) for key in REMADE}
         for compaction in history.compactions():
-            before = compaction.summaries_before
-            if "text" in before.get(new.id, ()):
-                texts = {key: getattr(new, key) for key in REMADE}
-                before = {**before, new.id: {**before[new.id], **texts}}
-            markers = [with_text(script, m, [new.id], new.text) for m in compaction.markers_before]
-            left = replace(compaction, markers_before=tuple(markers), summaries_before=before)
-            if left != compaction:
+            if (left := _with_texts(script, compaction, {new.id: fields})) != compaction:
                 history.save_compaction(left)
-        for above in in_use.values():  # a compaction may have used the empty text meanwhile
+        for above in in_use:  # a compaction may have used the empty text meanwhile
             if new.id in above.child_ids:
                 history.save_summary(replace(above, text=EMPTIED))
     return True

@@ -7,7 +7,7 @@ goes on with what a crash or an error left.
 
 import json
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from evennia.comms.models import Msg
 from evennia.server.models import ServerConfig
 from evennia.utils import logger
-from twisted.internet.defer import Deferred, DeferredLock, inlineCallbacks, succeed
+from twisted.internet.defer import Deferred, DeferredLock, inlineCallbacks
 
 from evennia_ai import conf, services
+from evennia_ai.background import Steps
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.identity import find, stable_id
 from evennia_ai.history.audience import members
@@ -34,10 +35,7 @@ from evennia_ai.turns.schema import BODY
 from evennia_ai.turns.tools.approval import drop_calls
 
 if TYPE_CHECKING:
-    from evennia.typeclasses.models import TypedObject
-
     from evennia_ai.assistant_script import AssistantScript
-    from evennia_ai.protocol import Character
 
 KEY = "evennia_ai_forgetting"
 # Where time and report of the last request are kept, on the account or character that asked.
@@ -65,20 +63,13 @@ class Request(Stored):
 
 
 class Remains:
-    """The body of a script that sits on none: what the object it sits on, if any, has kept."""
+    """What is left of an assistant's body: what the object that its script sits on has kept."""
 
     def __init__(self, script: "AssistantScript"):
         owner = script.obj or script
         self.key, self.stable_id = str(owner.key), stable_id(owner)
         self.journal = JournalHandler(AttributeStore(owner, BODY))
         self.entities = EntityHandler(AttributeStore(owner, BODY))
-
-
-def people_of(somebody: "TypedObject") -> tuple[str, ...]:
-    """The stable ids of an account, or of a character's, with all its characters."""
-    account = somebody if hasattr(somebody, "characters") else getattr(somebody, "account", None)
-    people = [somebody, *((account, *account.characters.all()) if account is not None else ())]
-    return tuple(dict.fromkeys(map(stable_id, people)))
 
 
 def queued() -> list[Request]:
@@ -111,21 +102,23 @@ def _save(requests: Iterable[Request]) -> None:
     ServerConfig.objects.conf(KEY, json.dumps(listed), delete=not listed)
 
 
-def forget_queued(scripts: "Callable[[], list[AssistantScript]]") -> "Deferred[None]":
+@inlineCallbacks
+def forget_queued(scripts: "Callable[[], list[AssistantScript]]") -> Steps[None]:
     """Carry out all queued requests, one after the other; fires when each was tried.
 
     `scripts` returns all scripts of assistants, also idle ones. While a run is at work, which takes
     what is queued meanwhile too, there is no second one.
     """
-
-    @inlineCallbacks
-    def carry_out() -> Generator["Deferred[Any]", Any, None]:
+    if _running.locked:
+        return
+    yield _running.acquire()
+    try:
         tried: list[Request] = []
         while waiting := [request for request in queued() if request not in tried]:
             tried.append(waiting[0])
             yield ForgettingJob(waiting[0], scripts()).run()
-
-    return succeed(None) if _running.locked else _running.run(carry_out)
+    finally:
+        _running.release()
 
 
 class ForgettingJob:
@@ -133,31 +126,30 @@ class ForgettingJob:
 
     def __init__(self, request: Request, scripts: "list[AssistantScript]"):
         self.request, self.scripts = request, scripts
-        self._failures: list[str] = []
+        self._failures: dict[str, BaseException] = {}
 
     def at_step(self, name: str) -> None:
         """Called before each step that concerns the whole game."""
 
     @inlineCallbacks
-    def run(self) -> Generator["Deferred[Any]", Any, None]:
+    def run(self) -> Steps[None]:
         """Do everything, tell who asked, and take the request off the queue if it is done."""
-        people, of_game = self.request.people, self._failures
+        people, erased, proof = self.request.people, None, dict[str, bool]()
         for script in self.scripts:  # at once, or somebody answers what waits
             script.survived("forgetting what waits", lambda s=script: self._drop_waiting(s), None)
         for script in self.scripts:
-            yield self._tried(name_of(script), self._forget, script)
+            yield self._tried(_name_of(script), self._forget, script)
         self.at_step("forget files")
         yield self._tried("the log", services.on_disk, clear_log, conf.log_path(), people)
         yield self._tried("exports", services.on_disk, delete_exports, people)
         yield self._tried("figures", services.figures().forget, people)
         self.at_step("forget database")
-        erased = None if of_game else (yield self._tried("database", erase_free_pages))
-        count, proof = 0, []
+        if not self._failures:
+            erased = yield self._tried("database", erase_free_pages)
         for script in self.scripts:
-            wrong = yield self._tried(name_of(script), violations, script)
-            proof.append((name_of(script), len(wrong or ())))
-            count += list(script.history.tombstones().values()).count(self.request.at)
-        self._tell(report(count, erased, proof, self._failures))
+            proven = yield self._tried(_name_of(script), self._is_proven, script)
+            proof[_name_of(script)] = bool(proven)
+        self._tell(self._report(proof, erased))
         if not self._failures:
             self.at_step("forget done")
             _save([other for other in queued() if other != self.request])
@@ -167,14 +159,17 @@ class ForgettingJob:
         script.save_queue()
 
     @inlineCallbacks
-    def _forget(self, script: "AssistantScript") -> Generator["Deferred[Any]", Any, None]:
+    def _forget(self, script: "AssistantScript") -> Steps[None]:
         """All that one assistant remembers; its turns go on between the parts of it."""
-        request, body, tried = self.request, body_of(script), set[str]()
+        request, tried, body = self.request, set[str](), Remains(script)
 
         def begin() -> "Deferred[dict[str, int]]":
             self._drop_waiting(script)
             drop_calls(script, request.people)
-            delete_pages(script, request.people)
+            if script.obj:  # Evennia keeps the pages that it sent these people
+                accounts = [find(each) for each in request.people if each.startswith("a")]
+                pages = Msg.objects.filter(db_sender_objects=script.obj)
+                pages.filter(db_receivers_accounts__in=filter(None, accounts)).delete()
             return forget_people(script, body, request.people, request.at, request.until)
 
         counts: dict[str, int] = yield script.run_exclusive(begin)
@@ -183,15 +178,18 @@ class ForgettingJob:
         script.audit("forgotten", **counts)
 
     @inlineCallbacks
-    def _tried(
-        self, what: str, work: Callable[..., Any], *args: Any
-    ) -> Generator["Deferred[Any]", Any, Any]:
+    def _is_proven(self, script: "AssistantScript") -> Steps[bool]:
+        evidence = yield script.history.gathered_evidence()
+        return not (yield script.mind.work(verify, evidence))
+
+    @inlineCallbacks
+    def _tried(self, what: str, work: Callable[..., Any], *args: Any) -> Steps[Any]:
         """The result of some work, or None if it failed, which is logged and told."""
         try:
             result = yield work(*args)
         except Exception as error:  # noqa: BLE001 - one broken assistant must not stop the others
             logger.log_err(f"[ai] forgetting: {what}: {type(error).__name__}: {error}")
-            self._failures.append(what)
+            self._failures[what] = error
             return None
         return result
 
@@ -203,65 +201,37 @@ class ForgettingJob:
             asker.attributes.add(REPORT[0], value, category=REPORT[1])
             asker.msg(text)
 
+    def _report(self, proof: dict[str, bool], erased: str | None) -> str:
+        """What the one who asked is told.
 
-def body_of(script: "AssistantScript") -> "Character":
-    """The body of an assistant, or what stands for one where a script has none."""
-    body: Any = script.obj
-    return body if getattr(type(body), "is_assistant_body", False) else Remains(script)
+        Args:
+            proof: Names of assistants, and whether the proofs of their histories are clean.
+            erased: What became of deleted rows in the database; None if that failed.
+        """
+        if self._failures:
+            return (
+                f"Not everything is forgotten yet: {', '.join(self._failures)} could not be "
+                "cleared. It is tried again at the next start of the server, or when you type "
+                "`aiforget` again after ten minutes."
+            )
+        at, graves = self.request.at, (s.history.tombstones().values() for s in self.scripts)
+        lines = [
+            f"Forgotten: {sum([*each].count(at) for each in graves)} messages, yours and those "
+            "made from them, and all that rests on them. What others said stays."
+        ]
+        if proven := ", ".join(name for name, is_proven in proof.items() if is_proven):
+            lines.append(
+                f"Proven by `compact/verify` for {proven}: only these messages are gone; a "
+                "tombstone with id and time stands for each."
+            )
+        if damaged := ", ".join(name for name, is_proven in proof.items() if not is_proven):
+            lines.append(f"Not proven for {damaged}: its history is damaged; tell staff.")
+        return " ".join(filter(None, [*lines, erased]))
 
 
-def name_of(script: "AssistantScript") -> str:
+def _name_of(script: "AssistantScript") -> str:
     """How a report calls an assistant: an idle script by its number."""
     return str(script.obj.key) if script.is_embodied else f"{script.key} (idle script #{script.pk})"
-
-
-def report(
-    count: int,
-    erased: str | None,
-    proof: Collection[tuple[str, int]],
-    failures: Collection[str],
-) -> str:
-    """What the one who asked is told when a request was carried out.
-
-    Args:
-        count: How many messages have tombstones since.
-        erased: What became of deleted rows in the database; None if that failed.
-        proof: Names of assistants, and how many violations their proofs found.
-        failures: What could not be cleared.
-    """
-    if failures:
-        return (
-            f"Not everything is forgotten yet: {', '.join(dict.fromkeys(failures))} could not be "
-            "cleared. It is tried again at the next start of the server, or when you type "
-            "`aiforget` again after ten minutes."
-        )
-    lines = [
-        f"Forgotten: {count} messages, yours and those made from them, and all that rests on them. "
-        "What others said stays."
-    ]
-    if proven := [name for name, wrong in proof if not wrong]:
-        lines.append(
-            f"Proven by `compact/verify` for {', '.join(proven)}: only these messages are gone; "
-            "a tombstone with id and time stands for each."
-        )
-    if damaged := [name for name, wrong in proof if wrong]:
-        lines.append(f"Not proven for {', '.join(damaged)}: its history is damaged; tell staff.")
-    return " ".join([*lines, *([erased] if erased else [])])
-
-
-@inlineCallbacks
-def violations(script: "AssistantScript") -> Generator["Deferred[Any]", Any, Any]:
-    """Fires with what the proof of an assistant's history finds wrong."""
-    evidence = yield script.history.gathered_evidence()
-    wrong = yield script.mind.work(verify, evidence)
-    return wrong
-
-
-def delete_pages(script: "AssistantScript", people: Collection[str]) -> None:
-    """Delete the pages that an assistant sent these people: Evennia keeps them as messages."""
-    for person in map(find, people) if script.obj else ():
-        if person is not None and person._meta.concrete_model._meta.model_name == "accountdb":
-            Msg.objects.filter(db_sender_objects=script.obj, db_receivers_accounts=person).delete()
 
 
 def clear_log(path: Path, people: Collection[str]) -> None:
@@ -279,18 +249,16 @@ def clear_log(path: Path, people: Collection[str]) -> None:
 
 def _line_left(line: bytes, people: Collection[str]) -> bytes:
     try:
-        fields: Mapping[str, Any] = as_dict(json.loads(line))
+        fields = as_dict(json.loads(line))
     except (ValueError, RecursionError):
-        return b""  # torn by a crash: nobody can tell what is in it
-    if fields.get("by") in people:
+        fields = {}
+    if not fields or fields.get("by") in people:  # one that is torn may hold anything
         return b""
-    dropped = _TALK
+    dropped = set(_TALK)
     if fields.get("kind") == "report":
         is_heard = not set(people).isdisjoint(as_texts(fields.get("speakers")))
-        dropped = frozenset(("lines", "speakers")) if is_heard else frozenset()
+        dropped = {"lines", "speakers"} if is_heard else set()
     if not members(as_text(fields.get("audience"))).isdisjoint(people):
-        dropped |= {"audience"}
-    if dropped.isdisjoint(fields):
-        return line
+        dropped.add("audience")
     left = {key: value for key, value in fields.items() if key not in dropped}
     return (json.dumps(left, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")

@@ -9,11 +9,10 @@ from evennia import create_object
 
 from evennia_ai.commands.status import status_lines
 from evennia_ai.errors import NotObeyedError
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.identity import player_ids, stable_id
 from evennia_ai.game.recovery import repair_when_ready
 from evennia_ai.history.audience import private
 from evennia_ai.llm_interaction.values import TurnRequest
-from evennia_ai.privacy.requests import people_of
 from evennia_ai.staff.status import status_facts
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.tools import BUILTIN_TOOLS
@@ -286,7 +285,7 @@ class TestApproval(CommandLineTest):
         self.give()
         drop_calls(self.script, ("o404.x",))
         self.assertEqual(len(waiting_calls(self.script)), 1)
-        drop_calls(self.script, people_of(self.char2))
+        drop_calls(self.script, player_ids(self.char2))
         self.assertEqual(waiting_calls(self.script), ())
 
     def test_builders_cannot_read_it(self):
