@@ -11,7 +11,7 @@ from twisted.internet.defer import CancelledError, Deferred, succeed
 from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.game.copies import begin_life
 from evennia_ai.game.deletions import delete_later
-from evennia_ai.game.evennia_internals import pace, restart_timer, retime
+from evennia_ai.game.evennia_internals import pace, restart_timer
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.lease import is_elsewhere, lives_here, reconnect
 from evennia_ai.game.ports import AssistantPorts
@@ -164,14 +164,12 @@ class AssistantScript(AssistantPorts, DefaultScript):
             self._tick_soon()
 
     def _retime(self, result: object) -> None:
-        """Take on a changed interval; tick less often while there is nothing to do."""
-        runtime, interval_s = self.runtime, self.tick_interval_s
-        retime(self, interval_s)
-        rest_s = 0.0
+        """Tick less often while there is nothing to do."""
+        runtime, rest_s = self.runtime, 0.0
         if result in RESTS and runtime.queue_saved and not runtime.unanswered:
             quiet_s = self.now() - max(runtime.last_heard_at, runtime.last_turn_at)
             rest_s = min(quiet_s * REST_PART, runtime.rest_s)
-        pace(self, max(interval_s, rest_s))
+        pace(self, max(self.tick_interval_s, rest_s))
 
     def hurry(self) -> None:
         """Tick within the usual interval, as there is something to do."""

@@ -2,10 +2,7 @@
 
 `AttributeStore` keeps values in an object's Attributes: load a copy, transform it, save it once.
 Inside `transaction()` all writes take effect or none; it rolls back the database *and* Evennia's
-caches. What is written there is in Evennia's cache at once, and in the database when the
-transaction ends, usually in three calls: a compaction writes a dozen Attributes in one piece, and
-each statement by itself costs half a millisecond. Code that queries the database inside a
-transaction must write first what waits, as `AttributeStore.keys` does.
+caches.
 
 Evennia walks through a value twice in Python before it pickles it, and wraps every list and dict
 at each reading, as it may hold database objects or be changed in place. For 600 messages that is
@@ -18,9 +15,9 @@ read, so that nothing above knows of it.
 
 import marshal
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pickle import dumps
 from types import MappingProxyType
@@ -64,166 +61,26 @@ def read(attribute: "Attribute", owner: str = "") -> Any:
 
 def write(attribute: "Attribute", value: object, owner: str = "") -> None:
     """Store a copy of a value in an Attribute, its texts sealed for `owner` if there is one."""
-    if owner and not attribute.db_lock_storage:  # made by hand, or by an earlier version
+    if owner and not attribute.db_lock_storage:  # made by hand
         attribute.lock_storage = LOCKS
     try:
-        plain, pickled = _packed(value, owner)
-    except ValueError:
-        _flush()
+        data = marshal.dumps(value)
+    except ValueError:  # not of plain types alone
         attribute.value = seal(deserialize(value), owner) if owner else value
         return
-    made = _Write(attribute, plain, pickled)
-    if _defers():
-        attribute.db_value = plain
-        before = _open[0].writes.get(id(attribute), made)
-        _open[0].writes[id(attribute)] = replace(made, owner=before.owner)
-    else:
-        _save_changed([made])
-
-
-def create(
-    obj: "TypedObject", key: str, value: object, category: str | None, owner: str = ""
-) -> None:
-    """Store a copy of a value in a new Attribute, as `write`; the caller knows that there is none.
-
-    Evennia looks for the Attribute first, and a value that is not walked through would need a
-    second statement.
-    """
-    locks = LOCKS if owner else ""
-    try:
-        plain, pickled = _packed(value, owner)
-    except ValueError:
-        _flush()
-        sealed = seal(deserialize(value), owner) if owner else value
-        obj.attributes.add(key, sealed, category, lockstring=locks)
-        return
-    backend = obj.attributes.backend
-    attribute = backend._attrclass(
-        db_key=key.lower(),
-        db_category=category,
-        db_model=backend._model,
-        db_attrtype=backend._attrtype,
-        db_lock_storage=locks,
-        db_value=pickled,
-        db_strvalue=None,
-    )
-    made = _Write(attribute, plain, pickled, obj)
-    if _defers():
-        attribute.db_value = plain
-        _open[0].writes[id(attribute)] = made
-    else:
-        _save_new([made])
-    backend._set_cache(key.lower(), category, attribute)
-
-
-def _packed(value: object, owner: str = "") -> tuple[Any, PickledObject]:
-    """A copy of a value, sealed if there is an owner, and how the database holds it.
-
-    Only of plain types, no classes derived from them; anything else is a `ValueError`.
-    """
-    data = marshal.dumps(value)
     plain = seal(value, owner) if owner else marshal.loads(data)
-    return plain, PickledObject(b64encode(dumps(plain, DEFAULT_PROTOCOL)).decode("ascii"))
-
-
-@dataclass(frozen=True)
-class _Write:
-    """A value that is to be stored in an Attribute; `owner` is whose it is, if it is new."""
-
-    attribute: "Attribute"
-    plain: Any
-    pickled: PickledObject
-    owner: "TypedObject | None" = None
-
-
-@dataclass
-class _Open:
-    """An open transaction: the objects and Attributes that it wrote, and its callbacks.
-
-    `writes` are not in the database yet, by the `id` of their Attributes; the outermost has all.
-    """
-
-    touched: list[tuple["TypedObject", "Attribute | None"]] = field(default_factory=list)
-    callbacks: list[Callable[[], Any]] = field(default_factory=list)
-    writes: dict[int, _Write] = field(default_factory=dict)
-
-
-# The open transactions, the innermost last. Only the reactor thread writes Attributes, so one
-# list is enough.
-_open: list[_Open] = []
-
-
-def _defers() -> bool:
-    """Whether what is written now may wait for the transaction's end: the cache must show it."""
-    can_bulk = connection.features.can_return_rows_from_bulk_insert
-    return bool(_open and settings.TYPECLASS_AGGRESSIVE_CACHE and can_bulk)
-
-
-def _flush() -> None:
-    """Write to the database what waits for the end of an open transaction."""
-    while _open and _open[0].writes:  # a game's monitor may write once more
-        writes, _open[0].writes = list(_open[0].writes.values()), {}
-        with db_transaction.mark_for_rollback_on_error(connection.alias):
-            _save_new([made for made in writes if made.owner is not None])
-            # What somebody else has written since is newer.
-            still = [w for w in writes if w.attribute.db_value is w.plain]
-            _save_changed([changed for changed in still if changed.owner is None])
-
-
-def _save_new(writes: Sequence[_Write]) -> None:
-    """Make the rows of new Attributes, and tie them to their owners."""
-    if not writes:
+    rows = type(attribute)._default_manager.filter(pk=attribute.pk)
+    if not rows.update(db_value=pickled(plain)):
+        attribute.value = plain  # the row is gone: what Evennia does then
         return
-    kind = type(writes[0].attribute)
-    for each in writes:
-        each.attribute.db_value = each.pickled
-    try:
-        if connection.features.can_return_rows_from_bulk_insert:
-            kind._default_manager.bulk_create([each.attribute for each in writes])
-        else:
-            for each in writes:
-                each.attribute.save()
-    finally:
-        for each in writes:
-            each.attribute.db_value = each.plain
-    ties: dict[type, list[Any]] = {}
-    for each in writes:
-        kind.cache_instance(each.attribute)  # as Evennia does when one is saved
-        tied = each.owner._meta.get_field(each.owner.attributes.backend._m2m_fieldname)
-        ids = {
-            f"{tied.m2m_field_name()}_id": each.owner.pk,
-            f"{tied.m2m_reverse_field_name()}_id": each.attribute.pk,
-        }
-        through = tied.remote_field.through
-        ties.setdefault(through, []).append(through(**ids))
-    for through, rows in ties.items():
-        through._default_manager.bulk_create(rows)
+    attribute.db_value = plain
+    # As Evennia does after each save, for games that watch an Attribute.
+    MONITOR_HANDLER.at_update(attribute, "db_value")
 
 
-def _save_changed(writes: Sequence[_Write]) -> None:
-    """Store values in Attributes that have rows."""
-    if not writes:
-        return
-    kind = type(writes[0].attribute)
-    field, name = kind._meta.get_field("db_value"), connection.ops.quote_name
-    rows = [(field.get_db_prep_save(w.pickled, connection), w.attribute.pk) for w in writes]
-    table, value, pk = map(name, (kind._meta.db_table, field.column, kind._meta.pk.column))
-    with connection.cursor() as cursor:
-        cursor.executemany(f"UPDATE {table} SET {value} = %s WHERE {pk} = %s", rows)
-        are_all_there = cursor.rowcount == len(rows)
-    known = {w.attribute.pk for w in writes}
-    there = (
-        known
-        if are_all_there
-        else set(kind.objects.filter(pk__in=known).values_list("pk", flat=True))
-    )
-    for each in writes:
-        if each.attribute.pk in there:
-            each.attribute.db_value = each.plain
-            # As Evennia does after each save, for games that watch an Attribute.
-            MONITOR_HANDLER.at_update(each.attribute, "db_value")
-        else:
-            each.attribute.value = each.plain  # the row is gone: what Evennia does then
+def pickled(value: object) -> PickledObject:
+    """How the database holds a value; the field itself would first copy it in Python."""
+    return PickledObject(b64encode(dumps(value, DEFAULT_PROTOCOL)).decode("ascii"))
 
 
 # Stands for an Attribute that Evennia's cache does not know yet.
@@ -328,18 +185,15 @@ class AttributeStore:
     def set(self, key: str, value: object, category: str | None = None) -> None:
         """Store a value in one write; a new Attribute is made and filled in one transaction."""
         attribute, owner = self._attribute(key, category), self._owner(key, category)
-        if attribute is None and not _open:
-            with transaction():
-                self.set(key, value, category)
-            return
-        if _open:
-            _open[-1].touched.append((self.obj, attribute))
         if attribute is None:
-            create(self.obj, key, value, category, owner)
-            attribute = self._attribute(key, category)
-            if _open:
-                _open[-1].touched.append((self.obj, attribute))
+            with transaction():
+                locks = LOCKS if owner else ""
+                self.obj.attributes.add(key, None, category, lockstring=locks)
+                attribute = self._attribute(key, category)
+                _touch(self.obj, attribute)
+                write(attribute, value, owner)
         else:
+            _touch(self.obj, attribute)
             if reader := self._readers.get((category, key)):
                 is_ours = self._written.get((category, key)) is _stamp(attribute)
                 if not is_ours and not is_sound(reader, old := read(attribute, owner)):
@@ -350,14 +204,11 @@ class AttributeStore:
 
     def delete(self, key: str, category: str | None = None) -> None:
         """Remove a value."""
-        _flush()
-        if _open:
-            _open[-1].touched.append((self.obj, None))
+        _touch(self.obj, None)
         self.obj.attributes.remove(key, category=category)
 
     def keys(self, category: str) -> tuple[str, ...]:
         """All keys of a category, sorted, without loading the values."""
-        _flush()
         rows = self.obj.db_attributes.filter(db_category=category)
         return tuple(sorted(rows.values_list("db_key", flat=True)))
 
@@ -370,10 +221,27 @@ class AttributeStore:
         on_commit(callback)
 
 
+@dataclass
+class _Transaction:
+    """The open transaction: the objects and Attributes that it wrote, and its callbacks."""
+
+    touched: list[tuple["TypedObject", "Attribute | None"]] = field(default_factory=list)
+    callbacks: list[Callable[[], Any]] = field(default_factory=list)
+
+
+# Only the reactor thread writes Attributes, so one is enough.
+_open: _Transaction | None = None
+
+
+def _touch(obj: "TypedObject", attribute: "Attribute | None") -> None:
+    if _open is not None:
+        _open.touched.append((obj, attribute))
+
+
 def on_commit(callback: Callable[[], Any]) -> None:
     """Call behind the outermost transaction that is open, or now; never if that is rolled back."""
-    if _open:
-        _open[-1].callbacks.append(callback)
+    if _open is not None:
+        _open.callbacks.append(callback)
     else:
         callback()
 
@@ -386,25 +254,23 @@ def transaction() -> Iterator[None]:
     otherwise go on showing the values that were rolled back. One inside another is a part of it:
     if it fails, both do.
     """
-    mine, is_outermost = _Open(), not _open
-    _open.append(mine)
-    try:
-        with db_transaction.atomic(savepoint=is_outermost):
+    global _open
+    if _open is not None:
+        with db_transaction.atomic(savepoint=False):
             yield
-            if is_outermost:
-                connection.validate_no_broken_transaction()  # one inside has failed
-                _flush()
+        return
+    _open = mine = _Transaction()
+    try:
+        with db_transaction.atomic():
+            yield
+            connection.validate_no_broken_transaction()  # one inside has failed
     except BaseException:
-        if is_outermost:
-            _forget(mine.touched)
-        mine.callbacks.clear()
+        _forget(mine.touched)
         raise
     finally:
-        _open.pop()
-        if _open:
-            _open[-1].touched.extend(mine.touched)
+        _open = None
     for callback in mine.callbacks:
-        on_commit(callback)
+        callback()
 
 
 def _forget(touched: list[tuple["TypedObject", "Attribute | None"]]) -> None:
@@ -450,19 +316,6 @@ class SpendRows:
     def transaction(self) -> AbstractContextManager[None]:
         """A context manager: all of what is written inside, or nothing."""
         return transaction()
-
-
-def retime(script: "AssistantScript", interval_s: int) -> None:
-    """Tick at another interval from now on; a stopped timer stays stopped.
-
-    Evennia leaves a script whose interval it changes marked as stopped: after a reload or a
-    crash its timer would not run again.
-    """
-    if not script.pk or not script.is_active or script.interval == interval_s:
-        return
-    with db_transaction.atomic():
-        script.start(interval=interval_s, start_delay=interval_s)
-        script.is_active = True
 
 
 def pace(script: "AssistantScript", interval_s: float) -> None:

@@ -77,7 +77,6 @@ class TestMind(unittest.TestCase):
             }
             with Game(env=env) as self.game:
                 self.player = self.game.admin()
-                self.player.ask("aiconfig Aria reply_cooldown_s = 0", "is now")
                 self.player.send("say Aria, good evening.")
                 self.answer()
                 self.server_is_light()

@@ -9,7 +9,7 @@ from twisted.python.failure import Failure
 
 from evennia_ai.commands.status import status_lines
 from evennia_ai.game import lease as residence
-from evennia_ai.game.evennia_internals import _packed
+from evennia_ai.game.evennia_internals import pickled
 from evennia_ai.game.lease import RETRY_S, Residences, lock_of, reconnect
 from evennia_ai.staff import doctor
 from evennia_ai.staff.status import status_facts
@@ -94,7 +94,7 @@ class TestTwoServers(AssistantTest):
         self.assertEqual(self.script.config.persona, "A thief.")
         # The other server has changed it: nothing in this one's memory knows.
         stored = Attribute.objects.filter(db_key="persona", scriptdb=self.script)
-        stored.update(db_value=_packed("A queen.")[1])
+        stored.update(db_value=pickled("A queen."))
         self.assertEqual(self.script.config.persona, "A thief.")
         self.other_ends()
         self.assertEqual(wait_for(self.script.at_tick()), "elsewhere")  # asked just now
