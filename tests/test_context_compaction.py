@@ -354,7 +354,7 @@ class TestRoom(CompactionTest):
         self.fill(6)
         self.tick()
         self.assertEqual(self.troubles, [])
-        self.configure(max_context_tokens=6000, persona="You keep bees. " * 600)
+        self.configure(max_context_tokens=6000, persona="You keep bees. " * 530)
         self.tick()
         self.assertRegex(" ".join(self.troubles), r"tools and ledger take [3-9],\d{3}, ")
 
