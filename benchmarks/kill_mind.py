@@ -504,7 +504,9 @@ def measure(options: Any) -> dict[str, Any]:
             reactor.callWhenRunning(begin)
             reactor.run()
             if options.log:
-                shutil.copy(os.environ["EVENNIA_AI_LOG_FILE"], options.log)
+                from evennia_ai.conf import log_path
+
+                shutil.copy(log_path(), options.log)
     if not isinstance(outcome[0], dict):
         outcome[0].raiseException()
     return {**outcome[0], "model_calls": len(server.requests)}

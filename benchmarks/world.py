@@ -63,7 +63,6 @@ def _mem0(folder: Path) -> Any:
 
 def _configure(folder: Path) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
-    os.environ["EVENNIA_AI_LOG_FILE"] = str(folder / "ai.log")
     os.environ["EVENNIA_AI_LLM_MODEL"] = "scripted/model"
     import django
     from django.conf import settings

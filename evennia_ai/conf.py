@@ -1,8 +1,8 @@
 """The game's settings for this package, read on use, never at import."""
 
-import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,62 +10,215 @@ from django.conf import settings
 
 from evennia_ai.background import Worker
 from evennia_ai.errors import ConfigError
+from evennia_ai.kinds import (
+    FLAG,
+    JSON,
+    KEY,
+    LINE,
+    MODELS,
+    NAMES,
+    PATH,
+    URL,
+    Allowed,
+    Kind,
+    checked,
+    literal,
+    parsed,
+    table,
+)
 from evennia_ai.llm_interaction import own_machine
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.llm_interaction.tracing import CALLBACKS, TEXTS
 from evennia_ai.mind.mind import MEM0_BACKEND, load_backend
 from evennia_ai.mind.values import MindSettings
 from evennia_ai.protocol import MemoryBackend
-from evennia_ai.turns.spend_book import CALLS_A_MINUTE
+from evennia_ai.turns.options import check_option
+from evennia_ai.turns.spend_book import CALLS_A_MINUTE, read_limits
 
 PREFIX = "EVENNIA_AI_"
-# Where the mind may run; the first is the default.
 NOTICE = (
     "AI assistants listen in this game: they hear and remember what is said near them. "
     "See 'help ai' and 'help aiforget'."
 )
-_TRUTHS = {"1": True, "true": True, "yes": True, "on": True}
-_TRUTHS |= {"0": False, "false": False, "no": False, "off": False}
+
+
+def _refused_parts(config: Mapping[str, Any], allowed: Allowed) -> str:
+    parts = ("vector_store", "embedder", "llm")
+    wrong = [part for part in parts if not isinstance(config.get(part, {}), Mapping)]
+    return f'`{wrong[0]}` must be a dict: {{"provider": "...", "config": {{...}}}}' if wrong else ""
+
+
+def _refused_options(groups: Mapping[str, Mapping[str, Any]], allowed: Allowed) -> str:
+    for group, options in groups.items():
+        for name, value in options.items():
+            try:
+                check_option(name, value)
+            except ConfigError as error:
+                return f"of `{group}`, {str(error).removesuffix('.')}"
+    return ""
+
+
+def _refused_callbacks(names: Iterable[str], allowed: Allowed) -> str:
+    wrong = [name for name in names if name not in (*CALLBACKS, TEXTS)]
+    return f"`{wrong[0]}` is none of {', '.join((*CALLBACKS, TEXTS))}" if wrong else ""
+
+
+def _refused_caps(caps: object, allowed: Allowed) -> str:
+    return "; ".join(read_limits(caps)[1])
+
+
+_ANY = Kind("anything", lambda value: value)
+_CAPS = Kind("a dict of limits (docs/spend.md)", _ANY.check, refused=_refused_caps)
+_GROUPS = table(table(_ANY), name="typeclass, tag or prototype", refused=_refused_options)
+_MEM0 = table(JSON, name="part", refused=_refused_parts)
+_CALLBACKS = replace(NAMES, refused=_refused_callbacks)
+_PATHS = Kind("a list of dotted paths", lambda value: tuple(map(PATH.check, NAMES.check(value))))
+_FOLDER = Kind("a path", lambda value: os.fspath(value))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting of the game.
+
+    Args:
+        kind: What values it takes.
+        help: What it does.
+        default: What holds without it, in words.
+        value: That, as a value, where it is not decided elsewhere.
+        is_secret: Whether no message may show it.
+        closed: What stands in for a value that cannot be used, where the default allowed too much.
+        is_module: Whether its dotted paths must lead to modules.
+    """
+
+    kind: Kind
+    help: str
+    default: str = "none"
+    value: Any = None
+    is_secret: bool = False
+    closed: Any = None
+    is_module: bool = False
+
+
+# By their names without ``EVENNIA_AI_``; help is Markdown for the documentation.
+SETTINGS: dict[str, Setting] = {
+    "LLM_MODEL": Setting(
+        LINE,
+        "LiteLLM's name of the model, such as `openai/gpt-4o` or `ollama/llama3.1`, or a local "
+        "model; see [Models](providers.md).",
+        "the offline model",
+    ),
+    "LLM_API_BASE": Setting(
+        URL, "Address of the model's server.", "the provider's default", is_secret=True
+    ),
+    "LLM_API_KEY": Setting(
+        KEY, "API key; keep it out of `settings.py`. Local servers need none.", is_secret=True
+    ),
+    "MODELS": Setting(
+        MODELS,
+        "Models that assistants' [options](config.md) may name besides the model above; `*` stands "
+        'for anything, as in `"openai/*"`.',
+        "the offline model and the installed local models",
+    ),
+    "OPTIONS": Setting(
+        _GROUPS,
+        "[Options](config.md) of groups of assistants: a dict of typeclass, tag or prototype to "
+        "options. Later ones win, and an assistant's own value wins over all.",
+        value={},
+    ),
+    "SPEND_CAPS": Setting(
+        _CAPS,
+        "Most that model calls may use: in the game, for an account, in a call, and calls of one "
+        "player in a minute; see [Spend](spend.md). While it cannot be used, no call that costs "
+        "anything is made.",
+        "2,000,000 tokens a day for the game, which models on its own machine do not count "
+        "towards, and 20 calls a minute for a player",
+    ),
+    "TOOLS": Setting(
+        _PATHS,
+        "Dotted paths of additional [tools](developing.md).",
+        value=(),
+        is_module=True,
+    ),
+    "MEMORY_BACKEND": Setting(
+        PATH, "Dotted path of the [memory back end](developing.md).", "Mem0", is_module=True
+    ),
+    "MEM0_CONFIG": Setting(
+        _MEM0,
+        "Mem0's configuration, with a `vector_store` or `embedder` in place of the embedded ones. "
+        'With `"infer": True`, the assistant\'s model writes the facts of each journal entry while '
+        "it sleeps, in the entry's language: one short call an entry, which counts as spend. Else "
+        "each entry becomes one memory, as it is.",
+        "the embedded store",
+        value={},
+    ),
+    "DATA_DIR": Setting(
+        _FOLDER, "Folder of the memory store and the recall index.", "`server/ai_memory`"
+    ),
+    "MODERATE": Setting(
+        PATH,
+        "Dotted path of a function that decides [what is heard and said](moderation.md).",
+        closed="(a setting that is no dotted path)",
+        is_module=True,
+    ),
+    "LISTENING_NOTICE": Setting(
+        FLAG,
+        "Whether players are told at login that [assistants listen](privacy.md).",
+        "`True`",
+        value=True,
+    ),
+    "METRICS_TOKEN": Setting(
+        LINE,
+        "Token for [Prometheus](pages.md#for-machines) at `/ai/metrics`; without one it is off.",
+        is_secret=True,
+    ),
+    "LLM_CALLBACKS": Setting(
+        _CALLBACKS,
+        "Callbacks that [trace model calls](pages.md#traces-of-model-calls): `otel`, `langfuse`, "
+        "`langfuse_otel`. With `texts` they also get prompts and replies.",
+        value=(),
+    ),
+}
+
+
+def raw_setting(name: str) -> Any:
+    """A setting ``EVENNIA_AI_<name>`` as it was given: the environment's text, else a value.
+
+    None if neither sets it; an empty text counts as unset.
+    """
+    value = os.environ.get(PREFIX + name) or getattr(settings, PREFIX + name, None)
+    return None if value == "" else value
+
+
+def checked_setting(name: str) -> Any:
+    """A setting's value in its stored form, None if it is not set; `ConfigError` if it is wrong.
+
+    A text of the environment is read as a list, dict or truth value where the setting is one.
+    """
+    value, kind, label = raw_setting(name), SETTINGS[name].kind, PREFIX + name
+    if value is None:
+        return None
+    if PREFIX + name in os.environ:
+        return parsed(label, kind, value)
+    return checked(label, kind, value)
 
 
 def setting(name: str, default: object = None) -> Any:
-    """A setting ``EVENNIA_AI_<name>``: the environment's value, else the settings file's.
+    """A setting's value, or the default; one that cannot be used counts as unset.
 
-    Returns `default` if neither sets it; an empty text counts as unset.
+    Where that would allow too much, its `closed` stands in for it. The checks say what is wrong.
     """
-    text = os.environ.get(PREFIX + name)
-    value = _READERS.get(name, str)(text) if text else getattr(settings, PREFIX + name, None)
-    return default if value in (None, "") else value
-
-
-def _json(text: str) -> Any:
-    """A list or a mapping; other text unchanged."""
+    about = SETTINGS.get(name)
+    if about is None:  # a memory back end of the game's own may have others
+        value = raw_setting(name)
+        return default if value is None else value
     try:
-        return json.loads(text) if text.lstrip().startswith(("[", "{")) else text
-    except (ValueError, RecursionError):
-        return text
-
-
-def _paths(text: str) -> Any:
-    """A JSON list, or paths separated by commas."""
-    if text.lstrip().startswith(("[", "{")):
-        return _json(text)
-    return [path.strip() for path in text.split(",") if path.strip()]
-
-
-# How an environment variable is read for settings that are not text; a truth value is one of a
-# few words, and other text is left for the checks to find.
-_READERS: dict[str, Callable[[str], Any]] = {
-    "TOOLS": _paths,
-    "MODELS": _paths,
-    "LLM_CALLBACKS": _paths,
-    "MEM0_CONFIG": _json,
-    "SPEND_CAPS": _json,
-    "CALLS_A_MINUTE": lambda text: int(text) if text.strip().isdecimal() else text,
-    "LISTENING_NOTICE": lambda text: _TRUTHS.get(text.strip().lower(), text),
-    "MEM0_INFER": lambda text: _TRUTHS.get(text.strip().lower(), text),
-    "LLM_CALLBACKS_TEXTS": lambda text: _TRUTHS.get(text.strip().lower(), text),
-}
+        value = checked_setting(name)
+    except ConfigError:
+        value = about.closed
+    if value is not None:
+        return value
+    return about.value if default is None else default
 
 
 def model_name() -> str:
@@ -83,14 +236,14 @@ def allowed_models() -> tuple[str, ...]:
 
     By default the latter are the offline model and the local models that are installed.
     """
-    named = setting("MODELS") or (OFFLINE_MODEL, *local_models().installed())
-    listed = named if isinstance(named, list | tuple) else ()
-    return (model_name(), *(each for each in listed if isinstance(each, str)))
+    names = setting("MODELS") or (OFFLINE_MODEL, *local_models().installed())
+    return (model_name(), *names)
 
 
 def spend_caps() -> Any:
-    """The caps of the game, of accounts and of a call, by ``EVENNIA_AI_SPEND_CAPS``."""
-    return setting("SPEND_CAPS")
+    """The setting ``EVENNIA_AI_SPEND_CAPS``, unchecked; see `read_limits`."""
+    value = raw_setting("SPEND_CAPS")
+    return literal(value) if isinstance(value, str) else value
 
 
 def runs_here(model: str) -> bool:
@@ -99,17 +252,15 @@ def runs_here(model: str) -> bool:
 
 
 def calls_a_minute() -> int:
-    """The most model calls that one ordinary player causes, by ``EVENNIA_AI_CALLS_A_MINUTE``."""
-    most = setting("CALLS_A_MINUTE", CALLS_A_MINUTE)
-    return most if isinstance(most, int) else CALLS_A_MINUTE  # the checks say so
+    """The most model calls that one ordinary player causes, by ``EVENNIA_AI_SPEND_CAPS``."""
+    limits = read_limits(spend_caps())[0].get("player", {})
+    return int(limits.get("calls_minute", CALLS_A_MINUTE))
 
 
 def shared_options() -> Mapping[str, Mapping[str, Any]]:
     """Options by typeclass, tag or prototype, by ``EVENNIA_AI_OPTIONS``; the last one wins."""
-    groups = setting("OPTIONS", {})
-    if not isinstance(groups, Mapping):
-        return {}  # the checks say so
-    return {key: values for key, values in groups.items() if isinstance(values, Mapping)}
+    groups: Mapping[str, Mapping[str, Any]] = setting("OPTIONS")
+    return groups
 
 
 def data_dir() -> Path:
@@ -125,7 +276,7 @@ def local_models() -> LocalModels:
 
 def log_path() -> Path:
     """The audit log."""
-    return Path(setting("LOG_FILE", Path(settings.LOG_DIR) / "ai.log"))
+    return Path(settings.LOG_DIR) / "ai.log"
 
 
 def memory_backend_path() -> str:
@@ -154,20 +305,21 @@ def mind_log_path() -> Path:
 def mind_settings() -> MindSettings:
     """What a mind must know of the game: all settings of the package that are plain values."""
     names = {n.removeprefix(PREFIX) for n in (*dir(settings), *os.environ) if n.startswith(PREFIX)}
-    values = {name: setting(name) for name in sorted(names)}
-    plain = {
-        name: value for name, value in values.items() if value is not None and _is_plain(value)
-    }
+    values = {name: value for name in sorted(names) if _is_plain(value := setting(name))}
     folders = (str(settings.GAME_DIR), str(settings.LOG_DIR))
-    return MindSettings(str(data_dir()), model_name(), plain, *folders)
+    return MindSettings(str(data_dir()), model_name(), values, *folders)
 
 
 def _is_plain(value: object) -> bool:
     try:
-        json.dumps(value)
-    except (TypeError, ValueError, RecursionError):
+        return JSON.check(value) is not None
+    except (ValueError, TypeError, RecursionError):
         return False
-    return True
+
+
+def infers_memories() -> bool:
+    """Whether a model writes the facts of journal entries, by ``EVENNIA_AI_MEM0_CONFIG``."""
+    return setting("MEM0_CONFIG").get("infer") is True
 
 
 def moderate_function() -> Callable[..., Any]:
@@ -194,9 +346,10 @@ def usable_tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
     from evennia_ai.turns.tools import BUILTIN_TOOLS
 
     found: dict[str, type] = {tool.name: tool for tool in BUILTIN_TOOLS}
-    paths = setting("TOOLS", ())
-    if not isinstance(paths, list | tuple):
-        report(ConfigError("`EVENNIA_AI_TOOLS` must be a list of dotted paths."))
+    try:
+        paths = checked_setting("TOOLS") or ()
+    except ConfigError as error:
+        report(error)
         paths = ()
     for path in paths:
         try:

@@ -103,17 +103,23 @@ def parsed(name: str, kind: Kind, text: str, allowed: Allowed = Allowed()) -> An
     A list, dict or tuple is never read as text; in quotes it is.
     """
     text = text.strip()
+    value = literal(text)
+    try:
+        return checked(name, kind, value, allowed)
+    except ConfigError:
+        if isinstance(value, Collection):
+            raise
+    return checked(name, kind, text, allowed)
+
+
+def literal(text: str) -> Any:
+    """The value that a text is in Python or JSON; else the text itself."""
     for read in (ast.literal_eval, json.loads):
         try:
-            value = read(text)
+            return read(text)
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             continue
-        try:
-            return checked(name, kind, value, allowed)
-        except ConfigError:
-            if isinstance(value, Collection):
-                raise
-    return checked(name, kind, text, allowed)
+    return text
 
 
 def shown(value: object) -> str:
@@ -315,6 +321,8 @@ LOCK = Kind(
     _matching(_LOCKS),
     refused=_refused_lock,
 )
-FIELDS = table(Kind("a number or what JSON holds", _json), refused=_refused_fields)
+JSON = Kind("a value that JSON can hold", _json)
+FIELDS = table(JSON, refused=_refused_fields)
+KEY = Kind("a key without spaces around it", _matching(re.compile(r"\S(.*\S)?")))
 URL = Kind("a web address such as http://127.0.0.1:11434/v1", _matching(_URL))
 PATH = Kind("a dotted path such as world.tools.OpenDoor", _matching(_DOTTED))

@@ -1,4 +1,4 @@
-"""Write `docs/config.md` from the options in `evennia_ai/turns/options.py`.
+"""Write `docs/config.md` from the tables of options and settings.
 
 Usage: python scripts/write_config_docs.py [path]
 """
@@ -6,14 +6,15 @@ Usage: python scripts/write_config_docs.py [path]
 import sys
 from pathlib import Path
 
+from evennia_ai.conf import SETTINGS
 from evennia_ai.turns.options import OPTIONS, Option
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "config.md"
 HEAD = """\
 # Options
 
-`scripts/write_config_docs.py` writes this page from `evennia_ai/turns/options.py`. Do not edit
-it by hand.
+`scripts/write_config_docs.py` writes this page from `evennia_ai/turns/options.py` and
+`evennia_ai/conf.py`. Do not edit it by hand.
 
 Each option is an Attribute of the assistant's script. In the game:
 
@@ -84,6 +85,12 @@ def page() -> str:
     for group, rows in groups.items():
         table = ["| option | default | takes | unit | meaning |", "|---|---|---|---|---|", *rows]
         parts.append(f"## {group}\n\n" + "\n".join(table) + "\n")
+    rows = [
+        f"| `EVENNIA_AI_{name}` | {about.help} | {about.default} |"
+        for name, about in SETTINGS.items()
+    ]
+    table = ["| setting | meaning | default |", "|---|---|---|", *rows]
+    parts.append("## Settings\n\n" + "\n".join(table) + "\n")
     return "\n".join(parts)
 
 

@@ -48,7 +48,7 @@ class AssistantTest(BaseEvenniaTest):
         path = Path(self.folder.name)
         self.settings_on = override_settings(
             EVENNIA_AI_DATA_DIR=str(path),
-            EVENNIA_AI_LOG_FILE=str(path / "ai.log"),
+            LOG_DIR=str(path),
             EVENNIA_AI_LLM_MODEL="scripted/model",
             EVENNIA_AI_MODELS=["scripted/*", "local/*", "offline/extractive", "gpt-4o"],
         )

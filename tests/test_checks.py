@@ -9,8 +9,13 @@ from django.core import checks as django_checks
 from django.test import override_settings
 
 from evennia_ai import checks, conf
+from evennia_ai.conf import PREFIX
+from evennia_ai.errors import ConfigError
 from evennia_ai.llm_interaction.tracing import CALLBACKS
+from evennia_ai.turns.spend_book import CLOSED, read_limits
 from tests.gguf_files import engine_module
+
+CAPS = '{"player": {"calls_minute": 5}}'
 
 
 def ids():
@@ -20,7 +25,8 @@ def ids():
 
 class TestCheckSettings(unittest.TestCase):
     def setUp(self):
-        self._saved = {name: os.environ.pop(name) for name in checks.KNOWN if name in os.environ}
+        names = [name for name in os.environ if name.startswith(PREFIX)]
+        self._saved = {name: os.environ.pop(name) for name in names}
 
     def tearDown(self):
         os.environ.update(self._saved)
@@ -42,43 +48,65 @@ class TestCheckSettings(unittest.TestCase):
         ):
             self.assertEqual(ids(), [])
 
-    def test_each_wrong_value_has_its_number(self):
-        """A value of the wrong kind is reported under the number of its setting."""
+    def test_wrong_values(self):
+        """A value of the wrong kind and a module that does not exist are reported by name."""
         wrong = (
-            ("EVENNIA_AI_LLM_MODEL", 5, "E001"),
-            ("EVENNIA_AI_LLM_MODEL", "  ", "E001"),
-            ("EVENNIA_AI_LLM_API_BASE", "localhost:11434", "E002"),
-            ("EVENNIA_AI_LLM_API_KEY", " sk ", "E003"),
-            ("EVENNIA_AI_TOOLS", "world.tools.Open", "E004"),
-            ("EVENNIA_AI_TOOLS", [5], "E005"),
-            ("EVENNIA_AI_TOOLS", ["Open"], "E005"),
-            ("EVENNIA_AI_TOOLS", ["no_such_module.Open"], "E006"),
-            ("EVENNIA_AI_MEM0_CONFIG", ["qdrant"], "E007"),
-            ("EVENNIA_AI_MEM0_CONFIG", {"llm": "openai"}, "E008"),
-            ("EVENNIA_AI_SPEND_CAPS", "5", "E015"),
-            ("EVENNIA_AI_SPEND_CAPS", {"game": {"tokens_day": -1}}, "E015"),
-            ("EVENNIA_AI_DATA_DIR", 5, "E009"),
-            ("EVENNIA_AI_MODERATE", 5, "E016"),
-            ("EVENNIA_AI_MODERATE", "moderate", "E016"),
-            ("EVENNIA_AI_MODERATE", "no_such_module.moderate", "E016"),
-            ("EVENNIA_AI_METRICS_TOKEN", 5, "E021"),
-            ("EVENNIA_AI_CALLS_A_MINUTE", "20", "E024"),
-            ("EVENNIA_AI_CALLS_A_MINUTE", 0, "E024"),
-            ("EVENNIA_AI_LLM_CALLBACKS", "otel", "E022"),
-            ("EVENNIA_AI_LLM_CALLBACKS", ["datadog"], "E022"),
-            ("EVENNIA_AI_LLM_CALLBACKS_TEXTS", "yes", "E023"),
-            ("EVENNIA_AI_MEMORY_BACKEND", 5, "E011"),
-            ("EVENNIA_AI_MEMORY_BACKEND", "Backend", "E011"),
-            ("EVENNIA_AI_MEMORY_BACKEND", "no_such_module.Backend", "E012"),
+            ("LLM_MODEL", 5, "E001"),
+            ("LLM_MODEL", "  ", "E001"),
+            ("LLM_API_BASE", "localhost:11434", "E001"),
+            ("LLM_API_KEY", 5, "E001"),
+            ("TOOLS", [5], "E001"),
+            ("TOOLS", ["Open"], "E001"),
+            ("TOOLS", ["no_such_module.Open"], "E002"),
+            ("MODELS", ["x/http://h"], "E001"),
+            ("OPTIONS", {"guards": {"post": "maybe"}}, "E001"),
+            ("OPTIONS", {"guards": {"colour": "red"}}, "E001"),
+            ("OPTIONS", {"guards": 5}, "E001"),
+            ("MEM0_CONFIG", ["qdrant"], "E001"),
+            ("MEM0_CONFIG", {"llm": "openai"}, "E001"),
+            ("SPEND_CAPS", "5", "E001"),
+            ("SPEND_CAPS", {"game": {"tokens_day": -1}}, "E001"),
+            ("SPEND_CAPS", {"player": {"calls_minute": "many"}}, "E001"),
+            ("DATA_DIR", 5, "E001"),
+            ("MODERATE", 5, "E001"),
+            ("MODERATE", "moderate", "E001"),
+            ("MODERATE", "no_such_module.moderate", "E002"),
+            ("METRICS_TOKEN", 5, "E001"),
+            ("LLM_CALLBACKS", ["datadog"], "E001"),
+            ("LISTENING_NOTICE", "perhaps", "E001"),
+            ("MEMORY_BACKEND", "Backend", "E001"),
+            ("MEMORY_BACKEND", "no_such_module.Backend", "E002"),
         )
         for name, value, number in wrong:
-            with self.subTest(name=name, value=value), override_settings(**{name: value}):
-                self.assertEqual(ids(), [number])
+            with (
+                self.subTest(name=name, value=value),
+                override_settings(**{f"EVENNIA_AI_{name}": value}),
+            ):
+                [problem] = checks.check_settings()
+                self.assertEqual(problem.id, f"evennia_ai.{number}")
+                self.assertIn(f"`EVENNIA_AI_{name}`", problem.msg)
+
+    def test_what_stands_in_for_a_wrong_value(self):
+        """The default, or what allows nothing where the default would allow too much."""
+        with override_settings(
+            EVENNIA_AI_LLM_MODEL=5,
+            EVENNIA_AI_TOOLS=5,
+            EVENNIA_AI_OPTIONS=5,
+            EVENNIA_AI_LISTENING_NOTICE="perhaps",
+            EVENNIA_AI_MODERATE=5,
+            EVENNIA_AI_SPEND_CAPS=5,
+        ):
+            self.assertEqual(conf.model_name(), "offline/extractive")
+            self.assertEqual((conf.setting("TOOLS"), conf.shared_options()), ((), {}))
+            self.assertTrue(conf.listening_notice())
+            self.assertEqual(read_limits(conf.spend_caps())[0], CLOSED)
+            with self.assertRaises(ConfigError):
+                conf.moderate_function()
 
     def test_a_local_model_needs_its_extra(self):
         """Without what runs it, the boot says so, with the command that mends it."""
         with override_settings(EVENNIA_AI_LLM_MODEL="local/smollm2"):
-            for module, found in ((None, ["E017"]), (engine_module(), [])):
+            for module, found in ((None, ["E003"]), (engine_module(), [])):
                 with mock.patch.dict(sys.modules, {"xllamacpp": module}):
                     self.assertEqual(ids(), found)
 
@@ -128,27 +156,28 @@ class TestCheckSettings(unittest.TestCase):
         """A variable of the environment is checked as a setting is, and wins over it."""
         os.environ["EVENNIA_AI_LLM_API_BASE"] = "not an address"
         try:
-            self.assertEqual(ids(), ["E002"])
+            self.assertEqual(ids(), ["E001"])
         finally:
             del os.environ["EVENNIA_AI_LLM_API_BASE"]
 
     def test_lists_and_dicts_from_the_environment(self):
-        """Tools are a list with commas, or JSON; Mem0's configuration is JSON."""
-        given = {
-            "a.B, c.D,": ["a.B", "c.D"],
-            '["a.B"]': ["a.B"],
-            "a.B": ["a.B"],
-            "[broken": "[broken",
-        }
-        for text, wanted in given.items():
+        """Lists are written with commas or as JSON, dicts as JSON, truth values as words."""
+        for text in ("a.B, c.D,", '["a.B", "c.D"]'):
             with mock.patch.dict(os.environ, {"EVENNIA_AI_TOOLS": text}):
-                self.assertEqual(conf.setting("TOOLS"), wanted)
-        with mock.patch.dict(os.environ, {"EVENNIA_AI_MEM0_CONFIG": '{"llm": {}}'}):
-            self.assertEqual(conf.setting("MEM0_CONFIG"), {"llm": {}})
-            self.assertEqual(ids(), [])
-        for name, number in (("TOOLS", "E004"), ("MEM0_CONFIG", "E007")):
+                self.assertEqual(conf.setting("TOOLS"), ("a.B", "c.D"))
+        for name, text, wanted in (
+            ("MEM0_CONFIG", '{"llm": {}, "infer": true}', {"llm": {}, "infer": True}),
+            ("LISTENING_NOTICE", "off", False),
+            ("LLM_API_KEY", "123", "123"),
+        ):
+            with mock.patch.dict(os.environ, {f"EVENNIA_AI_{name}": text}):
+                self.assertEqual(conf.setting(name), wanted)
+                self.assertEqual(ids(), [])
+        with mock.patch.dict(os.environ, {"EVENNIA_AI_SPEND_CAPS": CAPS}):
+            self.assertEqual(conf.calls_a_minute(), 5)
+        for name in ("TOOLS", "MEM0_CONFIG"):
             with mock.patch.dict(os.environ, {f"EVENNIA_AI_{name}": "{broken"}):
-                self.assertEqual(ids(), [number])
+                self.assertEqual(ids(), ["E001"])
 
     def test_django_runs_them_once_registered(self):
         """Django's own check command reports our problems."""

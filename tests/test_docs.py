@@ -136,13 +136,6 @@ class TestDocs(unittest.TestCase):
         ]
         self.assertEqual(wrong, [])
 
-    def test_settings(self):
-        """Each setting of a game stands in the documentation."""
-        from evennia_ai.checks import KNOWN
-
-        rows = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
-        self.assertEqual([name for name in KNOWN if f"| `{name}` |" not in rows], [])
-
     def test_tools(self):
         """The page of tools lists those of the package."""
         from evennia_ai.turns.tools import BUILTIN_TOOLS

@@ -273,7 +273,7 @@ class AssistantPorts(AssistantParts):
     def extracts_memories(self) -> bool:
         """Whether a model turns journal entries into memories: switched on, able, under the cap."""
         able = self.model_name != OFFLINE_MODEL and self.config.llm_api == "chat"
-        return conf.setting("MEM0_INFER") is True and able and not self.over_spend()
+        return conf.infers_memories() and able and not self.over_spend()
 
 
 def shared_spend() -> SharedSpend:

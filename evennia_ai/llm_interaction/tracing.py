@@ -1,15 +1,20 @@
 """Traces of model calls for OpenTelemetry and Langfuse, by LiteLLM's own callbacks; off by default.
 
-Neither prompts nor replies are sent unless the game's second setting says so.
+Neither prompts nor replies are sent unless the setting says so.
 """
 
 import importlib.util
+from collections.abc import Collection
 from dataclasses import dataclass
 from types import ModuleType
 
 _OTLP = ("opentelemetry.exporter.otlp.proto.http", "evennia-ai[otel]")
 # LiteLLM's names of the callbacks, with the module that each needs and what pip must install.
 CALLBACKS = {"otel": _OTLP, "langfuse": ("langfuse", "langfuse"), "langfuse_otel": _OTLP}
+
+
+# The name that lets callbacks have prompts and replies.
+TEXTS = "texts"
 
 
 def missing_package(callback: str) -> str:
@@ -34,11 +39,10 @@ class Tracing:
     texts: bool = False
 
     @classmethod
-    def from_settings(cls, callbacks: object, texts: object) -> "Tracing":
-        """The settings' values; nobody is told if they have another form."""
-        named = map(str, callbacks) if isinstance(callbacks, list | tuple) else ()
-        known = (name for name in named if name in CALLBACKS)
-        return cls(tuple(name for name in known if not missing_package(name)), texts is True)
+    def from_setting(cls, names: Collection[str]) -> "Tracing":
+        """By the names of callbacks, and `TEXTS`."""
+        known = (name for name in names if name in CALLBACKS)
+        return cls(tuple(name for name in known if not missing_package(name)), TEXTS in names)
 
     def switch_on(self, litellm: ModuleType) -> None:
         """Give LiteLLM the callbacks."""

@@ -229,9 +229,7 @@ def make_mind(settings: MindSettings) -> Mind:
         api_key=settings.setting("LLM_API_KEY"),
         home_model=settings.model,
         local_models=_local_models(settings),
-        tracing=Tracing.from_settings(
-            settings.setting("LLM_CALLBACKS"), settings.setting("LLM_CALLBACKS_TEXTS")
-        ),
+        tracing=Tracing.from_setting(settings.setting("LLM_CALLBACKS", ())),
     )
     backend = settings.setting("MEMORY_BACKEND", MEM0_BACKEND)
     return Mind(

@@ -85,7 +85,8 @@ class Mem0Backend:
         cls, directory: Path, setting: Callable[[str], Any], worker: Worker | None = None
     ) -> "Mem0Backend":
         """In ``mem0`` under the folder for derived data, as ``EVENNIA_AI_MEM0_CONFIG`` says."""
-        return cls(directory / "mem0", setting("MEM0_CONFIG"), worker=worker)
+        config = {k: v for k, v in (setting("MEM0_CONFIG") or {}).items() if k != "infer"}
+        return cls(directory / "mem0", config, worker=worker)
 
     @inlineCallbacks
     def add(self, scope: str, turns: Sequence[Turn]) -> Steps[None]:

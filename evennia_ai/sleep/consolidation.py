@@ -41,7 +41,7 @@ def consolidate_memories_to_semantic(
 ) -> Any:
     """Store journal entries that are not yet in semantic memory, and link them to entities.
 
-    One entry becomes one memory: its text, or, with the setting `EVENNIA_AI_MEM0_INFER`, the facts
+    One entry becomes one memory: its text, or, with `infer` in `EVENNIA_AI_MEM0_CONFIG`, the facts
     that a model reads in it. Syntheses and recalled text are never stored, or the assistant would
     remember its own remembering; they are marked as done, so that they do not stand in the way of
     the next. Batch follows batch until none waits, or somebody speaks to the sleeper.

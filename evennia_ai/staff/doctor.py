@@ -148,7 +148,7 @@ def check_tools(patient: Patient) -> Check:
     if not broken:
         return _fine(f"{len(tools)} tools can be used")
     more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
-    remedy = f"Repair it or remove it from `{checks.TOOLS}`; assistants do without it."
+    remedy = "Repair it or remove it from `EVENNIA_AI_TOOLS`; assistants do without it."
     return _fault(f"{broken[0]}{more}", remedy)
 
 
@@ -268,7 +268,7 @@ def check_memory(patient: Patient) -> Any:
     detail = str(status["detail"]).rstrip(".")
     if status["ok"]:
         return _fine(detail)
-    remedy = f"Check `{checks.MEMORY_BACKEND}`, `{checks.MEM0_CONFIG}` and {conf.data_dir()}."
+    remedy = f"Check `EVENNIA_AI_MEMORY_BACKEND`, `EVENNIA_AI_MEM0_CONFIG` and {conf.data_dir()}."
     return _fault(detail, remedy)
 
 
@@ -277,14 +277,14 @@ def check_moderation(patient: Patient) -> Any:
     """The game's function for moderation can be called."""
     judge = services.moderator()
     if judge is None:
-        return _fine(f"nothing is moderated; `{checks.MODERATE}` is not set")
+        return _fine("nothing is moderated; `EVENNIA_AI_MODERATE` is not set")
     about = {"assistant": "Aria", "speaker": "Aria", "speaker_id": "o0.doctor"}
     about |= {"kind": "said", "channel": "say", "private": False}
     try:
         answer = yield judge.ask("Good evening.", about)
     except Exception as error:  # noqa: BLE001 - a game's own function may raise anything
         detail = f"it failed for a greeting: {type(error).__name__}: {error}"
-        remedy = f"Repair it, or remove `{checks.MODERATE}`. While it fails, assistants are mute."
+        remedy = "Repair it, or remove `EVENNIA_AI_MODERATE`. While it fails, assistants are mute."
         return _fault(detail, remedy)
     verdict = {None: "refuses", "Good evening.": "allows"}.get(answer, "replaces")
     return _fine(f"`{conf.setting('MODERATE')}` {verdict} a greeting")
@@ -464,10 +464,10 @@ def check_spend(patient: Patient) -> Check:
     shown = ", ".join(f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps)
     if value is None:
         counts = "; the model runs on this machine and does not count" if here else ""
-        return _fine(f"{shown} by default{counts}. `{checks.SPEND_CAPS}` sets other caps")
+        return _fine(f"{shown} by default{counts}. `EVENNIA_AI_SPEND_CAPS` sets other caps")
     if shown or here:
         return _fine(f"the game's caps: {shown or 'none'}")
-    return _remark("the game has no cap", f"Set `{checks.SPEND_CAPS}`: docs/spend.md.")
+    return _remark("the game has no cap", "Set `EVENNIA_AI_SPEND_CAPS`: docs/spend.md.")
 
 
 @inlineCallbacks
@@ -478,7 +478,7 @@ def check_model(patient: Patient) -> Any:
     try:
         report = yield shared_spend().probe(client, model, time.time())
     except SpendError as error:
-        return _remark(f"`{model}` was not asked: {error}", f"Raise `{checks.SPEND_CAPS}`.")
+        return _remark(f"`{model}` was not asked: {error}", "Raise `EVENNIA_AI_SPEND_CAPS`.")
     if not report.ok:  # its detail names the model
         return _fault(report.detail, _REMEDIES.get(report.kind, f"Check `{checks.MODEL}`."))
     if model == OFFLINE_MODEL:

@@ -25,7 +25,12 @@ LIMITS = tuple(f"{unit}_{window}" for window in _LABELS for unit in UNITS)
 # The limits of an assistant's own: the option `spend_caps`.
 OWN_LIMITS = (*LIMITS, "tokens_call")
 # The setting's parts and the limits that each may name.
-SCOPES: Mapping[str, tuple[str, ...]] = {"game": LIMITS, "account": LIMITS, "call": UNITS}
+SCOPES: Mapping[str, tuple[str, ...]] = {
+    "game": LIMITS,
+    "account": LIMITS,
+    "call": UNITS,
+    "player": ("calls_minute",),
+}
 # Most model calls that one ordinary player causes in a minute, by default.
 CALLS_A_MINUTE = 20
 # What holds while the setting is not set, for models that do not run on the game's own machine.

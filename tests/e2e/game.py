@@ -229,6 +229,6 @@ class Game:
             "WEBSOCKET_PORT": str(websocket),
             run.PASSWORD_VARIABLE: PASSWORD,
             # The players of tests and benchmarks do not pause between their lines.
-            "EVENNIA_AI_CALLS_A_MINUTE": "100000",
+            "EVENNIA_AI_SPEND_CAPS": '{"player": {"calls_minute": 100000}}',
             **env,
         }

@@ -1,5 +1,6 @@
 """A spend cap in a real game: who is told."""
 
+import json
 import unittest
 
 import pytest
@@ -22,7 +23,9 @@ class TestSpend(unittest.TestCase):
         env = {
             "EVENNIA_AI_LLM_MODEL": "openai/any",
             "EVENNIA_AI_LLM_API_BASE": server.url,
-            "EVENNIA_AI_SPEND_CAPS": '{"game": {"tokens_month": 1000000}}',
+            "EVENNIA_AI_SPEND_CAPS": json.dumps(
+                {"game": {"tokens_month": 1_000_000}, "player": {"calls_minute": 100_000}}
+            ),
         }
         with Game(env=env) as game:
             admin = game.admin(60)

@@ -342,7 +342,7 @@ class TestGone(ConsolidationCase):
 
 
 class TestExtracted(ConsolidationCase):
-    """Facts that a model reads in an entry (`EVENNIA_AI_MEM0_INFER`)."""
+    """Facts that a model reads in an entry (`infer` in `EVENNIA_AI_MEM0_CONFIG`)."""
 
     def setUp(self):
         super().setUp()

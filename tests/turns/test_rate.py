@@ -193,8 +193,8 @@ class TestOnePlayer(RateTest):
         self.assertIn("are you well?", str(self.model.requests[asked].messages))
 
     def test_the_setting(self):
-        """`EVENNIA_AI_CALLS_A_MINUTE` is the bound."""
-        with self.settings(EVENNIA_AI_CALLS_A_MINUTE=3):
+        """`calls_minute` is the bound."""
+        with self.settings(EVENNIA_AI_SPEND_CAPS={"player": {"calls_minute": 3}}):
             self.flood(lambda n: f"Aria, what is thing {n}?", 20)
         self.assertEqual(len(self.model.requests), 3)
 
