@@ -4,16 +4,13 @@ Segments hold the messages, word for word. Records of summaries and of compactio
 became. Records are held in memory (`history.pages`).
 """
 
-import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeVar
 
 from evennia_ai.history.audience import visible
 from evennia_ai.history.masking import unmasked
-from evennia_ai.history.messages import Message, total_tokens
+from evennia_ai.history.messages import Message, in_order, total_tokens
 from evennia_ai.history.pages import Cache
-from evennia_ai.history.pairs import hidden
 from evennia_ai.history.records import (
     COMMITTED,
     ROLLED_BACK,
@@ -28,12 +25,10 @@ from evennia_ai.protocol import Store
 ARCHIVE, SUMMARIES, COMPACTIONS = "ai_archive", "ai_summaries", "ai_compactions"
 # Ids of messages that were forgotten at somebody's request, and when; no words, no names.
 TOMBSTONES = "tombstones"
-# Audiences whose view of the archive is held in memory while compaction is off.
-VIEWS = 8
 # Records read from the database at once where there is time between two readings.
 SLICE = 50
-# Segments that stay in memory, the latest read.
-SEGMENTS_KEPT = 16
+# Segments that stay in memory, the latest read: as many as a prompt shows while compaction is off.
+SEGMENTS_KEPT = 64
 
 R = TypeVar("R", SummaryRecord, CompactionRecord)
 
@@ -46,7 +41,6 @@ class Archive:
         self._segments = Cache(store, ARCHIVE, _read_segment, Segment.to_dict, SEGMENTS_KEPT)
         self._summaries = Cache(store, SUMMARIES, _reader(SummaryRecord), Stored.to_dict)
         self._compactions = Cache(store, COMPACTIONS, _reader(CompactionRecord), Stored.to_dict)
-        self._views: dict[tuple[str, int], ArchiveView] = {}
 
     def archive(self, segment: Segment) -> None:
         """Write a segment of messages that leave the live history. Never rewritten."""
@@ -185,71 +179,32 @@ class Archive:
         records = self.summaries() if message_ids else ()
         return [r.segment for r in records if r.segment and message_ids.intersection(r.source_ids)]
 
-    def view(self, audience: str, room_tokens: int) -> "ArchiveView":
-        """What an audience may see of the archive, newest segments until the room is full.
+    def raw_back(
+        self, audience: str, room_tokens: int, live: Iterable[Message] = ()
+    ) -> tuple[list[Message], int]:
+        """Archived raw messages together with live ones, oldest first, as if none had left.
 
-        It is kept until a compaction is made or rolled back, or a segment read for it changes:
-        every prompt asks for it while compaction is off.
+        Args:
+            audience: Who will see them. Segments of others' talk are not read.
+            room_tokens: Stop once the archived ones hold so many tokens, the newest first.
+            live: Live raw messages they may see.
+
+        Returns:
+            The messages, and how many older ones stay in the archive.
         """
-        kept = self._views.get((audience, room_tokens))
-        if kept is not None:
-            marks = self._marks(kept.segments)
-            if len(marks) == len(kept.marks) and all(map(operator.is_, marks, kept.marks)):
-                return kept
-        if len(self._views) >= VIEWS:
-            self._views.clear()
-        view = self._views[audience, room_tokens] = self._read_view(audience, room_tokens)
-        return view
-
-    def _read_view(self, audience: str, room_tokens: int) -> "ArchiveView":
-        made = {record.segment: record for record in self.summaries() if record.segment}
-        parts: list[tuple[list[Message], Sequence[str]]] = []
-        read: list[str] = []
-        tokens = older = 0
-        for record in reversed(self.compactions()):
-            if record.status != COMMITTED:
+        restored, shown, tokens, older = self.restored_segments(), list(live), 0, 0
+        for record in reversed(self.summaries()):
+            if not record.segment or record.segment in restored:
                 continue
-            keys = [
-                key
-                for key in record.segments
-                if key not in made or visible(made[key].audience, audience)
-            ]
+            if not visible(record.audience, audience):
+                continue
             if tokens >= room_tokens:
-                older += sum(len(made[key].source_ids) for key in keys if key in made)
-                continue
-            self.store.preload(keys, ARCHIVE)
-            left = {m.id: m for s in map(self.segment, keys) if s for m in s.messages}
-            seen = {
-                each: unmasked(left[each])
-                for each in record.leaving
-                if each in left and visible(left[each].audience, audience)
-            }
-            stood = [seen.get(each) or hidden(each) for each in record.leaving]
-            parts.append((stood, record.order))
-            tokens += total_tokens(seen.values())
-            read += keys
-        return ArchiveView(tuple(parts), older, tuple(read), self._marks(read))
-
-    def _marks(self, segments: Iterable[str]) -> tuple[object, ...]:
-        keys = self.store.keys(COMPACTIONS)
-        return (*self.store.stamps(keys, COMPACTIONS), *self.store.stamps(segments, ARCHIVE))
-
-
-@dataclass(frozen=True)
-class ArchiveView:
-    """Archived messages as one audience's prompt shows them.
-
-    Args:
-        parts: What left with each compaction and the order then, newest first.
-        older: How many messages there are before them.
-        segments: Ids of the segments read.
-        marks: Objects that are replaced as soon as a compaction or a segment changes.
-    """
-
-    parts: tuple[tuple[list[Message], Sequence[str]], ...]
-    older: int
-    segments: tuple[str, ...]
-    marks: tuple[object, ...]
+                older += len(record.source_ids)
+            elif segment := self.segment(record.segment):
+                raw = [unmasked(m) for m in segment.messages if visible(m.audience, audience)]
+                shown += raw
+                tokens += total_tokens(raw)
+        return in_order(shown), older
 
 
 class MessagesBelow:

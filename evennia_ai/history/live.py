@@ -6,8 +6,9 @@ kept by audience and summed as messages come, so that usage costs the same at an
 
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -27,7 +28,7 @@ from evennia_ai.history.messages import (
     new_id,
     utc_iso,
 )
-from evennia_ai.history.pairs import INTERRUPTED, answered, hidden, unanswered, with_archived
+from evennia_ai.history.pairs import INTERRUPTED, answered, unanswered
 from evennia_ai.history.records import Segment, as_dict, as_text
 from evennia_ai.history.stored import Unreadable, each_readable
 from evennia_ai.history.verification import (
@@ -91,8 +92,8 @@ class HistoryHandler(Archive):
     def append(self, messages: Iterable[Message]) -> tuple[Message, ...]:
         """Store new messages in one write; returns them as stored, ids stamped."""
         self._refresh()
-        at, (_, count) = self._now(), self._counter()
-        new = tuple(message.completed(count, at) for message in messages)
+        at, (_, count), place = self._now(), self._counter(), self._last_place() + 1
+        new = tuple(m.completed(count, at, n) for n, m in enumerate(messages, place))
         if not new:
             return new
         page, recorded = [*self._page, *new], _more_recorded(self._recorded, new)
@@ -105,6 +106,10 @@ class HistoryHandler(Archive):
             self._keep(new)
         self.store.on_commit(lambda: self._on_append(new))
         return new
+
+    def _last_place(self) -> int:
+        """The place of the newest message; those in the archive are older."""
+        return max(self._recorded[0], *(int(message.place) for message in self._all[-1:]), 0)
 
     def _set_page(self, page: list[Message], recorded: tuple[int, str]) -> None:
         """Write the open page; with the first one, note that there is a record of ids."""
@@ -176,7 +181,7 @@ class HistoryHandler(Archive):
                 name=name,
                 metadata=owner.metadata,  # a rollback takes an extraction's result with its call
             )
-            results.append((index, result.completed(count, at)))
+            results.append((index, result.completed(count, at, owner.place)))
         new = [result for _, result in results]
         self._replace(answered(messages, results), _more_recorded(self._recorded, new))
         self.store.on_commit(lambda: self._on_append(new))
@@ -221,23 +226,6 @@ class HistoryHandler(Archive):
         """How many live messages are lines of talk; constant time."""
         self._refresh()
         return self._lines
-
-    def raw_back(
-        self, audience: str, room_tokens: int, live: Sequence[Message] = ()
-    ) -> tuple[list[Message], int]:
-        """Archived raw messages together with live ones, oldest first, as if none had left.
-
-        Args:
-            audience: Who will see them. Segments of others' talk are not read.
-            room_tokens: Stop once the archived ones hold so many tokens, the newest first.
-            live: Live raw messages they may see.
-
-        Returns:
-            The messages, and how many older ones stay in the archive.
-        """
-        view, seen = self.view(audience, room_tokens), {message.id: message for message in live}
-        raw = (message.id for message in self.messages() if not message.is_summary)
-        return with_archived(view.parts, [seen.get(i) or hidden(i) for i in raw]), view.older
 
     def evidence(self, segments: Iterable[Segment] | None = None) -> Evidence:
         """All that the proof needs, loaded from the store, except `segments` loaded before."""
@@ -358,14 +346,29 @@ class HistoryHandler(Archive):
         complete = [
             message
             if message.is_complete
-            else replace(message, content=storable(message.content)).completed(count, at)
-            for message in raw
+            else replace(message, content=storable(message.content)).completed(count, at, place)
+            for message, place in zip(raw, self._places(raw), strict=True)
         ]
         new = [message for message, old in zip(complete, raw, strict=True) if not old.id]
         self._record(new)
         self.replace(complete)
         if new:
             self.store.on_commit(lambda: self._on_append(new))
+
+    def _places(self, raw: Sequence[Message]) -> Iterator[float]:
+        """Where messages stand: one that was put in by hand, between those around it."""
+        next_ones = [0.0]
+        for message in reversed(raw):
+            next_ones.append(message.place or next_ones[-1])
+        place, newest = 0.0, self._last_place()
+        for message, ahead in zip(raw, next_ones[::-1], strict=False):
+            if message.place:
+                place = message.place
+            elif ahead:
+                place = (max(place, ceil(ahead) - 1) + ahead) / 2
+            else:
+                place = newest = max(int(place), newest) + 1
+            yield place
 
     def _load(self, merged: list[Message], page: list[Message]) -> None:
         self._merged, self._page, self._all = merged, page, ()

@@ -48,6 +48,7 @@ class Message(Stored):
         audience: Who may know it, see `history.audience`.
         channel: How it was said: say, whisper, page, pose, tool, ...
         tokens: Tokens it takes in a prompt; 0 until they are counted.
+        place: Where it stands in the talk (`in_order`); 0 until it is stored, and for markers.
         tool_calls: The calls an assistant message makes, in the chat format.
         tool_call_id: The call that a tool's result answers.
         name: The tool that gave a result.
@@ -61,6 +62,7 @@ class Message(Stored):
     audience: str = PUBLIC
     channel: str = ""
     tokens: int = 0
+    place: float = 0
     tool_calls: tuple[dict[str, Any], ...] = ()
     tool_call_id: str = ""
     name: str = ""
@@ -83,17 +85,17 @@ class Message(Stored):
     @property
     def is_complete(self) -> bool:
         """Whether it has all that `completed` gives it."""
-        return bool(self.id and self.created_at and self.channel and self.tokens > 0)
+        has_place = self.place > 0 or self.is_summary
+        return bool(self.id and self.created_at and self.channel and self.tokens > 0 and has_place)
 
-    def completed(
-        self, count: Counter, at: float, make_id: Callable[[str], str] | None = None
-    ) -> "Message":
-        """The message with an id, a time (`at`, epoch seconds), a channel and a token count."""
+    def completed(self, count: Counter, at: float, place: float = 1) -> "Message":
+        """The message with an id, a time (`at`, epoch seconds), a channel, a place, its tokens."""
         stamped = replace(
             self,
-            id=self.id or (make_id or new_id)("m"),
+            id=self.id or new_id("m"),
             created_at=self.created_at or utc_iso(at),
             channel=self.channel or ("tool" if self.role == "tool" else "say"),
+            place=self.place or (0 if self.is_summary else place),
         )
         return stamped if self.tokens > 0 else stamped.counted(count)
 
@@ -266,6 +268,14 @@ def tool_calls(message: Message) -> Sequence[dict[str, Any]]:
 def call_ids(message: Message) -> list[str]:
     """The ids of the tool calls an assistant message makes, in order; empty for others."""
     return [str(call.get("id", "")) for call in tool_calls(message)]
+
+
+def in_order(messages: Iterable[Message]) -> list[Message]:
+    """Raw messages as they were stored, whatever left meanwhile.
+
+    One that was put in later, as a late result behind its call, has the place of the one before it.
+    """
+    return sorted(messages, key=lambda message: (message.place, message.id))
 
 
 def total_tokens(messages: Iterable[Message]) -> int:

@@ -1,4 +1,4 @@
-"""Tool calls and the order of messages: cuts, repairs, and where archived messages belong.
+"""Tool calls and their results: where a history may be cut, and what a provider takes.
 
 A provider refuses a request that holds a result without its call or a call without its result.
 Ids of calls are not unique forever: a result belongs to the nearest earlier call with its id that
@@ -8,7 +8,6 @@ has none yet.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import chain
 from typing import Any
 
 from evennia_ai.history.messages import Message, call_ids, tool_calls
@@ -23,10 +22,6 @@ ASKER = "asker"
 MEMORIES = "memories"
 # Characters of a tool's result that a summary or an extraction is made from.
 RESULT_CHARS = 200
-# Role of what only holds the place of a message that the viewer may not see.
-_HIDDEN = "hidden"
-# Roles of messages that may have come late and then stand behind what they belong to.
-_BEHIND = ("tool", _HIDDEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +152,8 @@ def answered(
     last = {call: result for result, call in pairing(messages).items()}
     late: dict[int, list[Message]] = {}
     for call, result in results:
-        late.setdefault(last.get(call, call) + 1, []).append(result)
+        before = last.get(call, call)
+        late.setdefault(before + 1, []).append(replace(result, place=messages[before].place))
     ordered: list[Message] = []
     for place, message in enumerate(messages):
         ordered += [*late.get(place, ()), message]
@@ -186,57 +182,3 @@ def mended(messages: Sequence[Message]) -> tuple[Message, ...]:
         ordered.extend(messages[result] for result in results.get(index, ()))
         ordered.extend(missing.get(index, ()))
     return tuple(ordered)
-
-
-def in_order(
-    restored: Sequence[Message], raw: Sequence[Message], order: Sequence[str]
-) -> list[Message]:
-    """What left with a compaction and the other raw messages, in the order before it.
-
-    A message added since stands behind the one it was put behind, as a tool's late result behind
-    its call; new messages stand last. `order` is that of `order_before`, empty if what left is
-    simply older.
-    """
-    if not order:
-        return [*restored, *raw]
-    places = {each: place for place, each in enumerate(order)}
-    placed: list[tuple[float, Message]] = [(places.get(m.id, -1), m) for m in restored]
-    known = [number for number, m in enumerate(raw) if m.id in places]
-    place = places[raw[known[0]].id] - 0.5 if known else len(order)
-    for number, message in enumerate(raw):
-        came_since = (not known or number > known[-1]) and message.role not in _BEHIND
-        place = len(order) if came_since else places.get(message.id, place)
-        placed.append((place, message))
-    return [message for _, message in sorted(placed, key=lambda pair: pair[0])]
-
-
-def order_before(history: Sequence[Message], leaving: Sequence[Message]) -> tuple[str, ...]:
-    """The order a rollback of a compaction needs, where something stays between what leaves.
-
-    The ids of all raw messages; none where simply the oldest leave.
-    """
-    ids = tuple(m.id for m in history if not m.is_summary)
-    return () if ids[: len(leaving)] == tuple(m.id for m in leaving) else ids
-
-
-def hidden(message_id: str) -> Message:
-    """A stand-in that holds the place of a message the viewer may not see."""
-    return Message(_HIDDEN, "", message_id)
-
-
-def with_archived(
-    parts: Sequence[tuple[Sequence[Message], Sequence[str]]], live: Sequence[Message]
-) -> list[Message]:
-    """Live raw messages and what left before them, oldest first, as if nothing had ever left.
-
-    `parts` are what left with each compaction and its order, as for `in_order`, newest first.
-    `hidden` messages hold the places of others; they are left out.
-    """
-    behind, front = list(live), list[Sequence[Message]]()
-    for left, order in parts:
-        if order:
-            behind = in_order(left, [*chain(*reversed(front)), *behind], order)
-            front = []
-        else:
-            front.append(left)
-    return [m for m in chain(*reversed(front), behind) if m.role != _HIDDEN]

@@ -290,7 +290,6 @@ class CompactionRecord(Stored):
         masked: The tool results that were masked.
         markers_before: The markers that stood there before.
         summaries_before: What it changed of summaries, as it was before, by id.
-        order: All raw messages before it; empty if simply the oldest left.
         speakers: Name and time of each speaker's newest message that left, by stable id.
         rolled_back_at: When it was rolled back, UTC ISO 8601.
     """
@@ -308,6 +307,5 @@ class CompactionRecord(Stored):
     entries: tuple[str, ...] = ()
     markers_before: tuple[Message, ...] = ()
     summaries_before: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    order: tuple[str, ...] = ()
     speakers: dict[str, tuple[str, str]] = field(default_factory=dict)
     rolled_back_at: str = ""

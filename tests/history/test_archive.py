@@ -16,7 +16,7 @@ from evennia_ai.testing import MemoryStore
 from tests.base import AssistantTest
 from tests.waiting import wait_for
 
-LEAVES, EACH = 40, 8
+LEAVES, EACH = 80, 8
 
 
 def words(text):

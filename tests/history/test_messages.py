@@ -55,6 +55,7 @@ messages = st.builds(
     names,
     names,
     st.integers(-9, 9),
+    st.sampled_from((0, 1, 2.5)),
     st.lists(stored_calls, max_size=2).map(tuple),
     names,
     names,
@@ -110,7 +111,8 @@ class TestFromDict(unittest.TestCase):
     """Messages read from what is stored."""
 
     def adopt(self, raw):
-        return Message.from_dict(raw).completed(len, 0.0, lambda prefix: f"{prefix}1")
+        message = Message.from_dict(raw)
+        return replace(message, id=message.id or "m1").completed(len, 0.0)
 
     def test_by_hand(self):
         """A role and a text are enough; the rest is stamped and counted."""
@@ -125,6 +127,7 @@ class TestFromDict(unittest.TestCase):
                 "audience": PUBLIC,
                 "channel": "say",
                 "tokens": 5 + OVERHEAD_TOKENS,
+                "place": 1,
             },
         )
         self.assertTrue(adopted.is_complete)

@@ -33,7 +33,7 @@ COMPACTIONS = st.builds(
     CompactionRecord,
     **dict.fromkeys(("id", "at", "trigger", "status", "rolled_back_at"), TEXT),
     **dict.fromkeys(("leaving", "masked", "summaries", "segments", "markers"), TEXTS),
-    **dict.fromkeys(("entries", "order"), TEXTS),
+    **dict.fromkeys(("entries",), TEXTS),
     report=st.builds(Report, new_tokens=st.integers(0, 9), summary_ids=TEXTS, query=TEXT),
     markers_before=st.lists(st.just(MARKER), max_size=2).map(tuple),
     summaries_before=st.just({"s1": {"status": "live", "absorbed_by": None}}),

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from evennia_ai.history.messages import Message
-from evennia_ai.history.pairs import order_before
 from evennia_ai.history.records import CompactionRecord, SummaryRecord
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.extraction import Note, write_notes
@@ -54,7 +53,6 @@ def commit(
         summaries_before=before,
         segments=tuple(fold.segment for fold in folds if fold.segment),
         markers=tuple(marker.id for fold in folds for marker in fold.markers),
-        order=order_before(history.messages(), plan.leaving),
     )
     with history.store.transaction():
         step("archive")

@@ -8,8 +8,7 @@ from twisted.internet.defer import Deferred, maybeDeferred
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.masking import unmasked
-from evennia_ai.history.messages import Message, utc_iso, widest_view_tokens
-from evennia_ai.history.pairs import in_order
+from evennia_ai.history.messages import Message, in_order, utc_iso, widest_view_tokens
 from evennia_ai.history.records import ROLLED_BACK, CompactionRecord, Segment
 from evennia_ai.llm_interaction.prompt import room_of
 from evennia_ai.protocol import Assistant, Character
@@ -132,14 +131,12 @@ def plan_rollback(
 ) -> Undone:
     """The history before a compaction, with what came since.
 
-    What had left stands before what stayed, or, where it was recorded, in the former order; masks
-    set by the compaction are removed.
+    Masks set by the compaction are removed.
     """
-    archived = {m.id: m for segment in segments for m in segment.messages}
-    restored = [archived[each] for each in record.leaving if each in archived]
-    everything = in_order(restored, [m for m in current if not m.is_summary], record.order)
+    restored = [message for segment in segments for message in segment.messages]
+    raw = in_order([*restored, *(m for m in current if not m.is_summary)])
     masks = set(record.masked)
-    messages = [unmasked(m) if m.id in masks else m for m in everything]
+    messages = [unmasked(m) if m.id in masks else m for m in raw]
     return Undone((*record.markers_before, *messages), len(restored))
 
 
