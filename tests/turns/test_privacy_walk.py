@@ -86,7 +86,6 @@ class Walk:
             compact_preserve_window=2,
             compact_preserve_token_share=0.0,
             max_context_tokens=self.rng.choice((6000, 16000)),
-            compact_strategy=self.rng.choice(("cascade", "single")),
             pre_compact_max_iterations=2,
             max_react_iterations=4,
             reply_cooldown_s=0,
