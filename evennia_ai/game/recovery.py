@@ -29,7 +29,6 @@ def repair_at_start(script: LiveAssistant) -> None:
     if script.state.phase in ("dreaming", "waking"):
         script.state.set_mode("sleep", "sleeping")
     restore_queue(script)
-    script.spend.recover()
 
 
 def repair_when_ready(script: LiveAssistant) -> None:

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, cast
@@ -25,7 +25,6 @@ from twisted.logger import ILogObserver, Logger, STDLibLogObserver, globalLogBeg
 from twisted.python.failure import Failure
 
 from evennia_ai.errors import AssistantError, StoreError
-from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.mind.link import PAID
 from evennia_ai.mind.mind import Mind, find, make_mind
 from evennia_ai.mind.values import MindSettings, memory_mb
@@ -55,7 +54,6 @@ class Call:
     running: "Deferred[Any] | None" = None
     answer: Any = None
     since: float = 0.0  # when its owner went
-    is_again: bool = False  # whether a later Server made it again
 
 
 class Desk:
@@ -120,7 +118,6 @@ class Desk:
             running.addBoth(self._done, call)
             return
         del self._calls[call.number]
-        call.is_again = call.is_again or call.number != number
         call.number, call.owner = number, wire
         self._calls[number] = call
         if call.running is None:
@@ -162,8 +159,6 @@ class Desk:
     def _send(self, call: Call) -> None:
         """Send an answer. One that costs money is kept until the Server has got it."""
         answer, facts = call.answer, {"replaced": self.mind.recall.replaced}
-        if call.is_again and isinstance(answer, ModelReply):
-            answer = replace(answer, made_before=True)
         try:
             data = dumps((call.number, answer, facts))
         except (TypeError, ValueError) as wrong:

@@ -1,8 +1,7 @@
 """What an assistant's model calls cost: the one way to a model, and the caps that bound it.
 
-Where a cap holds, a call is reserved before it is made; each call is settled after it. A crash in
-between leaves the reservation, which the next start counts as spent. While caps leave room for one
-call alone, further calls wait until it is settled, so that no more than one goes beyond a cap.
+A call counts when its reply is there. What the calls that go on are likely to cost counts towards
+the caps until then, so that no more than one call goes beyond a cap.
 """
 
 import json
@@ -11,10 +10,8 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
-from twisted.internet.defer import CancelledError, Deferred, TimeoutError, fail, inlineCallbacks
-from twisted.python.failure import Failure
+from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks
 
-from evennia_ai.background import in_time
 from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
@@ -24,15 +21,12 @@ from evennia_ai.turns.runtime import LiveAssistant
 from evennia_ai.turns.spend_book import (
     CALLS_A_MINUTE,
     Amount,
-    Bound,
     Cap,
     Price,
-    Reserved,
     SpendRow,
     caps_of,
     fitted,
     likely,
-    most,
     reached,
     read_limits,
 )
@@ -107,7 +101,7 @@ class SharedSpend:
         runs_here: Returns whether a model, by name, runs on the game's own machine.
 
     Attributes:
-            calls: Of each call that goes on: its holders, and the most that it can cost.
+            calls: Of each call that goes on: its holders, and what it is likely to cost.
             unpriced: Models whose last reply came without a price.
     """
 
@@ -121,11 +115,10 @@ class SharedSpend:
     ):
         self.store, self.note, self.rate = store, note, rate or CallRate()
         self.runs_here = runs_here
-        self.calls: dict[str, tuple[frozenset[str], Bound]] = {}
+        self.calls: dict[str, tuple[frozenset[str], Amount]] = {}
         self.unpriced: set[str] = set()
         self._setting = setting
         self._rows: dict[str, SpendRow] = {}
-        self._waiting: list[Deferred[None]] = []
 
     def limits(self, scope: str) -> Mapping[str, float]:
         """The limits of ``game``, ``account`` or ``call``."""
@@ -182,27 +175,9 @@ class SharedSpend:
         for holder in holders or tuple(self._rows):
             self._rows.pop(holder, None)
 
-    def held(self, holder: str) -> Bound:
-        """The most that the calls that go on can cost a holder."""
-        return sum((b for holders, b in self.calls.values() if holder in holders), Bound())
-
-    def wait(self, most_s: float) -> "Deferred[None]":
-        """Fires once a call has ended, after `most_s` seconds at the latest."""
-        waiting: Deferred[None] = Deferred()
-        self._waiting.append(waiting)
-
-        def over(failure: Failure) -> Failure | None:
-            return None if isinstance(failure.value, TimeoutError) else failure
-
-        in_time(waiting, most_s).addErrback(over)
-        return waiting
-
-    def wake(self) -> None:
-        """Fire what waits, in order."""
-        waiting, self._waiting = self._waiting, []
-        for each in waiting:
-            if not each.called:
-                each.callback(None)
+    def pending(self, holder: str) -> Amount:
+        """What the calls that go on are likely to cost a holder."""
+        return sum((a for holders, a in self.calls.values() if holder in holders), Amount())
 
 
 def _read(text: str) -> SpendRow:
@@ -223,7 +198,6 @@ class SpendHandler:
 
     def __init__(self, script: LiveAssistant, shared: SharedSpend):
         self._script, self.shared = script, shared
-        self._lost: dict[str, Amount] = {}  # counted by `recover`, by the keys of the requests
 
     def row(self, holder: str = "") -> SpendRow:
         """What the assistant, or another holder, has spent in the present day and month."""
@@ -355,11 +329,10 @@ class SpendHandler:
             self._tell_of_call_cap(asked)
             raise SpendError(f"{asked} leaves no room for it")
         models = request.model, *request.fallback_models
-        holders = self.holders(account, models)
-        yield from self._admitted(account, models, request.timeout_s)
+        self._admit(account, models)
         amount = likely(asked, price).on(all(map(self.shared.runs_here, models)))
-        call, reserved = new_id("s"), Reserved(amount, account, self._script.now(), request.key)
-        self._open(call, reserved, most(asked, price), holders)
+        call, holders = new_id("s"), filter(None, (self._own, GAME, account))
+        self.shared.calls[call] = (frozenset(holders), amount)
         try:
             reply: ModelReply = yield self._script.mind.model.complete(asked)
         except BaseException as error:
@@ -372,35 +345,21 @@ class SpendHandler:
                 request.model
             )
         is_own = self.shared.runs_here(reply.model)
-        amount = Amount() if is_free else Amount.of(reply).on(is_own)
-        if reply.made_before:  # it was taken for lost
-            amount -= self._lost.pop(request.key, Amount())
-        self._settle(call, account, amount)
+        self._settle(call, account, Amount() if is_free else Amount.of(reply).on(is_own))
         script = self._script
         self.shared.note(script.scope, request.purpose, account, reply, script.now())
         return reply
 
-    def _admitted(
-        self, account: str, models: Iterable[str], most_s: float
-    ) -> Generator[Any, Any, None]:
-        """Wait until a call may be made, `most_s` seconds at most.
-
-        Raises `SpendError` if a cap is reached, or if calls that go on leave it no room for so
-        long.
-        """
-        ends = self._script.now() + most_s
-        while True:
-            holders = self.holders(account, models)
-            if cap := self._reached(holders):
-                self._tell_staff(account)
-                raise SpendError(f"{cap} is reached, {cap.until}")
-            shared, scope = self.shared, self._script.scope
-            if not any(reached(self.row(k), caps, shared.held(k or scope)) for k, caps in holders):
-                return
-            left_s = ends - self._script.now()
-            if left_s <= 0:
-                raise SpendError("calls that go on may use all that the caps leave")
-            yield shared.wait(left_s)
+    def _admit(self, account: str, models: Iterable[str]) -> None:
+        """Raise `SpendError` if a cap is reached, or calls that go on may use all it leaves."""
+        holders = self.holders(account, models)
+        if cap := self._reached(holders):
+            self._tell_staff(account)
+            raise SpendError(f"{cap} is reached, {cap.until}")
+        for key, caps in holders:
+            row = self.row(key).plus(self.shared.pending(key or self._own))
+            if cap := reached(row, caps):
+                raise SpendError(f"calls that go on may use all that {cap} leaves")
 
     def _price(self, request: ModelRequest) -> Price | None:
         """The highest known price among the models that may answer; None if none is known."""
@@ -422,58 +381,27 @@ class SpendHandler:
         if holder or self._script.pk:  # a deleted assistant has nothing to keep
             self.shared.put(holder or self._own, row)
 
-    def _open(
-        self,
-        call: str,
-        reserved: Reserved,
-        bound: Bound,
-        holders: Iterable[tuple[str, tuple[Cap, ...]]],
-    ) -> None:
-        """Note that a call begins; stored where a cap holds, as a write delays the call."""
-        capped = frozenset(key or self._script.scope for key, caps in holders if caps)
-        if capped:
-            row = self.row()
-            self._put("", replace(row, open={**row.open, call: reserved}))
-        self.shared.calls[call] = (capped, bound)
-
     def _settle(self, call: str, account: str, amount: Amount) -> None:
-        """Store what a call has cost. If that fails, the next start counts what was reserved."""
+        """Count what a call has cost."""
         del self.shared.calls[call]
         try:
-            self._count(amount, account, [call])
+            self._count(amount, account)
             self._tell_staff(account)
         except Exception as error:  # noqa: BLE001 - the reply must not be lost with it
             self._script.log_error("counting a call", error)
-        finally:
-            self.shared.wake()
 
-    def _count(self, amount: Amount, account: str, closed: Iterable[str] = ()) -> None:
-        """Add an amount to the rows of all its holders, and close calls, in one transaction."""
+    def _count(self, amount: Amount, account: str) -> None:
+        """Add an amount to the rows of all its holders, in one transaction."""
+        if amount == Amount():
+            return
         try:
             with self.shared.store.transaction():
                 self.shared.forget_cached(GAME)  # a doctor in a shell counts its call there, too
-                row, gone = self.row(), set(closed)
-                still = {key: each for key, each in row.open.items() if key not in gone}
-                self._put("", replace(row.plus(amount), open=still))
-                if amount != Amount():
-                    for holder in filter(None, (GAME, account)):
-                        self._put(holder, self.row(holder).plus(amount))
+                for holder in ("", GAME, *filter(None, [account])):
+                    self._put(holder, self.row(holder).plus(amount))
         except BaseException:
             self.shared.forget_cached()
             raise
-
-    def recover(self) -> None:
-        """Count the calls that had begun when the server was killed."""
-        lost = {key: each for key, each in self.row().open.items() if key not in self.shared.calls}
-        for call, reserved in lost.items():
-            self._count(reserved.amount, reserved.account, [call])
-            if reserved.key:
-                self._lost[reserved.key] = reserved.amount
-            tokens = f"{reserved.amount.tokens:,} tokens"
-            self._script.log(f"a model call was cut short by a stop; {tokens} are counted for it")
-            self._script.audit("lost call", tokens=reserved.amount.tokens)
-        if lost:
-            self._tell_staff("")
 
     def _tell_staff(self, account: str) -> None:
         """Alert staff of caps that are reached or nearly so, once in a window for each."""

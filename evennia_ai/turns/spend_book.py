@@ -6,14 +6,13 @@ are plain and frozen; `assistant.spend` reads, changes and stores them.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from math import inf, isfinite
+from math import isfinite
 from typing import Any
 
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.records import as_amount, as_count, as_dict, as_text, as_texts, as_time
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
-VERSION = 2
 # A window that lies further ahead than this was made while the clock was wrong.
 SET_BACK_S = 2 * 86_400.0
 # Share of a cap at which staff are warned.
@@ -39,8 +38,6 @@ DEFAULT: Mapping[str, Mapping[str, float]] = {"game": {"tokens_day": 2_000_000}}
 CLOSED: Mapping[str, Mapping[str, float]] = {"game": {"tokens_day": 0}}
 # Tokens that providers add to a request, most: their own instructions on tools, and each message's.
 _FRAME_TOKENS, _MESSAGE_TOKENS = 1_000, 16
-# A price is for common tokens; writing a cache or a very long prompt costs up to twice as much.
-_DEAREST = 2
 # Characters of a prompt in a token, fewest, where nobody has counted.
 _TOKEN_CHARS = 3
 # A reply shorter than this is not worth a call.
@@ -97,16 +94,6 @@ class Amount:
     def to_dict(self) -> dict[str, Any]:
         """The plain dict that is stored."""
         return asdict(self)
-
-    def __sub__(self, other: "Amount") -> "Amount":
-        return Amount(
-            self.calls - other.calls,
-            self.tokens - other.tokens,
-            _dollars(self.cost - other.cost),
-            self.cached - other.cached,
-            _dollars(self.cached_cost - other.cached_cost),
-            self.own - other.own,
-        )
 
     def __add__(self, other: "Amount") -> "Amount":
         return Amount(
@@ -165,62 +152,31 @@ def _label(at: float, length: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Reserved:
-    """A call that has begun: what it is likely to cost, for whom, and when it began.
-
-    It is counted as spent if a crash comes before its reply. `key` is its request's: the same
-    request after a reload may get its reply all the same.
-    """
-
-    amount: Amount
-    account: str = ""
-    at: float = 0.0
-    key: str = ""
-
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> "Reserved":
-        """From what is stored, repaired."""
-        amount = replace(Amount.from_dict(raw), calls=1)
-        account, key = (as_text(raw.get(name)) for name in ("account", "key"))
-        return cls(amount, account, as_time(raw.get("at")), key)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plain dict that is stored."""
-        key = {"key": self.key} if self.key else {}
-        return {**self.amount.to_dict(), "account": self.account, "at": self.at, **key}
-
-
-@dataclass(frozen=True, slots=True)
 class SpendRow:
     """What one holder has spent in the present day and month.
 
     Args:
-        open: An assistant's calls that have begun and not ended, by their ids.
         limits: An assistant's caps, by `OWN_LIMITS`: the option `spend_caps` may only lower them.
     """
 
     day: Window = Window("")
     month: Window = Window("")
-    open: Mapping[str, Reserved] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, raw: object) -> "SpendRow":
         """A row from what is stored, repaired."""
         held = as_dict(raw)
-        opened = as_dict(held.get("open"))
         return cls(
             Window.from_dict(held.get("day")),
             Window.from_dict(held.get("month")),
-            {key: Reserved.from_dict(as_dict(each)) for key, each in opened.items()},
             {key: as_amount(each) for key, each in as_dict(held.get("limits")).items()},
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The plain dict that is stored."""
-        opened = {key: each.to_dict() for key, each in self.open.items()}
         windows = {"day": self.day.to_dict(), "month": self.month.to_dict()}
-        return {"version": VERSION, **windows, "open": opened, "limits": dict(self.limits)}
+        return {**windows, "limits": dict(self.limits)}
 
     def at(self, now: float) -> "SpendRow":
         """The row at a time; windows that have passed are empty."""
@@ -300,21 +256,9 @@ def caps_of(
     )
 
 
-def reached(row: SpendRow, caps: Iterable[Cap], held: "Bound | None" = None) -> Cap | None:
-    """The first cap that a row has reached; `held` is what calls that go on may still add."""
-    more = held or Bound()
-    return next((c for c in caps if c.spent(row) + getattr(more, c.unit) >= c.limit), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The most that a call can cost; the cost is endless where no price is known."""
-
-    tokens: float = 0
-    cost: float = 0.0
-
-    def __add__(self, other: "Bound") -> "Bound":
-        return Bound(self.tokens + other.tokens, self.cost + other.cost)
+def reached(row: SpendRow, caps: Iterable[Cap]) -> Cap | None:
+    """The first cap that a row has reached."""
+    return next((cap for cap in caps if cap.spent(row) >= cap.limit), None)
 
 
 # US dollars for a token of a prompt, of a reply.
@@ -327,14 +271,6 @@ def likely(request: ModelRequest, price: Price | None) -> Amount:
     dear = price or (0.0, 0.0)
     cost = prompt * dear[0] + request.max_tokens * dear[1]
     return Amount(1, prompt + request.max_tokens, _dollars(cost))
-
-
-def most(request: ModelRequest, price: Price | None) -> Bound:
-    """The most that a call can cost: no token is shorter than a byte."""
-    size, replied = _bytes(request), request.max_tokens
-    dear = price or (inf, inf)
-    cost = _DEAREST * (size * dear[0] + replied * dear[1])
-    return Bound(size + replied, cost)
 
 
 def prompt_tokens(request: ModelRequest) -> int:
