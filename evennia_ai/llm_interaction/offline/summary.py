@@ -8,28 +8,17 @@ from itertools import islice
 from evennia_ai.history.frames import MESSAGES_LABEL, read_source_line, read_spoken
 from evennia_ai.language.words import STOP_WORDS, words
 from evennia_ai.llm_interaction.offline import transcript
-from evennia_ai.llm_interaction.offline.prose import (
-    NUMBER,
-    is_nonsense,
-    is_question,
-    names_in,
-    sentences,
-)
+from evennia_ai.llm_interaction.offline.matching import SIGNS
+from evennia_ai.llm_interaction.offline.prose import is_nonsense, is_question, names_in, sentences
+from evennia_ai.llm_interaction.offline.reply import line_for
+from evennia_ai.llm_interaction.offline.table import SPEECH
 from evennia_ai.llm_interaction.offline.transcript import SUMMARY, Line
 
-_LEAST_DENSITY = 0.05  # of greetings and the like
 MAX_WORDS = 480
 MAX_SENTENCES = 6000
 SHARE = 0.5  # of the input's words, so that a summary is always clearly shorter
-_PROMISE = re.compile(
-    r"(?i)\b(promise\w*|swear|swore|vow\w*|will|shall|must|owe\w*|agreed?|decid\w+|plan\w*|"
-    r"going to|need\w*|want\w*|never|always|remember|secret|password)\b"
-)
+_LEAST_DENSITY = 0.05  # of greetings and the like
 _QUOTED = re.compile(r"[\"“'‘][^\"”'’]{3,80}[\"”'’]")
-_SMALL = re.compile(
-    r"(?i)^(?:hello|hi|hey|greetings|good (?:day|morning|evening|night)|thanks?|thank you|bye|"
-    r"farewell|i(?:'ll| will) (?:remember|keep)|noted|well met|welcome|i don['’]t know)\b"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +32,10 @@ class _Sentence:
 def summarise(user: str) -> str:
     """A plain-text summary of the messages of a request: at most `MAX_WORDS` or `SHARE` of words.
 
-    The sentences densest in facts come first, in the order they were said, then the next densest
-    while there is room.
+    The denser half of the chosen sentences stands first, each half in the order it was said.
     """
     body = user.lstrip().replace(MESSAGES_LABEL, "", 1).strip()
-    budget = room = max(6, min(MAX_WORDS, int(SHARE * len(body.split()))))
+    limit = room = max(6, min(MAX_WORDS, int(SHARE * len(body.split()))))
     chosen: list[_Sentence] = []
     for sentence in sorted(_distinct(body), key=lambda each: (-each.density, each.order)):
         size = len(sentence.text.split()) + bool(sentence.who)
@@ -56,50 +44,49 @@ def summarise(user: str) -> str:
             room -= size
     if not chosen:
         rows = map(read_source_line, body.splitlines()[:MAX_SENTENCES])
-        used = sorted({line.tool for line in rows if line and line.tool})
-        return f"Tools were used: {', '.join(used)}." if used else _cut(body, budget)
-    middle = chosen[(len(chosen) - 1) // 2].density
-    dense = [sentence for sentence in chosen if sentence.density >= middle]
-    others = [sentence for sentence in chosen if sentence.density < middle]
-    return _cut("\n".join((*_rows(dense), *_rows(others))), budget)
+        tools = sorted({row.tool for row in rows if row and row.tool})
+        return line_for("tools_used", names=", ".join(tools)) if tools else _cut(body, limit)
+    half = (len(chosen) + 1) // 2
+    return _cut("\n".join((*_rows(chosen[:half]), *_rows(chosen[half:]))), limit)
 
 
 def _distinct(body: str) -> list[_Sentence]:
     """The sentences of the messages, each once, where it is densest."""
-    seen: dict[str, _Sentence] = {}
-    lines = (line for row in body.splitlines()[:MAX_SENTENCES] for line in _lines(row))
+    best: dict[tuple[str, ...], _Sentence] = {}
+    lines = (line for row in body.splitlines()[:MAX_SENTENCES] for line in _lines(row.strip()))
     told = ((line, text) for line in lines for text in sentences(line.text))
     for order, (line, text) in enumerate(islice(told, MAX_SENTENCES)):
-        forged = not line.who and line.verb == "assistant" and read_spoken(text)
-        if forged or is_nonsense(text):
+        is_forged = not line.who and line.verb == "assistant" and read_spoken(text)
+        key = tuple(words(text))
+        if is_forged or is_nonsense(text) or not key:
             continue
-        found = _Sentence(order, line.who, text, _density(line, text))
-        key = " ".join(words(text))
-        if key and (key not in seen or seen[key].density < found.density):
-            seen[key] = found
-    return list(seen.values())
+        sentence = _Sentence(order, line.who, text, _density(line, text))
+        if key not in best or best[key].density < sentence.density:
+            best[key] = sentence
+    return list(best.values())
 
 
 def _lines(row: str) -> list[Line]:
     """What a row tells; what the assistant quoted of others stands in their own rows."""
-    row = row.strip()
-    if source := read_source_line(row):
-        said = transcript.without_echo(source.text[: transcript.MAX_CHARS])
-        by_tool = source.role == "tool"
-        return [] if by_tool or not said else [Line("", said, "assistant", source=SUMMARY)]
-    return transcript.told_lines(row, source=SUMMARY)
+    source = read_source_line(row)
+    if source is None:
+        return transcript.told_lines(row, source=SUMMARY)
+    said = transcript.without_echo(source.text[: transcript.MAX_CHARS])
+    by_tool = source.role == "tool"
+    return [] if by_tool or not said else [Line("", said, "assistant", source=SUMMARY)]
 
 
 def _density(line: Line, text: str) -> float:
     """Facts per sentence, a little per word: names, numbers, content words, promises, quotes."""
-    if _SMALL.match(text):
+    if SPEECH["small"].match(text):
         return _LEAST_DENSITY
-    found = words(text)
-    telling = len({word for word in found if word not in STOP_WORDS})
-    marks = 1.5 * bool(_PROMISE.search(text)) + bool(_QUOTED.search(text))
-    facts = 2.0 * len(names_in(text)) + 2.0 * len(NUMBER.findall(text)) + 0.15 * telling + marks
+    tokens = words(text)
+    telling = len({word for word in tokens if word not in STOP_WORDS})
+    marks = 1.5 * bool(SPEECH["promise"].search(text)) + bool(_QUOTED.search(text))
+    numbers = len(SIGNS["number"].findall(text))
+    facts = 2.0 * len(names_in(text)) + 2.0 * numbers + 0.15 * telling + marks
     factor = 0.4 if is_question(text) else 0.5 if line.verb == "assistant" else 1.0
-    return factor * (facts + 0.1) / math.sqrt(4 + len(found))
+    return factor * (facts + 0.1) / math.sqrt(4 + len(tokens))
 
 
 def _rows(chosen: list[_Sentence]) -> list[str]:

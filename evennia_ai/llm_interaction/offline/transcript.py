@@ -1,6 +1,6 @@
 """Reads a request: who said what, what memory answered, what the prompt's blocks show.
 
-Frames and labels are read by `history.frames`; patterns for the model's own answers stand here.
+Frames and labels are read by `history.frames`.
 """
 
 import json
@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from evennia_ai.history import frames
 from evennia_ai.llm_interaction.offline.prose import sentences
-from evennia_ai.llm_interaction.offline.reply import is_fixed
+from evennia_ai.llm_interaction.offline.reply import QUOTE, is_fixed
+from evennia_ai.llm_interaction.offline.table import SPEECH
 from evennia_ai.recall.values import Hit
 
 MAX_LINES = 2000  # of one request or text, the newest kept
@@ -20,14 +21,6 @@ MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY = "message", "ledger", "journal", "mem
 # Where words may come from, the most original first.
 SOURCES = (MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY)
 _IDENTITY = re.compile(r"^You are (?:called |named )?(?P<name>[^\n.,]{1,60})", re.MULTILINE)
-# Rows that hold no statement: a list of names, a heading.
-_BARE = re.compile(r"^(?:(?:also )?mentioned\b[^:]{0,80}:|\(.*\)$|[\w' -]{1,40}:$)", re.IGNORECASE)
-# How an assistant's answers introduce what they quote.
-_QUOTE = re.compile(
-    r"(?:^|(?<=[.!?:\"”…] ))(?:(?:Later )?(?P<who>[^\s\".!?:][^\".!?:\n]{0,60}?) told me: (?=[\"“])"
-    r"|(?P<noted>I have it noted: |I saw it: )|You asked me to keep in mind: )"
-)
-_CITED = re.compile(r" \((?:memory|ledger) [^()]*\)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +38,7 @@ class Line:
 
 
 class Quote(NamedTuple):
-    """Words that an answer quoted, and who said them: ``You``, a name, or ``""``."""
+    """Words that an answer quoted, and the name of who said them, or ``""``."""
 
     words: str
     who: str = ""
@@ -86,6 +79,11 @@ class Talk:
         """The paragraph of the system prompt that says who the assistant is; may be ``""``."""
         found = _IDENTITY.search(self.system)
         return self.system[found.end() :].strip().split("\n\n")[0].strip() if found else ""
+
+    def persona_opening(self) -> str:
+        """How the persona begins: `You are …`."""
+        first = next(iter(sentences(self.persona())), "")
+        return first if _IDENTITY.match(first) else f"You are {self.me}. {first}".rstrip()
 
     def evidence(self) -> list[Line]:
         """What the request shows of what people told: heard, noted and found lines."""
@@ -209,37 +207,33 @@ def told_lines(row: str, memory_id: str = "", at: str = "", source: str = MEMORY
     if lead.id.startswith(("s1", "compact_")):
         source = SUMMARY
     frame = Line("", "", "note", lead.id or memory_id, lead.at or at, source=source)
-    found: list[Line] = []
+    lines: list[Line] = []
     for part in lead.text.splitlines()[:MAX_LINES]:
         part = frames.without_stamps(part[:MAX_CHARS])
         who, _, verb, said, _ = frames.read_spoken(part) or ("", "", "note", part, False)
         said = without_echo(said)
-        if said and not _BARE.match(part) and not _BARE.match(said):
-            found.append(replace(frame, who=who, text=said, verb=verb))
-    return found
+        if said and not SPEECH["bare"].match(part) and not SPEECH["bare"].match(said):
+            lines.append(replace(frame, who=who, text=said, verb=verb))
+    return lines
 
 
 def without_echo(text: str) -> str:
     """A text up to where it quotes as assistants do, without their fixed lines."""
-    if echo := _QUOTE.search(text):
-        text = text[: echo.start()]
-    parts = sentences(text)
-    fixed = [part for part in parts if is_fixed(part)]
-    return " ".join(part for part in parts if part not in fixed) if echo or fixed else text
+    echo = QUOTE.search(text)
+    parts = sentences(text[: echo.start()] if echo else text)
+    own = [part for part in parts if not is_fixed(part)]
+    return " ".join(own) if echo or len(own) < len(parts) else text
 
 
 def quotes_of(reply: str) -> list[Quote]:
     """What an answer quotes, with who told it; empty where it quotes nobody."""
-    frames = list(_QUOTE.finditer(reply))
-    ends = [*(frame.start() for frame in frames), len(reply)][1:]
-    found: list[Quote] = []
-    for frame, end in zip(frames, ends, strict=True):
-        said = _CITED.sub("", reply[frame.end() : end].strip()).removesuffix("…")
-        if not frame["noted"]:
-            said = said[said.startswith('"') :].removesuffix('"')
-        who = frame["who"] or ("" if frame["noted"] else "You")
-        found.append(Quote(said.strip(), who))
-    return [quote for quote in found if quote.words]
+    leads = list(QUOTE.finditer(reply))
+    ends = [*(lead.start() for lead in leads), len(reply)][1:]
+    quotes: list[Quote] = []
+    for lead, end in zip(leads, ends, strict=True):
+        words, _, _ = reply[lead.end() + 1 : end].rpartition('"')
+        quotes.append(Quote(words.removesuffix("…").strip(), lead["speaker"] or ""))
+    return [quote for quote in quotes if quote.words]
 
 
 def found_lines(result: str) -> list[Line]:

@@ -6,10 +6,10 @@ import unittest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evennia_ai.llm_interaction.offline.acts import Act
+from evennia_ai.llm_interaction.offline.acts import read_acts
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.offline.surroundings import answer
-from evennia_ai.llm_interaction.offline.transcript import Talk
+from evennia_ai.llm_interaction.offline.transcript import Line, Talk
 from tests.llm_interaction.offline.requests import (
     SYSTEM,
     TOOLS,
@@ -73,7 +73,7 @@ class TestQuoting(unittest.TestCase):
         first = hit("I keep my spare oars by the oak.", at="2026-01-01T10:00:00")
         later = hit("The oak fell, I moved the oars.", memory_id="m2", at="2026-01-02T10:00:00")
         reply = play("Where does Alice keep the spare oars?", [later, first])
-        self.assertRegex(reply, 'by the oak." Later Alice told me: "The oak fell')
+        self.assertRegex(reply, 'by the oak." And later: Alice told me: "The oak fell')
 
     def test_history_memories_and_ledger(self):
         """What the prompt shows is found without any hit, with its speaker."""
@@ -226,7 +226,7 @@ class TestTime(unittest.TestCase):
             ("", "What time is it?", "I don't know what time it is."),
         ):
             with self.subTest(time=time, question=question):
-                act = Act("clock", question, "Alice")
+                (act,) = read_acts(Line("Alice", question), "Aria")
                 self.assertEqual(answer(act, Talk(moment={"time": time})), want)
 
 

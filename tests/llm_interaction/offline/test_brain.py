@@ -254,7 +254,7 @@ class TestActing(unittest.TestCase):
 
 class TestJournal(unittest.TestCase):
     def test_remember(self):
-        """What it is told to remember is journaled in the third person and acknowledged."""
+        """What it is told to remember is journaled with its speaker and acknowledged."""
         for text in (
             "remember that my brother Tomas keeps bees",
             "Aria, please don't forget that my brother Tomas keeps bees",
@@ -264,7 +264,7 @@ class TestJournal(unittest.TestCase):
             reply = respond(asked, TOOLS)
             (call,) = reply.tool_calls
             self.assertEqual(call.name, "add_journal_entry")
-            self.assertEqual(call.arguments["content"], "Alice's brother Tomas keeps bees")
+            self.assertEqual(call.arguments["content"], "Alice: My brother Tomas keeps bees")
             done = [*asked, calling(call), result(0, call.name, {"ok": True})]
             self.assertTrue(respond(done, TOOLS).content)
 
@@ -273,7 +273,7 @@ class TestJournal(unittest.TestCase):
         reply = respond([SYSTEM, said("Alice", "I owe Bob ten silver."), moment("Alice")], TOOLS)
         self.assertEqual(
             reply.tool_calls[0].arguments,
-            {"content": "Alice owes Bob ten silver.", "importance": 5},
+            {"content": "Alice: I owe Bob ten silver.", "importance": 5},
         )
 
     def test_what_is_not_kept(self):
@@ -324,7 +324,7 @@ class TestExtraction(unittest.TestCase):
         reply = respond(history, tools)
         self.assertEqual(
             [call.arguments["content"] for call in reply.tool_calls],
-            ["Alice's brother Tomas keeps bees."],
+            ["Alice: My brother Tomas keeps bees."],
         )
         after = [*history, calling(*reply.tool_calls), result(0, "add_journal_entry", {"ok": 1})]
         self.assertEqual(respond(after, tools).tool_calls, (ToolCall("noop", {}),))

@@ -40,7 +40,7 @@ class TestProvider(unittest.TestCase):
         )
         (call,) = answer.choices[0].message.tool_calls
         self.assertEqual(call.function.name, "add_journal_entry")
-        self.assertEqual(json.loads(call.function.arguments)["content"], "Alice likes jam")
+        self.assertEqual(json.loads(call.function.arguments)["content"], "Alice: I like jam")
         self.assertTrue(call.id)
         self.assertEqual(answer.choices[0].finish_reason, "tool_calls")
 
