@@ -13,7 +13,7 @@ from evennia_ai.llm_interaction.offline.prose import (
 )
 from evennia_ai.llm_interaction.offline.reply import is_fixed
 from evennia_ai.llm_interaction.offline.table import SPEECH, expressions
-from evennia_ai.llm_interaction.offline.transcript import Line, quotes_of
+from evennia_ai.llm_interaction.offline.transcript import SILENT, Line, quotes_of
 
 MAX_ACTS, MAX_SENTENCES = 12, 40
 JOURNAL_CHARS = 1200
@@ -36,7 +36,7 @@ class Act:
 
 def read_acts(line: Line, me: str) -> list[Act]:
     """What one line wants, in order; never empty for a line with words."""
-    if line.verb in ("arrives", "leaves", "notice"):
+    if line.verb in SILENT:
         return []
     text = vocative(line.text, me)
     if not re.search(r"\w", text.replace(me, "")) and me.lower() in line.text.lower():

@@ -1,10 +1,10 @@
 """Which sentence that somebody told fits a question, by its words, its names and its kind.
 
-Matching is plain: the stems of words that both share, weighted by how rare they are. A question
-that names somebody is only answered by sentences about them.
+Matching is plain: the stems of words that both share. A question that names somebody is
+only answered by sentences about them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -17,15 +17,10 @@ from evennia_ai.llm_interaction.offline.transcript import SOURCES, SUMMARY, Line
 
 MAX_CLAIMS = 4000
 MAX_PASSAGE = 240  # characters of sentences that are quoted together
-# Shares of a question's weight that a sentence must hold to count as the answer: less where the
+# Shares of a question's words that a sentence must hold to count as the answer: less where the
 # kind of answer shows, as in a number or a time.
 SURE, SURE_OF_KIND = 0.8, 0.67
-# What is near a question that names nobody: the least share, or a place among the search's hits.
-NEAR, MAX_PLACE = 0.3, 3
-_ALIKE = 0.8  # what a word counts that only begins like the one asked for
-_SPEAKER = 0.8  # what a name counts whose owner speaks, but not of themselves
-_LIGHT_WEIGHT, _COMMON_WEIGHT = 0.4, 0.5
-_LIGHT = frozenset(map(root, LISTS["light"]))
+NEAR = 0.3  # the least share of what is near a question that names nobody
 _KINDS, SIGNS = expressions("questions"), expressions("signs")
 _HEADS = {kind: root_set(text) for kind, text in TABLE["heads"].items()}
 
@@ -57,21 +52,20 @@ class Question:
     """A question, read; words are stems."""
 
     kind: str  # of answer, or `""` where it asks for yes or no, or for anything
-    names: tuple[str, ...]  # that an answer must hold
-    terms: tuple[str, ...]  # what else it asks about
+    names: frozenset[str]  # that an answer must hold
+    terms: frozenset[str]  # what else it asks about
     roots: frozenset[str]  # all its words
-    asides: frozenset[str]  # whom `I` and `you` may mean; an answer need not name them
     keywords: str  # the words of its names and terms, for a search
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A claim, its place in the order, its share of the question's weight, and if it answers it."""
+    """A claim that may answer, its place in the order, its share of what is asked about."""
 
     claim: Claim
     score: float
     share: float
-    sure: bool
+    sure: bool  # whether it is the answer
 
 
 def read_claims(lines: Iterable[Line], me: str) -> list[Claim]:
@@ -133,59 +127,30 @@ def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
         for word in words(token.removesuffix("'s")):
             if word not in STOP_WORDS and root(word) not in skipped:
                 (names if word in people else terms)[root(word)] = word
-    roots = _roots(lower, asker, me)
     keywords = " ".join(dict.fromkeys([*names.values(), *terms.values()]))
-    asides = roots_of(f"{asker} {me}") & roots
-    return Question(kind, tuple(names), tuple(terms), roots, asides, keywords)
+    roots = _roots(lower, asker, me)
+    return Question(kind, frozenset(names), frozenset(terms), roots, keywords)
 
 
-def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, int]) -> list[Match]:
-    """The claims, given oldest first, that may answer a question, best first.
-
-    `places` are the places of memories' ids among the hits of the first search, from 0.
-    """
-    weights = {}
-    for term in question.terms:
-        common = sum(term in claim.roots for claim in claims) / max(len(claims), 1)
-        weights[term] = (1.0 - _COMMON_WEIGHT * common) * (_LIGHT_WEIGHT if term in _LIGHT else 1.0)
+def matches(question: Question, claims: Sequence[Claim]) -> list[Match]:
+    """The claims, given oldest first, that may answer a question, best first."""
+    names, terms = question.names, question.terms
     least = SURE if question.kind in ("", "what", "why") else SURE_OF_KIND
     # A single word or name is too little to rest on, unless it is all that is asked about.
-    enough = len(question.names) + len(weights) > 1
-    enough = enough or (not weights and question.kind in ("who", "what", ""))
+    is_enough = len(names | terms) > 1 or (not terms and question.kind in ("who", "what", ""))
     candidates = []
     for number, claim in enumerate(claims):
-        share, named = _share(weights, claim, bool(question.names)), _named(question, claim)
-        place = places.get(claim.line.id, len(places) + 1)
-        about_them = bool(question.asides & claim.roots)
-        is_near = share >= NEAR or (place < MAX_PLACE and (share or about_them))
-        if named < 0.5 or not (question.names or is_near):
+        held = names & claim.roots
+        named = len(held | (names & roots_of(claim.line.who))) / max(1, len(names))
+        share = len(terms & claim.roots) / len(terms) if terms else float(bool(names))
+        if named < 0.5 if names else share < NEAR:
             continue
         fits = fits_kind(question, claim)
-        sure = named == 1.0 and share >= least and fits and enough
-        score = share + 0.6 * named + 0.3 * fits + 0.1 * about_them + 0.5 / (1 + place / 3)
-        score += sure + number / (100 * len(claims))  # of equals the latest
+        sure = held == names and share >= least and fits and is_enough
+        # Of equals the latest.
+        score = share + 0.6 * named + 0.3 * fits + sure + number / (100 * len(claims))
         candidates.append(Match(claim, score, share, sure))
     return sorted(candidates, key=lambda match: -match.score)
-
-
-def _share(weights: Mapping[str, float], claim: Claim, named: bool) -> float:
-    """The share of a question's weight that a claim holds; 1 where it asks for a name alone."""
-    held = 0.0
-    for term, weight in weights.items():
-        if term in claim.roots:
-            held += weight
-        elif len(term) > 4 and any(
-            other.startswith(term[:5]) and abs(len(term) - len(other)) < 4 for other in claim.roots
-        ):
-            held += _ALIKE * weight
-    return held / sum(weights.values()) if weights else float(named)
-
-
-def _named(question: Question, claim: Claim) -> float:
-    """The share of the names asked about that a claim holds, 1 where none is."""
-    speaker = roots_of(claim.line.who)
-    held = [1.0 if n in claim.roots else _SPEAKER * (n in speaker) for n in question.names]
-    return sum(held) / len(held) if held else 1.0
 
 
 def fits_kind(question: Question, claim: Claim) -> bool:
@@ -215,7 +180,7 @@ def latest(question: Question, best: Match, candidates: Sequence[Match]) -> Matc
     for other in sorted(candidates, key=lambda match: match.claim.rank):
         if other.claim.line.who != who or other.claim.rank <= last.claim.rank:
             continue
-        shared = (best.claim.roots & other.claim.roots) - STOP_WORDS - _LIGHT - roots_of(who)
+        shared = (best.claim.roots & other.claim.roots) - STOP_WORDS - roots_of(who)
         is_same = shared & question.roots and len(shared) >= 2
         if is_same and (other.share >= best.share or SPEECH["news"].search(other.claim.quote)):
             last = other

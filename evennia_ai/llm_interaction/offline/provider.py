@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import time
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -25,11 +24,11 @@ def register(litellm: ModuleType) -> Any:
 
         def completion(self, *args: object, **kwargs: object) -> Any:
             """Answer a request; takes what LiteLLM hands a custom provider."""
-            return _filled(kwargs, litellm)
+            return _answer(kwargs, litellm)
 
         async def acompletion(self, *args: object, **kwargs: object) -> Any:
             """Answer a request; a few milliseconds of work, so nothing is awaited."""
-            return _filled(kwargs, litellm)
+            return _answer(kwargs, litellm)
 
     handler = OfflineModel()
     litellm.custom_provider_map.append({"provider": PROVIDER, "custom_handler": handler})
@@ -44,24 +43,23 @@ def register(litellm: ModuleType) -> Any:
     return handler
 
 
-def _filled(kwargs: Mapping[str, Any], litellm: ModuleType) -> Any:
-    """LiteLLM's response, filled; tokens are reckoned at four bytes each, without a tokenizer."""
+def _answer(kwargs: Mapping[str, Any], litellm: ModuleType) -> Any:
+    """LiteLLM's response; tokens are reckoned at four bytes each, without a tokenizer."""
     messages: Sequence[Mapping[str, Any]] = kwargs.get("messages") or ()
     options = kwargs.get("optional_params") or {}
     reply = respond(messages, options.get("tools") or ())
     calls = [_call(call, i, len(messages)) for i, call in enumerate(reply.tool_calls)]
-    content = reply.content if calls or reply.content is not None else ""
-    message = litellm.Message(role="assistant", content=content, tool_calls=calls or None)
-    reason = "tool_calls" if calls else "stop"
+    content = reply.content if calls else reply.content or ""
     asked = sum(len(str(message.get("content") or "")) for message in messages) // 4
-    said = (len(content or "") + sum(len(str(c.arguments)) for c in reply.tool_calls)) // 4
-    response = kwargs.get("model_response") or litellm.ModelResponse()
-    response.choices = [litellm.Choices(index=0, finish_reason=reason, message=message)]
-    response.created = int(time.time())
-    response.model = MODEL
+    said = len(f"{content or ''}{''.join(str(call.arguments) for call in reply.tool_calls)}") // 4
+    message = {"role": "assistant", "content": content, "tool_calls": calls or None}
+    reason = "tool_calls" if calls else "stop"
     counts = {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
-    response.usage = litellm.Usage(**counts)
-    return response
+    return litellm.ModelResponse(
+        model=MODEL,
+        choices=[{"index": 0, "finish_reason": reason, "message": message}],
+        usage=counts,
+    )
 
 
 def _call(call: ToolCall, index: int, turn: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Frames and labels are read by `history.frames`.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from evennia_ai.llm_interaction.offline.reply import QUOTE, is_fixed
 from evennia_ai.llm_interaction.offline.table import SPEECH
 from evennia_ai.recall.values import Hit
 
+SILENT = ("arrives", "leaves", "notice")  # verbs of lines that nobody says
 MAX_LINES = 2000  # of one request or text, the newest kept
 MAX_CHARS = 4000  # of one line
 MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY = "message", "ledger", "journal", "memory", "summary"
@@ -33,7 +34,6 @@ class Line:
     id: str = ""  # of the memory, where one is known
     at: str = ""  # UTC ISO 8601, where it is shown
     order: int = -1  # place in the visible history, -1 for what came from elsewhere
-    who_id: str = ""
     source: str = MESSAGE  # one of `SOURCES`
 
 
@@ -87,15 +87,11 @@ class Talk:
 
     def evidence(self) -> list[Line]:
         """What the request shows of what people told: heard, noted and found lines."""
-        found = [
-            line
-            for done in self.done
-            if done.name in ("search_memory", "expand_memory")
-            for line in found_lines(done.result)
-        ]
-        silent = ("arrives", "leaves", "notice")
-        told = (line for line in (*self.notes, *self.heard, *found) if line.verb not in silent)
-        return [line for line in told if line.who != self.me]
+        lines = [*self.notes, *self.heard]
+        for done in self.done:
+            if done.name in ("search_memory", "expand_memory"):
+                lines += found_lines(done.result)
+        return [line for line in lines if line.who != self.me and line.verb not in SILENT]
 
     def end_turn(self) -> None:
         """Count all that was heard as answered."""
@@ -106,11 +102,8 @@ class Talk:
 
 def text_of(content: object) -> str:
     """A message's content as text; parts of a content list are joined."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, Sequence):
-        parts = [part.get("text") for part in content if isinstance(part, Mapping)]
-        return "\n".join(part for part in parts if isinstance(part, str))
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
     return "" if content is None else str(content)
 
 
@@ -130,16 +123,16 @@ def read_talk(messages: Iterable[Mapping[str, Any]]) -> Talk:
             _read_user(talk, content)
         elif role == "assistant":
             calls = message.get("tool_calls")
-            calls = [call for call in calls or () if isinstance(call, Mapping)]
-            for call in calls:
+            for call in calls if isinstance(calls, list | tuple) else ():
+                call = loaded(call)
                 function = loaded(call.get("function"))
-                arguments = loaded(function.get("arguments"))
-                called[str(call.get("id"))] = (str(function.get("name") or ""), arguments)
+                name = str(function.get("name") or "")
+                called[str(call.get("id"))] = (name, loaded(function.get("arguments")))
             if content.strip() and not calls:
                 talk.replies.append(content)
                 talk.end_turn()
         elif role == "tool":
-            unknown: tuple[str, dict[str, Any]] = (str(message.get("name") or ""), {})
+            unknown = (str(message.get("name") or ""), dict[str, Any]())
             name, arguments = called.get(str(message.get("tool_call_id")), unknown)
             talk.done.append(Done(name, arguments, content))
             if name in ("noop", "say"):
@@ -156,7 +149,7 @@ def _read_user(talk: Talk, content: str) -> None:
             talk.moment = frames.read_moment(part) | talk.moment
             if asked := frames.read_answer_lines(part):
                 talk.end_turn()
-                talk.fresh = [Line(h.who, h.text[:MAX_CHARS], h.verb, who_id=h.id) for h in asked]
+                talk.fresh = [Line(h.who, h.text[:MAX_CHARS], h.verb) for h in asked]
         elif frames.label_of(part):
             talk.notes.extend(note_lines(part))
         else:
@@ -183,8 +176,8 @@ def heard_lines(content: str, order: int) -> Iterator[Line]:
     heard = [found for row in content.splitlines() if (found := frames.read_heard(row))]
     if not heard and content.strip():
         yield Line("", content.strip()[:MAX_CHARS], order=order)
-    for place, (who, who_id, verb, text, _) in enumerate(heard, order):
-        yield Line(who, text[:MAX_CHARS], verb, order=place, who_id=who_id)
+    for place, each in enumerate(heard, order):
+        yield Line(each.who, each.text[:MAX_CHARS], each.verb, order=place)
 
 
 def note_lines(content: str) -> Iterator[Line]:
@@ -237,21 +230,21 @@ def quotes_of(reply: str) -> list[Quote]:
 
 
 def found_lines(result: str) -> list[Line]:
-    """What people told among a result of `search_memory` or `expand_memory`, best first."""
-    answer = loaded(result)
-    around = answer.get("around")
-    beside = around if isinstance(around, list) else []
-    items = [answer, *beside] if "text" in answer else answer.get("results")
-    found: list[Line] = []
-    for item in items if isinstance(items, list) else ():
-        if not isinstance(item, Mapping):
-            continue
-        hit = Hit.from_dict(item)
-        text, at, source = hit.text[:MAX_CHARS], str(hit.at or ""), hit.kind
-        if source in (MESSAGE, LEDGER):
-            told = without_echo(text) if hit.speaker else ""
-            found += [Line(hit.speaker, told, id=hit.turn_id, at=at, source=source)] if told else []
-        elif source in SOURCES:  # no looks, other tools' results or profiles: nobody told them
+    """What people told among a result of `search_memory` or `expand_memory`, best first.
+
+    Looks, other tools' results and profiles are left out: nobody told them.
+    """
+    answer, lines = loaded(result), list[Line]()
+    items = answer.get("results"), [answer], answer.get("around")
+    for item in (each for some in items if isinstance(some, list) for each in some):
+        hit = Hit.from_dict(item if isinstance(item, Mapping) else {})
+        text, at = hit.text[:MAX_CHARS], str(hit.at or "")
+        if hit.kind in (MESSAGE, LEDGER):
+            said = without_echo(text) if hit.speaker else ""
+            lines += [Line(hit.speaker, said, "says", hit.turn_id, at, source=hit.kind)] * bool(
+                said
+            )
+        elif hit.kind in SOURCES:
             for row in text.splitlines()[:MAX_LINES]:
-                found.extend(told_lines(row, hit.turn_id, at, source))
-    return found
+                lines += told_lines(row, hit.turn_id, at, hit.kind)
+    return lines
