@@ -6,10 +6,8 @@ turns among the first k hits (mean over questions).
     python benchmarks/recall.py [path/to/locomo.json] [--no-mem0] [--no-latency]
 
 For the conversations on which the shipped weights were learned, the main figure is `ours_left_out`:
-each conversation is ranked with weights learned on the others. The hand-written lexicon of kinds
-cannot be left out in this way, so the figure without the lexicon is printed as well. `ours_shipped`
-has seen the answers of those conversations and does not measure them. For any other file it is the
-main figure.
+each conversation is ranked with weights learned on the others. `ours_shipped` has seen the answers
+of those conversations and does not measure them. For any other file it is the main figure.
 
 LoCoMo: Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM Agents", ACL 2024.
 Categories 1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop; 5 (adversarial) asks about the
@@ -50,8 +48,6 @@ CUTS = (5, 10, 20)
 CATEGORIES = {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop"}
 ADVERSARIAL = 5
 HEADLINE = "categories_1_to_4"
-# Features that depend on the hand-written lexicon.
-LEXICON = "kind_"
 Ranking = Callable[[str], Sequence[str]]
 
 
@@ -219,15 +215,14 @@ def all_recalls(
     }
     if seen:
         found["ours_left_out"] = _left_out(conversations)
-        found["ours_left_out_no_lexicon"] = _left_out(conversations, without=LEXICON)
     return found
 
 
-def _left_out(conversations: Sequence[Conversation], without: str | None = None) -> dict[str, Any]:
+def _left_out(conversations: Sequence[Conversation]) -> dict[str, Any]:
     """Search each conversation with weights learned on the others."""
     from benchmarks.train_recall import left_out_models
 
-    models = left_out_models(conversations, without)
+    models = left_out_models(conversations)
     by_name = {each.name: model for each, model in zip(conversations, models, strict=True)}
     return evidence_recall(conversations, lambda each: our_ranking(each.turns, by_name[each.name]))
 

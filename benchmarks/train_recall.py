@@ -5,9 +5,7 @@ probability on the evidence turns (ListNet's top-one loss; Cao et al., ICML 2007
 penalty. Adversarial questions (category 5 of LoCoMo) are used with the speakers' names swapped,
 which makes them answerable.
 
-Of the features that `ranking.py` computes, the least important are left out step by step, until
-`FEATURES` are left. The file also records the figures of leaving one conversation out, and choosing
-and training on the others.
+The file also records the figures of leaving one conversation out, and training on the others.
 
 A second set of weights is for a crowd, where many people talk at once: neighbouring turns say
 little, and much is said about people by others. It is learned on the same questions, asked of all
@@ -45,14 +43,12 @@ from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
 from evennia_ai.recall.query import parsed_query  # noqa: E402
 from evennia_ai.recall.ranking import WEIGHTS, LinearModel, Reader  # noqa: E402
 
-# How many features are chosen, and which share is kept at each step.
-FEATURES, KEPT = 24, 0.75
 ROUNDS = 40
 PENALTY = 0.1
 # A crowd: share of own facts that somebody else tells, and lines per evening.
 HEARSAY = 0.5
 # Features of a turn's conversation and its position there, which mean nothing in a crowd.
-_OF_TALK = re.compile(r"_peak|^open")
+_OF_TALK = re.compile(r"^open")
 EVENING_LINES = 120
 _OF_SELF = re.compile(r"\b(I'm|I am|I was|I've|I have|I|my|me|myself)\b", re.IGNORECASE)
 _OF_OTHER = {
@@ -118,7 +114,8 @@ def _examples(turns: Sequence[Turn], asked: Iterable[Asked]) -> tuple[list[str],
         query = parsed_query(question.text, seen.speakers.values())
         found = Reader(seen, query, index._lexicon).candidates()
         names = names or list(found.features)
-        holds = np.array([ids[p] in question.evidence for p in seen.places[found.positions]])
+        places = (seen.numbers(found.positions) & 0xFFFFFFFF) - 1
+        holds = np.array([ids[place] in question.evidence for place in places])
         matrix = np.array([found.features[name] for name in names], dtype=np.float32).T
         examples.append(Example(number, question.category, matrix, holds, training_only))
     return names, examples
@@ -242,53 +239,20 @@ def recall_rows(examples: Sequence[Example], weights: np.ndarray) -> list[tuple[
     return rows
 
 
-def chosen(examples: Sequence[Example]) -> list[int]:
-    """Return the columns of the `FEATURES` most important features, by their weight and spread."""
-    spread = np.concatenate([example.features for example in examples]).std(axis=0)
-    columns = list(range(len(spread)))
-    while len(columns) > FEATURES:
-        weights = learned([_narrowed(example, columns) for example in examples])
-        order = np.argsort(-np.abs(weights) * spread[columns])
-        size = max(FEATURES, int(len(columns) * KEPT))
-        columns = sorted(columns[place] for place in order[:size])
-    return columns
-
-
-def _narrowed(example: Example, columns: Sequence[int]) -> Example:
-    return replace(example, features=example.features[:, columns])
-
-
-def learned_weights(examples: Sequence[Example]) -> np.ndarray:
-    """Return weights of all features, zeros for those that are not chosen, shape (d,)."""
-    columns = chosen(examples)
-    weights = np.zeros(examples[0].features.shape[1])
-    weights[columns] = learned([_narrowed(example, columns) for example in examples])
-    return weights
-
-
 def left_out_weights(examples: Sequence[Example]) -> dict[int, np.ndarray]:
-    """Return for each conversation's number the weights chosen and learned on all the others."""
+    """Return for each conversation's number the weights learned on all the others."""
     numbers = sorted({example.conversation for example in examples})
     return {
-        number: learned_weights([e for e in examples if e.conversation != number and trains(e)])
+        number: learned([e for e in examples if e.conversation != number and trains(e)])
         for number in numbers
     }
 
 
-def left_out_models(
-    conversations: Sequence[Conversation], without: str | None = None
-) -> list[LinearModel]:
-    """Return for each conversation, in order, the model learned on all the others.
-
-    Args:
-        conversations: Two or more.
-        without: Features whose names begin with this are left out.
-    """
+def left_out_models(conversations: Sequence[Conversation]) -> list[LinearModel]:
+    """Return for each of two or more conversations the model learned on all the others."""
     names, examples = read_examples(conversations)
-    kept = [n for n, name in enumerate(names) if not (without and name.startswith(without))]
-    found = left_out_weights([_narrowed(example, kept) for example in examples])
-    own = [names[n] for n in kept]
-    models = (dict(zip(own, found[n].tolist(), strict=True)) for n in range(len(conversations)))
+    found = left_out_weights(examples)
+    models = (dict(zip(names, found[n].tolist(), strict=True)) for n in range(len(conversations)))
     return [LinearModel({name: w for name, w in model.items() if w}) for model in models]
 
 
@@ -325,7 +289,7 @@ def bias_of(examples: Sequence[Example], weights: np.ndarray) -> float:
 def learned_data(names: Sequence[str], examples: Sequence[Example]) -> dict[str, Any]:
     """Return the left-out figures and the weights learned on all data, as stored."""
     training = [example for example in examples if trains(example)]
-    weights = learned_weights(training)
+    weights = learned(training)
     return {
         "one_conversation_left_out": left_out_figures(examples),
         "bias": round(bias_of(training, weights), 4),

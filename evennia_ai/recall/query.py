@@ -10,24 +10,11 @@ from evennia_ai.language.names import names_among
 from evennia_ai.language.words import MAX_QUERY_CHARACTERS, STOP_WORDS, storable, words
 
 MAX_WORDS = 24
-_MONTHS = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
+_MONTHS = "january february march april may june july august september october november december"
 # `may` and `mar` are words too.
 _MONTH_NUMBERS = {
     name[:cut]: number
-    for number, name in enumerate(_MONTHS, 1)
+    for number, name in enumerate(_MONTHS.split(), 1)
     for cut in (3, len(name))
     if name[:cut] not in ("may", "mar")
 }
@@ -41,19 +28,14 @@ _WANTS = {
 }
 _MAY = re.compile(r"\b(in|of|on|\d+(st|nd|rd|th)?) may\b|\bmay,? \d")
 _TOGETHER = re.compile(r"\b(both|and|shared?|common|together)\b")
-_AUXILIARIES = frozenset(
-    ["did", "does", "do", "has", "have", "had", "is", "was", "will", "would", "can", "could"]
-)
+_AUXILIARIES = words("did does do has have had is was will would can could")
 # The present tense asks for what holds; one of these asks for what was.
 _NOW = re.compile(r"\b(is|are|does|do|has|have|lives?|s|'s|’s|now|current\w*|these days)\b")
 _PAST = re.compile(
-    r"\b(did|was|were|had|when|first|once|before|ago|last|used|original\w*|always|ever|(19|20)\d\d)\b"
-)
-# Words that surely ask about the past; and where a thing was put, which asks about now.
-_SURELY_PAST = re.compile(
     r"\b(did|was|were|had|first|once|before|ago|last|used|original\w*|always|ever|times"
     r"|(19|20)\d\d)\b"
 )
+# Where a thing was put asks about now.
 _PUT = re.compile(
     r"^where (did|has|have)\b.*\b(hid|hide|hidden|put|stash\w*|leave|left|keep|kept|store\w*"
     r"|bury|buried|tuck\w*)\b"
@@ -62,12 +44,6 @@ _PUT = re.compile(
 _NAME = re.compile(r"(?<=\s)[\"'“‘]?([A-Z]\w+)")
 _YEAR = re.compile(r"^(19|20)\d\d$")
 _DAY = re.compile(r"^([0-3]?\d)(st|nd|rd|th)?$")
-
-
-def is_called(token: str, part: str) -> bool:
-    """Whether a word is a name or its short form: `mel` for `melanie`, not `me`."""
-    short = len(token) >= _SHORT and len(part) >= _FULL and part.startswith(token)
-    return token == part or short
 
 
 @lru_cache(maxsize=16_384)
@@ -89,7 +65,7 @@ class ParsedQuery:
         name_words: Folded words of the speakers' names, and their short forms in the query.
         together: Whether it asks about several speakers together.
         wants: Which of `time` and `name` it asks for.
-        asks_now: Whether it asks how things are, rather than what happened, when, or how often.
+        asks_now: Whether it asks, in the present tense, how things are.
         may_ask_now: Whether it may ask so: it has no word of the past, or asks where something
             was put.
     """
@@ -97,46 +73,47 @@ class ParsedQuery:
     text: str
     content: tuple[str, ...]
     asked: tuple[str, ...]
-    proper: tuple[bool, ...] = ()
-    also_names: frozenset[str] = frozenset()
-    name_words: frozenset[str] = frozenset()
-    together: bool = False
-    months: tuple[int, ...] = ()
-    years: tuple[int, ...] = ()
-    days: tuple[int, ...] = ()
-    wants: frozenset[str] = frozenset()
-    asks_now: bool = False
-    may_ask_now: bool = False
+    proper: tuple[bool, ...]
+    also_names: frozenset[str]
+    name_words: frozenset[str]
+    together: bool
+    months: tuple[int, ...]
+    years: tuple[int, ...]
+    days: tuple[int, ...]
+    wants: frozenset[str]
+    asks_now: bool
+    may_ask_now: bool
 
     def dates(self, year: int) -> tuple[date, ...]:
         """The full dates it names, in `year` if it names none."""
-        found = []
-        for each_year in self.years or (year,):
-            for month in self.months:
-                found += [date(each_year, month, min(day, 28)) for day in self.days]
-        return tuple(found)
+        return tuple(
+            date(each, month, min(day, 28))
+            for each in self.years or (year,)
+            for month in self.months
+            for day in self.days
+        )
 
 
 def parsed_query(text: str, speakers: Iterable[str] = ()) -> ParsedQuery:
     """Parse a query; `speakers` are those who speak, as far as the asker may know."""
     cut = storable(text[:MAX_QUERY_CHARACTERS]).strip()
-    tokens = words(cut)
+    lower, tokens = cut.lower(), words(cut)
     names = {
-        name: called
+        name: own
         for name in speakers
-        if (called := name_parts(name)) and any(is_called(token, called[0]) for token in tokens)
+        if (own := name_parts(name)) and any(_is_called(token, own[0]) for token in tokens)
     }
     asked = _in_order_of_doing(tokens, names)
     parts = {part for name in asked for part in names[name]}
-    meant = {token for token in tokens if any(is_called(token, part) for part in parts)}
+    meant = {token for token in tokens if any(_is_called(token, part) for part in parts)}
     also_names = names_among(cut) - meant
     unwanted = (STOP_WORDS - also_names) | meant
     content = [token for token in dict.fromkeys(tokens) if token not in unwanted][:MAX_WORDS]
     capitals = {word for name in _NAME.findall(cut) for word in words(name)}
-    lower = cut.lower()
     months = [_MONTH_NUMBERS[token] for token in tokens if token in _MONTH_NUMBERS]
     months += [5] if _MAY.search(lower) else []
     days = (_DAY.match(token) for token in tokens) if months else ()
+    may_ask_now = bool(_PUT.search(lower)) or not (_PAST.search(lower) or months)
     return ParsedQuery(
         text=cut,
         content=tuple(content),
@@ -149,16 +126,22 @@ def parsed_query(text: str, speakers: Iterable[str] = ()) -> ParsedQuery:
         years=tuple(int(token) for token in tokens if _YEAR.match(token)),
         days=tuple(int(day[1]) for day in days if day and 1 <= int(day[1]) <= 31),
         wants=frozenset(kind for kind, pattern in _WANTS.items() if pattern.search(lower)),
-        asks_now=bool(_NOW.search(lower)) and not _PAST.search(lower) and not months,
-        may_ask_now=bool(_PUT.search(lower)) or not (_SURELY_PAST.search(lower) or months),
+        asks_now=may_ask_now and bool(_NOW.search(lower)) and "when" not in tokens,
+        may_ask_now=may_ask_now,
     )
+
+
+def _is_called(token: str, part: str) -> bool:
+    """Whether a word is a name or its short form: `mel` for `melanie`, not `me`."""
+    short = len(token) >= _SHORT and len(part) >= _FULL and part.startswith(token)
+    return token == part or short
 
 
 def _in_order_of_doing(tokens: list[str], names: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Names in their order in the text, but first the one after an auxiliary: `did Alice`."""
 
     def place(name: str) -> tuple[bool, int, str]:
-        at = [n for n, token in enumerate(tokens) if is_called(token, names[name][0])]
+        at = [n for n, token in enumerate(tokens) if _is_called(token, names[name][0])]
         does = any(n and tokens[n - 1] in _AUXILIARIES for n in at)
         return not does, at[0], name
 

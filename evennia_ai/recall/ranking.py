@@ -1,6 +1,6 @@
 """From the turns an audience sees to an order of those that answer a query.
 
-About 20 features of each candidate go into a linear model, one for talk where each turn answers the
+36 features of each candidate go into a linear model, one for talk where each turn answers the
 last, one for a crowd. `benchmarks/train_recall.py` learns their weights; `weights.json` names the
 training data and the results on unseen talks. Each feature is scale-free (a share, a cosine, a
 flag), so that weights learned on talks of hundreds of turns hold for a hundred thousand.
@@ -28,16 +28,7 @@ from evennia_ai.language.names import ALSO_NAMES, names_among
 from evennia_ai.language.words import STOP_WORDS, stem, words
 from evennia_ai.recall.embedding import Embedder
 from evennia_ai.recall.query import ParsedQuery, parsed_query
-from evennia_ai.recall.view import (
-    SESSION_GAP_S,
-    Flags,
-    Floats,
-    Ints,
-    View,
-    norms_of,
-    products,
-    quantised,
-)
+from evennia_ai.recall.view import SESSION_GAP_S, Flags, Floats, Ints, View, norms_of, quantised
 
 _FOLDER = Path(__file__).resolve().parent
 WEIGHTS, _KINDS = _FOLDER / "weights.json", _FOLDER / "kinds.json"
@@ -86,15 +77,18 @@ def members() -> Mapping[str, frozenset[str]]:
     `kinds.json` is a small hand-made lexicon of everyday and tavern life, so that `pet` finds the
     raven: static vectors put it near `crow`, but far from a question about animals.
     """
-    found: dict[str, set[str]] = {}
+    kinds: dict[str, set[str]] = {}
     for names, things in json.loads(_KINDS.read_text(encoding="utf-8")).items():
         for name in names.split():
-            found.setdefault(stem(name), set()).update(map(stem, things.split()))
-    return {name: frozenset(stems) for name, stems in found.items()}
+            kinds.setdefault(stem(name), set()).update(map(stem, things.split()))
+    return {name: frozenset(stems) for name, stems in kinds.items()}
 
 
 class Lexicon:
-    """Words numbered in order of first use, with their stems and vectors."""
+    """Words numbered in order of first use, with the numbers of their stems and their vectors.
+
+    `tells` is False for stop words and marked names.
+    """
 
     def __init__(self, embedder: Embedder):
         self.embedder = embedder
@@ -107,25 +101,22 @@ class Lexicon:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def numbers(self, some_words: Sequence[str]) -> list[int]:
+    def numbers(self, some_words: Sequence[str]) -> Ints:
         """Numbers of words; unknown ones are added."""
         known = self._numbers
-        return [known.setdefault(word, len(known)) for word in some_words]
-
-    def stem_numbers(self, stems: Sequence[str]) -> list[int]:
-        """Numbers of stems, as in `stems`."""
-        return [self._stems.setdefault(each, len(self._stems)) for each in stems]
-
-    def embed(self) -> None:
-        """Look up what is not known yet of the newest words."""
-        fresh = list(self._numbers)[len(self.stems) :]
-        if fresh:
+        numbers = [known.setdefault(word, len(known)) for word in some_words]
+        if fresh := list(known)[len(self.stems) :]:
             vectors = quantised(self.embedder.embed(fresh))
             self.vectors = np.concatenate([self.vectors, vectors.astype(np.int8)])
             self.norms = np.append(self.norms, norms_of(vectors))
-            self.stems = np.append(self.stems, self.stem_numbers([*map(stem_of, fresh)]))
-            marked = [not (w in STOP_WORDS or w.startswith(_AS_NAME)) for w in fresh]
-            self.tells = np.append(self.tells, marked)
+            self.stems = np.append(self.stems, [self.stem_number(stem_of(w)) for w in fresh])
+            tells = [not (w in STOP_WORDS or w.startswith(_AS_NAME)) for w in fresh]
+            self.tells = np.append(self.tells, tells)
+        return np.array(numbers, dtype=np.int64)
+
+    def stem_number(self, a_stem: str) -> int:
+        """The number of a stem, as in `stems`."""
+        return self._stems.setdefault(a_stem, len(self._stems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +125,7 @@ class Candidates:
 
     Args:
         positions: Their places in the `View`.
-        matched: Which words of the query each holds, in any form or kind: bit n for the nth.
+        matched: Which words of the query each holds, or one near in meaning: bit n for the nth.
         exact: Whether each holds all words of the query, and tells.
         tells: Whether each tells, rather than asks, of somebody the query names, or of anything
             if it names nobody who speaks here.
@@ -156,7 +147,7 @@ class Candidates:
 
     @property
     def matches(self) -> Flags:
-        """Whether each holds a word of the query, of any form or kind, or somebody it names."""
+        """Whether each holds a word of the query, or one near to it, or somebody it names."""
         return np.asarray((self.matched != 0) | self.about)
 
 
@@ -169,9 +160,9 @@ class Reader:
         self._vectors = np.asarray(lexicon.embedder.embed([query.text, *query.content]))
         asked = [_AS_NAME + word if word in query.also_names else word for word in query.content]
         self._asked_words = asked
-        holders = [view.positions(view.holders(stem_of(word))) for word in asked]
-        found = np.array([len(each) for each in holders], dtype=np.float32)
-        self._rarity = np.log1p((view.size - found + 0.5) / (found + 0.5))
+        holders = [view.holding(stem_of(word)) for word in asked]
+        counts = np.array([len(each) for each in holders], dtype=np.float32)
+        self._rarity = np.log1p((view.size - counts + 0.5) / (counts + 0.5))
         self._weights = self._rarity / (float(self._rarity.sum()) or 1.0)
         self._positions = positions = self._worth_a_look(holders)
         # With those near in order, which may belong to another talk.
@@ -181,14 +172,10 @@ class Reader:
         self._same_talk = (around == wanted) & (talks[around] == talks[positions])
         self._looked_at, near = np.unique(around, return_inverse=True)
         self._near = near.reshape(around.shape)
-        self._by_asked = np.isin(
-            view.field("speaker", positions),
-            [n for n, s in view.speakers.items() if s in query.asked],
-        )
 
     def _worth_a_look(self, holders: Sequence[Ints]) -> Ints:
         """Ascending positions of the turns that look best."""
-        view = self._view
+        view, vector = self._view, self._vectors[0]
         if view.size <= WHOLE:
             return np.arange(view.size)
         held = np.zeros(view.size, dtype=np.float32)
@@ -198,85 +185,85 @@ class Reader:
         for step in (1, 2):
             lent[step:] += held[:-step] * np.float32(0.4 / step)
             lent[:-step] += held[step:] * np.float32(0.4 / step)
-        pool = _best(lent + np.float32(0.7) * view.likely_cosines(self._vectors[0]), POOL)
-        return pool[_best(lent[pool] + 0.7 * view.cosines(self._vectors[0], pool), CANDIDATES)]
+        pool = _best(lent + np.float32(0.7) * view.likely_cosines(vector), POOL)
+        return pool[_best(lent[pool] + 0.7 * view.cosines(vector, pool), CANDIDATES)]
 
     def candidates(self) -> Candidates:
         """The turns worth a closer look and their features."""
         view, query, positions = self._view, self._query, self._positions
-        exact, kind, named, near = self._words_held()
-        features = {**self._word_features("exact", exact), **self._word_features("kind", kind)}
-        features |= self._meaning_features()
+        exact, near, soft, named = self._words_held()
         asks = view.field("asks", positions) > 0
-        features |= self._utterance_features(named, asks)
-        features |= self._date_features()
-        if view.in_crowd:
-            features |= self._crowd_features(features, exact[:, self._near[0]], near)
-        holds = kind[:, self._near[0]] > 0
+        by_asked = [n for n, name in view.speakers.items() if name in query.asked]
+        spoke = np.isin(view.field("speaker", positions), by_asked)
+        exact_here, holds = exact[:, self._near[0]] > 0, near[:, self._near[0]] > 0
         bits = np.left_shift(1, np.arange(len(holds), dtype=np.int64))
         most = holds.sum(axis=0) >= max(1, len(holds) - 1)
-        of_self = (features["spoke"] * features["is_self"]) > 0
+        of_self = spoke & (view.field("self", positions) > 0)
         tells = ~asks & (of_self | named) if query.asked else ~asks
         return Candidates(
             positions,
-            features,
+            {
+                **self._word_features("exact", exact, ("bm25", "before")),
+                **self._word_features("near", near, ("cover", "bm25", "window", "before")),
+                **self._meaning_features(),
+                **self._utterance_features(spoke, named, asks),
+                **_with_relative("soft", {"here": _weighed(self._weights, soft)}),
+                **self._date_features(),
+            },
             matched=np.asarray((holds * bits[:, None]).sum(axis=0)),
-            exact=tells & (exact[:, self._near[0]].all(axis=0) if len(exact) else False),
+            exact=tells & (exact_here.all(axis=0) if len(exact) else False),
             tells=tells,
             times=view.field("time", positions),
             rarity=self._rarity,
-            about=self._by_asked | named,
+            about=spoke | named,
             repeats=most & asks & view.in_crowd,
         )
 
-    def _words_held(self) -> tuple[Floats, Floats, Flags, Floats]:
-        """How much each word of the query counts in turns, 0 to 1, in three readings.
+    def _words_held(self) -> tuple[Floats, Floats, Floats, Flags]:
+        """How much each word of the query counts in turns, 0 to 1.
 
         Returns:
             Of the turns looked at (columns): whether they hold the word in any form; how near a
-            word of theirs comes to it, counting words of near meaning and members of the kind it
-            names. Of the candidates: whether they hold a name of somebody the query names; how near
-            a telling word comes, of whatever meaning.
+            word of theirs comes to it. Of the candidates: how near a telling word comes, however
+            far, where a name is near only to itself; whether they hold a name of somebody the query
+            names.
         """
-        query, lexicon, view = self._query, self._lexicon, self._view
-        numbers, sizes = view.words(view.places[self._looked_at])
-        own = np.array(lexicon.numbers(self._asked_words), dtype=np.int64)
+        query, lexicon = self._query, self._lexicon
+        said = self._view.words(self._looked_at)
+        sizes = np.array([len(each) for each in said])
+        numbers = np.concatenate(said)
+        own = lexicon.numbers(self._asked_words)
         names = [_AS_NAME * (n in ALSO_NAMES) + n for n in sorted(query.name_words)]
-        named_by = lexicon.numbers(names)
-        lexicon.embed()
-        place = np.zeros(len(lexicon), dtype=np.int64)
-        place[numbers] = 1
-        used = np.flatnonzero(place)
-        place[used] = np.arange(len(used))
-        where = place[numbers]
-        asked = quantised(self._vectors)
-        cosines = products(asked, lexicon.vectors[used])[1:] / norms_of(asked)[1:, None]
-        cosines /= lexicon.norms[used]
+        counts = np.bincount(numbers)
+        used, where = np.flatnonzero(counts), (np.cumsum(counts > 0) - 1)[numbers]
+        named = np.isin(used, lexicon.numbers(names))[None]
+        asked = quantised(self._vectors[1:])
+        # Whole numbers that float32 holds exactly: what stands beside a turn changes no result.
+        cosines = np.einsum("qd,wd->qw", asked, lexicon.vectors[used].astype(np.float32))
+        cosines /= norms_of(asked)[:, None] * lexicon.norms[used]
         exact = (lexicon.stems[used] == lexicon.stems[own][:, None]).astype(np.float32)
-        kind = np.where(cosines >= _NEAR, (cosines - 0.3) / 0.7, 0)
+        soft = np.where(lexicon.tells[used], np.maximum(cosines, 0), 0)
+        soft = np.where(np.array(query.proper, dtype=bool)[:, None], exact, soft)
+        near = np.where(cosines >= _NEAR, (cosines - 0.3) / 0.7, 0)
         if len(used) > _SYNONYMS:
-            kind[kind < np.partition(kind, -_SYNONYMS, axis=1)[:, [-_SYNONYMS]]] = 0
+            near[near < np.partition(near, -_SYNONYMS, axis=1)[:, [-_SYNONYMS]]] = 0
         for row, word in enumerate(query.content):
-            of_kind = lexicon.stem_numbers(sorted(members().get(stem(word), ())))
-            kind[row, np.isin(lexicon.stems[used], of_kind) & (kind[row] < _KIND)] = _KIND
-            if word in query.also_names:
-                kind[row] = 0
-        kind = np.maximum(kind, exact)
-        near = np.where(lexicon.tells[used], np.maximum(cosines, 0), 0)
-        named = np.isin(used, named_by)[None]
+            stems = [lexicon.stem_number(each) for each in members().get(stem(word), ())]
+            near[row, np.isin(lexicon.stems[used], stems) & (near[row] < _KIND)] = _KIND
+        near[[word in query.also_names for word in query.content]] = 0
         starts, filled = np.cumsum(sizes) - sizes, sizes > 0
 
         def by_turn(values: Any) -> Any:
-            found = np.zeros((len(values), len(sizes)), dtype=values.dtype)
+            best = np.zeros((len(values), len(sizes)), dtype=values.dtype)
             if filled.any():
-                found[:, filled] = np.maximum.reduceat(values[:, where], starts[filled], axis=1)
-            return found
+                best[:, filled] = np.maximum.reduceat(values[:, where], starts[filled], axis=1)
+            return best
 
+        exact, near = by_turn(exact), by_turn(np.maximum(near, exact))
         here = self._near[0]
-        near = by_turn(near)[:, here] if view.in_crowd else near
-        return by_turn(exact), by_turn(kind), by_turn(named)[0, here], near
+        return exact, near, by_turn(soft)[:, here], by_turn(named)[0, here]
 
-    def _word_features(self, name: str, held: Floats) -> dict[str, Floats]:
+    def _word_features(self, name: str, held: Floats, wanted: Sequence[str]) -> dict[str, Floats]:
         around = held[:, self._near] * self._same_talk
         lengths = self._view.field("length", self._positions) / self._view.mean_length
         saturation = (_K1 + 1) / (1 + _K1 * (1 - _B + _B * lengths))
@@ -287,41 +274,38 @@ class Reader:
             "window": _weighed(self._weights, (around * _LENT[:, None]).max(axis=1)),
             "before": _weighed(self._weights, (around * _BEFORE[:, None]).max(axis=1)),
         }
-        return _with_relative(name, raw)
+        return _with_relative(name, {key: raw[key] for key in wanted})
 
     def _meaning_features(self) -> dict[str, Floats]:
-        view, vector = self._view, self._vectors[0]
-        around = view.centred_cosines(vector, self._looked_at)[self._near] * self._same_talk
-        raw = {"here": around[0], "window": _weighed(_MEANT, around)}
-        found = _with_relative("meaning_centred", raw)
-        if not view.in_crowd:
-            mates, starts, part = view.parts_of(self._positions)
-            peaks = np.maximum.reduceat(view.cosines(vector, mates), starts)[part]
-            found |= _with_relative("meaning", {"peak": peaks})
-        return found
+        cosines = self._view.centred_cosines(self._vectors[0], self._looked_at)
+        around = cosines[self._near] * self._same_talk
+        return _with_relative("meaning", {"here": around[0], "window": _weighed(_MEANT, around)})
 
-    def _utterance_features(self, named: Flags, asks: Flags) -> dict[str, Floats]:
+    def _utterance_features(self, spoke: Flags, named: Flags, asks: Flags) -> dict[str, Any]:
         view, query, positions = self._view, self._query, self._positions
-        spoke = self._by_asked.astype(np.float32)
-        one, several = float(len(query.asked) == 1), float(len(query.asked) > 1)
+        one = len(query.asked) == 1
         doer = [n for n, name in view.speakers.items() if name in query.asked[:1]]
-        first = np.isin(view.field("speaker", positions), doer) * several
+        first = np.isin(view.field("speaker", positions), doer) & (len(query.asked) > 1)
         before = view.field("asks", np.maximum(positions - 1, 0)) * self._same_talk[1]
-        tells_time, names = (view.field(name, positions) for name in ("tells_time", "name"))
+        is_self, is_name = (view.field(name, positions) / 3 for name in ("self", "name"))
+        tells_time = view.field("tells_time", positions)
         return {
-            "spoke": spoke * one,
-            "spoke_no_question": spoke * one * ~asks,
+            "spoke": spoke & one,
+            "spoke_no_question": spoke & one & ~asks,
             "spoke_as_first": first,
-            "spoke_as_doer": first * (not query.together),
+            "spoke_as_doer": first & (not query.together),
             "named": named,
-            "named_by_other": named * (1 - spoke),
-            "is_self": view.field("self", positions) / 3,
-            "is_name": names / 3,
+            "named_by_other": named & ~spoke,
+            "is_self": is_self,
+            "is_name": is_name,
             "asks": asks,
             "wants_time": tells_time * ("time" in query.wants),
-            "wants_name": names / 3 * ("name" in query.wants),
+            "wants_name": is_name * ("name" in query.wants),
             "opens": view.begins[positions],
             "answers": before,
+            "self_of_asked": spoke * one * is_self,
+            "about_asked": ((spoke & (is_self > 0)) | named) & one,
+            "self_of_other": is_self * (~spoke & one),
         }
 
     def _date_features(self) -> dict[str, Floats]:
@@ -340,24 +324,6 @@ class Reader:
                     day |= np.abs((days - np.datetime64(wanted)).astype(np.int64)) <= 3
         return {"month": month.astype(np.float32), "day": day.astype(np.float32)}
 
-    def _crowd_features(
-        self, features: Mapping[str, Floats], exact: Floats, near: Floats
-    ) -> dict[str, Floats]:
-        """Whether a turn is about those the query names, and how near its words come.
-
-        A name is near only to itself.
-        """
-        proper = np.array(self._query.proper, dtype=bool)[:, None]
-        soft = _weighed(self._weights, np.where(proper, exact, near))
-        of_self = features["spoke"] * features["is_self"]
-        one = float(len(self._query.asked) == 1)
-        return {
-            "self_of_asked": of_self,
-            "about_asked": np.maximum(of_self > 0, features["named"]) * one,
-            "self_of_other": features["is_self"] * (1 - features["spoke"]) * one,
-            **_with_relative("soft", {"here": soft}),
-        }
-
 
 def _best(values: Floats, count: int) -> Ints:
     """Ascending places of the highest values."""
@@ -372,12 +338,12 @@ def _weighed(weights: Floats, rows: Floats) -> Floats:
 
 def _with_relative(name: str, raw: Mapping[str, Floats]) -> dict[str, Floats]:
     """Each feature as it is, and relative to the best candidate of the query."""
-    found = {}
+    features = {}
     for key, values in raw.items():
         peak = float(np.max(values))
-        found[f"{name}_{key}"] = values
-        found[f"{name}_{key}_rel"] = values / (peak if peak > 1e-6 else np.inf)
-    return found
+        features[f"{name}_{key}"] = values
+        features[f"{name}_{key}_rel"] = values / (peak if peak > 1e-6 else np.inf)
+    return features
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,7 +376,7 @@ def default_model(crowd: bool = False) -> LinearModel:
 def ranked(
     view: View, text: str, lexicon: Lexicon, model: LinearModel | None = None
 ) -> list[tuple[int, float, bool]]:
-    """What answers a query, best first: places in the scope, scores of 0 to 1, whether it matches.
+    """What answers a query, best first: numbers of turns, scores of 0 to 1, whether it matches.
 
     Nothing if the query has no word to look for.
     """
@@ -426,8 +392,8 @@ def ranked(
     best = latest_first(order, scores, candidates, query, alike)
     # A turn moved to a better place gets the score of that place, so scores never rise.
     chances = 1 / (1 + np.exp(-np.clip(scores[order], -30, 30)))
-    places = view.places[candidates.positions[best]].tolist()
-    return list(zip(places, chances.tolist(), candidates.matches[best].tolist(), strict=True))
+    numbers = view.numbers(candidates.positions[best]).tolist()
+    return list(zip(numbers, chances.tolist(), candidates.matches[best].tolist(), strict=True))
 
 
 def latest_first(

@@ -5,7 +5,7 @@ statistic.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -22,16 +22,11 @@ Records = NDArray[np.void]
 
 # A pause that ends a talk whose turns carry no session.
 SESSION_GAP_S = 1_800.0
-# What is said of a whole talk is said of so many of its turns at most, of a longer one in parts.
-_LONGEST_PART = 32
 # The mean of so many turns stands for the mean of all.
 _CENTRE_TURNS = 2_000
 # Least mean centred cosine of successive turns in coherent talk, and how many pairs are compared.
 # Talk with fewer pairs counts as coherent.
 _COHERENT, _FEWEST_PAIRS, _MOST_PAIRS = 0.07, 100, 500
-# Multiplications a call to BLAS may take; from 2**18 on OpenBLAS wakes threads of its own, and on
-# a busy machine waits for them many times longer than the product takes.
-_BLOCK_WORK = 245_760
 
 _TIME = re.compile(
     r"\b(yesterday|today|tonight|tomorrow|last|next|ago|week|weekend|month|year|monday|tuesday"
@@ -46,7 +41,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def record_type(dims: int) -> np.dtype[np.void]:
-    """What a search reads of every turn; a record of zeros is no turn.
+    """What a search reads of every turn; speaker, audience and kind are numbers of names.
 
     `self` and `name` count up to three words of either kind, `tells_time` and `asks` are 0 or 1.
     """
@@ -56,17 +51,13 @@ def record_type(dims: int) -> np.dtype[np.void]:
     return np.dtype([("time", "<f8"), ("session", "<i8"), *numbers, *marks, *vector])
 
 
-def new_records(
-    turns: Sequence[Turn], vectors: Floats, numbers: Mapping[str, int], kind: np.dtype[np.void]
-) -> Records:
-    """Records of turns; `numbers` has those of their speakers, audiences and kinds."""
+def new_records(turns: Sequence[Turn], vectors: Floats, kind: np.dtype[np.void]) -> Records:
+    """Records of turns, without the numbers of names."""
     records, whole = np.zeros(len(turns), kind), quantised(vectors)
     records["vector"], records["norm"], records["signs"] = whole, norms_of(whole), signs_of(whole)
     for record, turn in zip(records, turns, strict=True):
         text = turn.text
         record["time"], record["session"] = seconds(turn.at), _session(turn.session)
-        record["speaker"], record["kind"] = numbers[turn.speaker], numbers[turn.kind]
-        record["audience"] = numbers[turn.audience or ""]
         record["length"] = len(_WORD.findall(text))
         record["asks"], record["tells_time"] = text.rstrip().endswith("?"), bool(_TIME.search(text))
         record["self"] = min(3, len(_SELF.findall(text)))
@@ -88,43 +79,55 @@ class View:
     Messages come first, then what is of other kinds, so that journal entries do not part a talk.
     Positions are places in this order.
 
-    Attributes:
-            places: Their places in the scope, shape (size,).
-            speakers: Names of those who speak, by number.
-            holders: The places of the scope that hold a stem.
-            words: The numbers of the words at some places, one after the other, and how many each
-                place has.
+    Args:
+        numbers: The ascending numbers by which the index knows the scope's turns.
+        records: Their records.
+        shown: Which of them are seen.
+        names: Speakers, audiences and kinds.
+        holders: Gives the numbers of the scope's turns that hold a stem.
+        words: Gives the numbers of the words of some turns by number, an array a turn.
     """
 
     def __init__(
         self,
+        numbers: Ints,
         records: Records,
-        places: Ints,
+        shown: Flags,
         names: Sequence[str],
         holders: Callable[[str], Ints],
-        words: Callable[[Ints], tuple[Ints, Ints]],
+        words: Callable[[Ints], list[Ints]],
     ):
-        self._records, self.holders, self.words = records, holders, words
+        self._numbers, self._records = numbers, records
+        self._holders, self._words = holders, words
+        rows = np.flatnonzero(shown)
         kinds = sorted(range(len(names)), key=lambda n: (names[n] != "message", names[n]))
-        order = np.lexsort((records["time"][places], np.argsort(kinds)[records["kind"][places]]))
-        self.places, self.size = places[order], len(places)
-        known = np.flatnonzero(np.bincount(self.field("speaker"))).tolist()
-        self.speakers = {number: names[number] for number in known}
+        order = np.lexsort((records["time"][rows], np.argsort(kinds)[records["kind"][rows]]))
+        self._rows, self.size = rows[order], len(rows)
+        speakers = np.flatnonzero(np.bincount(self.field("speaker"))).tolist()
+        self.speakers = {number: names[number] for number in speakers}
 
     def field(self, name: str, positions: Ints | slice = slice(None)) -> Any:
         """One field of the records at some positions."""
-        return self._records[name][self.places[positions]]
+        return self._records[name][self._rows[positions]]
 
-    def positions(self, places: Ints) -> Ints:
-        """Ascending positions of places of the scope, without those that are not seen."""
-        here = self._position_of[places]
+    def numbers(self, positions: Ints) -> Ints:
+        """The numbers of some turns."""
+        return self._numbers[self._rows[positions]]
+
+    def holding(self, stem: str) -> Ints:
+        """Ascending positions of the turns that hold a stem."""
+        here = self._position_of[np.searchsorted(self._numbers, self._holders(stem))]
         return np.sort(here[here >= 0])
+
+    def words(self, positions: Ints) -> list[Ints]:
+        """The numbers of the words of some turns, an array a turn."""
+        return self._words(self.numbers(positions))
 
     @cached_property
     def _position_of(self) -> Ints:
-        found = np.full(len(self._records), -1, dtype=np.int64)
-        found[self.places] = np.arange(self.size)
-        return found
+        positions = np.full(len(self._records), -1, dtype=np.int64)
+        positions[self._rows] = np.arange(self.size)
+        return positions
 
     @cached_property
     def begins(self) -> Flags:
@@ -140,30 +143,9 @@ class View:
         return np.cumsum(self.begins)
 
     @cached_property
-    def _parts(self) -> tuple[Ints, Ints]:
-        """The part of a talk of each turn, and where the parts begin."""
-        starts = np.flatnonzero(self.begins)
-        into = np.arange(self.size) - np.repeat(starts, np.diff(starts, append=self.size))
-        begins = into % _LONGEST_PART == 0
-        return np.cumsum(begins) - 1, np.flatnonzero(begins)
-
-    def parts_of(self, positions: Ints) -> tuple[Ints, Ints, Ints]:
-        """All turns in the same parts of talks as some turns.
-
-        Returns:
-            Their ascending positions, where in these each part begins, and which of these parts
-            each of `positions` belongs to.
-        """
-        parts, starts = self._parts
-        chosen, part = np.unique(parts[positions], return_inverse=True)
-        sizes = np.append(starts, self.size)[chosen + 1] - starts[chosen]
-        firsts = np.cumsum(sizes) - sizes
-        return np.arange(int(sizes.sum())) + np.repeat(starts[chosen] - firsts, sizes), firsts, part
-
-    @cached_property
     def mean_length(self) -> float:
         """Mean number of words of a turn; 1 if there is none."""
-        return float(self.field("length").mean(dtype=np.float64)) or 1.0 if self.size else 1.0
+        return float(self.field("length").mean(dtype=np.float64)) or 1.0
 
     @cached_property
     def in_crowd(self) -> bool:
@@ -181,11 +163,10 @@ class View:
 
     def cosines(self, vector: Floats, positions: Ints) -> Floats:
         """The cosine of a unit vector with some turns."""
-        found = products(quantised(vector[None]), self.field("vector", positions))[0]
-        return np.asarray(found / self.field("norm", positions) / norms_of(quantised(vector[None])))
+        return np.asarray((self._unit_vectors(positions) * vector).sum(axis=1))
 
     def centred_cosines(self, vector: Floats, positions: Ints) -> Floats:
-        """The same without the direction common to all turns.
+        """The cosine of a unit vector with some turns, without the direction common to all.
 
         What everybody says all the time makes all turns alike (all-but-the-top, Mu and Viswanath,
         ICLR 2018).
@@ -227,22 +208,6 @@ class View:
     @cached_property
     def _signs(self) -> NDArray[np.uint64]:
         return np.asfortranarray(self.field("signs"))
-
-
-def products(asked: Floats, rows: NDArray[np.int8]) -> Floats:
-    """Products of whole vectors with others, shape (len(asked), len(rows)).
-
-    Products of whole numbers up to 127 sum to less than 2**24 for up to 1,040 dimensions, which
-    float32 holds exactly, in whatever order BLAS adds. So what stands beside a turn, hidden or not,
-    changes no result. Multiplied in blocks that are too small for BLAS to use threads.
-    """
-    # A single row would be a matrix-vector product, which BLAS shares out much sooner.
-    several = asked if len(asked) > 1 else np.repeat(asked, 2, axis=0)
-    step, found = _BLOCK_WORK // several.size, np.empty((len(asked), len(rows)), dtype=np.float32)
-    for low in range(0, len(rows), step):
-        block = rows[low : low + step].astype(np.float32)
-        found[:, low : low + step] = (several @ block.T)[: len(asked)]
-    return found
 
 
 def signs_of(rows: Floats) -> NDArray[np.uint64]:

@@ -15,7 +15,6 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import STAFF, private, visible
 from evennia_ai.recall import Hit, RecallIndex, Turn
 from evennia_ai.recall.embedding import default_embedder
-from evennia_ai.recall.query import parsed_query
 from evennia_ai.recall.values import seconds
 
 TALK = (
@@ -92,36 +91,12 @@ class TestAddAndSearch(RecallCase):
         self.assertEqual(self.index.search("aria", "Alice raven", limit=0), [])
         self.assertEqual(self.index.search("aria", "Alice raven", limit=-1), [])
 
-    def test_best_first(self):
-        """Scores never rise down the list."""
-        self.index.add("aria", talk())
-        scores = [hit.score for hit in self.index.search("aria", "Alice's raven")]
-        self.assertEqual(scores, sorted(scores, reverse=True))
-
     def test_scopes_are_apart(self):
         """What one scope holds is not found in another."""
         self.index.add("aria", talk())
         self.index.add("bo", [Turn("z", "Dan", "nothing to see", 0)])
         self.assertEqual(ids(self.index.search("bo", "raven tortoise")), ["z"])
         self.assertEqual(self.index.search("nobody", "raven"), [])
-
-    def test_added_turns_are_found_at_once(self):
-        """A turn added after a search is found by the next, by new words too."""
-        self.index.add("aria", talk())
-        self.index.search("aria", "zeppelin")
-        self.index.add("aria", [Turn("new", "Cora", "A zeppelin landed!", 9_000.0)])
-        self.assertEqual(ids(self.index.search("aria", "zeppelin"))[0], "new")
-
-    def test_a_turn_from_the_past_takes_its_place(self):
-        """A turn added late but said early stands among its neighbours in time."""
-        turns = talk()
-        self.index.add("aria", turns[:5] + turns[6:])
-        self.index.search("aria", "raven")
-        self.index.add("aria", turns[5:6])
-        other = RecallIndex(":memory:")
-        other.add("aria", turns)
-        query = "What are the pets called?"
-        self.assertEqual(ids(self.index.search("aria", query)), ids(other.search("aria", query)))
 
     def test_same_id_replaces(self):
         """Adding an id again leaves one turn, with the new text."""
@@ -131,12 +106,6 @@ class TestAddAndSearch(RecallCase):
         found = self.index.search("aria", "sold a horse")[0]
         self.assertEqual((found.turn_id, found.text), ("t7", "I sold a horse."))
         self.assertNotIn("broke", " ".join(h.text for h in self.index.search("aria", "broke arm")))
-
-    def test_adding_twice_changes_nothing(self):
-        """Adding the same turns again is no change."""
-        self.assertEqual(self.index.add("aria", talk()), len(TALK))
-        self.assertEqual(self.index.add("aria", talk()), 0)
-        self.assertEqual(self.index.count("aria"), len(TALK))
 
     def test_last_of_equal_ids_counts(self):
         """Of several turns with one id in a call the last is kept."""
@@ -157,12 +126,6 @@ class TestAddAndSearch(RecallCase):
         self.assertEqual(self.index.clear("aria"), len(TALK))
         self.assertEqual((self.index.count("aria"), self.index.count("bo")), (0, len(TALK)))
         self.assertEqual(self.index.search("aria", "raven"), [])
-
-    def test_deterministic(self):
-        """The same query twice gives the same hits in the same order."""
-        self.index.add("aria", talk() + talk("u", start=90_000.0))
-        for query in ("raven", "Alice", "the bridge", "what did Bram say about carts?"):
-            self.assertEqual(self.index.search("aria", query), self.index.search("aria", query))
 
 
 class TestQueries(RecallCase):
@@ -215,16 +178,6 @@ class TestQueries(RecallCase):
         hits = self.index.search("aria", query, limit=3)
         self.assertLessEqual(len(hits), 3)
 
-    def test_nothing_asked_nothing_found(self):
-        """A query of no words, or of stop words alone, finds nothing."""
-        for query in ("", "???", "what is it about"):
-            self.assertEqual(self.index.search("aria", query), [])
-
-    def test_a_word_that_tells_where_to(self):
-        """`off` is no stop word: it may be all that says that somebody travels."""
-        query = parsed_query("What is she off to?")
-        self.assertEqual(("off",), query.content)
-
     def test_any_turn_can_be_stored(self):
         """Odd texts, names and times are stored and do not spoil searching."""
         odd = ["", "\ud800", "\x00", '"', "🐉" * 10, "x" * 100_000, "ÅÄÖ ravén", "日本語"]
@@ -251,28 +204,6 @@ class TestRemove(unittest.TestCase):
         self.path = Path(folder.name) / "recall.sqlite"
         self.index = RecallIndex(self.path)
         self.addCleanup(self.index.close)
-
-    def test_removed_is_never_found(self):
-        """After a removal no query finds the turn, and its id is unknown."""
-        self.index.add("aria", talk())
-        self.index.search("aria", "raven")
-        self.assertEqual(self.index.remove("aria", ["t4", "nope"]), 1)
-        self.assertNotIn("t4", ids(self.index.search("aria", "raven tortoise", limit=50)))
-        self.assertEqual(self.index.get("aria", ["t4"]), ())
-        self.assertEqual(self.index.count("aria"), len(TALK) - 1)
-
-    def test_nothing_stays_in_the_file(self):
-        """Removed text and words are in no byte of the index's files."""
-        self.index.add("aria", talk() + [Turn("s", "Eve", "xyzzyplugh is my secret", 99.0)])
-        self.assertTrue(any(b"xyzzyplugh" in each for each in self.bytes()))
-        self.index.remove("aria", ["s"])
-        self.assertFalse(any(b"xyzzyplugh" in each for each in self.bytes()))
-
-    def test_replaced_text_does_not_stay_either(self):
-        """The old text of a replaced turn is in no byte of the index's files."""
-        self.index.add("aria", [Turn("s", "Eve", "xyzzyplugh is my secret", 99.0)])
-        self.index.add("aria", [Turn("s", "Eve", "no more secrets", 99.0)])
-        self.assertFalse(any(b"xyzzyplugh" in each for each in self.bytes()))
 
     def bytes(self):
         return [file.read_bytes() for file in self.path.parent.rglob("*") if file.is_file()]
@@ -332,17 +263,18 @@ class TestRemove(unittest.TestCase):
             index.search("aria", asked, 50, viewer), fresh.search("aria", asked, 50, viewer)
         )
 
-    @settings(max_examples=25, deadline=None)
-    @given(st.sets(st.integers(0, len(TALK) - 1)), st.integers(0, len(TALK) - 1))
-    def test_removing_any_set(self, gone, asked):
-        """After removing any set of turns, a search answers as if they had never been."""
-        index, never = RecallIndex(":memory:"), RecallIndex(":memory:")
-        index.add("aria", talk())
-        query = TALK[asked][1]
-        index.search("aria", query)
-        index.remove("aria", [f"t{n}" for n in gone])
-        never.add("aria", [turn for n, turn in enumerate(talk()) if n not in gone])
-        self.assertEqual(index.search("aria", query), never.search("aria", query))
+    def test_nothing_stays_in_the_file(self):
+        """Removed text and words are in no byte of the index's files."""
+        self.index.add("aria", talk() + [Turn("s", "Eve", "xyzzyplugh is my secret", 99.0)])
+        self.assertTrue(any(b"xyzzyplugh" in each for each in self.bytes()))
+        self.index.remove("aria", ["s"])
+        self.assertFalse(any(b"xyzzyplugh" in each for each in self.bytes()))
+
+    def test_replaced_text_does_not_stay_either(self):
+        """The old text of a replaced turn is in no byte of the index's files."""
+        self.index.add("aria", [Turn("s", "Eve", "xyzzyplugh is my secret", 99.0)])
+        self.index.add("aria", [Turn("s", "Eve", "no more secrets", 99.0)])
+        self.assertFalse(any(b"xyzzyplugh" in each for each in self.bytes()))
 
 
 class TestFile(unittest.TestCase):
@@ -356,14 +288,6 @@ class TestFile(unittest.TestCase):
         self.addCleanup(index.close)
         return index
 
-    def test_reopened_answers_the_same(self):
-        """An index opened again answers as before."""
-        first = self.open()
-        first.add("aria", talk())
-        before = first.search("aria", "What are Alice's pets called?")
-        first.close()
-        self.assertEqual(self.open().search("aria", "What are Alice's pets called?"), before)
-
     def test_rebuilt_answers_the_same(self):
         """Thrown away and built again, in another order and in pieces, it answers the same."""
         first, second = self.open(), RecallIndex(":memory:")
@@ -373,16 +297,6 @@ class TestFile(unittest.TestCase):
             second.search("aria", "raven")
         for _, text in TALK:
             self.assertEqual(first.search("aria", text), second.search("aria", text))
-
-    def test_other_writers_are_noticed(self):
-        """What another connection adds or removes is seen by the next search."""
-        first, second = self.open(), self.open()
-        first.add("aria", talk())
-        self.assertEqual(ids(second.search("aria", "broke arm at the mill"))[0], "t7")
-        second.add("aria", [Turn("n", "Cora", "a zeppelin came", 900.0)])
-        self.assertEqual(ids(first.search("aria", "zeppelin"))[0], "n")
-        second.remove("aria", ["n"])
-        self.assertNotIn("n", ids(first.search("aria", "zeppelin", limit=50)))
 
     def test_replacing_is_all_or_nothing(self):
         """Where new turns cannot be stored, what they would have replaced is still there."""
@@ -443,17 +357,6 @@ class TestAudience(RecallCase):
             self.assertEqual(self.index.search("aria", "raven gold", 50, viewer), public, viewer)
         self.assertIn("w", ids(self.index.search("aria", "raven gold", 50, None)))
 
-    def test_who_whispers_is_no_name_to_others(self):
-        """Somebody who only whispered changes no public search for a word like their name."""
-        self.index.add("aria", talk())
-        said = ["The rose garden is by the mill.", "Rose wood burns well.", "A rose for you!"]
-        self.index.add("aria", [Turn(f"r{n}", "Bram", text, 700.0) for n, text in enumerate(said)])
-        query = "Where is the rose garden?"
-        before = self.index.search("aria", query, 50, "public")
-        whisper = Turn("w", "Rose", "I have the key.", 800.0, None, private(["o1"]))
-        self.index.add("aria", [whisper])
-        self.assertEqual(self.index.search("aria", query, 50, "public"), before)
-
     def test_filtered_before_limited(self):
         """Turns another may not see take no place in the list."""
         secret = [Turn(f"w{n}", "Eve", "raven raven gold", n, None, STAFF) for n in range(30)]
@@ -495,6 +398,17 @@ class TestAudience(RecallCase):
         hits = whole.search("aria", query, 50, viewer)
         self.assertTrue(all(visible(hit.audience, viewer) for hit in hits))
         self.assertEqual(hits, part.search("aria", query, 50))
+
+    def test_who_whispers_is_no_name_to_others(self):
+        """Somebody who only whispered changes no public search for a word like their name."""
+        self.index.add("aria", talk())
+        said = ["The rose garden is by the mill.", "Rose wood burns well.", "A rose for you!"]
+        self.index.add("aria", [Turn(f"r{n}", "Bram", text, 700.0) for n, text in enumerate(said)])
+        query = "Where is the rose garden?"
+        before = self.index.search("aria", query, 50, "public")
+        whisper = Turn("w", "Rose", "I have the key.", 800.0, None, private(["o1"]))
+        self.index.add("aria", [whisper])
+        self.assertEqual(self.index.search("aria", query, 50, "public"), before)
 
 
 class TestExactFirst(RecallCase):

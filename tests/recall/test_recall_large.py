@@ -5,10 +5,9 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.history.audience import STAFF, private
-from evennia_ai.language.words import stem
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.query import parsed_query
-from evennia_ai.recall.ranking import CANDIDATES, Reader, default_model, members
+from evennia_ai.recall.ranking import CANDIDATES, Reader, default_model
 
 WORDS = [
     "the",
@@ -72,28 +71,6 @@ class TestLargeScope(unittest.TestCase):
                 hits = self.index.search("aria", query, 50, viewer)
                 self.assertEqual(hits, seen.search("aria", query, 50, viewer))
 
-    def test_same_again(self):
-        """The same query gives the same hits, also after the scope was read anew."""
-        before = self.index.search("aria", "cold smoke over the hill", 100)
-        self.index._scopes.clear()
-        self.assertEqual(self.index.search("aria", "cold smoke over the hill", 100), before)
-
-
-class TestLexicon(unittest.TestCase):
-    def test_kind_finds_member(self):
-        """A question about a kind finds a turn that names one of the kind."""
-        index = RecallIndex(":memory:")
-        self.addCleanup(index.close)
-        lines = ["The rent is due.", "I learned the fiddle as a boy.", "Snow again, says Ben."]
-        index.add("aria", [Turn(f"t{n}", "Ann", text, 9_000.0 * n) for n, text in enumerate(lines)])
-        self.assertEqual(index.search("aria", "What instruments does Ann play?")[0].turn_id, "t1")
-
-    def test_members(self):
-        """Any form of a kind's name gives its members, any other word gives none."""
-        self.assertIn(stem("raven"), members()[stem("pets")])
-        self.assertNotIn("xyzzy", members())
-        self.assertTrue(all(members().values()))
-
 
 class TestQuery(unittest.TestCase):
     def test_who_does_comes_first(self):
@@ -147,16 +124,6 @@ class TestCrowd(unittest.TestCase):
         self.index.add("aria", [*threads(), *hidden])
         self.assertTrue(self.in_crowd())
         self.assertFalse(self.in_crowd("public"))
-
-    def test_added_words_are_known_at_once(self):
-        """In a crowd, what is added after a search is found by the next one."""
-        self.index.add("aria", chatter(500))
-        self.index.search("aria", "Who keeps the lighthouse?")
-        said = Turn("needle", "Ann", "My aunt Odile tends the lighthouse.", 42_000.5)
-        self.index.add("aria", [said])
-        self.assertEqual(
-            self.index.search("aria", "Who keeps the lighthouse?", 1)[0].turn_id, "needle"
-        )
 
 
 def threads():

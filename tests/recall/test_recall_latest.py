@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from benchmarks.mudlife import Fact, distinct_facts, found_figures, make_life, run
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.query import parsed_query
 from evennia_ai.recall.ranking import CROWD_MARGIN, LOOKED_AT, MARGIN, Candidates, latest_first
@@ -210,55 +209,3 @@ class TestSearch(unittest.TestCase):
         )
         for query in ("Was the ferry late on 8 May?", "Was the ferry late on 8 May, 2023?"):
             self.assertEqual(self.index.search("aria", query)[0].turn_id, "m5", query)
-
-
-class TestMudlife(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.life = make_life(3, weeks=1, lines=20, questions=20)
-
-    def test_same_seed_same_life(self):
-        """A seed gives the same lines and questions every time, another seed others."""
-        self.assertEqual(make_life(3, 1, 20, 20), self.life)
-        self.assertNotEqual(make_life(4, 1, 20, 20).turns, self.life.turns)
-
-    def test_whole_size(self):
-        """Two hundred questions are made from any seed, no two about the same thing."""
-        for seed in range(1, 6):
-            life = make_life(seed, weeks=4, lines=120, questions=200)
-            self.assertEqual(len({asked.fact.key for asked in life.asked}), 200)
-            self.assertEqual(len(life.turns), 28 * 120)
-
-    def test_no_more_to_tell(self):
-        """More facts than the relations hold is an error that says how many there are."""
-        with self.assertRaisesRegex(ValueError, "of 50 facts"):
-            distinct_facts(random.Random(1), ["password"], 50)
-
-    def test_evidence(self):
-        """Evidence is the turn that told the fact; what changed was told differently before."""
-        said = {turn.id: turn for turn in self.life.turns}
-        for asked in self.life.asked:
-            self.assertIsInstance(asked.fact, Fact)
-            if asked.kind == "untold":
-                self.assertNotIn(asked.fact.text, [turn.text for turn in self.life.turns])
-                continue
-            self.assertEqual(said[asked.evidence].text, asked.fact.text)
-            if asked.older:
-                self.assertGreater(said[asked.evidence].at, said[asked.older].at)
-                self.assertNotEqual(asked.old_value, asked.fact.value)
-
-    def test_a_perfect_ranking(self):
-        """A ranking that knows the evidence gets everything, its reverse gets no latest fact."""
-        known = {a.fact.question: [a.evidence, a.older] for a in self.life.asked}
-        right = found_figures(self.life, lambda query: known[query])
-        wrong = found_figures(self.life, lambda query: known[query][::-1])
-        self.assertEqual((right["all"]["R@5"], right["latest_fact"]), (1.0, 1.0))
-        self.assertEqual(wrong["latest_fact"], 0.0)
-
-    def test_run(self):
-        """A run reports every ranking and what became of every question."""
-        report = run(seed=3, weeks=1, lines=12, questions=10)
-        rankings = {"bm25", "static_vectors", "ours", "ours_asked", "game", "game_asked"}
-        self.assertEqual(set(report["found"]), rankings)
-        asked = sum(each["asked"] for each in report["offline_model"].values())
-        self.assertEqual(asked, 10)
