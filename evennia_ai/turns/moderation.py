@@ -4,17 +4,14 @@ The setting `EVENNIA_AI_MODERATE` names it. Without it nothing here runs.
 """
 
 import json
-import threading
 import traceback
-from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks
+from twisted.internet.defer import CancelledError, Deferred, DeferredSemaphore, inlineCallbacks
 from twisted.internet.interfaces import IReactorTime
-from twisted.python.failure import Failure
 
 from evennia_ai.background import Worker, in_time
 from evennia_ai.errors import ConfigError, ToolError
@@ -33,65 +30,14 @@ if TYPE_CHECKING:
 TIMEOUT_S = 5.0
 # How many texts are looked at in the same moment, of those heard and of those to be said.
 THREADS = 4
-# Threads that calls without end may hold, and texts that may wait, before a text fails at once.
-MOST_LOST, MOST_WAITING = 16, 200
+# Further threads, for as many calls that never return.
+SPARE_THREADS = 16
 # Staff are told again of a function that fails after this time.
 ALERT_EVERY_S = 3600.0
 
 About = dict[str, Any]
 Function = Callable[[str, About], str | None]
 Submit = Callable[[Function, str, About], "Deferred[str | None]"]
-
-
-class _Line:
-    """Calls of the function for texts of one kind, some at a time; the others wait in line.
-
-    A call that hangs gives its place to the next after `TIMEOUT_S`, though its thread is lost until
-    it returns. Once `MOST_LOST` threads are, or `MOST_WAITING` texts wait, a text fails at once.
-    """
-
-    def __init__(self, submit: Submit, clock: IReactorTime | None):
-        self._submit, self._clock = submit, clock
-        self._waiting: deque[tuple[Deferred[str | None], Function, str, About]] = deque()
-        self._running = 0
-        self._lost: list[threading.Event] = []  # set once the call returns after all
-
-    def ask(self, call: Function, text: str, about: About) -> "Deferred[str | None]":
-        """Fires with what the function returns, once it is this text's turn."""
-        self._lost = [each for each in self._lost if not each.is_set()]
-        if len(self._lost) >= MOST_LOST or len(self._waiting) >= MOST_WAITING:
-            return fail(TimeoutError("too many texts wait for moderation"))
-        answer: Deferred[str | None] = Deferred()
-        self._waiting.append((answer, call, text, about))
-        self._go_on()
-        return answer
-
-    def _go_on(self) -> None:
-        while self._waiting and self._running < THREADS:
-            answer, call, text, about = self._waiting.popleft()
-            if not answer.called:  # else who asked has gone
-                self._running += 1
-                self._run(answer, call, text, about)
-
-    def _run(self, answer: "Deferred[str | None]", call: Function, text: str, about: About) -> None:
-        began, returned = threading.Event(), threading.Event()
-
-        def watched(text: str, about: About) -> str | None:
-            began.set()
-            try:
-                return call(text, about)
-            finally:
-                returned.set()
-
-        def ended(result: object) -> None:
-            self._running -= 1
-            if isinstance(result, Failure) and began.is_set() and not returned.is_set():
-                self._lost.append(returned)
-            if not answer.called:
-                answer.callback(result)  # type: ignore[arg-type]
-            self._go_on()
-
-        in_time(self._submit(watched, text, about), TIMEOUT_S, self._clock).addBoth(ended)
 
 
 class Moderator:
@@ -113,9 +59,11 @@ class Moderator:
         said: Submit | None = None,
         clock: IReactorTime | None = None,
     ):
-        self._load = load
-        self._heard = _Line(heard or Worker("evennia-ai-heard", THREADS + MOST_LOST).submit, clock)
-        self._said = _Line(said or Worker("evennia-ai-said", THREADS + MOST_LOST).submit, clock)
+        self._load, self._clock = load, clock
+        threads = THREADS + SPARE_THREADS
+        self._heard = heard or Worker("evennia-ai-heard", threads).submit
+        self._said = said or Worker("evennia-ai-said", threads).submit
+        self._lines = DeferredSemaphore(THREADS), DeferredSemaphore(THREADS)
         self._function: Function | None = None
         self._shared: dict[tuple[object, ...], list[Deferred[str | None]]] = {}
         self.told_at = float("-inf")  # when staff were told last that it fails
@@ -123,7 +71,7 @@ class Moderator:
     def ask(self, text: str, about: About) -> "Deferred[str | None]":
         """Fires with what the function returns; fails with what it raised, or `TimeoutError`."""
         if about["kind"] != "heard":
-            return self._said.ask(self._call, text, about)
+            return self._in_line(self._lines[1], self._said, text, about)
         mine: Deferred[str | None] = Deferred()
         what = (text, *(value for key, value in about.items() if key != "assistant"))
         if what in self._shared:
@@ -136,21 +84,30 @@ class Moderator:
                 if not each.called:
                     each.callback(result)  # type: ignore[arg-type]
 
-        self._heard.ask(self._call, text, about).addBoth(share)
+        self._in_line(self._lines[0], self._heard, text, about).addBoth(share)
         return mine
+
+    def _in_line(
+        self, line: DeferredSemaphore, submit: Submit, text: str, about: About
+    ) -> "Deferred[str | None]":
+        """Ask once it is this text's turn; the time in line does not count."""
+        return line.run(lambda: in_time(submit(self._call, text, about), TIMEOUT_S, self._clock))
 
     def warm_up(self) -> None:
         """Import the function, so that the first line need not wait for it."""
-        self._said.ask(self._prepared, "", {}).addErrback(lambda _: None)
 
-    def _prepared(self, *_: object) -> None:
+        def load(*_: object) -> None:
+            self._loaded()
+
+        self._said(load, "", {}).addErrback(lambda _: None)
+
+    def _loaded(self) -> Function:
         if self._function is None:
             self._function = self._load()
+        return self._function
 
     def _call(self, text: str, about: About) -> str | None:
-        self._prepared()
-        assert self._function is not None
-        answer = self._function(text, about)
+        answer = self._loaded()(text, about)
         if answer is None or isinstance(answer, str):
             return answer
         raise ConfigError(
