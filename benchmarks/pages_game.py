@@ -136,7 +136,6 @@ def seed() -> str:
     account = stable_id(search_account("Mallory")[0])
     dear = ModelReply(content="", model="openai/gpt-4o", prompt_tokens=700_000, cost=4.12)
     services.figures().note_spend(first.scope, "awake", account, dear, now - 6 * 3600)
-    services.figures().note_stall(now - 6 * 3600, 1.4)
     scripts["Aria1"].db.enabled = False
     capped = scripts["Aria2"]
     capped.state.configure({"spend_caps": {"tokens_day": 0}})

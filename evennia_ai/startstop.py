@@ -5,7 +5,6 @@ imports stand in the functions.
 """
 
 import gc
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,14 +28,10 @@ def at_server_start() -> None:
     from evennia.server.signals import SIGNAL_ACCOUNT_POST_LOGIN
     from twisted.internet import reactor
 
-    from evennia_ai import services
-    from evennia_ai.turns.metrics import StallWatch
-
     global _warm_up
     send_at_once()
     SIGNAL_ACCOUNT_POST_LOGIN.connect(tell_of_listening, dispatch_uid="evennia_ai")
     _warm_up = reactor.callLater(WARM_UP_AFTER_S, warm_up)  # type: ignore[attr-defined]
-    StallWatch(services.figures(), reactor, time.time).start()
 
 
 def send_at_once() -> None:

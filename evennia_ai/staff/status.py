@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from evennia_ai import conf
 from evennia_ai.game.lease import ELSEWHERE, is_elsewhere
 from evennia_ai.history.aside import aside
 from evennia_ai.llm_interaction.contexts import CONTEXTS
@@ -225,8 +224,3 @@ def shared_usage(script: "AssistantScript") -> list[dict[str, Any]]:
 def _spent(row: SpendRow, caps: Iterable[Cap]) -> dict[str, Any]:
     windows = {"day": row.day.spent.to_dict(), "month": row.month.spent.to_dict()}
     return {**windows, "caps": [f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps]}
-
-
-def game_facts() -> dict[str, Any]:
-    """The model of the game, for the head of a report."""
-    return {"model": conf.model_name(), "base": bool(conf.setting("LLM_API_BASE"))}

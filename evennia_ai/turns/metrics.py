@@ -1,4 +1,4 @@
-"""The history of figures behind the staff's charts: prompts, spend by day, stalls of the reactor.
+"""The history of figures behind the staff's charts: prompts, spend by day.
 
 It is derived and bounded, in an SQLite file of its own: no Attribute grows with it, and what the
 charts show may be lost without harm. The reactor thread only appends to a list; a thread writes.
@@ -38,7 +38,6 @@ CREATE INDEX IF NOT EXISTS prompts_by_time ON prompts (assistant, at);
 CREATE TABLE IF NOT EXISTS spend (day TEXT, assistant TEXT, purpose TEXT, model TEXT, account TEXT,
     calls INTEGER, prompt INTEGER, reply INTEGER, cached INTEGER, cost REAL, unpriced INTEGER,
     PRIMARY KEY (day, assistant, purpose, model, account));
-CREATE TABLE IF NOT EXISTS stalls (minute REAL PRIMARY KEY, worst_s REAL, times INTEGER);
 """
 _ADD_SPEND = """
 INSERT INTO spend VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
@@ -46,12 +45,7 @@ ON CONFLICT DO UPDATE SET calls = calls + 1, prompt = prompt + excluded.prompt,
     reply = reply + excluded.reply, cached = cached + excluded.cached, cost = cost + excluded.cost,
     unpriced = unpriced + excluded.unpriced
 """
-_ADD_STALL = """
-INSERT INTO stalls VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET
-    worst_s = max(worst_s, excluded.worst_s), times = times + 1
-"""
-_ADD = {"prompts": "INSERT INTO prompts VALUES (?, ?, ?, ?, ?, ?, ?)"}
-_ADD |= {"spend": _ADD_SPEND, "stalls": _ADD_STALL}
+_ADD = {"prompts": "INSERT INTO prompts VALUES (?, ?, ?, ?, ?, ?, ?)", "spend": _ADD_SPEND}
 # What spend can be added up by.
 SPEND_BY = ("day", "assistant", "purpose", "model", "account")
 
@@ -124,10 +118,6 @@ class Figures:
         row = (utc_iso(at)[:10], assistant, purpose, reply.model, account, *tokens, *cost)
         self._note("spend", row)
 
-    def note_stall(self, at: float, seconds: float) -> None:
-        """Note that the reactor came so much too late."""
-        self._note("stalls", (at // 60 * 60, seconds))
-
     def _note(self, table: str, row: tuple[Any, ...]) -> None:
         self._rows.append((table, row))
         if not self._waits:
@@ -176,11 +166,6 @@ class Figures:
         )
         found = self.on_thread(self._read, ask, (since, *(where or {}).values()))
         return found.addCallback(lambda rows: [SpendFigure(*row) for row in rows])
-
-    def stalls(self, since: float) -> "Deferred[list[tuple[float, float, int]]]":
-        """Fires with minutes (epoch seconds), the longest stall in each in seconds, how many."""
-        ask = "SELECT minute, worst_s, times FROM stalls WHERE minute >= ? ORDER BY minute"
-        return self.on_thread(self._read, ask, (since,))
 
     def forget(self, accounts: Iterable[str]) -> "Deferred[Any]":
         """Fires when no row names these accounts; what they cost stays in the sums."""
@@ -252,7 +237,6 @@ def _thin(file: sqlite3.Connection) -> None:
         (MOST_PROMPTS,),
     )
     file.execute("DELETE FROM spend WHERE day < ?", (utc_iso(oldest)[:10],))
-    file.execute("DELETE FROM stalls WHERE minute < ?", (newest - DETAIL_DAYS * _DAY_S,))
 
 
 def _prompt(row: Sequence[Any]) -> PromptFigure:
@@ -266,27 +250,3 @@ def stacked(figures: Sequence[PromptFigure]) -> dict[str, list[float]]:
     for place, region in enumerate(REGIONS):
         columns[region] = [dict(enumerate(figure.sizes)).get(place, 0) for figure in figures]
     return {**columns, "limit": [figure.limit for figure in figures]}
-
-
-class StallWatch:
-    """Notes when the reactor comes late to a call that is due every half second.
-
-    Args:
-        figures: Where it notes stalls.
-        reactor: Has `callLater` and `seconds`.
-        now: Seconds since the epoch.
-    """
-
-    EVERY_S, LATE_S = 0.5, 0.02
-
-    def __init__(self, figures: Figures, reactor: Any, now: Callable[[], float]):
-        self._figures, self._reactor, self._now = figures, reactor, now
-        self._due: float | None = None
-
-    def start(self) -> None:
-        """Watch until the process ends."""
-        late = 0.0 if self._due is None else self._reactor.seconds() - self._due
-        if late >= self.LATE_S:
-            self._figures.note_stall(self._now(), late)
-        self._due = self._reactor.seconds() + self.EVERY_S
-        self._reactor.callLater(self.EVERY_S, self.start)

@@ -23,7 +23,6 @@ LINE_CHARS = 160
 # Assistants that are looked at before everything else on the reactor has its turn.
 ROWS_AT_ONCE = 2
 SPEND_DAYS, DAY_S = 30, 86_400.0
-STALL_S = 86_400.0
 # Lines of the log that the page shows, and bytes among which those of one kind are looked for.
 LOG_LINES, LOG_BYTES = 200, 1_000_000
 # Checks of the doctor that take no time worth mentioning; the page asks for the others one by one.
@@ -102,7 +101,6 @@ def spend(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
         "reply tokens": [row["reply_tokens"] for row in tables["day"]],
         "US dollars": [row["cost"] for row in tables["day"]],
     }
-    stalls = yield figures.stalls(now - STALL_S)
     caps: list[dict[str, Any]] = []
     for script in scripts:
         caps.append(usage_facts(script))
@@ -117,11 +115,6 @@ def spend(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
         "chart": chart,
         "tables": [(titles[by], by, rows) for by, rows in tables.items()],
         "caps": [each for each in caps if each["caps"]],
-        "stalls": {
-            "at": [row[0] for row in stalls],
-            "longest, ms": [row[1] * 1e3 for row in stalls],
-        },
-        "worst_ms": round(max((row[1] * 1e3 for row in stalls), default=0.0)),
     }
 
 

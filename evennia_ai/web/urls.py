@@ -4,7 +4,6 @@ from django.urls import path
 
 from evennia_ai.web.metrics import metrics
 from evennia_ai.web.site import ADMIN, BUILDER, Page
-from evennia_ai.web.views import status
 
 PAGES = (
     Page("assistants", "", BUILDER, "overview.assistants"),
@@ -22,5 +21,4 @@ PAGES = (
     Page("options", "<int:assistant>/options/", BUILDER, "one.options", "acts.change_options"),
 )
 app_name = "evennia_ai"
-urlpatterns = [page.pattern() for page in PAGES]
-urlpatterns += [path("status/", status, name="status"), path("metrics", metrics, name="metrics")]
+urlpatterns = [*(page.pattern() for page in PAGES), path("metrics", metrics, name="metrics")]

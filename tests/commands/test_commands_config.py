@@ -1,20 +1,19 @@
-"""`aiconfig`, `aistatus`, the status page, and the page of documentation on options."""
+"""`aiconfig`, `aistatus`, and the page of documentation on options."""
 
 import importlib.util
-import json
+import queue
 import threading
 import time
 from pathlib import Path
 from typing import ClassVar
 
-from django.contrib.auth.models import AnonymousUser
-from django.test import RequestFactory, override_settings
+from django.test import override_settings
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.staff.configuration import option_called
 from evennia_ai.staff.status import warnings
 from evennia_ai.turns.options import EMOTES, OPTIONS
-from evennia_ai.web.views import on_reactor, status
+from evennia_ai.web.reactor import on_reactor
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest
 from tests.waiting import pump_until, wait_for
@@ -361,43 +360,8 @@ class TestStatus(CommandLineTest):
         self.assertTold("aistatus Aria", "Enabled: no (ai/start switches it on)")
 
 
-class TestStatusPage(CommandLineTest):
-    """The JSON page at ``ai/status/``."""
-
-    def fetch(self, user):
-        request = RequestFactory().get("/ai/status/")
-        request.user = user
-        return status(request)
-
-    def test_staff(self):
-        """Staff get every assistant's facts."""
-        self.account.is_staff = True
-        response = self.fetch(self.account)
-        self.assertEqual(response.status_code, 200)
-        data = json.loads(response.content)
-        self.assertEqual([a["name"] for a in data["assistants"]], ["Aria"])
-        self.assertEqual(data["game"]["model"], "scripted/model")
-
-    def test_others(self):
-        """Nobody else gets anything."""
-        self.account2.is_staff = False
-        for user in (AnonymousUser(), self.account2):
-            response = self.fetch(user)
-            self.assertEqual(response.status_code, 403)
-            self.assertNotIn(b"Aria", response.content)
-
-    def test_posting(self):
-        """The page takes no other method."""
-        request = RequestFactory().post("/ai/status/")
-        request.user = self.account
-        self.assertEqual(status(request).status_code, 405)
-
-    def test_address(self):
-        """The urls module routes it."""
-        with override_settings(ROOT_URLCONF="evennia_ai.web.urls"):
-            from django.urls import resolve
-
-            self.assertIs(resolve("/status/").func, status)
+class TestReactor(CommandLineTest):
+    """Work for a page is done on the reactor thread."""
 
     def test_from_a_web_thread(self):
         """A web thread gets its answer from the reactor thread; errors come back too."""
@@ -417,24 +381,20 @@ class TestStatusPage(CommandLineTest):
         self.assertEqual(answers[0], threading.get_ident())
 
     def test_busy(self):
-        """If the reactor does not answer in time the page says so, and the thread goes on."""
+        """If the reactor does not answer in time, the thread goes on."""
         wait_for(self.script.memory.count())
-        self.account.is_staff = True
-        answers = []
+        troubles = []
 
         def ask():
-            import evennia_ai.web.views as views
-
-            views.PATIENCE_S = 0.05
             try:
-                answers.append(self.fetch(self.account))
-            finally:
-                views.PATIENCE_S = 3.0
+                on_reactor(threading.get_ident, patience_s=0.05)
+            except queue.Empty as error:
+                troubles.append(error)
 
         thread = threading.Thread(target=ask, daemon=True)
         thread.start()
         thread.join(5)
-        self.assertEqual(answers[0].status_code, 503)
+        self.assertEqual(len(troubles), 1)
         wait_for(self.script.memory.count())
 
 

@@ -21,12 +21,18 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.processes import pid_file
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.staff import doctor
+from evennia_ai.staff.status import facts_or_trouble, status_facts
 from evennia_ai.turns.runtime import forget_runtime
-from evennia_ai.web.views import _all_facts
 from tests.base import CHARACTER
 from tests.command_line import WholePagesTest
 from tests.thoroughness import sampled
 from tests.waiting import pump_until, wait_for
+
+
+def _rows():
+    """What pages and commands show of each assistant."""
+    return [facts_or_trouble(status_facts, script) for script in all_assistants()]
+
 
 NESTED = []
 for _ in range(90):
@@ -84,8 +90,8 @@ class BadRowTest(WholePagesTest):
             self.assertIn("Borg", shown, line)
             self.assertNotIn("failed:", shown, line)
         self.assertIn("Aria", self.typed("ai"))
-        page = json.loads(json.dumps(_all_facts(), default=str))
-        self.assertEqual([each["name"] for each in page["assistants"]], ["Aria", "Borg"])
+        rows = json.loads(json.dumps(_rows(), default=str))
+        self.assertEqual([row["name"] for row in rows], ["Aria", "Borg"])
         self.bad.at_server_reload()
         self.bad.at_server_start()
         self.assert_aria_answers()
@@ -243,9 +249,9 @@ class TestBrokenClass(BadRowTest):
         self.assertIn("no journal today", self.typed("ai/usage") + self.typed("aistatus Borg"))
         self.assertIn("Borg is broken.", self.typed("aistatus Borg"))
         self.assertIn("Aria", self.typed("ai"))
-        page = _all_facts()
-        self.assertEqual([each["name"] for each in page["assistants"]], ["Aria", "Borg"])
-        self.assertIn("no journal today", page["assistants"][1]["broken"])
+        rows = _rows()
+        self.assertEqual([row["name"] for row in rows], ["Aria", "Borg"])
+        self.assertIn("no journal today", rows[1]["broken"])
         self.assertIn("Borg: LookupError: no journal today", self.examined())
         self.bad.at_server_reload()
         self.bad.at_server_start()

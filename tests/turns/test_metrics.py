@@ -12,7 +12,7 @@ from twisted.logger import capturedLogs
 
 from evennia_ai.llm_interaction.budget import REGIONS, BudgetEvent
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.turns.metrics import FLUSH_S, Figures, StallWatch, stacked
+from evennia_ai.turns.metrics import FLUSH_S, Figures, stacked
 
 NOW = 1_790_000_000.0
 HOUR, DAY = 3600.0, 86_400.0
@@ -49,7 +49,7 @@ class FiguresTest(unittest.TestCase):
 
 
 class TestFigures(FiguresTest):
-    """Prompts, spend and stalls."""
+    """Prompts and spend."""
 
     def test_rows_are_written_together_a_little_later(self):
         """Noting a row touches no file; one write follows for all of them."""
@@ -136,17 +136,3 @@ class TestFigures(FiguresTest):
         self.flush()
         kept = self.result(self.figures.prompts("s1", 0.0))
         self.assertEqual([figure.at for figure in kept], [NOW + 5])
-
-    def test_stalls(self):
-        """Only late calls are noted: the longest of a minute, and how many."""
-        watch = StallWatch(self.figures, self.clock, lambda: NOW)
-        watch.start()
-        self.clock.advance(0.5)
-        self.assertEqual(self.result(self.figures.stalls(0)), [])
-        for late_s in (0.3, 0.1):
-            self.clock.rightNow += late_s
-            self.clock.advance(0.5)
-        self.flush()
-        [(_, worst_s, times)] = self.result(self.figures.stalls(0))
-        self.assertAlmostEqual(worst_s, 0.3)
-        self.assertEqual(times, 2)
