@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from django.conf import settings
 from django.core import checks
 
-from evennia_ai.conf import PREFIX, SETTINGS, checked_setting, setting
+from evennia_ai.conf import PREFIX, SETTINGS, checked_setting, setting, wrong_options
 from evennia_ai.errors import ConfigError
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL
 from evennia_ai.llm_interaction.local_models.files import has_engine
@@ -36,6 +36,7 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
         if about.is_module:
             for path in (value,) if isinstance(value, str) else value or ():
                 problems += _missing_module(PREFIX + name, path)
+    problems += [_error("E001", what, "Correct or remove it.") for what in wrong_options()]
     model = setting("LLM_MODEL")
     if setting("LLM_API_BASE") and not model:
         message = f"`{API_BASE}` is set without `{MODEL}`: the offline model speaks."

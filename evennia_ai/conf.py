@@ -1,7 +1,7 @@
 """The game's settings for this package, read on use, never at import."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,16 +49,6 @@ def _refused_parts(config: Mapping[str, Any], allowed: Allowed) -> str:
     return f'`{wrong[0]}` must be a dict: {{"provider": "...", "config": {{...}}}}' if wrong else ""
 
 
-def _refused_options(groups: Mapping[str, Mapping[str, Any]], allowed: Allowed) -> str:
-    for group, options in groups.items():
-        for name, value in options.items():
-            try:
-                check_option(name, value)
-            except ConfigError as error:
-                return f"of `{group}`, {str(error).removesuffix('.')}"
-    return ""
-
-
 def _refused_callbacks(names: Iterable[str], allowed: Allowed) -> str:
     wrong = [name for name in names if name not in (*CALLBACKS, TEXTS)]
     return f"`{wrong[0]}` is none of {', '.join((*CALLBACKS, TEXTS))}" if wrong else ""
@@ -70,7 +60,7 @@ def _refused_caps(caps: object, allowed: Allowed) -> str:
 
 _ANY = Kind("anything", lambda value: value)
 _CAPS = Kind("a dict of limits (docs/spend.md)", _ANY.check, refused=_refused_caps)
-_GROUPS = table(table(_ANY), name="typeclass, tag or prototype", refused=_refused_options)
+_GROUPS = table(table(_ANY), name="typeclass, tag or prototype")
 _MEM0 = table(JSON, name="part", refused=_refused_parts)
 _CALLBACKS = replace(NAMES, refused=_refused_callbacks)
 _PATHS = Kind("a list of dotted paths", lambda value: tuple(map(PATH.check, NAMES.check(value))))
@@ -261,6 +251,16 @@ def shared_options() -> Mapping[str, Mapping[str, Any]]:
     """Options by typeclass, tag or prototype, by ``EVENNIA_AI_OPTIONS``; the last one wins."""
     groups: Mapping[str, Mapping[str, Any]] = setting("OPTIONS")
     return groups
+
+
+def wrong_options() -> Iterator[str]:
+    """What is wrong with options of ``EVENNIA_AI_OPTIONS``; the others of a group hold."""
+    for group, options in shared_options().items():
+        for name, value in options.items():
+            try:
+                check_option(name, value)
+            except ConfigError as error:
+                yield f"`{PREFIX}OPTIONS` for `{group}`: {error}"
 
 
 def data_dir() -> Path:
