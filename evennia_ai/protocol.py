@@ -1,8 +1,8 @@
 """What a service may use: the assistant, its body, its stores, and the mind that works for it.
 
-Services take an `Assistant` and never import Evennia; `evennia_ai.testing.FakeAssistant` is one
-without a game. Everything here is called on the reactor thread. What returns a Deferred does its
-work elsewhere.
+Services take an `Assistant`, which is `game.parts.Assistant`, and never import Evennia;
+`evennia_ai.testing.FakeAssistant` is one without a game. Everything here is called on the reactor
+thread. What returns a Deferred does its work elsewhere.
 """
 
 from __future__ import annotations
@@ -18,30 +18,15 @@ if TYPE_CHECKING:  # for annotations only
     from twisted.internet.defer import Deferred
 
     from evennia_ai.background import Worker
-    from evennia_ai.history.live import HistoryHandler
-    from evennia_ai.llm_interaction.budget import BudgetEvent
-    from evennia_ai.llm_interaction.budget_log import BudgetLog
-    from evennia_ai.llm_interaction.values import (
-        ModelReply,
-        ModelRequest,
-        ProbeReport,
-        TurnReport,
-        TurnRequest,
-    )
+    from evennia_ai.game.parts import Assistant as Assistant
+    from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
     from evennia_ai.mind.values import MindStatus
     from evennia_ai.rag_memory.journal import JournalHandler
-    from evennia_ai.rag_memory.ledger_store import LedgerHandler
     from evennia_ai.rag_memory.profile import Profile
     from evennia_ai.rag_memory.profiles import EntityHandler
-    from evennia_ai.rag_memory.search import Memory
-    from evennia_ai.rag_memory.seen import Seen
     from evennia_ai.recall.values import Hit, Query, Turn
-    from evennia_ai.turns.moderation import Moderator
-    from evennia_ai.turns.options import AssistantConfig
-    from evennia_ai.turns.runtime import Runtime
-    from evennia_ai.turns.spend import SpendHandler
-    from evennia_ai.turns.state import StateHandler
-    from evennia_ai.turns.tools.execution import ToolRegistry
+else:
+    Assistant = Any
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -330,185 +315,10 @@ class GamePort(Protocol):
         """Whether nobody outside an audience is here."""
 
 
-class Assistant(Protocol):
-    """What a service may use of an assistant."""
-
-    summary_max_tokens: int
-
-    @property
-    def key(self) -> str:
-        """Its name."""
-
-    @property
-    def pk(self) -> int | None:
-        """Its database id; None once it is deleted."""
-
-    @property
-    def scope(self) -> str:
-        """The stable id under which its memory is filed."""
-
-    @property
-    def obj(self) -> Character:
-        """Its body."""
-
-    @property
-    def enabled(self) -> bool:
-        """Whether it thinks: switched on, in a body, and nobody puppets that body."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether everything slow is loaded, so that ticks may think."""
-
-    @property
-    def config(self) -> AssistantConfig:
-        """Its configuration now."""
-
-    @property
-    def runtime(self) -> Runtime:
-        """What it holds in memory while the server runs."""
-
-    @property
-    def state(self) -> StateHandler:
-        """Its mode, and what compactions leave for later."""
-
-    @property
-    def history(self) -> HistoryHandler:
-        """Its conversation."""
-
-    @property
-    def journal(self) -> JournalHandler:
-        """What it wrote down."""
-
-    @property
-    def entities(self) -> EntityHandler:
-        """What it knows of people, places and things."""
-
-    @property
-    def ledger(self) -> LedgerHandler:
-        """Its pinned notes."""
-
-    @property
-    def memory(self) -> Memory:
-        """Its memory, to search and to keep complete."""
-
-    def seen(self, audience: str, trusted: bool = False) -> Seen:
-        """The read gate: what a viewer may see of its life."""
-
-    @property
-    def mind(self) -> Mind:
-        """What computes or waits for it."""
-
-    @property
-    def moderator(self) -> Moderator | None:
-        """Asks the game's own function what may be heard and said; None if there is none."""
-
-    @property
-    def game(self) -> GamePort:
-        """The game around it."""
-
-    @property
-    def tools(self) -> ToolRegistry:
-        """What it can do."""
-
-    @property
-    def spend(self) -> SpendHandler:
-        """What its calls cost, and the one way to a model."""
-
-    @property
-    def budgets(self) -> BudgetLog:
-        """The token budgets of its requests."""
-
-    @property
-    def model_name(self) -> str:
-        """The model it thinks with."""
-
-    @property
-    def extracts_memories(self) -> bool:
-        """Whether a model turns its journal entries into memories."""
-
-    def now(self) -> float:
-        """The time, seconds since the epoch."""
-
-    def clock_time(self, game: bool) -> tuple[int, int]:
-        """Hour and minute of the day (UTC), in game time if `game`."""
-
-    @property
-    def counter(self) -> Callable[[str], int]:
-        """The token counter of its model, for short texts."""
-
-    def count(self, text: str) -> int:
-        """Tokens of a short text for its model; count long ones by way of `mind.work`."""
-
-    def run_turn(self, request: TurnRequest) -> Deferred[TurnReport]:
-        """Think and act until done; see `assistant.react_loop.run_turn`."""
-
-    def between_turns(self, function: Callable[[], Any]) -> Deferred[Any]:
-        """Run something short between turns, after the one in flight; fires with its result."""
-
-    def is_called(self) -> bool:
-        """Whether somebody has spoken to it since its last tick."""
-
-    def breathe(self) -> Deferred[None]:
-        """Let others have a turn between two steps of long work; fires when that is over."""
-
-    def at_commit_step(self, name: str) -> None:
-        """Called before each step of a commit or rollback; an exception undoes all of it."""
-
-    def compacted(self) -> None:
-        """Show players present that a compaction was made, if that is wanted."""
-
-    def complete(self, request: ModelRequest, asker: str | None = None) -> Deferred[ModelReply]:
-        """Ask a model within the spend caps; see `assistant.spend.SpendHandler.complete`."""
-
-    def is_flooded(self) -> bool:
-        """Whether one of those heard last goes on talking beyond what is answered."""
-
-    def over_spend(self) -> bool:
-        """Whether a cap lets no call be made for the assistant itself."""
-
-    def spent(self, reply: ModelReply, purpose: str, budget: BudgetEvent | None = None) -> None:
-        """Log one model call, with the budget of its prompt."""
-
-    def log(self, text: str, warning: bool = False) -> None:
-        """A line in the server log that names the assistant."""
-
-    def log_error(self, what: str, error: BaseException) -> None:
-        """Count, log and show in `aistatus` an error that was survived."""
-
-    def trouble(self, text: str) -> None:
-        """Log something staff should know and show it in `aistatus`."""
-
-    def alert(self, text: str) -> None:
-        """As `trouble`, and send a line to followers and to the admins who are online."""
-
-    def tell_staff(self, text: str, logged: str | None = None) -> None:
-        """Log a line and send it to staff who follow the assistant.
-
-        `logged` is what the log gets instead of a line that quotes people.
-        """
-
-    def tell_controllers(self, text: str, known_to: str) -> None:
-        """Send a line to admins online; if `known_to` is public, to all who may change it."""
-
-    def audit(self, kind: str, **fields: object) -> None:
-        """A line in the audit log."""
-
-
 class Character(Protocol):
-    """What a service may use of the assistant's body."""
+    """What a service may use of the assistant's body; `stable_id` survives a rename."""
 
-    @property
-    def key(self) -> str:
-        """Its name."""
-
-    @property
-    def stable_id(self) -> str:
-        """Its id, which survives a rename."""
-
-    @property
-    def journal(self) -> JournalHandler:
-        """What the assistant wrote down."""
-
-    @property
-    def entities(self) -> EntityHandler:
-        """What it knows of people, places and things."""
+    key: str
+    stable_id: str
+    journal: JournalHandler
+    entities: EntityHandler

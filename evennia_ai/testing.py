@@ -19,7 +19,7 @@ from twisted.internet.task import Clock
 
 from evennia_ai.background import Worker
 from evennia_ai.errors import ModelError, ToolError
-from evennia_ai.game.parts import AssistantParts
+from evennia_ai.game.parts import Assistant
 from evennia_ai.game.recovery import repair_at_start, repair_when_ready
 from evennia_ai.history.audience import PUBLIC, members, visible
 from evennia_ai.history.messages import new_id
@@ -38,7 +38,7 @@ from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall.values import Hit, Turn
 from evennia_ai.turns.moderation import Moderator
 from evennia_ai.turns.options import OPTIONS, Layer
-from evennia_ai.turns.runtime import LiveAssistant, Runtime
+from evennia_ai.turns.runtime import Runtime
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.execution import ToolRegistry
@@ -501,7 +501,7 @@ class FakeBody:
         self.entities = EntityHandler(store)
 
 
-class FakeAssistant(AssistantParts):
+class FakeAssistant(Assistant):
     """An assistant without a game: the package's own handlers and services on dicts.
 
     Everything between a heard line and a stored value is real; the database is a dict, the model
@@ -513,7 +513,7 @@ class FakeAssistant(AssistantParts):
         assert aria.game.said == [("public", "Good evening.")]
 
     By default the model says nothing. `store` keeps the script's values, `body_store` the body's.
-    Other keyword arguments are options, or attributes of `AssistantParts`. `groups` are the options
+    Other keyword arguments are options, or attributes of `Assistant`. `groups` are the options
     that a game gives to assistants like it. `audits` holds what was logged, by kind
     (``log`` or an audit's kind), and `errors` the errors that were survived, each with what was
     being done.
@@ -645,7 +645,3 @@ class FakeAssistant(AssistantParts):
         """Repair what a crash left, as the script does."""
         repair_at_start(self)
         repair_when_ready(self)
-
-
-if TYPE_CHECKING:  # mypy proves that the fake can stand for an assistant
-    _assistant: LiveAssistant = FakeAssistant()

@@ -8,8 +8,11 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.live import HistoryHandler
+from evennia_ai.kinds import Allowed
+from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.budget_log import BudgetLog
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
+from evennia_ai.protocol import Character, GamePort, Mind, Store
 from evennia_ai.rag_memory.indexing import memory_of
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
@@ -18,11 +21,13 @@ from evennia_ai.rag_memory.search import Memory
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.turns.agent_loop import run_turn
 from evennia_ai.turns.events import Group
-from evennia_ai.turns.options import AssistantConfig
-from evennia_ai.turns.runtime import LiveAssistant
-from evennia_ai.turns.spend import SpendHandler
+from evennia_ai.turns.moderation import Moderator
+from evennia_ai.turns.options import AssistantConfig, Layer
+from evennia_ai.turns.runtime import Runtime
+from evennia_ai.turns.spend import SharedSpend, SpendHandler
 from evennia_ai.turns.state import StateHandler
 from evennia_ai.turns.tick import is_called
+from evennia_ai.turns.tools.execution import ToolRegistry
 
 # While no model answers, those who wait are shown so at most this often.
 TROUBLE_SHOWN_S = 60.0
@@ -30,10 +35,23 @@ TROUBLE_SHOWN_S = 60.0
 HEARD_LAST = 50
 
 
-class AssistantParts:
-    """A mixin for a class with the other attributes of `LiveAssistant`.
+class Assistant:
+    """What services know of an assistant; a game or a fake brings the attributes without a value.
 
     Attributes:
+        pk: Its database id; None once it is deleted.
+        scope: The stable id under which its memory is filed.
+        obj: Its body.
+        enabled: Whether it thinks: switched on, in a body, and nobody puppets that body.
+        ready: Whether everything slow is loaded, so that ticks may think.
+        moderator: Asks the game's own function what may be heard and said; None if there is none.
+        extracts_memories: Whether a model turns its journal entries into memories.
+        clock_time: Hour and minute of the day (UTC), in game time if asked so.
+        count: Tokens of a short text for its model; long ones are counted by way of `mind.work`.
+        breathe: Lets others have a turn between two steps of long work; fires when that is over.
+        called: Begins a tick soon, because something heard is to be answered.
+        tell_controllers: Sends a text to admins online; to all who may change the assistant, if the
+            audience it is known to is public.
         tick_interval_s: Time between two ticks. With nothing to do they become rarer, up to half a
             minute; what is heard is saved within one interval, a question begins a tick at once.
         reply_cooldown_s: Shortest time between two turns.
@@ -43,6 +61,40 @@ class AssistantParts:
         summary_max_tokens: Largest size of each summary.
     """
 
+    key: str
+    pk: int | None
+    scope: str
+    obj: Character
+    enabled: bool
+    ready: bool
+    store: Store
+    runtime: Runtime
+    mind: Mind
+    game: GamePort
+    tools: ToolRegistry
+    moderator: Moderator | None
+    shared_spend: SharedSpend
+    model_name: str
+    counter_name: str
+    counter: Callable[[str], int]
+    count: Callable[[str], int]
+    allowed: Allowed
+    extracts_memories: bool
+    now: Callable[[], float]
+    clock_time: Callable[[bool], tuple[int, int]]
+    shared_options: Callable[[], tuple[Layer, ...]]
+    breathe: Callable[[], Deferred[None]]
+    called: Callable[[], None]
+    fall_asleep: Callable[[], None]
+    wake: Callable[[], None]
+    dreamt: Callable[[dict[str, Any]], None]
+    compacted: Callable[[], None]
+    note_reply: Callable[[str], None]
+    trouble: Callable[[str], None]
+    alert: Callable[[str], None]
+    log_error: Callable[[str, BaseException], None]
+    tell_controllers: Callable[[str, str], None]
+
     tick_interval_s = 2
     reply_cooldown_s = 1.0
     turn_timeout_s = 120.0
@@ -50,8 +102,20 @@ class AssistantParts:
     stale_after_s = 90.0
     summary_max_tokens = 800
 
+    def log(self, text: str, warning: bool = False) -> None:
+        """A line in the server log that names the assistant."""
+
+    def tell_staff(self, text: str, logged: str | None = None) -> None:
+        """Log a line, or `logged` in its place, and send it to staff who follow the assistant."""
+
+    def audit(self, kind: str, **fields: object) -> None:
+        """A line in the audit log."""
+
+    def spent(self, reply: ModelReply, purpose: str, budget: BudgetEvent | None = None) -> None:
+        """Log one model call, with the budget of its prompt."""
+
     @cached_property
-    def state(self: LiveAssistant) -> StateHandler:
+    def state(self) -> StateHandler:
         """Mode, signals, configuration."""
         return StateHandler(
             self.store,
@@ -63,7 +127,7 @@ class AssistantParts:
         )
 
     @cached_property
-    def history(self: LiveAssistant) -> HistoryHandler:
+    def history(self) -> HistoryHandler:
         """The conversation and its archive."""
         return HistoryHandler(
             self.store,
@@ -73,53 +137,53 @@ class AssistantParts:
         )
 
     @cached_property
-    def ledger(self: LiveAssistant) -> LedgerHandler:
+    def ledger(self) -> LedgerHandler:
         """Notes people approved, pinned into every prompt."""
         return LedgerHandler(self.store, lambda: self.now())
 
     @cached_property
-    def spend(self: LiveAssistant) -> SpendHandler:
+    def spend(self) -> SpendHandler:
         """What its calls cost, and the one way to a model."""
         return SpendHandler(self, self.shared_spend)
 
     @cached_property
-    def budgets(self: LiveAssistant) -> BudgetLog:
+    def budgets(self) -> BudgetLog:
         """The token budgets of its requests."""
         return BudgetLog(self.store, self.runtime.budgets)
 
     @cached_property
-    def memory(self: LiveAssistant) -> Memory:
+    def memory(self) -> Memory:
         """Everything heard, said or written, to be found again."""
         return memory_of(self)
 
     @property
-    def journal(self: LiveAssistant) -> JournalHandler:
+    def journal(self) -> JournalHandler:
         """What the body wrote down."""
         return self.obj.journal
 
     @property
-    def entities(self: LiveAssistant) -> EntityHandler:
+    def entities(self) -> EntityHandler:
         """What the body knows of people, places and things."""
         return self.obj.entities
 
-    def seen(self: LiveAssistant, audience: str, trusted: bool = False) -> Seen:
+    def seen(self, audience: str, trusted: bool = False) -> Seen:
         """The read gate: what a viewer may see of its life."""
         return Seen(self, audience, trusted)
 
     @property
-    def config(self: LiveAssistant) -> AssistantConfig:
+    def config(self) -> AssistantConfig:
         """The configuration now."""
         return self.state.config()
 
-    def run_turn(self: LiveAssistant, request: TurnRequest) -> Deferred[TurnReport]:
+    def run_turn(self, request: TurnRequest) -> Deferred[TurnReport]:
         """Think and act until done; see `assistant.react_loop.run_turn`."""
         return run_turn(self, self.obj, request)
 
-    def run_exclusive(self: LiveAssistant, function: Callable[[], Any]) -> Deferred[Any]:
+    def run_exclusive(self, function: Callable[[], Any]) -> Deferred[Any]:
         """Run something while no tick runs, after the one in flight; fires with its result."""
         return self.runtime.run_exclusive(function)
 
-    def between_turns(self: LiveAssistant, function: Callable[[], Any]) -> Deferred[Any]:
+    def between_turns(self, function: Callable[[], Any]) -> Deferred[Any]:
         """As `run_exclusive`, for something short, beside a compaction in the background."""
 
         def answer(result: Any) -> Any:
@@ -129,7 +193,7 @@ class AssistantParts:
 
         return self.runtime.run_exclusive(function, beside=True).addBoth(answer)
 
-    def model_failed(self: LiveAssistant, error: ModelError, request: TurnRequest) -> None:
+    def model_failed(self, error: ModelError, request: TurnRequest) -> None:
         """No model answered: show it to those who wait, and alert staff once for a model."""
         name, config = self.model_name, self.config
         fallback = config.llm_offline_fallback
@@ -148,13 +212,13 @@ class AssistantParts:
             runtime.trouble_shown_at = self.now()
             self.game.show(emote, request.audience, request.channel, request.asker)
 
-    def model_answered(self: LiveAssistant) -> None:
+    def model_answered(self) -> None:
         """A model answered; tell staff if it had been down."""
         if self.model_name in self.mind.down:
             self.mind.down.discard(self.model_name)
             self.tell_staff(f"{self.obj.key}: the model answers again")
 
-    def turn_failed(self: LiveAssistant, error: Exception, group: Group) -> None:
+    def turn_failed(self, error: Exception, group: Group) -> None:
         """A turn broke off, by no fault of a model: keep the question, show it to who asked."""
         runtime, last = self.runtime, group.events[-1]
         self.log_error("turn", error)
@@ -165,37 +229,35 @@ class AssistantParts:
         elif known is None:
             self.show_trouble(group)
 
-    def show_trouble(self: LiveAssistant, group: Group) -> None:
+    def show_trouble(self, group: Group) -> None:
         """Show whoever asked that the answer will be late."""
         if emote := self.config.emotes["trouble"]:
             self.runtime.trouble_shown_at = self.now()
             self.show_to(group, emote)
 
-    def show_to(self: LiveAssistant, group: Group, emote: str | None) -> None:
+    def show_to(self, group: Group, emote: str | None) -> None:
         """Show an emote to those who may know what a group asked, if there is one."""
         last = group.events[-1]
         if emote:
             self.game.show(emote, group.audience, last.channel, last.speaker_id or None)
 
-    def is_called(self: LiveAssistant) -> bool:
+    def is_called(self) -> bool:
         """Whether somebody has spoken to it since its last tick."""
         return is_called(self)
 
-    def over_spend(self: LiveAssistant) -> bool:
+    def over_spend(self) -> bool:
         """Whether a cap lets no call be made for the assistant itself."""
         return self.spend.reached() is not None
 
-    def is_flooded(self: LiveAssistant) -> bool:
+    def is_flooded(self) -> bool:
         """Whether one of those heard last goes on talking beyond what is answered."""
         return self.spend.is_flooded({m.speaker_id for m in self.history.messages()[-HEARD_LAST:]})
 
-    def complete(
-        self: LiveAssistant, request: ModelRequest, asker: str | None = None
-    ) -> Deferred[ModelReply]:
+    def complete(self, request: ModelRequest, asker: str | None = None) -> Deferred[ModelReply]:
         """Ask a model within the spend caps; see `assistant.spend.SpendHandler.complete`."""
         return self.spend.complete(request, asker)
 
-    def save_queue(self: LiveAssistant) -> None:
+    def save_queue(self) -> None:
         """Save what was heard but not stored or not answered yet, if that changed."""
         if not self.runtime.queue_saved:
             self.state.save_queue(self.runtime.pending())

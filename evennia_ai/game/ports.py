@@ -18,7 +18,7 @@ from evennia_ai import conf, services
 from evennia_ai.errors import ModelError
 from evennia_ai.game.evennia_internals import AttributeStore, SpendRows
 from evennia_ai.game.identity import stable_id
-from evennia_ai.game.parts import AssistantParts
+from evennia_ai.game.parts import Assistant
 from evennia_ai.game.people import has_replied
 from evennia_ai.game.world import GameHandler, literal
 from evennia_ai.history.audience import PUBLIC
@@ -45,7 +45,7 @@ T = TypeVar("T")
 _LONG = 300
 
 
-class AssistantPorts(AssistantParts):
+class AssistantPorts(Assistant):
     """Mixed into `AssistantScript`: what only a game has, and reports to staff."""
 
     now = staticmethod(time.time)

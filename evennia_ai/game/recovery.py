@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ANSWERED, ASKER, INTERRUPTED, ToolTraits
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
+from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.indexing import mend_index
 from evennia_ai.rag_memory.working_memory import from_history
 from evennia_ai.recall.values import seconds
@@ -16,14 +17,14 @@ from evennia_ai.sleep.compaction.due import check_room
 from evennia_ai.sleep.compaction.outbox import empty_outbox
 from evennia_ai.turns.events import UNJUDGED, Group, by_speaker, wants_answer
 from evennia_ai.turns.moderation import moderate
-from evennia_ai.turns.runtime import KEPT, LiveAssistant, Unanswered
+from evennia_ai.turns.runtime import KEPT, Unanswered
 from evennia_ai.turns.tools.approval import close_interrupted
 
 # Time that a restart may take without making what was heard before it too old to answer.
 RESTART_S = 60.0
 
 
-def repair_at_start(script: LiveAssistant) -> None:
+def repair_at_start(script: Assistant) -> None:
     """Clear the signal of an extraction, end a dream, and restore what was heard."""
     script.state.signal("pre_compaction", None)
     if script.state.phase in ("dreaming", "waking"):
@@ -31,7 +32,7 @@ def repair_at_start(script: LiveAssistant) -> None:
     restore_queue(script)
 
 
-def repair_when_ready(script: LiveAssistant) -> None:
+def repair_when_ready(script: Assistant) -> None:
     """Repair token counts, tool calls, compactions, the index and conversations."""
     script.history.recount()
     script.history.heal()
@@ -43,7 +44,7 @@ def repair_when_ready(script: LiveAssistant) -> None:
     check_room(script)
 
 
-def restore_queue(script: LiveAssistant) -> None:
+def restore_queue(script: Assistant) -> None:
     """Queue again what was heard but not stored, and turns that were not finished."""
     saved = script.state.load_queue()
     if not saved:
@@ -69,7 +70,7 @@ def restore_queue(script: LiveAssistant) -> None:
             script.runtime.unanswered[group.key] = late
 
 
-def note_waiting(script: LiveAssistant, saved: Iterable[Message]) -> None:
+def note_waiting(script: Assistant, saved: Iterable[Message]) -> None:
     """What waited for a short restart is as fresh as if just heard; what is older is too old."""
     now, stale_s = script.now(), script.stale_after_s
     for event in saved:

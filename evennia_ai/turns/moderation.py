@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, DeferredSemaphore, inlineCallbacks
 from twisted.internet.interfaces import IReactorTime
@@ -18,13 +18,10 @@ from evennia_ai.errors import ConfigError, ToolError
 from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import SPEECH, Message, Speaker
 from evennia_ai.language.words import storable
+from evennia_ai.protocol import Assistant
 from evennia_ai.turns.events import UNJUDGED, wants_answer
 from evennia_ai.turns.tools.base import NOT_SAID
 from evennia_ai.turns.tools.parameters import read_arguments
-
-if TYPE_CHECKING:
-    from evennia_ai.protocol import Assistant
-    from evennia_ai.turns.runtime import LiveAssistant
 
 # A function that takes longer counts as failed.
 TIMEOUT_S = 5.0
@@ -123,7 +120,7 @@ def unjudged(event: Message) -> Message:
 
 
 @inlineCallbacks
-def moderate(script: "LiveAssistant", event: Message) -> Generator["Deferred[Any]", Any, None]:
+def moderate(script: Assistant, event: Message) -> Generator["Deferred[Any]", Any, None]:
     """Have a queued event judged; it stays in its place in the queue, or leaves it."""
     runtime = script.runtime
     speaker = Speaker(event.speaker_name, event.speaker_id)
@@ -140,13 +137,13 @@ def moderate(script: "LiveAssistant", event: Message) -> Generator["Deferred[Any
         script.called()
 
 
-def judge_said(script: "Assistant", text: str, channel: str, private: bool) -> "Deferred[str]":
+def judge_said(script: Assistant, text: str, channel: str, private: bool) -> "Deferred[str]":
     """Fires with what may be said instead of a text: the same, another, or an empty one."""
     speaker = Speaker(script.obj.key, script.obj.stable_id)
     return _judge(script, text, _about("said", script, speaker, channel, private))
 
 
-def _about(kind: str, script: "Assistant", speaker: Speaker, channel: str, private: bool) -> About:
+def _about(kind: str, script: Assistant, speaker: Speaker, channel: str, private: bool) -> About:
     """What the game's function is told of a text besides the text."""
     return {
         "kind": kind,
@@ -160,7 +157,7 @@ def _about(kind: str, script: "Assistant", speaker: Speaker, channel: str, priva
 
 @inlineCallbacks
 def judge_call(
-    script: "Assistant", call: Mapping[str, Any], private: bool
+    script: Assistant, call: Mapping[str, Any], private: bool
 ) -> Generator["Deferred[Any]", Any, Mapping[str, Any]]:
     """Fires with a tool call as it may be stored and run.
 
@@ -185,7 +182,7 @@ def judge_call(
 
 
 @inlineCallbacks
-def _judge(script: "Assistant", text: str, about: About) -> Generator["Deferred[Any]", Any, str]:
+def _judge(script: Assistant, text: str, about: About) -> Generator["Deferred[Any]", Any, str]:
     """Fires with the text to go on with, empty if it is refused; fails only if cancelled.
 
     Where the function fails, what was heard passes, as everybody there heard it too, and nothing
@@ -221,7 +218,7 @@ def where(error: BaseException) -> str:
     return f"{type(error).__name__}{place}"
 
 
-def _audit(script: "Assistant", verdict: str, about: About, **more: object) -> None:
+def _audit(script: Assistant, verdict: str, about: About, **more: object) -> None:
     """A line in the audit log, without the text: `aiforget` would not find it there."""
     facts = {name: about[name] for name in ("speaker_id", "channel", "private")}
     script.audit("moderation", verdict=verdict, of=about["kind"], **facts, **more)

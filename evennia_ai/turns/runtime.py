@@ -10,26 +10,22 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.python.failure import Failure
 
-from evennia_ai.errors import ModelError
 from evennia_ai.history.messages import Message, is_by
-from evennia_ai.kinds import Allowed
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.budget_log import EVENTS_KEPT
-from evennia_ai.llm_interaction.values import TurnRequest
-from evennia_ai.protocol import Assistant, Store
+from evennia_ai.protocol import Assistant
 from evennia_ai.turns.events import UNJUDGED, Group
-from evennia_ai.turns.options import AssistantConfig, Layer
+from evennia_ai.turns.options import AssistantConfig
 from evennia_ai.turns.tools.asking import Proposal
 
 if TYPE_CHECKING:
     from evennia_ai.sleep.compaction.compact import Compaction
-    from evennia_ai.turns.spend import SharedSpend
 
 T = TypeVar("T")
 
@@ -409,66 +405,7 @@ def _trap_cancelled(failure: Failure) -> Failure | None:
     return None if isinstance(failure.value, CancelledError) else failure
 
 
-class LiveAssistant(Assistant, Protocol):
-    """An assistant as this folder sees it: with the whole of its state."""
-
-    reply_cooldown_s: float
-    turn_timeout_s: float
-    stale_after_s: float
-
-    @property
-    def store(self) -> Store:
-        """Where the script's values are kept."""
-
-    @property
-    def shared_spend(self) -> "SharedSpend":
-        """What it shares with other assistants of their spend."""
-
-    @property
-    def allowed(self) -> Allowed:
-        """What options may name."""
-
-    @property
-    def counter_name(self) -> str:
-        """The name of its token counter."""
-
-    def shared_options(self) -> tuple[Layer, ...]:
-        """The options that the game gives to assistants like it."""
-
-    def save_queue(self) -> None:
-        """Save what was heard but not stored or not answered yet, if that changed."""
-
-    def called(self) -> None:
-        """Begin a tick soon, because something heard is to be answered."""
-
-    def fall_asleep(self) -> None:
-        """Go to sleep; the next tick dreams."""
-
-    def wake(self) -> None:
-        """Wake up."""
-
-    def model_failed(self, error: ModelError, request: TurnRequest) -> None:
-        """No model answered: show it to those who wait, and alert staff once."""
-
-    def model_answered(self) -> None:
-        """A model answered; tell staff if it had been down."""
-
-    def turn_failed(self, error: Exception, group: Group) -> None:
-        """A turn broke off, by no fault of a model: keep the question, show it to who asked."""
-
-    def show_trouble(self, group: Group) -> None:
-        """Show whoever asked that the answer will be late."""
-
-    def show_to(self, group: Group, emote: str | None) -> None:
-        """Show an emote to those who may know what a group asked, if there is one."""
-
-    def note_reply(self, to: str) -> None:
-        """Note that somebody (stable id) was answered, so that the talk goes on."""
-
-    def dreamt(self, report: dict[str, Any]) -> None:
-        """Keep the report of a sleep cycle."""
-
-
+LiveAssistant = Assistant
 _runtimes: dict[str, Runtime] = {}
 
 

@@ -16,8 +16,7 @@ from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
-from evennia_ai.protocol import ModelBackend
-from evennia_ai.turns.runtime import LiveAssistant
+from evennia_ai.protocol import Assistant, ModelBackend
 from evennia_ai.turns.spend_book import (
     CALLS_A_MINUTE,
     Amount,
@@ -196,7 +195,7 @@ class SpendHandler:
         shared: What it shares with the others.
     """
 
-    def __init__(self, script: LiveAssistant, shared: SharedSpend):
+    def __init__(self, script: Assistant, shared: SharedSpend):
         self._script, self.shared = script, shared
 
     def row(self, holder: str = "") -> SpendRow:

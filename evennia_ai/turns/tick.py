@@ -23,7 +23,7 @@ from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.budget import shortened
 from evennia_ai.llm_interaction.prompt import context_usage, shown_history
 from evennia_ai.llm_interaction.values import TurnRequest
-from evennia_ai.protocol import Character
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.hearsay import attributed
 from evennia_ai.rag_memory.injection import chosen
 from evennia_ai.rag_memory.working_memory import note, visible_conversations
@@ -44,7 +44,7 @@ from evennia_ai.sleep.compaction.extraction import SIGNAL
 from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.events import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.options import within_hours
-from evennia_ai.turns.runtime import CAPPED_S, RETRY_WAITS_S, LiveAssistant, Unanswered
+from evennia_ai.turns.runtime import CAPPED_S, RETRY_WAITS_S, Unanswered
 from evennia_ai.turns.spend import RATE_S
 from evennia_ai.turns.spend_book import Cap
 from evennia_ai.turns.tools.approval import expire
@@ -62,7 +62,7 @@ TALKS_SHOWN = 3
 
 
 @inlineCallbacks
-def run_tick(script: LiveAssistant, character: Character) -> Generator[Deferred[Any], Any, str]:
+def run_tick(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, str]:
     """One tick; fires with a word for what it did, as ``idle``, ``turn``, ``asleep``."""
     if not script.ready:
         return "warming up" if script.enabled else "disabled"
@@ -88,7 +88,7 @@ def run_tick(script: LiveAssistant, character: Character) -> Generator[Deferred[
     return done
 
 
-def is_called(script: LiveAssistant) -> bool:
+def is_called(script: Assistant) -> bool:
     """Whether somebody has spoken to the sleeping or dreaming assistant, or waits for a cap."""
     if any(map(wants_answer, script.runtime.heard())):
         return True
@@ -96,20 +96,18 @@ def is_called(script: LiveAssistant) -> bool:
     return late is not None and late.capped
 
 
-def _due(script: LiveAssistant) -> Unanswered | None:
+def _due(script: Assistant) -> Unanswered | None:
     """A turn to be tried again now."""
     return script.runtime.due(script.now(), lambda group: not _cap(script, group))
 
 
-def _cap(script: LiveAssistant, group: Group) -> Cap | None:
+def _cap(script: Assistant, group: Group) -> Cap | None:
     """The spend cap that lets nobody answer a group now."""
     return script.spend.reached(group.events[-1].speaker_id or None)
 
 
 @inlineCallbacks
-def check_emergency(
-    script: LiveAssistant, character: Character
-) -> Generator[Deferred[Any], Any, bool]:
+def check_emergency(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, bool]:
     """Compact before any other work if the context is nearly full; fires with whether it was.
 
     With `compact_background` no model is asked but the offline one: the better summary follows.
@@ -134,7 +132,7 @@ def check_emergency(
 
 
 @inlineCallbacks
-def check_count(script: LiveAssistant, character: Character) -> Generator[Deferred[Any], Any, bool]:
+def check_count(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, bool]:
     """Compact if the count windows overflow or the assistant asked; fires with whether it did.
 
     With `compact_background` that is done behind the ticks (`begin_behind`).
@@ -152,7 +150,7 @@ def check_count(script: LiveAssistant, character: Character) -> Generator[Deferr
 
 
 @inlineCallbacks
-def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[Any], Any, str]:
+def _awake(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, str]:
     runtime = script.runtime
     late = _due(script) if runtime.unanswered else None
     if late is None and not runtime.heard():
@@ -187,7 +185,7 @@ def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[An
     return "turn" if turns else "over budget" if kept else "heard"
 
 
-def _keep(script: LiveAssistant, group: Group, due: float) -> None:
+def _keep(script: Assistant, group: Group, due: float) -> None:
     """Keep what a spend cap holds up, until `due` at least, and show that to who asked."""
     if _declines(script, group):  # no cap: the player has asked for enough
         return
@@ -201,7 +199,7 @@ def _keep(script: LiveAssistant, group: Group, due: float) -> None:
     runtime.signed.add(group.key)  # what it is shown says enough
 
 
-def _declines(script: LiveAssistant, group: Group) -> bool:
+def _declines(script: Assistant, group: Group) -> bool:
     """Whether a player gets no answer now, having caused enough calls; shown once a minute."""
     runtime, now = script.runtime, script.now()
     if script.spend.may_answer(group.events[-1].speaker_id or None):
@@ -214,7 +212,7 @@ def _declines(script: LiveAssistant, group: Group) -> bool:
     return True
 
 
-def _begin_answering(script: LiveAssistant, late: Unanswered | None) -> None:
+def _begin_answering(script: Assistant, late: Unanswered | None) -> None:
     """Store what was heard and note what of it is answered now, in one transaction."""
     runtime = script.runtime
     queue, stored = runtime.queue, runtime.stored
@@ -236,13 +234,13 @@ def _begin_answering(script: LiveAssistant, late: Unanswered | None) -> None:
         raise
 
 
-def _heard(script: LiveAssistant) -> tuple[Message, ...]:
+def _heard(script: Assistant) -> tuple[Message, ...]:
     """Everything heard and not answered; what is queued is stored."""
     new = store_events(script) if script.runtime.passed() else ()  # first, because it may fail
     return (*script.runtime.take_stored(), *new)
 
 
-def store_events(script: LiveAssistant) -> tuple[Message, ...]:
+def store_events(script: Assistant) -> tuple[Message, ...]:
     """Store queued events in the history, in one write; returns them as stored."""
     events = resolved(script.runtime.passed(), script.game.here())
     dropped, script.runtime.dropped = script.runtime.dropped, 0
@@ -253,7 +251,7 @@ def store_events(script: LiveAssistant) -> tuple[Message, ...]:
     return tuple(stored)
 
 
-def store_meanwhile(script: LiveAssistant) -> None:
+def store_meanwhile(script: Assistant) -> None:
     """Store what is heard while something holds the turn lock, before the queue overflows.
 
     Not in a turn: its reply would follow lines that it does not answer. Not between a tool call
@@ -273,7 +271,7 @@ def store_meanwhile(script: LiveAssistant) -> None:
         script.log_error("storing what is heard", error)
 
 
-def _store_many(script: LiveAssistant) -> None:
+def _store_many(script: Assistant) -> None:
     """Store what is heard without being answered, before the queue overflows."""
     script.runtime.take_stored()
     if len(script.runtime.passed()) >= STORED_UNANSWERED:
@@ -281,7 +279,7 @@ def _store_many(script: LiveAssistant) -> None:
         script.save_queue()
 
 
-def _may_answer(script: LiveAssistant, group: Group) -> bool:
+def _may_answer(script: Assistant, group: Group) -> bool:
     """Whether a group may be answered now: it is not too old, and its speaker is still here."""
     if group.audience == STAFF:
         return False
@@ -300,7 +298,7 @@ def _may_answer(script: LiveAssistant, group: Group) -> bool:
 
 @inlineCallbacks
 def think(
-    script: LiveAssistant, character: Character, group: Group
+    script: Assistant, character: Character, group: Group
 ) -> Generator[Deferred[Any], Any, Any]:
     """One turn for one audience; fires with its report, or None if no model answered."""
     config, now = script.config, script.now()
@@ -363,7 +361,7 @@ def _answering(group: Group) -> tuple[str, ...]:
     )
 
 
-def _talks(script: LiveAssistant, audience: str, asker: str | None) -> tuple[str, ...]:
+def _talks(script: Assistant, audience: str, asker: str | None) -> tuple[str, ...]:
     """What those present last spoke of with the assistant, newest first."""
     shut_out = script.memory.quarantine.people
     people = [each for each in script.game.present(asker) if each["id"] not in shut_out]
@@ -385,7 +383,7 @@ class Recalled(NamedTuple):
 
 @inlineCallbacks
 def _retrieved(
-    script: LiveAssistant, character: Character, group: Group
+    script: Assistant, character: Character, group: Group
 ) -> Generator[Deferred[Any], Any, Recalled]:
     """Fires with memories about what was just said that are not in the prompt already."""
     said = " ".join(event.content for event in group.events)[-QUERY_CHARS:]
@@ -416,7 +414,7 @@ def _indexed_text(message: Message) -> str:
 
 
 @inlineCallbacks
-def _sleeping(script: LiveAssistant, character: Character) -> Generator[Deferred[Any], Any, str]:
+def _sleeping(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, str]:
     """A tick in sleep: run the sleep cycle once, then only compact while usage is high."""
     _store_many(script)
     first = not script.state.dreamt
@@ -431,7 +429,7 @@ def _sleeping(script: LiveAssistant, character: Character) -> Generator[Deferred
     return "dreamt"
 
 
-def _bedtime(script: LiveAssistant) -> bool:
+def _bedtime(script: Assistant) -> bool:
     """Whether an assistant awake should fall asleep: long quiet, or quiet in its hours."""
     runtime, config = script.runtime, script.config
     if runtime.heard():
