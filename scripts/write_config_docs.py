@@ -67,8 +67,7 @@ class QuickAssistant(AssistantScript):
     summary_max_tokens = 500  # largest size of each summary
 ```
 
-A change shows the value that it replaces. `aiconfig/undo Aria` takes back the last change, then the
-one before it, up to 20.
+A change shows the value that it replaces.
 
 Models are checked against the setting `EVENNIA_AI_MODELS` when an option is set and whenever it is
 used, for admins too. A name that holds an address is always refused: prompts go only where the

@@ -7,7 +7,6 @@ from evennia_ai.staff.configuration import (
     change_option,
     option_called,
     take_preset,
-    undo_option,
 )
 from evennia_ai.staff.show import escaped
 from evennia_ai.staff.status import warnings
@@ -26,7 +25,6 @@ class CmdAIConfig(AssistantCommand):
       aiconfig <assistant> <option> = <value>
       aiconfig <assistant> <option> = default
       aiconfig <assistant> preset = <name>
-      aiconfig/undo <assistant>
 
     The first form lists all options with their values and where they come from,
     the second explains one, the third changes it at once, and the fourth
@@ -35,8 +33,7 @@ class CmdAIConfig(AssistantCommand):
     'tool_levels.say'. A preset sets several options together; 'fewshot' is for
     base models. An invalid value is refused and changes nothing. You can
     shorten an option's name as long as only one option begins that way. Each
-    change shows the value that it replaces. The switch undo takes back the last
-    change, then the one before it, up to 20.
+    change shows the value that it replaces.
 
     Models must be among those of the game's setting EVENNIA_AI_MODELS. This
     holds for admins too. Only admins raise or remove spend caps. The setting
@@ -51,7 +48,6 @@ class CmdAIConfig(AssistantCommand):
 
     key = "aiconfig"
     locks = "cmd:perm(Builder);admin:perm(Admin)"
-    switches_known = ("undo",)
 
     def do(self) -> None:
         """Show all, explain one, or change one."""
@@ -104,20 +100,8 @@ class CmdAIConfig(AssistantCommand):
         self.viewer.page("\n".join([*parts, *problems]))
 
     def _change(self, script: AssistantScript, name: str, text: str) -> None:
-        before = script.config
-        lines = change_option(script, name, text, self.caller.key, self._is_admin)
-        if before != script.config:
-            lines.append(f"`aiconfig/undo {script.obj.key}` restores what it was.")
-        self._report(script, lines)
-
-    def do_undo(self) -> None:
-        """Take back the last change."""
-        script = self.own_assistant()
-        self._report(script, undo_option(script, self.caller.key, self._is_admin))
-
-    @property
-    def _is_admin(self) -> bool:
-        return bool(self.access(self.caller, "admin"))
+        is_admin = bool(self.access(self.caller, "admin"))
+        self._report(script, change_option(script, name, text, self.caller.key, is_admin))
 
     def _report(self, script: AssistantScript, lines: list[str]) -> None:
         notes = [f"Warning: {warning}" for warning in warnings(script)]

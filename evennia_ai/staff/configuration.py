@@ -58,24 +58,6 @@ def take_preset(script: AssistantScript, name: str, by: str) -> list[str]:
     return [f"{script.obj.key} takes the preset {name}, which sets {', '.join(PRESETS[name])}."]
 
 
-def undo_option(script: AssistantScript, by: str, is_admin: bool) -> list[str]:
-    """Take back the last change; lines and errors as of `change_option`."""
-    was, before = script.config, set(script.state.problems)
-    values, unset = script.state.last_change()
-    _guard(script, {**values, **{name: OPTIONS[name].default for name in unset}}, is_admin)
-    names = script.state.undo()
-    if not names:
-        raise ConfigError(f"There is no change of {script.obj.key}'s options to undo.")
-    script.log(f"{by} takes back a change of {', '.join(names)}")
-    script.audit("configured", act="undo", option=", ".join(names), by=by)
-    lines = [
-        f"{script.obj.key}: {name} is {shown(getattr(script.config, name)).removesuffix('.')} "
-        f"again. It was: {shown(getattr(was, name))}"
-        for name in names
-    ]
-    return lines + [str(problem) for problem in script.state.problems if problem not in before]
-
-
 def _guard(script: AssistantScript, values: Mapping[str, Any], is_admin: bool) -> None:
     """A `ConfigError` if values would lift a spend cap and whoever sets them is no admin."""
     if "spend_caps" in values and not is_admin:

@@ -92,7 +92,6 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     WAITING: waiting_value,
     QUARANTINE: quarantine_value,
     "followers": account_keys,
-    "config_undo": as_dicts,
     "tombstones": as_dict,
     "last_extraction": as_texts,
     "last_compaction": as_dict,

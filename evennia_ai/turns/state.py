@@ -11,7 +11,6 @@ from evennia_ai.errors import ConfigError
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import (
     as_dict,
-    as_dicts,
     as_texts,
 )
 from evennia_ai.history.stored import each_readable
@@ -38,8 +37,6 @@ from evennia_ai.turns.schema import (
 from evennia_ai.turns.spend_book import OWN_LIMITS, lifts
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 
-# The changes of options that can be undone, oldest first, and how many are kept.
-UNDO, UNDO_STEPS = "config_undo", 20
 _UNSET = object()
 _NO_LIMITS: Mapping[str, float] = MappingProxyType({})
 # Attributes every tick looks at besides the options.
@@ -196,53 +193,22 @@ class StateHandler:
             self.store.set("event_queue", [event.to_dict() for event in events])
 
     def configure(self, values: Mapping[str, object], unset: Collection[str] = ()) -> None:
-        """Store options, as `check_option` returns them; others take their default.
-
-        What stood there before is kept for `undo`, of the last `UNDO_STEPS` changes.
-        """
-        before = {name: self.store.get(name, default=_UNSET) for name in (*values, *unset)}
-        step = {
-            "values": {name: value for name, value in before.items() if value is not _UNSET},
-            "unset": [name for name, value in before.items() if value is _UNSET],
-        }
+        """Store options, as `check_option` returns them; those `unset` take their default."""
         with self.store.transaction():
-            self._store(values, unset)
-            self.store.set(UNDO, [*self._steps(), step][-UNDO_STEPS:])
+            for name, value in values.items():
+                self.store.set(name, value)
+            for name in unset:
+                self.store.delete(name)
+            if "spend_caps" in values or "spend_caps" in unset:
+                caps = as_dict(values.get("spend_caps"))
+                self._keep_limits({name: caps.get(name) for name in OWN_LIMITS})
 
     def configure_as(self, other: "StateHandler") -> None:
         """Take over the options that another assistant has set."""
         names = [name for name in OPTIONS if other.store.stamp(name) is not None]
         caps = other.config().spend_caps
-        self._store({name: other.store.get(name) for name in names}, ())
+        self.configure({name: other.store.get(name) for name in names})
         self._keep_limits({name: caps.get(name) for name in OWN_LIMITS})
-
-    def undo(self) -> tuple[str, ...]:
-        """Take back the last change of options; returns their names, none if there is no change."""
-        values, unset = self.last_change()
-        if steps := self._steps():
-            with self.store.transaction():
-                self._store(values, unset)
-                self.store.set(UNDO, steps[:-1])
-        return (*values, *unset)
-
-    def last_change(self) -> tuple[dict[str, Any], list[str]]:
-        """What `undo` would store and what it would unset; nothing if there is no change."""
-        last = (self._steps() or [{}])[-1]
-        held = as_dict(last.get("values"))
-        values = {name: held[name] for name in held if name in OPTIONS}
-        return values, [name for name in as_texts(last.get("unset")) if name in OPTIONS]
-
-    def _store(self, values: Mapping[str, object], unset: Collection[str]) -> None:
-        for name, value in values.items():
-            self.store.set(name, value)
-        for name in unset:
-            self.store.delete(name)
-        if "spend_caps" in values or "spend_caps" in unset:
-            caps = as_dict(values.get("spend_caps"))
-            self._keep_limits({name: caps.get(name) for name in OWN_LIMITS})
-
-    def _steps(self) -> list[dict[str, Any]]:
-        return as_dicts(self.store.get(UNDO))
 
     def enable(self, on: bool) -> None:
         """Switch thinking on or off."""

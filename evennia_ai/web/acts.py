@@ -12,7 +12,7 @@ from evennia_ai.game.identity import find, speaker_of
 from evennia_ai.rag_memory.entities import without_observation
 from evennia_ai.rag_memory.indexing import forget_entry
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
-from evennia_ai.staff.configuration import change_option, take_preset, undo_option
+from evennia_ai.staff.configuration import change_option, take_preset
 from evennia_ai.web.site import Visit
 
 # The source of an entry that staff wrote in place of another.
@@ -113,14 +113,12 @@ def _release(visit: Visit) -> str:
 
 
 def change_options(visit: Visit) -> str:
-    """Set an option, take a preset, or take the last change back; by the rules of `aiconfig`."""
+    """Set an option or take a preset; by the rules of `aiconfig`."""
     script, sent, by = visit.assistant, visit.sent, visit.account.key
     if not script.may_change(visit.account):
         raise Refusal(f"You may not change {script.obj.key}: it belongs to somebody else.")
     act = sent.get("act", "")
-    if act == "undo":
-        lines = undo_option(script, by, visit.is_admin)
-    elif act == "preset":
+    if act == "preset":
         lines = take_preset(script, sent.get("preset", ""), by)
     elif act in ("set", "default"):
         text = "default" if act == "default" else sent.get("value", "")

@@ -182,52 +182,15 @@ class TestConfig(CommandLineTest):
         self.assertTold("aistatus Aria", "Wrong setting: `max_context_tokens` = 'lots'")
 
 
-class TestUndo(CommandLineTest):
-    """What is replaced is shown, and comes back."""
+class TestReplaced(CommandLineTest):
+    """What is replaced is shown."""
 
     def test_a_persona_is_not_lost(self):
-        """A change by a shortened name shows the old text; undo brings it back, step by step."""
+        """A change by a shortened name shows the old text."""
         self.typed("aiconfig Aria persona = A retired smuggler.")
         self.assertTold(
-            "aiconfig Aria pers = x", "persona is now x.", "It was: A retired smuggler.", "/undo"
+            "aiconfig Aria pers = x", "persona is now x.", "It was: A retired smuggler."
         )
-        self.assertTold("aiconfig/undo Aria", "persona is A retired smuggler again.")
-        self.assertEqual(self.script.config.persona, "A retired smuggler.")
-        self.assertTold("aiconfig/undo Aria", "persona is A friendly regular")
-        self.assertFalse(self.script.attributes.has("persona"))
-        self.assertTold("aiconfig/undo Aria", "no change of Aria's options to undo")
-
-    def test_default_and_preset(self):
-        """A return to the default and a preset are one step each."""
-        self.typed("aiconfig Aria persona = A thief.")
-        self.typed("aiconfig Aria persona = default")
-        self.typed("aiconfig Aria preset = fewshot")
-        self.assertTold("aiconfig/undo Aria", "immediate_window is None again.")
-        self.assertIsNone(self.script.config.compact_prompt)
-        self.typed("aiconfig/undo Aria")
-        self.assertEqual(self.script.config.persona, "A thief.")
-
-    def test_bounded(self):
-        """The last twenty changes are kept."""
-        for number in range(30):
-            self.typed(f"aiconfig Aria persona = {number + 1} masks.")
-        for _ in range(20):
-            self.assertTold("aiconfig/undo Aria", "again.")
-        self.assertTold("aiconfig/undo Aria", "no change")
-        self.assertEqual(self.script.config.persona, "10 masks.")
-
-    def test_only_options(self):
-        """Steps that hands edited restore nothing but options."""
-        steps = [5, {"values": {"enabled": False, "persona": "B."}, "unset": 3}]
-        self.script.attributes.add("config_undo", steps)
-        self.assertTold("aiconfig/undo Aria", "persona is B again.")
-        self.assertFalse(self.script.attributes.has("enabled"))
-
-    def test_not_of_others(self):
-        """Only who may change an assistant may undo."""
-        self.typed("aiconfig Aria persona = A thief.")
-        self.be("Builder")
-        self.assertTold("aiconfig/undo Aria", "You may not change Aria")
 
 
 class TestContradictions(CommandLineTest):

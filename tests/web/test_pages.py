@@ -225,7 +225,7 @@ class TestWhoSeesWhat(PagesTest):
         self.be("Admin")
         strict = Client(enforce_csrf_checks=True)
         strict.force_login(self.account)
-        response = strict.post(f"/ai/{self.script.pk}/options/", {"act": "undo"})
+        response = strict.post(f"/ai/{self.script.pk}/options/", {"act": "preset"})
         self.assertEqual(response.status_code, 403)
 
     def test_looks_at_private_talk_are_logged(self):
@@ -349,15 +349,17 @@ class TestActs(PagesTest):
         return self.client.post(f"/ai/{self.script.pk}/{page}/", fields, follow=True)
 
     def test_options(self):
-        """A value is set by the checks of `aiconfig`, and taken back."""
+        """A value is set by the checks of `aiconfig`, and restored."""
         shown = self.send("options", act="set", option="max_react_iterations", value="3")
         self.assertShows(shown, "max_react_iterations is now 3")
         self.assertEqual(self.script.config.max_react_iterations, 3)
-        self.assertShows(self.send("options", act="undo"), "max_react_iterations is 8 again")
+        self.assertShows(
+            self.send("options", act="default", option="max_react_iterations"), "is 8 again"
+        )
         wrong = self.send("options", act="set", option="max_react_iterations", value="many")
         self.assertShows(wrong, "not 'many'")
         self.assertEqual(self.script.config.max_react_iterations, 8)
-        self.assertEqual([line["act"] for line in self.logged("configured")], ["set", "undo"])
+        self.assertEqual([line["act"] for line in self.logged("configured")], ["set", "set"])
 
     def test_spend_caps_are_for_admins(self):
         """A builder who owns the assistant cannot lift its cap."""
