@@ -17,7 +17,7 @@ from evennia_ai.sleep.compaction.due import check_room
 from evennia_ai.sleep.compaction.outbox import empty_outbox
 from evennia_ai.turns.events import UNJUDGED, Group, by_speaker, wants_answer
 from evennia_ai.turns.moderation import moderate
-from evennia_ai.turns.runtime import KEPT, Unanswered
+from evennia_ai.turns.runtime import Unanswered
 from evennia_ai.turns.tools.approval import close_interrupted
 
 # Time that a restart may take without making what was heard before it too old to answer.
@@ -61,13 +61,10 @@ def restore_queue(script: Assistant) -> None:
         if UNJUDGED in event.metadata:
             moderate(script, event)
     stored = [messages[places[e.id]] for e in saved if e.id in places and wants_answer(e)]
-    kept = {event.id for event in saved if event.metadata.get(KEPT)}
     for group in by_speaker(stored):
         later = messages[places[group.events[-1].id] + 1 :]
         if not any(_answers(message, group, script.tools.traits) for message in later):
-            is_kept = any(event.id in kept for event in group.events)
-            late = Unanswered(group, 1, script.now(), capped=is_kept)
-            script.runtime.unanswered[group.key] = late
+            script.runtime.unanswered[group.key] = Unanswered(group, 1, script.now())
 
 
 def note_waiting(script: Assistant, saved: Iterable[Message]) -> None:

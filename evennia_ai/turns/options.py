@@ -42,7 +42,7 @@ EMOTES: dict[str, str | None] = {
     "sleep": "yawns, leans back and falls asleep.",
     "wake": "stirs and wakes up.",
     "compact": "looks into the distance for a moment, sorting memories.",
-    "spend": "has talked enough for now, and will answer later.",
+    "spend": "has talked enough for now.",
     "busy": "raises a hand: one thing at a time, please.",
 }
 CAPS = table(or_none(AMOUNT), *OWN_LIMITS)
@@ -198,7 +198,7 @@ class AssistantConfig:
         EMOTES,
         table(or_none(LINE), *EMOTES),
         "Emotes shown when it thinks for long, when no model answers, when it falls asleep, wakes "
-        "or compacts, when a spend cap holds up an answer, and to a player who asks for too much "
+        "or compacts, when a spend cap allows no answer, and to a player who asks for too much "
         "in a minute. None: no emote.",
     )
     persona: str = life(

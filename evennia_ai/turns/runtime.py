@@ -7,7 +7,7 @@ lost in mid-turn. So the turn lock, the queue of heard events and the counters l
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,10 +36,6 @@ LINES_REMEMBERED = 3
 _LINE_TOKENS = 20
 # Notes that what one person says may cause in an hour; people tell less that is worth keeping.
 NOTES_PER_HOUR = 20
-# Newest lines of one speaker that are kept while a spend cap holds, and the key of their metadata.
-LINES_KEPT, KEPT = 12, "kept"
-# Time after which a turn that a cap stopped in its course is tried again, if the cap lets it pass.
-CAPPED_S = 60.0
 # Time in which the same error is not logged again.
 REPEATED_S = 600.0
 # Waits before a turn that no model answered is tried again.
@@ -60,19 +56,11 @@ class Unanswered:
         group: The events it was for.
         tries: How often it was tried.
         due: When it is tried again, seconds since the epoch.
-        capped: Whether a spend cap stopped it: it waits until the cap lets it pass.
     """
 
     group: Group
     tries: int
     due: float
-    capped: bool = False
-
-    def events(self) -> Iterator[Message]:
-        """Its events; those that a cap holds back say so, for the next start."""
-        for event in self.group.events:
-            kept = {**event.metadata, KEPT: True}
-            yield replace(event, metadata=kept) if self.capped else event
 
 
 @dataclass
@@ -271,7 +259,7 @@ class Runtime:
 
     def pending(self) -> list[Message]:
         """What a restart must not lose: events not answered yet, and those not in the history."""
-        late = [event for each in self.unanswered.values() for event in each.events()]
+        late = [event for each in self.unanswered.values() for event in each.group.events]
         events = [*(event for group in self.answering for event in group.events), *late]
         return list({event.id: event for event in (*events, *self.stored, *self.queue)}.values())
 
@@ -291,12 +279,6 @@ class Runtime:
         self.unanswered[group.key] = Unanswered(group, tries, due)
         self.queue_saved = False
         return True
-
-    def keep(self, group: Group, due: float) -> None:
-        """Keep what a spend cap lets nobody answer, until `due` and until the cap lets it pass."""
-        newest = Group(group.audience, group.events[-LINES_KEPT:])
-        self.unanswered[group.key] = Unanswered(newest, 0, due, capped=True)
-        self.queue_saved = False
 
     def take_stored(self) -> tuple[Message, ...]:
         """The events that were stored while something held the lock; none afterwards."""
@@ -341,10 +323,9 @@ class Runtime:
         self.signed.discard(group.key)
         self.queue_saved = False
 
-    def due(self, now: float, passes: Callable[[Group], bool]) -> Unanswered | None:
-        """A turn whose time has come again; of those that caps stopped, one that `passes` now."""
-        due = (late for late in self.unanswered.values() if late.due <= now)
-        return next((late for late in due if not late.capped or passes(late.group)), None)
+    def due(self, now: float) -> Unanswered | None:
+        """A turn whose time has come again."""
+        return next((late for late in self.unanswered.values() if late.due <= now), None)
 
     def run_behind(self, function: Callable[[], Any], trigger: str) -> None:
         """Run a compaction beside the ticks; `stop_behind` cancels it. There must be none."""

@@ -232,7 +232,7 @@ class SpendHandler:
         self._tell_staff("")
 
     def tell_staff(self, asker: str | None) -> None:
-        """Alert staff of the caps that hold up somebody's question, if they were not yet."""
+        """Alert staff of the caps that allow somebody no answer, if they were not yet."""
         self._tell_staff(self._account(asker))
 
     def reached(self, asker: str | None = None) -> Cap | None:
@@ -421,7 +421,7 @@ class SpendHandler:
     def _alert(self, cap: Cap, spent: float) -> None:
         self._script.audit("spend cap", cap=str(cap), spent=spent, limit=cap.limit)
         if spent >= cap.limit:
-            self._script.alert(f"{cap} is reached; what is asked is kept, {cap.until}")
+            self._script.alert(f"{cap} is reached: no replies {cap.until}")
         else:
             share = f"{cap.shown(spent)} ({spent / cap.limit:.0%})"
             self._script.alert(f"{share} of {cap} are spent")

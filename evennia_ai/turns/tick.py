@@ -44,9 +44,8 @@ from evennia_ai.sleep.compaction.extraction import SIGNAL
 from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.events import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.options import within_hours
-from evennia_ai.turns.runtime import CAPPED_S, RETRY_WAITS_S, Unanswered
+from evennia_ai.turns.runtime import RETRY_WAITS_S, Unanswered
 from evennia_ai.turns.spend import RATE_S
-from evennia_ai.turns.spend_book import Cap
 from evennia_ai.turns.tools.approval import expire
 
 # Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
@@ -89,21 +88,8 @@ def run_tick(script: Assistant, character: Character) -> Generator[Deferred[Any]
 
 
 def is_called(script: Assistant) -> bool:
-    """Whether somebody has spoken to the sleeping or dreaming assistant, or waits for a cap."""
-    if any(map(wants_answer, script.runtime.heard())):
-        return True
-    late = _due(script) if script.runtime.unanswered else None
-    return late is not None and late.capped
-
-
-def _due(script: Assistant) -> Unanswered | None:
-    """A turn to be tried again now."""
-    return script.runtime.due(script.now(), lambda group: not _cap(script, group))
-
-
-def _cap(script: Assistant, group: Group) -> Cap | None:
-    """The spend cap that lets nobody answer a group now."""
-    return script.spend.reached(group.events[-1].speaker_id or None)
+    """Whether somebody has spoken to the assistant since its last tick."""
+    return any(map(wants_answer, script.runtime.heard()))
 
 
 @inlineCallbacks
@@ -152,64 +138,56 @@ def check_count(script: Assistant, character: Character) -> Generator[Deferred[A
 @inlineCallbacks
 def _awake(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, str]:
     runtime = script.runtime
-    late = _due(script) if runtime.unanswered else None
+    late = runtime.due(script.now())
     if late is None and not runtime.heard():
         return "idle"
     if script.now() - runtime.last_turn_at < script.reply_cooldown_s:
         return "cooldown"
     _begin_answering(script, late)
     yield script.breathe()
-    turns = kept = broken = 0
+    turns = capped = broken = 0
     for group in runtime.answering:
         try:
-            if not _may_answer(script, group) or _declines(script, group):
+            if not _may_answer(script, group):
                 runtime.unanswered.pop(group.key, None)
-                runtime.answered(group)
-                continue
-            if _cap(script, group):
-                _keep(script, group, script.now())
-                kept += 1
-                continue
-            turns += 1
-            yield think(script, character, group)
+            elif emote := _refusal(script, group):
+                capped += emote == "spend"
+                _refuse(script, group, emote)
+            else:
+                turns += 1
+                yield think(script, character, group)
         except CancelledError:
             raise  # the server stops: the next start answers
         except Exception as error:  # noqa: BLE001 - the turns of others must not be lost with it
             broken += 1
             script.turn_failed(error, group)
-        late = runtime.unanswered.get(group.key)
-        if late is None or not late.capped:  # else `_keep` said so, and its sign stays
-            runtime.answered(group)
+        runtime.answered(group)
     if broken:
         return "error"
-    return "turn" if turns else "over budget" if kept else "heard"
+    return "turn" if turns else "over budget" if capped else "heard"
 
 
-def _keep(script: Assistant, group: Group, due: float) -> None:
-    """Keep what a spend cap holds up, until `due` at least, and show that to who asked."""
-    if _declines(script, group):  # no cap: the player has asked for enough
-        return
-    runtime, last = script.runtime, group.events[-1]
-    script.spend.tell_staff(last.speaker_id or None)
-    known = runtime.unanswered.get(group.key)
-    if known is None or not known.capped or known.group.events[-1].id != last.id:
-        script.show_to(group, script.config.emotes["spend"])
-    runtime.keep(group, due)
-    runtime.answered(group)
-    runtime.signed.add(group.key)  # what it is shown says enough
+def _refusal(script: Assistant, group: Group) -> str:
+    """The emote that says why nobody answers a group now; empty if it may be answered."""
+    asker = group.events[-1].speaker_id or None
+    if not script.spend.may_answer(asker):
+        return "busy"
+    return "spend" if script.spend.reached(asker) else ""
 
 
-def _declines(script: Assistant, group: Group) -> bool:
-    """Whether a player gets no answer now, having caused enough calls; shown once a minute."""
+def _refuse(script: Assistant, group: Group, emote: str) -> None:
+    """Leave a group unanswered, as its player or a spend cap has used enough; say so once a minute.
+
+    It is remembered all the same.
+    """
     runtime, now = script.runtime, script.now()
-    if script.spend.may_answer(group.events[-1].speaker_id or None):
-        return False
     runtime.counts["declined"] += 1
+    runtime.unanswered.pop(group.key, None)
+    if emote == "spend":
+        script.spend.tell_staff(group.events[-1].speaker_id or None)
     if not 0 <= now - runtime.declined.get(group.key, float("-inf")) < RATE_S:
         runtime.declined[group.key] = now
-        script.show_to(group, script.config.emotes["busy"])
-    runtime.unanswered.pop(group.key, None)
-    return True
+        script.show_to(group, script.config.emotes[emote])
 
 
 def _begin_answering(script: Assistant, late: Unanswered | None) -> None:
@@ -284,9 +262,7 @@ def _may_answer(script: Assistant, group: Group) -> bool:
     if group.audience == STAFF:
         return False
     now, stale_s = script.now(), script.stale_after_s
-    late = script.runtime.unanswered.get(group.key)
-    is_kept = late is not None and late.capped
-    if not is_kept and all(script.runtime.age_s(event, now) > stale_s for event in group.events):
+    if all(script.runtime.age_s(event, now) > stale_s for event in group.events):
         return False
     if any(event.channel == "page" for event in group.events):
         return True
@@ -325,9 +301,10 @@ def think(
         if report.spoken and last.channel in ("say", "pose"):
             script.note_reply(last.speaker_id)
         script.runtime.unanswered.pop(group.key, None)
-    except SpendError:
-        _keep(script, group, script.now() + CAPPED_S)
     except AssistantError as error:
+        if isinstance(error, SpendError) and (emote := _refusal(script, group)):
+            _refuse(script, group, emote)
+            return None
         if not isinstance(error, ModelError):  # staff know of a model that is down
             script.log_error("turn", error)
         known = script.runtime.unanswered.get(group.key)

@@ -34,4 +34,4 @@ class TestSpend(unittest.TestCase):
             alice.ask("say Aria, what is my boat called?", "number 1", 30)
             alice.ask("say Aria, and my other boat?", "number 2", 30)
             admin.read_until("spend cap of 1,500 tokens a day is reached", 30)
-            alice.ask("say Aria, and my cat?", "will answer later", 30)
+            alice.ask("say Aria, and my cat?", "has talked enough", 30)
