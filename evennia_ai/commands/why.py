@@ -47,7 +47,7 @@ def why(
     if known.trace:
         lines += map(escaped, _rests_on(known, known.trace))
     elif known.is_reply:
-        lines.append("No trace was stored with this reply: an earlier version said it.")
+        lines.append("This reply has no trace that can be read.")
     return lines
 
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from evennia_ai.history.audience import PUBLIC, normalised
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Counter, Message, total_tokens
 from evennia_ai.history.pairs import cut_points
-from evennia_ai.history.records import as_amount, as_count, as_list, as_text, as_texts
+from evennia_ai.history.stored import Stored, Unreadable
 from evennia_ai.llm_interaction.values import ModelReply
 
 # Of what was cut, a logged event keeps so many notes, and so many characters of each.
@@ -48,7 +48,7 @@ def budget_line(regions: Mapping[str, int], limit: int) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetEvent:
+class BudgetEvent(Stored):
     """The budget of one request as it is logged: numbers and ids, no talk.
 
     Args:
@@ -98,38 +98,10 @@ class BudgetEvent:
             **facts,
         )
 
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> "BudgetEvent":
-        """An event from what is stored, repaired."""
-        sizes = [as_count(size) for size in as_list(raw.get("sizes"))]
-        cost, cached_cost = raw.get("cost"), raw.get("cached_cost")
-        return cls(
-            at=as_amount(raw.get("at")),
-            purpose=as_text(raw.get("purpose")),
-            model=as_text(raw.get("model")),
-            sizes=tuple([*sizes, *[0] * len(REGIONS)][: len(REGIONS)]),
-            limit=as_count(raw.get("limit")),
-            audience=normalised(raw.get("audience")),
-            left_out=as_count(raw.get("left_out")),
-            left_until=as_text(raw.get("left_until")),
-            notes=tuple(as_texts(raw.get("notes"))),
-            usage=as_amount(raw.get("usage")),
-            trigger=as_text(raw.get("trigger")),
-            prompt_tokens=as_count(raw.get("prompt_tokens")),
-            completion_tokens=as_count(raw.get("completion_tokens")),
-            cost=None if cost is None else as_amount(cost),
-            cached_tokens=as_count(raw.get("cached_tokens")),
-            cached_cost=None if cached_cost is None else as_amount(cached_cost),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plain dict that is stored; fields with their default are left out."""
-        held = {**asdict(self), "sizes": list(self.sizes), "notes": list(self.notes)}
-        plain = {name: held[name] for name in ("at", "purpose", "model", "sizes", "limit")}
-        audience = {} if self.audience == PUBLIC else {"audience": self.audience}
-        cost = {} if self.cost is None else {"cost": self.cost}
-        rest = {k: v for k, v in held.items() if v and k not in (*plain, "audience", "cost")}
-        return {**plain, **audience, **rest, **cost}
+    def check(self) -> None:
+        """A stored event has a size for each region."""
+        if len(self.sizes) != len(REGIONS):
+            raise Unreadable("`sizes` are not those of the regions")
 
     @property
     def regions(self) -> dict[str, int]:

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable, Collection
 
 from evennia_ai.history.audience import members
-from evennia_ai.history.records import as_dict, as_dicts
+from evennia_ai.history.records import as_dict, as_list
+from evennia_ai.history.stored import each_readable
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Store
@@ -30,8 +31,8 @@ class BudgetLog:
     def __init__(self, store: Store, kept: "deque[BudgetEvent]"):
         self._store, self._kept, self._unsaved = store, kept, 0
         if not kept:
-            saved = as_dicts(as_dict(store.get(KEY)).get("events"))
-            kept.extend(map(BudgetEvent.from_dict, saved))
+            saved = as_list(as_dict(store.get(KEY)).get("events"))
+            kept.extend(each_readable(saved, BudgetEvent.from_dict, []))
 
     def note(self, event: BudgetEvent) -> BudgetEvent:
         """Log an event; returns it."""

@@ -7,11 +7,10 @@ forgotten together with the reply.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import as_amount, as_count, as_dict, as_texts
+from evennia_ai.history.stored import Stored
 from evennia_ai.llm_interaction.budget import BudgetEvent
 
 # Key of a reply's metadata.
@@ -21,7 +20,7 @@ MOST_IDS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplyTrace:
+class ReplyTrace(Stored):
     """What a reply rests on.
 
     Args:
@@ -57,55 +56,24 @@ class ReplyTrace:
 
     @classmethod
     def of(cls, message: Message) -> "ReplyTrace | None":
-        """The trace of a reply; None if it has none, as in older versions."""
+        """The trace of a reply; None if it has none that can be read."""
         try:
-            raw = json.loads(message.metadata.get(TRACE, ""))
-        except (TypeError, ValueError, RecursionError):
+            return cls.from_dict(json.loads(message.metadata.get(TRACE, "")))
+        except (TypeError, ValueError, RecursionError):  # `Unreadable` is a ValueError
             return None
-        raw = as_dict(raw)
-        cost = raw.get("cost")
-        return cls(
-            budget=BudgetEvent.from_dict(as_dict(raw.get("budget"))),
-            answers=tuple(as_texts(raw.get("answers"))),
-            given=_scores(raw.get("given")),
-            passed_over=_scores(raw.get("passed_over")),
-            found=_scores(raw.get("found")),
-            opened=tuple(as_texts(raw.get("opened"))),
-            tools=tuple(as_texts(raw.get("tools"))),
-            calls=as_count(raw.get("calls")),
-            prompt_tokens=as_count(raw.get("prompt_tokens")),
-            completion_tokens=as_count(raw.get("completion_tokens")),
-            cost=None if cost is None else as_amount(cost),
-            cached_tokens=as_count(raw.get("cached_tokens")),
-            cuts=tuple(as_texts(raw.get("cuts"))),
-            moderated=raw.get("moderated") is True,
-        )
 
     def to_text(self) -> str:
-        """The text that is stored; what is empty or unknown is left out."""
-        kept: dict[str, Any] = {
-            "budget": self.budget.to_dict(),
-            "answers": list(self.answers[-MOST_IDS:]),
-            "given": _best(self.given),
-            "passed_over": _best(self.passed_over),
-            "found": _best(self.found),
-            "opened": list(self.opened[-MOST_IDS:]),
-            "tools": list(self.tools[-MOST_IDS:]),
-            "calls": self.calls,
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "cached_tokens": self.cached_tokens,
-            "cuts": list(self.cuts),
-            "moderated": self.moderated,
-        }
-        kept = {name: value for name, value in kept.items() if value}
-        if self.cost is not None:
-            kept["cost"] = self.cost
-        return json.dumps(kept, separators=(",", ":"))
-
-
-def _scores(raw: object) -> dict[str, float]:
-    return {str(key): as_amount(score) for key, score in as_dict(raw).items()}
+        """The text that is stored: the newest ids, the best scores."""
+        short = replace(
+            self,
+            answers=self.answers[-MOST_IDS:],
+            opened=self.opened[-MOST_IDS:],
+            tools=self.tools[-MOST_IDS:],
+            given=_best(self.given),
+            passed_over=_best(self.passed_over),
+            found=_best(self.found),
+        )
+        return json.dumps(short.to_dict(), separators=(",", ":"))
 
 
 def _best(scores: Mapping[str, float]) -> dict[str, float]:

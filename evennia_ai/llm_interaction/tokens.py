@@ -1,9 +1,8 @@
 """Counting tokens, by the best counter available.
 
-In this order: `toksum` if installed (it knows many vendors' tokenizers), tiktoken with the
-vocabulary of the model's family, and bytes / 4 x 1.3. With that factor the estimate is above
-tiktoken's count for English, code and JSON; text in other scripts is overestimated, which is the
-safe side.
+That is tiktoken with the vocabulary of the model's family, or else bytes / 4 x 1.3. With that
+factor the estimate is above tiktoken's count for English, code and JSON; text in other scripts is
+overestimated, which is the safe side.
 """
 
 import functools
@@ -79,26 +78,8 @@ def _tiktoken_counter(name: str) -> Counter | None:
     return count
 
 
-@functools.lru_cache(maxsize=8)
-def _toksum_counter(model: str) -> Counter | None:
-    if importlib.util.find_spec("toksum") is None:
-        return None
-    toksum = importlib.import_module("toksum")
-
-    def count(text: str) -> int:
-        return int(toksum.count_tokens(text, model))
-
-    try:
-        count("probe")
-    except Exception:  # noqa: BLE001 - a third-party counter that does not know the model
-        return None
-    return count
-
-
 def counter_name(model: str) -> str:
     """The name of the counter that `counter_for` returns, such as ``tiktoken:cl100k_base``."""
-    if _toksum_counter(model):
-        return f"toksum:{model}"
     name = encoding_name(model)
     return f"tiktoken:{name}" if _tiktoken_counter(name) else "estimate"
 
@@ -109,7 +90,7 @@ def counter_for(model: str = "gpt-4") -> Counter:
     The first call for a family reads its vocabulary (about half a second); `evennia_ai` does
     that on a background thread before an assistant's first tick.
     """
-    return _toksum_counter(model) or _tiktoken_counter(encoding_name(model)) or estimate
+    return _tiktoken_counter(encoding_name(model)) or estimate
 
 
 @dataclass(frozen=True)

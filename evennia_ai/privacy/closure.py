@@ -17,7 +17,7 @@ from evennia_ai.history.records import as_dicts
 from evennia_ai.history.verification import Evidence
 from evennia_ai.language.names import capitals
 from evennia_ai.language.words import STARTERS, words
-from evennia_ai.llm_interaction.reply_trace import ReplyTrace
+from evennia_ai.llm_interaction.reply_trace import TRACE, ReplyTrace
 from evennia_ai.rag_memory.journal_entry import synthesis_id
 
 
@@ -184,6 +184,8 @@ def _cited(message: Message) -> Iterator[str]:
     """The ids that a reply, or a tool's result, says it rests on."""
     if message.role == "tool":
         yield from re.findall(r"\w+", message.content)
-    trace = ReplyTrace.of(message)
-    yield from (*trace.answers, *trace.opened) if trace else ()
+    if trace := ReplyTrace.of(message):
+        yield from (*trace.answers, *trace.opened)
+    else:  # what cannot be read may rest on all that it names
+        yield from re.findall(r"\w+", str(message.metadata.get(TRACE, "")))
     yield from (str(hit.get("id")) for hit in as_dicts(message.metadata.get(MEMORIES)))

@@ -6,9 +6,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.audience import STAFF, private
+from evennia_ai.history.audience import private
 from evennia_ai.history.messages import total_tokens
 from evennia_ai.history.pairs import cut_points
+from evennia_ai.history.stored import Unreadable
 from evennia_ai.llm_interaction.budget import (
     REGIONS,
     BudgetEvent,
@@ -42,6 +43,9 @@ class TestTokenBudget(unittest.TestCase):
                 "total": 3200,
             },
         )
+
+
+NEEDED = ("at", "purpose", "model", "sizes", "limit")
 
 
 class TestBudgetEvent(unittest.TestCase):
@@ -78,15 +82,14 @@ class TestBudgetEvent(unittest.TestCase):
         for event in (self.event, private_one, private_one.answered(reply)):
             self.assertEqual(BudgetEvent.from_dict(event.to_dict()), event)
         bare = BudgetEvent(at=1.0, purpose="p", model="m", sizes=(0,) * 8, limit=9)
-        self.assertEqual(set(bare.to_dict()), {"at", "purpose", "model", "sizes", "limit"})
+        self.assertEqual(set(bare.to_dict()), {*NEEDED, "audience"})
 
-    def test_repaired(self):
-        """Whatever hands left, an event is made of it."""
-        odd = {"at": "now", "sizes": [1, "x", None], "cost": "much", "notes": 7, "audience": 3}
-        event = BudgetEvent.from_dict(odd)
-        self.assertEqual(event.sizes, (1, 0, 0, 0, 0, 0, 0, 0))
-        self.assertEqual((event.at, event.cost, event.notes, event.audience), (0.0, 0.0, (), STAFF))
-        self.assertEqual(len(BudgetEvent.from_dict({"sizes": [1] * 20}).regions), len(REGIONS))
+    def test_unreadable(self):
+        """A stored event of another shape is none."""
+        sound = self.event.to_dict()
+        for odd in ({"at": "now"}, {"sizes": [1, "x"]}, {"sizes": [1] * 20}, {"notes": 7}):
+            with self.subTest(odd), self.assertRaises(Unreadable):
+                BudgetEvent.from_dict({**sound, **odd})
 
 
 class TestNewestThatFit(unittest.TestCase):

@@ -66,7 +66,6 @@ def packages(**sources):
 
 def forget_counters():
     token_counter._tiktoken_counter.cache_clear()
-    token_counter._toksum_counter.cache_clear()
     importlib.invalidate_caches()
 
 
@@ -134,23 +133,12 @@ class TestTiktoken(unittest.TestCase):
 
 
 class TestOtherCounters(unittest.TestCase):
-    """What is used where tiktoken is not, or where there is better."""
+    """What is used where tiktoken is not."""
 
     def assert_estimates(self):
         self.assertEqual(counter_name("gpt-4"), "estimate")
         self.assertIs(counter_for("gpt-4"), estimate)
         self.assertEqual(count_tokens("a" * 40), 13)
-
-    def test_toksum(self):
-        """An installed toksum counts for the models it knows."""
-        with packages(toksum="def count_tokens(text, model):\n    return len(text) * 7.0\n"):
-            self.assertEqual(counter_name("claude-x"), "toksum:claude-x")
-            self.assertEqual(count_tokens("abc", "claude-x"), 21)
-
-    def test_toksum_that_does_not_know_the_model(self):
-        """For a model that toksum refuses the next counter is used."""
-        with packages(toksum="def count_tokens(text, model):\n    raise LookupError(model)\n"):
-            self.assertEqual(counter_name("gpt-4"), "tiktoken:cl100k_base")
 
     def test_no_tiktoken(self):
         """Without tiktoken there is the estimate."""

@@ -12,7 +12,7 @@ from evennia_ai.history.messages import Message, Speaker, is_by
 from evennia_ai.history.pairs import pairing
 from evennia_ai.history.records import Segment, SummaryRecord
 from evennia_ai.history.verification import Evidence
-from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.llm_interaction.budget import REGIONS, BudgetEvent
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
 from evennia_ai.privacy.closure import Made, plan_forgetting, resting_on, without_copies
 from tests.strategies import MANY
@@ -34,7 +34,7 @@ def reply(number, text, asker="o2.b", hits=(), **fields):
 
 def traced(message, **fields):
     """A reply with a trace."""
-    event = BudgetEvent(at=1.0, purpose="awake", model="m", sizes=(), limit=9)
+    event = BudgetEvent(at=1.0, purpose="awake", model="m", sizes=(0,) * len(REGIONS), limit=9)
     text = ReplyTrace(budget=event, **fields).to_text()
     return replace(message, metadata={**message.metadata, "trace": text})
 
@@ -87,7 +87,10 @@ class TestPlan(unittest.TestCase):
         return sorted(found.theirs | found.replies | found.things)
 
     def test_what_answers_them(self):
-        """By whom it was for, by what it answers, and by who alone could hear it."""
+        """By whom it was for, by what it answers, and by who alone could hear it.
+
+        A trace that cannot be read may answer all that it names.
+        """
         talk = [
             line(1, "Hello.", ALICE),
             line(2, "Hello.", BOB),
@@ -97,9 +100,10 @@ class TestPlan(unittest.TestCase):
             reply(6, "Hm.", None, audience=private(["o1.a"])),
             reply(7, "Hm.", audience=private(["o1.a", "o2.b"])),
             line(8, "Hello.", None, metadata={"account": "a1.a"}),
+            replace(reply(9, "Aye.", None), metadata={"trace": '{"answers": ["m01"]}'}),
         ]
-        self.assertEqual(self.gone(*talk), ["m01", "m03", "m05", "m06", "m08"])
-        self.assertEqual(self.gone(*talk, until="m02"), ["m01", "m05"])
+        self.assertEqual(self.gone(*talk), ["m01", "m03", "m05", "m06", "m08", "m09"])
+        self.assertEqual(self.gone(*talk, until="m02"), ["m01", "m05", "m09"])
 
     def test_what_drew_on_them(self):
         """Replies by the memories they used, notes by their sources, however far away."""
