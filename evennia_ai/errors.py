@@ -1,5 +1,10 @@
 """Errors of the package. Each names the thing in backticks and says what to do."""
 
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
 
 class AssistantError(Exception):
     """Base of every error this package raises on purpose."""
@@ -7,6 +12,10 @@ class AssistantError(Exception):
 
 class ConfigError(AssistantError):
     """A setting or configuration Attribute has a value that cannot be used."""
+
+
+class Refusal(AssistantError):
+    """What somebody typed or clicked cannot be done; the text tells them why."""
 
 
 class ModelError(AssistantError):
@@ -72,3 +81,10 @@ class UnaskedError(ToolError):
 
 class StoreError(AssistantError):
     """The semantic memory store or the recall index failed."""
+
+
+def only_one(found: Sequence[T], none: str, several: str) -> T:
+    """The only item; a `Refusal` with one of the two texts if there is none or more than one."""
+    if len(found) != 1:
+        raise Refusal(several if found else none)
+    return found[0]

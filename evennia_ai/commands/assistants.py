@@ -16,9 +16,10 @@ from twisted.python.failure import Failure
 from evennia_ai import conf, services
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import AssistantScript, all_assistants
-from evennia_ai.commands.base import AssistantCommand, Refusal
+from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.budget import cached_part, price
 from evennia_ai.commands.why import why
+from evennia_ai.errors import Refusal
 from evennia_ai.game.deletions import delete_derived, dequeue, enqueue
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.world import IGNORED_TAG, is_ignored

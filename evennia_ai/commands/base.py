@@ -2,13 +2,13 @@
 
 import difflib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from evennia import default_cmds
 from evennia.utils import logger
 
 from evennia_ai.assistant_script import AssistantScript, all_assistants
-from evennia_ai.errors import AssistantError
+from evennia_ai.errors import AssistantError, Refusal, only_one
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.show import Viewer
@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 # Seconds in which a question of `AssistantCommand.confirmed` can be answered.
 CONFIRM_S = 60
-T = TypeVar("T")
 MuxCommand: Any = default_cmds.MuxCommand
-
-
-class Refusal(AssistantError):
-    """A command cannot do what was asked; the text tells the caller why."""
 
 
 class AssistantCommand(MuxCommand):
@@ -168,10 +163,3 @@ def _is_called(script: AssistantScript, name: str) -> bool:
     body, wanted = script.obj, name.strip().lower()
     names = [body.key.lower(), *(alias.lower() for alias in body.aliases.all())]
     return wanted in names or wanted == f"#{body.pk}"
-
-
-def only_one(found: Sequence[T], none: str, several: str) -> T:
-    """The only item; a `Refusal` with one of the two texts if there is none or more than one."""
-    if len(found) != 1:
-        raise Refusal(several if found else none)
-    return found[0]

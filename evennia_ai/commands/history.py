@@ -1,7 +1,8 @@
 """`aihistory`: an assistant's conversation history."""
 
 from evennia_ai.assistant_script import AssistantScript
-from evennia_ai.commands.base import AssistantCommand, only_one
+from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.errors import only_one
 from evennia_ai.history.audience import STAFF
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import ROLLED_BACK, CompactionRecord, SummaryRecord

@@ -9,7 +9,6 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.staff.show import Slices, as_record, audience_mark, moment
 
-NEWEST = 50
 _SLICE = 50
 
 
@@ -19,11 +18,9 @@ class CmdAIJournal(AssistantCommand):
 
     Usage:
       aijournal [<assistant>]
-      aijournal/all [<assistant>]
       aijournal/search [<assistant>] = <words>
 
     Switches:
-      all    - every entry, not only the newest fifty
       search - entries that hold all of these words
 
     The newest entries come first, each with its time, its id, its importance
@@ -35,20 +32,13 @@ class CmdAIJournal(AssistantCommand):
 
     key = "aijournal"
     locks = "cmd:perm(Admin);admin:perm(Admin)"
-    switches_known = ("all", "search")
+    switches_known = ("search",)
 
     def do(self) -> None:
-        """The newest entries."""
-        script = self.assistant()
-        entries = self.seen(script).entries(NEWEST)
-        self._list(script, entries, f"newest {len(entries)} of {script.obj.journal.count()}")
-
-    def do_all(self) -> None:
         """Every entry; loaded as pages are turned."""
         script = self.assistant()
         count = script.obj.journal.count()
-        entries = Slices(count, self.seen(script).stretch)
-        self._list(script, entries, f"all {count}")
+        self._list(script, Slices(count, self.seen(script).stretch), f"{count}")
 
     def do_search(self) -> None:
         """Entries with all of some words."""

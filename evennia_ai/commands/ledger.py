@@ -1,10 +1,9 @@
 """`airemember`: notes a player wants an assistant to keep in mind always."""
 
-from collections.abc import Iterable
 from itertools import islice
 
 from evennia_ai.assistant_script import AssistantScript
-from evennia_ai.commands.base import AssistantCommand, only_one
+from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.game.identity import speaker_of, stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.rag_memory.ledger import (
@@ -21,6 +20,7 @@ from evennia_ai.rag_memory.ledger import (
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.seen import Seen
+from evennia_ai.staff.memory import note_called
 from evennia_ai.staff.show import Slices, audience_mark, escaped, moment
 from evennia_ai.turns.tools.ledger import report_proposal
 
@@ -135,13 +135,3 @@ def note_text(note: Note) -> str:
         by += f" (replaces {', '.join(note.replaces)})"
     head = f"{note.id} {note.state} {note.kind}, weight {note.weight}, {by}"
     return escaped(f"{head}: {audience_mark(note.audience)}{note.text}")
-
-
-def note_called(notes: Iterable[Note], text: str) -> Note:
-    """The note with this id, or the only one whose id begins with it; otherwise `Refusal`."""
-    wanted = text.strip().lower()
-    found = [note for note in notes if note.id.startswith(wanted)]
-    found = [note for note in found if note.id == wanted] or found
-    shown = f"`{text.strip()}`."
-    none, several = f"There is no such note: {shown}", f"More than one note begins with {shown}"
-    return only_one(found, none, several)

@@ -7,18 +7,16 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
-from evennia_ai.commands.base import AssistantCommand, Refusal
+from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.history import search_memory
-from evennia_ai.commands.ledger import all_notes, note_called, note_text
-from evennia_ai.commands.privacy import people_called
-from evennia_ai.errors import AssistantError
-from evennia_ai.game.identity import find, speaker_of
-from evennia_ai.rag_memory.indexing import forget_entry, rebuild_index
+from evennia_ai.commands.ledger import all_notes, note_text
+from evennia_ai.game.identity import speaker_of
+from evennia_ai.rag_memory.indexing import rebuild_index
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
 from evennia_ai.rag_memory.profile import Observation, Profile, current
 from evennia_ai.sleep.consolidation import repair_semantic_memory
+from evennia_ai.staff.memory import decide, forget, memory_status, quarantine, release
 from evennia_ai.staff.show import as_records, audience_mark, moment
-from evennia_ai.staff.status import UNCONSOLIDATED_SHOWN
 
 
 class CmdAIMemory(AssistantCommand):
@@ -112,55 +110,29 @@ class CmdAIMemory(AssistantCommand):
         verb = "approve" if state == APPROVED else "reject"
         wanted = self.words(f"aimemory/{verb} <assistant> = <id>")
         script = self.assistant()
-        seen = self.seen(script)
-        note = note_called([*seen.notes(), *seen.closed_notes()], wanted)
-        done = script.ledger.change(note.id, state, speaker_of(self.caller))
-        script.audit("ledger", note=done.id, state=state, by=self.caller.key)
-        self.caller.msg(note_text(done))
+        note = decide(script, self.seen(script), wanted, state, speaker_of(self.caller))
+        self.caller.msg(note_text(note))
 
     def do_forget(self) -> None:
         """Take a journal entry out of retrieval and semantic memory, also a second time."""
         wanted = self.words("aimemory/forget <assistant> = <id>")
-        script, viewer = self.assistant(), self.viewer
-        entry = self.seen(script).entry(wanted)
-        if entry is None:
-            raise Refusal(f"There is no journal entry `{wanted}`.")
-        name, by = script.obj.key, self.caller.key
-
-        def tell(found: int) -> None:
-            script.audit("forget", entry=entry.id, by=by)
-            left = f"{found} of its memories left semantic memory"
-            kept = "The journal keeps it, withdrawn."
-            viewer.tell(f"{name} no longer finds journal entry {entry.id}; {left}. {kept}")
-
-        done = script.run_exclusive(lambda: forget_entry(script, script.obj, entry.id))
-        viewer.later(done, tell, "Forgetting the entry")
+        script, by = self.assistant(), self.caller.key
+        done = script.run_exclusive(lambda: forget(script, self.seen(script), wanted, by))
+        self.viewer.later(done, self.viewer.tell, "Forgetting the entry")
 
     def do_quarantine(self) -> None:
         """Use nothing of what a player said, or list those of whom that holds."""
         script = self.assistant()
-        quarantine, name = script.memory.quarantine, script.obj.key
-        if not self.rhs:
-            held = sorted(quarantine.people.items(), key=lambda pair: pair[1]["at"])
-            rows = [f"{p['name']} ({each}), since {moment(p['at'])}" for each, p in held]
-            return self.viewer.page(as_records(rows) or f"{name} has nobody in quarantine.")
-        player = self.rhs.strip()
-        people = people_called(player)
-        if not quarantine.add({each: _name_of(each, player) for each in people}):
-            raise Refusal(f"{player} is in quarantine already.")
-        script.audit("quarantine", people=list(people), by=self.caller.key)
-        kept = f"All of it is kept: aimemory/release {name} = {player}"
-        self.viewer.tell(f"{name} uses nothing any more of what {player} said. {kept}")
+        if self.rhs:
+            return self.viewer.tell(quarantine(script, self.rhs.strip(), self.caller.key))
+        held = sorted(script.memory.quarantine.people.items(), key=lambda pair: pair[1]["at"])
+        rows = [f"{p['name']} ({each}), since {moment(p['at'])}" for each, p in held]
+        self.viewer.page(as_records(rows) or f"{script.obj.key} has nobody in quarantine.")
 
     def do_release(self) -> None:
         """Use again what a player said."""
         player = self.words("aimemory/release <assistant> = <player>")
-        script = self.assistant()
-        people = people_called(player)
-        if not script.memory.quarantine.release(people):
-            raise Refusal(f"{player} is not in quarantine.")
-        script.audit("released", people=list(people), by=self.caller.key)
-        self.viewer.tell(f"{script.obj.key} uses again what {player} said.")
+        self.viewer.tell(release(self.assistant(), player, self.caller.key))
 
     def do_rebuild(self) -> None:
         """Rebuild the index, fill semantic memory, and report."""
@@ -207,34 +179,6 @@ def _rebuilt(script: AssistantScript) -> Generator["Deferred[Any]", Any, tuple[i
     yield script.mind.memories.status()  # a store that is gone is noticed and made anew
     repaired = yield repair_semantic_memory(script, script.obj)
     return indexed, repaired["repaired"]
-
-
-def _name_of(person: str, otherwise: str) -> str:
-    return str(getattr(find(person), "key", otherwise))
-
-
-@inlineCallbacks
-def memory_status(script: AssistantScript) -> Generator["Deferred[Any]", Any, list[str]]:
-    """Counts of every kind of memory; fires with lines of text."""
-    indexed = yield script.memory.count()
-    try:
-        status = yield script.mind.memories.status()
-        own = yield script.mind.memories.ids(script.scope)
-    except AssistantError as error:
-        semantic = f"does not work: {error}"
-    else:
-        works = "works" if status["ok"] else "does not work"
-        semantic = f"{works} ({status['detail']}); {len(own)} memories"
-    journal = script.obj.journal
-    waiting = len(journal.unconsolidated(UNCONSOLIDATED_SHOWN))
-    more = " or more" if waiting >= UNCONSOLIDATED_SHOWN else ""
-    return [
-        f"Memory of {script.obj.key}",
-        f"Search index: {'cannot be read' if indexed is None else f'{indexed} items'}",
-        f"Semantic memory: {semantic}",
-        f"Journal: {journal.count()} entries, {waiting}{more} not yet consolidated",
-        f"Entity profiles: {len(script.obj.entities.profiles())}",
-    ]
 
 
 def profile_text(profile: Profile, audience: str, archived: Sequence[Observation] = ()) -> str:

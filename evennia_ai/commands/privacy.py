@@ -1,14 +1,12 @@
 """`aiforget`: players who want to be forgotten, or to see what assistants keep of them."""
 
-import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from evennia import AccountDB
-
 from evennia_ai.assistant_script import all_assistants, all_scripts
-from evennia_ai.commands.base import AssistantCommand, Refusal, only_one
-from evennia_ai.game.identity import find, player_ids, stable_id
+from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.errors import Refusal
+from evennia_ai.game.identity import player_ids, stable_id
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.privacy.export import export_player
 from evennia_ai.privacy.requests import (
@@ -18,6 +16,7 @@ from evennia_ai.privacy.requests import (
     is_running,
     queued,
 )
+from evennia_ai.staff.memory import people_called
 
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 EVERY_S, RETRY_S = 3600, 600
 # How often a player may get a copy: each time whole archives are read.
 EXPORT_EVERY_S = 600
-# A stable id of a character or an account, as `aihistory/raw` shows it.
-_ID = re.compile(r"[oa]\d+\.\w+")
 
 
 class CmdAIForget(AssistantCommand):
@@ -141,21 +138,3 @@ class CmdAIForget(AssistantCommand):
         if not self.access(self.caller, "admin"):
             raise Refusal("Type: aiforget me. Only admins may name somebody else.")
         return people_called(name)
-
-
-def people_called(name: str) -> tuple[str, ...]:
-    """The stable ids of the player that a name or id means; `Refusal` if it means none, or more."""
-    if _ID.fullmatch(name):
-        known = find(name)
-        return player_ids(known) if known is not None else (name,)
-    found = [each for each in AccountDB.objects.all() if _is_called(each, name)]
-    none = f"There is no player called `{name}`."
-    several = f"More than one player is called `{name}`; give an id."
-    return player_ids(only_one(found, none, several))
-
-
-def _is_called(account: AccountDB, name: str) -> bool:
-    """Whether an account or one of its characters has this name."""
-    characters = account.db._playable_characters or ()
-    known = (account, *(character for character in characters if character))
-    return any(each.key.lower() == name.lower() for each in known)

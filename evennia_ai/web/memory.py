@@ -7,12 +7,12 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import pause
-from evennia_ai.commands.memory import memory_status
 from evennia_ai.history.audience import STAFF
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import STATES, Note
 from evennia_ai.rag_memory.profile import Profile, former
 from evennia_ai.recall.values import Hit, Query
+from evennia_ai.staff.memory import memory_status
 from evennia_ai.web.one import FOUND, MOST_ROWS, note_look, page_head, private_to
 from evennia_ai.web.site import Visit, number
 

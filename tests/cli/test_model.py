@@ -41,44 +41,9 @@ class TestModelCommand(ModelCase):
         self.assertRegex(shown, rf"local/{NAME}: 0 MB, window 8,192 tokens, \d+ MB memory")
         self.assertRegex(shown, r"local/bad\.gguf: .*not a complete GGUF file")
 
-    def test_a_pulled_model_is_removed_after_a_question(self):
-        """Kept without a yes, deleted with one, also what an interrupted pull left."""
-        path = write_model(place_of(NAME, self.folder))
-        part = path.with_suffix(".part")
-        part.write_text("half")
-        with mock.patch("builtins.input", return_value="n"):
-            self.assertEqual(self.run_model("remove", NAME)[0], 1)
-        self.assertTrue(path.exists())
-        self.assertEqual(self.run_model("remove", f"local/{NAME}", "--yes")[0], 0)
-        self.assertFalse(path.exists() or part.exists())
-        code, _, error = self.run_model("remove", NAME, "--yes")
-        self.assertEqual(code, 1)
-        self.assertIn("is not installed", error)
-
-    def test_other_files_are_not_removed(self):
-        """Neither a file elsewhere nor the package."""
-        path = write_model(self.game / "mine.gguf")
-        for name in (str(path), "smollm2"):
-            self.assertEqual(self.run_model("remove", name, "--yes")[0], 2)
-        self.assertTrue(path.exists())
-
-    def test_nothing_runs_in_a_game_that_does_not(self):
-        """The status says so, also beside the state of a process that is dead."""
-        state = state_file(self.folder, "x.gguf")
-        state.parent.mkdir(parents=True)
-        Serving("x.gguf", 999_999_999, 1, "k").write(state)
-        code, shown, _ = self.run_model("status")
-        self.assertEqual((code, "No model is running" in shown), (0, True))
-
     def test_mistakes_are_one_line(self):
-        """No game, no such model, no extra."""
+        """No game here."""
         self.assertEqual(run("model", "list", "--game", str(self.folder))[0], 2)
-        with mock.patch.dict(sys.modules, {"xllamacpp": None}):
-            code, _, error = self.run_model("serve", "x.gguf")
-        self.assertEqual(code, 1)
-        self.assertIn("pip install 'evennia-ai[local]'", error)
-        with mock.patch.dict(sys.modules, {"xllamacpp": engine_module()}):
-            self.assertIn("does not exist", self.run_model("serve", "x.gguf")[2])
 
 
 class TestKeepModel(ModelCase):

@@ -10,12 +10,10 @@ from evennia.server.portal.mxp import mxp_parse
 from evennia.utils.ansi import parse_ansi
 
 from evennia_ai import services
-from evennia_ai.commands.base import Refusal
 from evennia_ai.commands.compaction import CmdCompact, CmdCompactMemories
 from evennia_ai.commands.history import CmdAIHistory
-from evennia_ai.commands.ledger import note_called
 from evennia_ai.commands.memory import CmdAIMemory
-from evennia_ai.errors import StoreError
+from evennia_ai.errors import Refusal, StoreError
 from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.messages import Message, Speaker
@@ -25,6 +23,7 @@ from evennia_ai.rag_memory.ledger import new_note
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
+from evennia_ai.staff.memory import note_called
 from evennia_ai.testing import call, model_down
 from tests.command_line import CommandLineTest
 from tests.store_case import item
@@ -665,14 +664,14 @@ class TestJournal(MemoryLineTest):
     def test_newest(self):
         """The newest come first, with time, id and importance, in pages."""
         newest = self.aria.journal.recent(1)[0]
-        shown = self.assertTold("aijournal Aria", "newest 50 of 70", "Fact 69 ends.")
+        shown = self.assertTold("aijournal Aria", "newest first, 70", "Fact 69 ends.")
         self.assertIn(f"{newest.id} importance 10: Fact 69 ends.", shown)
         self.assertNotIn("Fact 50 ends.", shown)
-        self.assertTold("end", "Fact 20 ends.")
+        self.assertTold("end", "Fact 0 ends.")
 
     def test_all(self):
         """All pages together are the whole journal, newest first."""
-        shown = self.assertTold("aijournal/all Aria", "all 70", "Fact 69 ends.")
+        shown = self.assertTold("aijournal Aria", "Fact 69 ends.")
         while "Exited pager" not in shown:
             shown += self.typed("next")
         places = [shown.index(f"Fact {number} ends.") for number in range(70)]
@@ -703,4 +702,3 @@ class TestJournal(MemoryLineTest):
         """An empty journal is said in words."""
         self.typed("ai/create Bertram")
         self.assertTold("aijournal Bertram", "nothing in the journal of Bertram yet")
-        self.assertTold("aijournal/all Bertram", "nothing in the journal of Bertram yet")

@@ -382,7 +382,7 @@ class TestActs(PagesTest):
     def test_an_entry_is_forgotten_and_a_player_quarantined(self):
         """Both are done and logged; unknown ids and players are refused in a sentence."""
         old = self.script.obj.journal.add("Bob owns a cat.")
-        self.assertShows(self.send("memory", act="forget", id=old.id), "is withdrawn")
+        self.assertShows(self.send("memory", act="forget", id=old.id), "no longer finds")
         self.assertShows(self.send("memory", act="forget", id="e0"), "There is no journal entry")
         other = create_account("Mallory", "m@example.com", "a-long-password-1")
         self.assertShows(self.send("memory", act="quarantine", player="Mallory"), "uses nothing")
