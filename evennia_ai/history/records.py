@@ -288,7 +288,7 @@ class CompactionRecord(Stored):
         status: `COMMITTED` or `ROLLED_BACK`.
         leaving: The messages that left, oldest first.
         masked: The tool results that were masked.
-        markers_before: The markers that stood there before.
+        markers_before: The markers that stood there before, without the texts of their summaries.
         summaries_before: What it changed of summaries, as it was before, by id.
         speakers: Name and time of each speaker's newest message that left, by stable id.
         rolled_back_at: When it was rolled back, UTC ISO 8601.

@@ -6,7 +6,7 @@ index and semantic memory is noted before anything is removed.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.commit import REMADE
-from evennia_ai.sleep.compaction.remake import put_remade, put_text, remade, with_text
+from evennia_ai.sleep.compaction.remake import put_remade, put_text, remade
 
 # Key of the ids that must leave the search index and semantic memory.
 OUTBOX = "forgetting"
@@ -189,29 +189,22 @@ class _Removal:
 
     def _compaction_left(self, record: CompactionRecord) -> CompactionRecord:
         """A record without names from what left, and without former texts of what is emptied."""
-        emptied = dict.fromkeys(self.plan.emptied, {"text": EMPTIED})
+        before = {
+            key: {k: v for k, v in fields.items() if k not in REMADE}
+            if key in self.plan.emptied
+            else fields
+            for key, fields in record.summaries_before.items()
+        }
         return replace(
-            _with_texts(self.script, record, emptied),
+            record,
             report=replace(record.report, query=""),
+            summaries_before=before,
             speakers={k: v for k, v in record.speakers.items() if k not in self.people},
         )
 
     def _is_of_theirs(self, text: str) -> bool:
         words = {*re.findall(r"\w+", text), *re.findall(r"\w+\.\w+", text)}
         return not words.isdisjoint([*self.plan.theirs, *self.plan.replies, *self.people])
-
-
-def _with_texts(
-    script: Assistant, record: CompactionRecord, texts: Mapping[str, Mapping[str, Any]]
-) -> CompactionRecord:
-    """A compaction's record with other texts, by the ids of summaries, as those before it."""
-    before = {
-        key: {**was, **texts[key]} if key in texts and "text" in was else was
-        for key, was in record.summaries_before.items()
-    }
-    shown = [(str(m.metadata.get("summary_id")), m) for m in record.markers_before]
-    markers = (with_text(script, m, [k], texts[k]["text"]) if k in texts else m for k, m in shown)
-    return replace(record, summaries_before=before, markers_before=tuple(markers))
 
 
 @inlineCallbacks
@@ -251,10 +244,6 @@ def remake_summary(script: Assistant, tried: set[str]) -> Steps[bool]:
     script.at_commit_step("forget remake")
     with history.store.transaction():
         put_remade(script, [new])
-        fields = {key: getattr(new, key) for key in REMADE}
-        for compaction in history.compactions():
-            if (left := _with_texts(script, compaction, {new.id: fields})) != compaction:
-                history.save_compaction(left)
         for above in in_use:  # a compaction may have used the empty text meanwhile
             if new.id in above.child_ids:
                 history.save_summary(replace(above, text=EMPTIED))

@@ -108,9 +108,16 @@ def commit_remade(
 
 
 def _with_before(script: Assistant, record: CompactionRecord) -> CompactionRecord:
-    """The record with the markers before it, and what was extracted since the last one."""
-    markers = tuple(message for message in script.history.messages() if message.is_summary)
-    return replace(record, markers_before=markers, entries=script.state.extracted)
+    """The record with the markers before it, and what was extracted since the last one.
+
+    The markers are without their texts, which stand in the summaries' records.
+    """
+    stored = {summary.id for summary in script.history.summaries()}
+    markers = (message for message in script.history.messages() if message.is_summary)
+    bare = (
+        replace(m, content="") if m.metadata.get("summary_id") in stored else m for m in markers
+    )
+    return replace(record, markers_before=tuple(bare), entries=script.state.extracted)
 
 
 def _close(script: Assistant, record: CompactionRecord) -> CompactionRecord:

@@ -15,6 +15,7 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.commit import REMADE
 from evennia_ai.sleep.compaction.due import usage_of
 from evennia_ai.sleep.compaction.outbox import correct_syntheses, empty_outbox
+from evennia_ai.sleep.compaction.remake import with_text
 
 # What compactions change of summaries.
 CHANGED = ("status", "absorbed_by", *REMADE)
@@ -95,7 +96,19 @@ def undo(script: Assistant, record: CompactionRecord) -> Undone:
             "the segment back from a backup, then take the compaction back."
         )
     sound = [segment for segment in segments.values() if segment]
+    texts = {summary.id: summary.text for summary in script.history.summaries()}
+    texts |= former_texts(record)
+    markers = list(record.markers_before)
+    for key, text in texts.items():
+        markers = [with_text(script, marker, [key], text) for marker in markers]
+    record = replace(record, markers_before=tuple(markers))
     return plan_rollback(script.history.messages(), record, sound)
+
+
+def former_texts(record: CompactionRecord) -> dict[str, str]:
+    """What the summaries said that a compaction made again, by their ids."""
+    former = record.summaries_before.items()
+    return {key: str(fields["text"]) for key, fields in former if "text" in fields}
 
 
 def damage(record: CompactionRecord, segments: Mapping[str, Segment | None]) -> str:
@@ -144,7 +157,6 @@ def _commit(script: Assistant, record: CompactionRecord, undone: Undone) -> None
     """Take it back in one transaction, calling `at_commit_step` before each step."""
     history, step, at_iso = script.history, script.at_commit_step, utc_iso(script.now())
     changed = record.summaries_before
-    texts = {key: str(former["text"]) for key, former in changed.items() if "text" in former}
     with history.store.transaction():
         step("history")
         history.replace(undone.history)
@@ -157,7 +169,7 @@ def _commit(script: Assistant, record: CompactionRecord, undone: Undone) -> None
                 history.save_summary(replace(summary, **fields))
         step("journal")
         script.journal.withdraw(record.entries)
-        correct_syntheses(script, texts)
+        correct_syntheses(script, former_texts(record))
         step("entities")
         script.entities.forget_sources(record.entries)
         step("record")
