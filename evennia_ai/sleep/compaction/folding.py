@@ -30,7 +30,7 @@ from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summa
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, synthesis_id
-from evennia_ai.sleep.compaction.cascade import Node, due_groups, topmost
+from evennia_ai.sleep.compaction.cascade import due_groups, roots
 from evennia_ai.sleep.compaction.coverage import Covered, covered
 
 SYNTHESIS_IMPORTANCE = 7
@@ -177,20 +177,15 @@ class Fold:
     @inlineCallbacks
     def _cascade(self, former: Sequence[SummaryRecord]) -> Generator[Deferred[Any], Any, None]:
         """Merge the former recent summaries into the long-term one."""
-        older = {r.id: r for r in former if r.tier in ("recent", "node")}
+        older = [r for r in former if r.tier in ("recent", "node")]
         if not older:
             return
-        nodes = [_node(record) for record in older.values()]
-        while groups := due_groups(nodes):
+        count = sum(len(r.source_ids) for r in older)
+        while groups := due_groups(older):
             for group in groups:
-                children = [older[each] for each in group]
-                level = 1 + _node(children[0]).level
-                record = yield self._merge(children, "node", level)
-                older[record.id] = record
-                nodes.append(_node(record))
-        long = yield self._merge([older[root] for root in topmost(nodes)], "long")
+                older.append((yield self._merge(group, "node", group[0].tree_level + 1)))
+        long = yield self._merge(roots(older), "long")
         self._absorb([r for r in former if r.tier == "long" and r.status == LIVE], long.id)
-        count = sum(len(r.source_ids) for r in older.values() if r.tier != "node")
         self.markers.append(self._marker(long, count))
 
     @inlineCallbacks
@@ -316,7 +311,3 @@ def in_use(script: Assistant, scope: str) -> list[SummaryRecord]:
         for r in script.history.summaries()
         if r.audience == scope and r.status != ROLLED_BACK and r.tier != UNSUMMARISED
     ]
-
-
-def _node(record: SummaryRecord) -> Node:
-    return Node(record.id, record.tree_level, record.child_ids if record.tree_level else ())
