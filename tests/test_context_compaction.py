@@ -1,6 +1,5 @@
 """Compaction of the conversation history, on a real script and character."""
 
-from django.db import connection
 from twisted.internet.defer import fail
 
 from evennia_ai.errors import StoreError
@@ -11,7 +10,6 @@ from evennia_ai.history.records import checksum
 from evennia_ai.llm_interaction import DEFAULT_COMPACTION_PROMPT
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call, model_down
 from tests.base import AssistantTest, label
@@ -195,57 +193,6 @@ class TestCompactConversationHistoryExecution(CompactionTest):
             result = self.compact(force=True)
             self.assertEqual(result["error"], "summary generation failed", bad)
 
-    def test_arrivals_during_the_summary_stay(self):
-        """Messages that come while the model thinks are there afterwards, in order."""
-        self.fill(50)
-        self.model.held = True
-        running = compact_conversation_history(self.script, self.aria, force=True)
-        late = self.script.history.append([Message("user", "one"), Message("user", "two")])
-        self.model.release()
-        wait_for(running)
-        newest = self.script.history.messages()[-2:]
-        self.assertEqual([m.id for m in newest], [m.id for m in late])
-        self.assertEqual(len(self.script.history.messages()), 1 + 20 + 2)
-
-    def test_exception_at_each_step(self):
-        """Whatever step fails, database and caches show the old state."""
-        self.fill(50)
-        self.script.history.checkpoint()
-        state = self.everything()
-        for name in COMMIT_STEPS:
-            with self.subTest(step=name):
-                self.script.at_commit_step = self.failing_at(name)
-                with self.assertRaises(RuntimeError):
-                    self.compact(force=True)
-                self.assertEqual(self.everything(), state)
-                self.assertEqual(len(self.script.history.messages()), 50)
-                self.assertEqual(self.aria.journal.count(), 0)
-        del self.script.at_commit_step
-        self.assertTrue(self.compact(force=True)["success"])
-
-    def failing_at(self, name):
-        """A step hook that fails right behind step `name`."""
-        steps = [*COMMIT_STEPS, "done"]
-
-        def on_step(step):
-            if step == steps[steps.index(name) + 1]:
-                raise RuntimeError(name)
-
-        return on_step
-
-    def everything(self):
-        """All Attributes, as the handlers show them and as the database holds them."""
-        shown = {}
-        for obj in (self.script, self.aria):
-            for attribute in obj.attributes.all():
-                shown[(obj.key, attribute.key, attribute.category)] = str(attribute.value)
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "select db_key, db_category, db_value from typeclasses_attribute order by id"
-            )
-            rows = [row for row in cursor.fetchall() if row[0] != "_last_puppet"]
-        return shown, rows, self.script.db.last_compaction
-
 
 class TestCompactConversationHistoryJournal(CompactionTest):
     """The synthesis entry."""
@@ -357,16 +304,6 @@ class TestRoom(CompactionTest):
         self.configure(max_context_tokens=6000, persona="You keep bees. " * 530)
         self.tick()
         self.assertRegex(" ".join(self.troubles), r"tools and ledger take [3-9],\d{3}, ")
-
-    def test_a_low_trigger_does_not_loop(self):
-        """Where the newest exchange alone is over the trigger, there is nothing left to do."""
-        self.configure(compact_emergency_threshold=0.01, compact_preserve_window=4)
-        self.fill(30, words=30)
-        self.tick()
-        first = self.script.history.last_compaction().id
-        for _ in range(5):
-            self.tick()
-        self.assertEqual(self.script.history.last_compaction().id, first)
 
     def test_gets_under_at_any_limit(self):
         """Whatever was said, what remains lies under the target of half the room."""

@@ -4,7 +4,6 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.errors import ToolError
-from evennia_ai.history.aside import aside
 from evennia_ai.rag_memory.entities import (
     CUT_BACK_TO,
     MOST_KEPT,
@@ -39,11 +38,6 @@ def sources(observations):
 
 class TestCutBack(unittest.TestCase):
     """Which observations are too much."""
-
-    def test_as_many_as_may_be(self):
-        """A profile that is just full keeps them all."""
-        full = profile(MOST_KEPT)
-        self.assertEqual(cut_back(full), (full, []))
 
     def test_superseded_first(self):
         """First what no longer holds goes, then the oldest that is no property; nothing is lost."""
@@ -110,28 +104,6 @@ class TestArchive(unittest.TestCase):
         self.assertEqual(self.store.values, before)
         self.assertEqual(len(self.entities.get("o2.b").observations), 3)
 
-    def test_damaged_page(self):
-        """What cannot be read holds nothing, and is put aside."""
-        self.store.set("o1.a", "odd", category=ARCHIVE)
-        self.assertEqual(self.archived(), [])
-        self.assertEqual(aside(self.store), {f"{ARCHIVE}_o1.a": 1})
-
-    def test_damaged_profile(self):
-        """One that cannot be read is put aside; the others stay."""
-        stored = self.store.get("entity_profiles")
-        self.store.set("entity_profiles", {**stored, "o3": {"name": "Zed"}})
-        self.assertEqual(set(self.entities.profiles()), {"o1.a", "o2.b"})
-        self.assertEqual(aside(self.store), {"entity_profiles": 1})
-        self.assertEqual(EntityHandler(self.store).profiles(), self.entities.profiles())
-
-    def test_expanded(self):
-        """It is opened by its id as those that the profile holds."""
-        world = MemoryWorld()
-        world.body.entities.put({"o1.a": profile(MOST_KEPT + 1)})
-        old = world.body.entities.archived("o1.a")[0]
-        found = wait_for(ExpandMemory().run(ToolContext(world.script, world.body), id=old.id))
-        self.assertEqual((found["text"], found["of"]), ("Noted 0.", "Elin"))
-
 
 class TestOpened(unittest.TestCase):
     """What is archived is opened by its id, however much there is, by who may know it."""
@@ -196,13 +168,6 @@ class TestForget(unittest.TestCase):
         self.forget(left)
         self.assertEqual(self.handler.archived("o1.a"), ())
         self.assertEqual(len(self.handler.get("o1.a").observations), CUT_BACK_TO)
-
-    def test_in_slices(self):
-        """Many profiles are looked at with pauses."""
-        self.handler.put({f"o{n}.x": profile(1, f"o{n}.x") for n in range(3 * BATCH)})
-        pauses = []
-        self.forget(lambda item: None, lambda: pauses.append(1))
-        self.assertEqual((len(pauses), self.handler.profiles()), (4, {}))
 
     def test_changed_meanwhile(self):
         """A profile that somebody changes in a pause is looked at as it is then."""

@@ -126,15 +126,6 @@ class TestToldOf(AssistantTest):
         again = note_met(self.script, self.aria)
         self.assertEqual((again["met"], again["joined"]), (0, 0))
 
-    def test_not_joined_to_one_of_two(self):
-        """Of two who have the name neither is given what was noted of it."""
-        unmet = observe(new_profile("n.char", "Char", 0.0), "Char sings.", 1.0, "m1")
-        self.aria.entities.put({"n.char": unmet, "o9.x": new_profile("o9.x", "Char", 0.0)})
-        self.say("Aria, hello.")
-        self.tick()
-        self.assertEqual(note_met(self.script, self.aria)["joined"], 0)
-        self.assertEqual(self.texts("n.char"), ["Char sings."])
-
     def test_renamed(self):
         """Who goes by another name now is known by both."""
         self.say("Aria, hello.")

@@ -1,7 +1,6 @@
 """`expand_memory`: the raw text behind an id, and only for those who may know it."""
 
 import json
-from unittest.mock import patch
 
 from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import private
@@ -9,7 +8,6 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call
-from evennia_ai.turns.tools import memory
 from tests.base import AssistantTest
 from tests.waiting import wait_for
 
@@ -115,22 +113,3 @@ class TestExpandMemory(AssistantTest):
         rest = self.expand(wanted, offset=first["next_offset"])
         self.assertEqual(first["text"] + rest["text"], whole)
         self.assertNotIn("next_offset", rest)
-
-    def test_long_summary_in_parts(self):
-        """A summary's parts make the whole, also with pauses between its messages."""
-        for number in range(12):
-            self.hear(f"the wall has {number} bricks " + "and more " * 30)
-        summary = self.compact()
-        whole = self.expand(summary)["text"]
-        with patch.object(memory, "MOST_CHARS", 500), patch.object(memory, "SLICE", 2):
-            parts = [self.expand(summary)]
-            while "next_offset" in parts[-1]:
-                parts.append(self.expand(summary, offset=parts[-1]["next_offset"]))
-        self.assertGreater(len(parts), 3)
-        self.assertEqual("".join(part["text"] for part in parts), whole)
-        self.assertEqual(self.expand(summary, offset=len(whole))["text"], "")
-
-    def test_unknown_id_lists_nothing(self):
-        """An id that is nowhere is looked up by itself; the memories are not listed."""
-        self.semantic.sources = self.fail
-        self.assertIn("nothing you may see", self.expand("m0")["error"])

@@ -16,7 +16,6 @@ from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
 from evennia_ai.rag_memory.indexing import (
     BATCH,
     forget_entry,
-    mend_index,
     missing_oldest,
     rebuild_index,
     sync_index,
@@ -29,7 +28,7 @@ from evennia_ai.sleep.cycle import prune_episodic_index
 from evennia_ai.staff.doctor import Patient, check_index, run_checks
 from evennia_ai.testing import InlineWorker
 from tests.base import AssistantTest
-from tests.search_case import CountingIndex, SearchTest, ids
+from tests.search_case import SearchTest, ids
 from tests.waiting import pump_until, wait_for
 
 
@@ -122,18 +121,6 @@ class TestWholeIndex(SearchTest):
         wait_for(sync_index(self.world.script, whole=True))
         self.assertEqual(self.index.count("Aria"), self.all)
 
-    def test_broken_off(self):
-        """What a stop kept from being put in is put in after the next start."""
-        self.index.clear("Aria")
-        clock = Clock()
-        sync_index(self.world.script, True, clock)
-        self.assertEqual(wait_for(sync_index(self.world.script)), 0)  # runs already
-        clock.advance(1)
-        self.assertLess(self.index.count("Aria"), self.all)
-        self.world.restart()
-        self.settle()
-        self.assertEqual(self.index.count("Aria"), self.all)
-
     def test_rebuilding_broken_off(self):
         """A rebuilding that a stop broke off goes on after the next start; others search in it."""
         history = self.world.script.history
@@ -196,27 +183,6 @@ class TestWholeIndex(SearchTest):
         self.settle()
         self.assertEqual((self.index.count("Aria"), self.lacking()), (self.all, 0))
 
-    def test_not_twice(self):
-        """While the index is made whole it cannot be rebuilt."""
-        sync_index(self.world.script, True, Clock())
-        with self.assertRaisesRegex(StoreError, "already"):
-            wait_for(rebuild_index(self.world.script))
-        self.assertEqual(self.index.count("Aria"), self.all)
-
-    def test_replaced_in_between(self):
-        """Where another index comes in the place of one being filled, it is filled whole."""
-        memory, clock = self.world.script.memory, Clock()
-        opened = [self.index]
-        memory.recall.open_index = lambda: opened[-1]
-        done = rebuild_index(self.world.script, clock)
-        clock.advance(1)
-        opened.append(CountingIndex())
-        for _ in range(self.all // 10):
-            clock.advance(1)
-        wait_for(done)
-        self.assertEqual(opened[-1].count("Aria"), self.all)
-        self.assertFalse(opened[-1].is_filling("Aria"))
-
     def test_deleted_meanwhile(self):
         """Of an assistant that is deleted while it goes on, no more is put in."""
         self.index.clear("Aria")
@@ -227,14 +193,6 @@ class TestWholeIndex(SearchTest):
         self.assertEqual(wait_for(done), self.index.count("Aria"))
         self.assertLess(self.index.count("Aria"), self.all)
 
-    def test_cannot_be_read(self):
-        """Where what is stored cannot be read, that is logged, at a start or later."""
-        self.world.restart()
-        script = self.world.script
-        script.history = None
-        wait_for(mend_index(script))
-        self.assertEqual([what for what, _ in script.errors], ["search index"])
-
     def test_cannot_be_written(self):
         """An index that takes nothing is given up until the next start, and it is said."""
         self.index.clear("Aria")
@@ -242,18 +200,6 @@ class TestWholeIndex(SearchTest):
         self.world.restart()
         self.settle()
         self.assertIn("stays incomplete", str(self.world.script.audits))
-
-    def test_another_index(self):
-        """Where another index takes the place of the one used, it is filled."""
-        self.world.restart()
-        memory = self.world.script.memory
-        opened = [self.index]
-        memory.recall.open_index = lambda: opened[-1]
-        self.search("barrel")
-        opened.append(CountingIndex())
-        self.search("barrel")
-        self.settle()
-        self.assertEqual(opened[-1].count("Aria"), self.all)
 
 
 class TestLostFile(unittest.TestCase):
@@ -277,14 +223,6 @@ class TestLostFile(unittest.TestCase):
         again = RecallIndex(self.folder / "recall.sqlite3")
         self.assertEqual([turn.id for turn in again.get("Aria", ["m1", "m2"])], ["m2"])
         again.close()
-
-    def test_another_file(self):
-        """A file that was put in its place is opened."""
-        first = self.opened()
-        RecallIndex(self.folder / "other").close()
-        (self.folder / "other").replace(self.folder / "recall.sqlite3")
-        self.assertIsNot(self.opened(), first)
-        self.opened().close()
 
     def filled(self):
         """The path of a closed index's file, with many turns in it."""
@@ -342,18 +280,6 @@ class TestLostFile(unittest.TestCase):
         with self.assertRaises(StoreError):
             self.opened()
         self.assertTrue((self.folder / "recall.sqlite3").is_dir())
-
-
-class TestRebuild(AssistantTest):
-    """The command's rebuilding."""
-
-    def test_fails(self):
-        """An index that cannot be written is an error, not a count."""
-        closed = RecallIndex(":memory:")
-        closed.close()
-        services.mind().recall.open_index = lambda: closed
-        with self.assertRaises(StoreError):
-            wait_for(rebuild_index(self.script))
 
 
 class TestDoctor(AssistantTest):

@@ -42,22 +42,6 @@ class TestDamaged(unittest.TestCase):
         self.assertEqual(self.journal.count(), 3 * PAGE_ENTRIES + 1)
         self.assertEqual(len(list(self.journal.all())), 3 * PAGE_ENTRIES + 1)
 
-    def test_an_older_copy(self):
-        """An older copy of the newest page, put back by hand, writes over no page."""
-        copy = self.store.get("journal")
-        for number in range(PAGE_ENTRIES):
-            self.journal.add(f"later {number}")
-        before = self.store.get("page_000003", PAGES)
-        self.store.set("journal", {**copy, "entries": before["entries"]})
-        self.journal.add("one more")
-        self.assertEqual(self.store.get("page_000003", PAGES), before)
-
-    def test_an_old_page(self):
-        """It is put aside; the rest is read."""
-        self.store.set("page_000001", {"entries": "odd"}, PAGES)
-        self.assertEqual(len(list(self.journal.all())), PAGE_ENTRIES + 1)
-        self.assertEqual(self.journal.oldest(), ())
-
 
 class TestPages(unittest.TestCase):
     """Forty pages."""
@@ -90,13 +74,6 @@ class TestPages(unittest.TestCase):
             self.assertLess(self.store.reads, 12)
         self.assertLess(self.store.reads, 12)
 
-    def test_marking_reads_few_pages(self):
-        """The pages behind the last entry that is marked are not read."""
-        batch = self.journal.unconsolidated(PAGE_ENTRIES)
-        self.store.reads = 0
-        self.assertEqual(self.journal.mark_consolidated(e.id for e in batch), PAGE_ENTRIES)
-        self.assertLess(self.store.reads, 3)
-
     def test_a_stretch(self):
         """Entries by their place, newest first, read the pages they stand on."""
         newest = self.ids[::-1]
@@ -107,13 +84,6 @@ class TestPages(unittest.TestCase):
             self.assertLess(self.store.reads, 4)
         self.journal.add("one more", id="e1")
         self.assertEqual([e.id for e in self.journal.stretch(0, 2)], ["e1", newest[0]])
-
-    def test_withdrawing_touches_its_pages_only(self):
-        """Entries of two pages are withdrawn, and no others."""
-        wanted = [self.ids[3], self.ids[4], self.ids[1500], "e00000000000000b"]
-        self.assertEqual(self.journal.withdraw(wanted), 3)
-        gone = [entry.id for entry in self.journal.all() if entry.withdrawn]
-        self.assertEqual(sorted(gone), sorted(wanted[:3]))
 
     def test_entries_out_of_order(self):
         """One whose id is a little older than its page is found on the page behind."""

@@ -1,7 +1,6 @@
 """The ledger: whom notes concern, which replace others, and what a prompt shows of them."""
 
 import unittest
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -141,12 +140,6 @@ class TestAmongOthers(unittest.TestCase):
         self.assertEqual([e.state for e in others], ["superseded", "withdrawn", "approved"])
         self.assertEqual(others[0].superseded_by, "l4")
 
-    def test_told(self):
-        """What was replaced is told in a sentence."""
-        said = ledger.replacement_line
-        self.assertEqual(said(replace(note("x"), replaces=("l1", "l2"))), "It replaces l1, l2.")
-        self.assertEqual(said(note("I like jazz")), "")
-
     def test_what_waits_replaces_only_what_is_too_public(self):
         """A proposal leaves others alone, but what is to be secret ends the public note."""
         open_note, secret = note("I love Bob", 1), private(["o1"])
@@ -197,18 +190,6 @@ class TestShown(unittest.TestCase):
         shown = [entry.id for entry in ledger.shown_to(entries, PUBLIC)]
         self.assertEqual(shown, ["l4", "l3", "l2", "l1"])
 
-    def test_staff_first(self):
-        """What staff gave or approved comes before every player's note, whatever its weight."""
-        approved = moved(note("Bob cheats", 2, state="proposed"), "approved", 9.0, BOB)
-        entries = [
-            note("No ale for children", 1, staff=True, weight=1),
-            approved,
-            note("by hand", 3),
-            note("I pay late", 4, kind="rule", weight=10, about=["o1"]),
-        ]
-        shown = [entry.id for entry in ledger.shown_to(entries, PUBLIC)]
-        self.assertEqual(shown, ["l3", "l2", "l1", "l4"])
-
     def test_nobody_crowds_others_out(self):
         """Three notes of each giver come before a fourth of anybody."""
         many = [note(f"I like song {n}", n, about=["o1"], weight=9) for n in range(10)]
@@ -258,14 +239,6 @@ class TestShown(unittest.TestCase):
         self.assertEqual(block[2], '- (l2) 1970-01-01 Alice [o1]: "Never sing"')
         self.assertEqual(block[3], "Preferences:")
 
-    def test_nothing(self):
-        """Without notes, or without room, there is no block; what was left out is known."""
-        self.assertEqual(pinned_notes.pinned((), 100, words), pinned_notes.Pinned())
-        self.assertEqual(
-            pinned_notes.pinned((note("x"),), 5, words),
-            pinned_notes.Pinned("", ("l1",)),
-        )
-
     @FEW
     @given(
         st.lists(st.tuples(st.sampled_from(TYPES), st.integers(1, 10), st.text(max_size=40))),
@@ -304,12 +277,6 @@ class TestInPrompt(unittest.TestCase):
         counted = words(prompt.messages[1]["content"]) + OVERHEAD_TOKENS
         self.assertEqual(prompt.budget.regions["Ledger"], counted)
 
-    def test_left_out_is_said(self):
-        """Notes without room are named in the budget's notes."""
-        entries = [note(f"fact {'word ' * 20}", n) for n in range(9)]
-        prompt = self.prompt(entries, cap=80)
-        self.assertIn("ledger did not fit: l2", prompt.budget.notes[-1])
-
     def test_outlives_memories_and_summaries(self):
         """In a small context retrieved memories go before the ledger, the ledger before persona."""
         rule = note("Never sing", kind="rule")
@@ -319,10 +286,3 @@ class TestInPrompt(unittest.TestCase):
         tiny = self.prompt([rule], limit=46, cap=40, system="word " * 10)
         self.assertEqual(tiny.budget.regions["Ledger"], 0)
         self.assertTrue(tiny.fits)
-
-    def test_shrunk_cap(self):
-        """It takes at most a tenth of the limit, 40 tokens at least."""
-        self.assertEqual(effective_caps(1, 1, 1, 1, 10_000, 5000).ledger, 1000)
-        self.assertTrue(effective_caps(1, 1, 1, 1, 10_000, 5000).shrunk)
-        self.assertEqual(effective_caps(1, 1, 1, 1, 100, 5000).ledger, 40)
-        self.assertEqual(effective_caps(1, 1, 1, 1, 10_000, 500).ledger, 500)

@@ -1,6 +1,5 @@
 """The ledger in the game: commands, the assistant's own proposals, prompts, the retention gate."""
 
-from evennia_ai.commands.cmdset import AssistantCmdSet
 from evennia_ai.commands.ledger import all_notes
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.identity import stable_id
@@ -12,7 +11,6 @@ from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN, LedgerError
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
 from evennia_ai.recall.values import Query
-from evennia_ai.sleep.compaction.folding import texts_elsewhere
 from evennia_ai.testing import call
 from tests.base import AssistantTest
 from tests.command_line import CommandLineTest
@@ -40,12 +38,6 @@ class TestHandler(AssistantTest):
         again = LedgerHandler(AttributeStore(self.script)).entries()
         self.assertEqual(again, self.script.ledger.entries())
 
-    def test_changes_by_others_are_seen(self):
-        """What somebody sets by hand counts at once."""
-        self.add("I like jazz")
-        self.script.attributes.add("ledger", {"entries": []}, category="ai_ledger")
-        self.assertEqual(self.script.ledger.entries(), ())
-
     def test_forget(self):
         """Notes are deleted, living and closed; the closed ones that stay fill their pages."""
         kept = [self.script.ledger.add(f"Note {n}", BOB, state="approved") for n in range(25)]
@@ -61,19 +53,6 @@ class TestHandler(AssistantTest):
         stored = self.script.attributes.get("ledger", category="ai_ledger")
         self.assertEqual(self.script.ledger.forget(lambda note: False), 0)
         self.assertEqual(self.script.attributes.get("ledger", category="ai_ledger"), stored)
-
-    def test_the_same_is_taken_once(self):
-        """The same words of the same person make no second note."""
-        self.assertEqual(self.add("I like jazz").id, self.add("i like jazz.").id)
-
-    def test_supersession(self):
-        """A new value takes the old one's place when it is approved, not while it waits."""
-        old = self.add("My favourite drink is ale")
-        new = self.add("My favourite drink is rum", state="proposed")
-        self.assertEqual(self.script.ledger.get(old.id).state, "approved")
-        self.script.ledger.change(new.id, APPROVED, CHAR)
-        replaced = self.script.ledger.get(old.id)
-        self.assertEqual((replaced.state, replaced.superseded_by), ("superseded", new.id))
 
     def test_closed_notes_go_into_pages(self):
         """What is written at a change stays small; every note ever taken can be read."""
@@ -134,16 +113,6 @@ class TestHandler(AssistantTest):
         day[0] += 86_400.0
         again.add("My favourite drink is rum", CHAR, state="approved")
 
-    def test_counted_over_midnight(self):
-        """A note given as a day ends counts for that day, not for the next."""
-        midnight = 86_400.0 * 9
-        clock = iter(midnight + seconds for seconds in (-0.01, 0.01, 0.02, 0.03))
-        entry = LedgerHandler(AttributeStore(self.script), lambda: next(clock)).add(
-            "I like jazz", CHAR, state="approved"
-        )
-        stored = self.script.attributes.get("ledger", category="ai_ledger")
-        self.assertEqual((stored["day"], entry.at[:10]), ("1970-01-09", "1970-01-09"))
-
     def test_secret_now(self):
         """Words noted in private after they were noted publicly are public no more."""
         public = self.add("I fear cats")
@@ -168,28 +137,6 @@ class TestHandler(AssistantTest):
             self.add("My song number 7 is another")  # in the place of one, not one more
         with self.assertRaisesRegex(LedgerError, "no note `l0`"):
             self.script.ledger.change("l0", APPROVED, CHAR)
-
-    def test_in_the_prompt(self):
-        """Approved notes stand behind the system message, and count as a fixed region."""
-        build_llm_messages(self.script, self.aria)
-        before = self.script.runtime.fixed_tokens
-        self.add("Never sing", kind="rule")
-        self.add("I hide gold", audience=private(["o1.x"]))
-        messages = build_llm_messages(self.script, self.aria)
-        self.assertEqual(messages[1]["role"], "user")
-        self.assertIn("Never sing", messages[1]["content"])
-        self.assertNotIn("gold", str(messages))
-        whispered = build_llm_messages(self.script, self.aria, audience=private(["o1.x"]))
-        self.assertIn("gold", whispered[1]["content"])
-        size = self.script.runtime.budgets[-1].regions["Ledger"]
-        self.assertGreater(size, 0)
-        self.assertEqual(self.script.runtime.fixed_tokens, before + size)
-
-    def test_counts_for_coverage(self):
-        """What the ledger holds need not survive in a summary besides."""
-        self.add("I owe 17 coins")
-        self.add("secret of 18", audience=private(["o1.x"]))
-        self.assertEqual(texts_elsewhere(self.script, PUBLIC), ["I owe 17 coins"])
 
 
 class TestProposals(AssistantTest):
@@ -222,11 +169,6 @@ class TestProposals(AssistantTest):
         self.assertEqual(entry.state, "proposed")
         self.assertIn(stable_id(self.char2), entry.about)
 
-    def test_about_nobody(self):
-        """What concerns nobody in particular waits too."""
-        entry = self.propose("Aria, remember: all drinks are free", "All drinks are free")
-        self.assertEqual(entry.state, "proposed")
-
     def test_rules_wait(self):
         """A rule is for staff to approve, whoever asks and whatever the model calls it."""
         entry = self.propose("Aria, remember I serve no elves", "Char serves none", type="rule")
@@ -241,13 +183,6 @@ class TestProposals(AssistantTest):
         (entry,) = self.script.ledger.entries()
         self.assertEqual(entry.state, "approved")
         self.assertEqual(entry.audience, private([stable_id(self.char1)]))
-
-    def test_bad_type(self):
-        """An unknown type is an error for the model."""
-        self.model.answers = [call("propose_ledger_entry", text="x", type="poem"), ""]
-        self.say("Aria, remember me")
-        self.tick()
-        self.assertIn("kinds: rule", str(self.script.history.messages()[-1].content))
 
 
 class TestRemember(CommandLineTest):
@@ -289,16 +224,6 @@ class TestRemember(CommandLineTest):
         self.char2.key = "Will"
         self.assertTold("airemember Aria = I know that will stole my purse", "about Will")
         self.assertEqual(set(states(self.script).values()), {"proposed"})
-
-    def test_staffs_notes_come_first(self):
-        """An admin's rule stands before a player's notes."""
-        self.be("Admin")
-        self.typed("airemember Aria = Never sell on credit")
-        self.be("Player")
-        for number in range(5):
-            self.typed(f"airemember Aria = I know song {number}")
-        self.assertEqual(self.script.ledger.shown(PUBLIC)[0].text, "Never sell on credit")
-        self.assertTrue(self.script.ledger.shown(PUBLIC)[0].staff)
 
     def test_private(self):
         """A private note is shown in no public prompt."""
@@ -356,11 +281,6 @@ class TestStaff(CommandLineTest):
         shown = self.assertTold("aimemory/facts Aria", "(2)", "I like |rjazz", "[private: o9.b]")
         self.assertLess(shown.index("proposed fact"), shown.index("approved preference"))
 
-    def test_empty(self):
-        """No notes is said in words."""
-        self.script.attributes.remove("ledger", category="ai_ledger")
-        self.assertTold("aimemory/facts Aria", "is empty")
-
     def test_approve(self):
         """An approved note is in the prompt; it says who decided."""
         line = f"aimemory/approve Aria = {self.waiting.id}"
@@ -406,18 +326,6 @@ class TestStaff(CommandLineTest):
         self.assertTold("aimemory/approve Aria = l", "More than one note")
         self.assertTold("aimemory/approve Aria", "Usage")
 
-    def test_not_for_players(self):
-        """Players have no `aimemory`."""
-        self.be("Player")
-        self.typed(f"aimemory/approve Aria = {self.waiting.id}")
-        self.assertEqual(self.script.ledger.get(self.waiting.id).state, "proposed")
-
-    def test_in_the_command_set(self):
-        """`airemember` comes with the others."""
-        cmdset = AssistantCmdSet()
-        cmdset.at_cmdset_creation()
-        self.assertIn("airemember", [command.key for command in cmdset.commands])
-
 
 class TestForgetEntry(CommandLineTest):
     """`aimemory/forget`."""
@@ -440,14 +348,6 @@ class TestForgetEntry(CommandLineTest):
         self.assertEqual(self.remembered(), [])
         self.assertTrue(self.aria.journal.get(self.entry.id).withdrawn)
         self.assertEqual(wait_for(self.semantic.ids(self.script.scope)), set())
-
-    def test_forgotten_again(self):
-        """Asked a second time it does what is left to do, without an objection."""
-        line = f"aimemory/forget Aria = {self.entry.id}"
-        self.typed(line, until="finds journal entry")
-        wait_for(self.script.memory.remember_entry(self.entry))  # as if it had been cut short
-        self.typed(line, until="0 of its memories left")
-        self.assertEqual(self.remembered(), [])
 
     def test_its_observations_go(self):
         """What a dream made of it is no longer known of anybody."""

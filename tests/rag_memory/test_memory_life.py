@@ -1,6 +1,5 @@
 """Memory over days: nothing recalled becomes a memory, and what is derived can be made anew."""
 
-import json
 import shutil
 import tempfile
 from pathlib import Path
@@ -23,57 +22,6 @@ FACTS = (
     "The baker owes me 7 coins since harvest.",
     "My dog Biscuit bit the tax collector.",
 )
-QUESTIONS = ("Aria, who keeps bees?", "Aria, what does the baker owe?", "Aria, my dog Biscuit?")
-
-
-def journals_all_it_was_shown(request):
-    """A model that searches, then writes down whatever its prompt and its search showed."""
-    last = [m for m in request.messages if not str(m["content"]).startswith("[")][-1]
-    if last["role"] != "tool":
-        said = [str(m["content"]) for m in request.messages if m["role"] == "user"]
-        heard = [words for words in said if " says: " in words and not words.startswith("[")]
-        return call("search_memory", query=str(heard[-1])[-60:])
-    if last["name"] == "add_journal_entry":
-        return call("noop")
-    blocks = [m["content"] for m in request.messages if str(m["content"]).startswith("[Memories]")]
-    lines = [line for block in blocks for line in block.splitlines()[1:]]
-    found = json.loads(last["content"])["results"]
-    lines += [f"{hit.get('speaker', '')} said: {hit['text']}" for hit in found]
-    calls = [call("add_journal_entry", content=line)[0] for line in lines]
-    return calls or call("noop")
-
-
-class TestWeek(AssistantTest):
-    """Seven days of the same questions, and seven nights."""
-
-    def one_day(self):
-        """Everybody asks; then she sleeps. Returns (memories, indexed entries, journal)."""
-        for question in QUESTIONS:
-            self.say(question)
-            self.tick()
-        wait_for(self.script._run_sleep_tick(), 60)
-        memories = len(wait_for(self.semantic.ids(self.script.scope)))
-        journal = self.aria.journal
-        lived = [e for e in journal.all() if e.source_type != "recalled"]
-        return memories, len(lived), journal.count()
-
-    def test_the_store_stays_bounded(self):
-        """What was found again and written down again is neither a memory nor found twice."""
-        for fact in FACTS:
-            self.say(fact)
-            self.model.answers = [call("add_journal_entry", content=f"Char: {fact}"), call("noop")]
-            self.tick()
-        self.model.default = journals_all_it_was_shown
-        days = [self.one_day() for _ in range(7)]
-        self.assertEqual({(memories, lived) for memories, lived, _ in days}, {(3, 3)})
-        journaled = [count for *_, count in days]
-        self.assertGreater(journaled[0], 3, "the model did write down what it was shown")
-        self.assertLess(journaled[-1], 3 + 7 * 3 * 5)
-        hits = wait_for(self.script.memory.search(Query("who keeps bees", limit=30)))
-        recalled = {e.id for e in self.aria.journal.all() if e.source_type == "recalled"}
-        self.assertFalse(recalled & {hit.turn_id for hit in hits})
-
-
 PARAPHRASES = (
     (
         "Elin",

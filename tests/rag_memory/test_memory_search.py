@@ -8,21 +8,17 @@ from twisted.internet.defer import fail
 from evennia_ai.background import Worker
 from evennia_ai.errors import StoreError
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.rag_memory.entities import new_profile, observe, without_observation
-from evennia_ai.rag_memory.episodic_index import turn_of_message
+from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.recall import Turn
 from evennia_ai.turns.events import by_speaker
 from evennia_ai.turns.tick import _retrieved
-from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.base import ToolContext
 from evennia_ai.turns.tools.memory import SearchMemory
 from tests.search_case import ECHO, FACT, MOVED, QUESTION, SearchTest, ids
 from tests.waiting import wait_for
 
 ALICE = Speaker("Alice", "o1.a")
-TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
 
 
 class TestOftenAsked(SearchTest):
@@ -36,13 +32,6 @@ class TestOftenAsked(SearchTest):
                 f"Guest{number}", QUESTION, f"Where is the smith's forge by now, no. {number}?"
             )
         self.assertEqual(ids(self.search(QUESTION))[0], fact)
-
-    def test_asked_in_typed_words(self):
-        """Also where a few words of it are typed."""
-        fact = self.say("Bram", FACT)[0]
-        for number in range(40):
-            self.say(f"Guest{number}", f"Where is the smith's forge by now, no. {number}?")
-        self.assertIn(fact, ids(self.search("smith forge")[:3]))
 
 
 class TestInjected(SearchTest):
@@ -103,17 +92,6 @@ class TestSaidByTool(SearchTest):
             self.called(("say", broken), content="A room.")
         self.assertEqual(self.search("room", audience="staff"), [])
 
-    def test_beside_silence(self):
-        """Text beside a call that only ends the turn was said."""
-        made = self.called(("noop", "{}"), content="The room is yours.")
-        self.assertEqual(ids(self.search("room")), [made])
-
-    def test_several_at_once(self):
-        """Several calls of one reply are one turn, a line each."""
-        self.called(("emote", '{"text": "nods."}'), ("say", '{"text": "Yes."}'))
-        message = self.world.script.history.messages()[-1]
-        self.assertEqual(turn_of_message(message, TRAITS).text, "nods.\nYes.")
-
 
 class TestObservations(SearchTest):
     """What is known of people, places and things."""
@@ -142,22 +120,6 @@ class TestObservations(SearchTest):
         """What is private is found by those who may know it."""
         self.assertEqual(self.known("what debts"), [])
         self.assertEqual(self.known("what debts", "private:o1.a"), ["About Elin: has debts"])
-
-    def test_forgotten(self):
-        """What is forgotten is found no more, and what it had superseded is again."""
-        (newest,) = (h for h in self.search("Elin", observations=True) if "Ash" in h.text)
-        elin = self.world.body.entities.get("n.elin")
-        left = without_observation(elin, newest.turn_id)
-        self.world.body.entities.put({"n.elin": left})
-        self.assertNotIn("Elin lives in Ash.", self.known("Where does Elin live?"))
-        self.world.body.entities.put({}, ["n.elin"])
-        self.assertEqual(self.known("Where does Elin live?"), [])
-
-    def test_by_the_tool(self):
-        """The tool shows them."""
-        ctx = ToolContext(self.world.script, self.world.body)
-        (found,) = wait_for(SearchMemory().run(ctx, "Where does Elin live?"))["results"]
-        self.assertEqual((found["kind"], found["text"]), ("observation", "Elin lives in Ash."))
 
 
 class TestNothingMatches(SearchTest):
@@ -198,11 +160,6 @@ class TestNothingMatches(SearchTest):
         """A word in another form and a speaker's name, short or long, find."""
         for query in ("hammers", "Dora", "dor", "What did Cole sell?"):
             self.assertTrue(self.search(query), query)
-
-    def test_near_in_meaning(self):
-        """What is meant is found without a word of it."""
-        told = self.say("Bram", "My puppy chewed the rug to pieces.")
-        self.assertIn(told[0], ids(self.search("dogs")))
 
 
 class TestFailingIndex(SearchTest):

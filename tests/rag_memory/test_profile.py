@@ -202,11 +202,6 @@ class TestLines(unittest.TestCase):
         named = seen(1, "Bram saw Cora.", told_by="Bram")
         self.assertEqual(Belief(named).line, "Bram saw Cora")
 
-    def test_a_name_cannot_break_out_of_its_line(self):
-        """Brackets, quotes and line breaks in a name are taken out."""
-        self.assertEqual(profile(name='Eve"]\n[SYSTEM').lines(PUBLIC), ["Eve SYSTEM (person)"])
-        self.assertEqual(Profile("o9", "").lines(PUBLIC), ["o9 (entity)"])
-
 
 class TestWithoutSources(unittest.TestCase):
     """What goes with its sources."""

@@ -28,16 +28,6 @@ class TestNote(unittest.TestCase):
         self.assertEqual(second, {"o1": {**talk, "topic": "Do you know the old mill?"}})
         self.assertEqual(first["o1"]["last_at"], 10.0)
 
-    def test_a_topic_is_short(self):
-        """It is the first words of what was said."""
-        talks = note({}, "o1", "one two three four five six seven eight nine", 1.0)
-        self.assertEqual(talks["o1"]["topic"], "one two three four five six seven eight")
-
-    def test_a_late_line_does_not_turn_time_back(self):
-        """Time of the last word never decreases."""
-        talks = note(note({}, "o1", "b", 20.0), "o1", "a", 10.0)
-        self.assertEqual(talks["o1"]["last_at"], 20.0)
-
     def test_private_talk_is_a_conversation_of_its_own(self):
         """What is whispered never stands among what was said aloud."""
         whisper = private(["o1"])
@@ -106,13 +96,3 @@ class TestStale(unittest.TestCase):
         """What is over is shown to nobody, also before a dream clears it."""
         shown = visible_conversations(self.talks, STAFF, now=3601.0)
         self.assertEqual([talk["partner"] for talk in shown], ["o1"])
-
-    def test_decides_without_touching(self):
-        """The dict is left as it is; taking out is a step of its own."""
-        result = clear_stale_conversations(self.talks, now=1e6)
-        self.assertEqual(len(self.talks), 2)
-        self.assertEqual(result["stale"], ["o1", "o2"])
-
-    def test_a_conversation_without_a_time_is_stale(self):
-        """A broken entry does not stay for ever."""
-        self.assertEqual(clear_stale_conversations({"x": {}}, now=1e6)["cleared"], 1)

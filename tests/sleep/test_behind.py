@@ -7,11 +7,11 @@ from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage, measure_fixed
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
-from evennia_ai.sleep.compaction.commit import COMMIT_STEPS, REMAKE_STEPS
+from evennia_ai.sleep.compaction.commit import REMAKE_STEPS
 from evennia_ai.sleep.compaction.compact import WAIT_S
 from evennia_ai.staff.status import compaction_state
 from evennia_ai.testing import call, model_down
-from evennia_ai.turns.tick import check_count, check_emergency, run_tick
+from evennia_ai.turns.tick import check_emergency, run_tick
 from tests.base import AssistantTest
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, MemoryWorldTest
@@ -234,33 +234,6 @@ class TestInALull(BehindTest):
         self.assertEqual(len(self.records()), 1)
         self.assert_proven()
 
-    def test_a_failure_at_each_step_changes_nothing(self):
-        """Nor does what was extracted stay behind; once it succeeds, all is there, once."""
-        for step in (*COMMIT_STEPS, "done"):
-            with self.subTest(step=step):
-                self.setUp()
-                self.fill_to(0.72)
-                before = self.script.history.messages()
-                self.fail_at(step)
-                self.note_and_begin()
-                self.assertEqual(self.script.history.messages(), before)
-                self.assertIn("background", self.script.errors[-1][0])
-                self.assertEqual(self.written(), ([], {}, ()))
-                self.assertEqual(self.script.runtime.compacting, "")
-                self.assert_proven()
-                del self.script.at_commit_step
-                self.assertFalse(self.begin(), "it waits")
-                self.world.later(60.0)
-                self.note_and_begin()
-                self.assertEqual([record.trigger for record in self.records()], ["background"])
-                facts, profiles, extraction = self.written()
-                self.assertEqual((facts, list(profiles)), (["Bob hides tar."], [PEOPLE["Alice"]]))
-                self.assertEqual(extraction, ())
-                self.assert_proven()
-                self.roll_back()
-                self.assertEqual(self.written(), ([], {}, ()))
-                self.assertEqual(self.script.history.messages(), before)
-
     def test_without_it_the_order_is_as_before(self):
         """`compact_background` False: extraction, summary, tick."""
         self.world.configure(compact_background=False)
@@ -271,14 +244,6 @@ class TestInALull(BehindTest):
         self.assertLess(purposes.index("pre_compaction"), purposes.index("summary"))
         self.assertEqual(purposes[-1], "awake")
         self.assertEqual(self.script.state.owed, {})
-
-    def test_a_request_of_its_own(self):
-        """What the assistant asks for is done behind the ticks too."""
-        self.fill_to(0.72)
-        self.script.runtime.compaction_requested = True
-        self.assertFalse(wait_for(check_count(self.script, self.body)))
-        self.begin()
-        self.assertEqual([record.trigger for record in self.records()], ["request"])
 
 
 class TestExtractionBeside(BehindTest):
@@ -454,20 +419,6 @@ class TestEmergency(BehindTest):
         )
         self.assert_proven()
 
-    def test_a_compaction_before_the_better_summary(self):
-        """The extract's place may be an old one by then."""
-        self.emergency()
-        self.world.model.answers = [model_down(), model_down()]
-        self.begin()
-        self.fill_to(0.6)
-        self.compact()
-        self.assertEqual(self.records()[-1].trigger, "manual")
-        self.world.later(WAIT_S + 1)
-        self.begin()
-        self.assertEqual(self.records()[-1].trigger, "better")
-        self.assert_proven()
-        self.assertEqual(self.script.state.owed, {})
-
     def test_a_model_that_is_down(self):
         """The extract stays, and it is tried again later."""
         self.emergency()
@@ -484,19 +435,6 @@ class TestEmergency(BehindTest):
         self.assertEqual(self.script.state.owed, {})
         self.assert_proven()
 
-    def test_an_older_extract_that_stays(self):
-        """One that no emergency made hinders no better summary above it."""
-        self.world.model.default = lambda request: (
-            respond(request.messages).content if request.model == OFFLINE_MODEL else model_down()
-        )
-        self.fill_to(0.6)
-        self.assertEqual(self.compact()["level"], "extractive")
-        self.world.model.default = self.answer
-        self.emergency()
-        self.assertTrue(self.begin())
-        self.assertEqual(self.script.state.owed, {})
-        self.assert_proven()
-
     def test_facts_of_an_emergency_leave_with_it(self):
         """Also where the better summary was never made."""
         self.emergency()
@@ -507,16 +445,6 @@ class TestEmergency(BehindTest):
         self.assertEqual(self.written()[0], ["Mirabel hid barrels."])
         self.roll_back()
         self.assertEqual((self.written()[0], self.script.state.extracted), ([], ()))
-
-    def test_a_fault_of_ours_waits_too(self):
-        """Whatever is raised, the next tick does not ask a model again."""
-        self.fill_to(0.75)
-        self.script.at_commit_step = self.fail_at("archive")
-        self.assertTrue(self.begin())
-        self.assertEqual(len(self.script.errors), 1)
-        asked = len(self.world.model.requests)
-        self.assertFalse(self.begin())
-        self.assertEqual(len(self.world.model.requests), asked)
 
     def test_facts_are_extracted_once(self):
         """If only the summary fails, the next try does not extract again."""
@@ -633,16 +561,3 @@ class TestInTheGame(AssistantTest):
         self.aria.delete()
         self.model.release()
         self.assertIsNone(runtime.behind)
-
-    def test_a_restart(self):
-        """The server may go down in its middle; the next one begins again."""
-        before = self.contents()
-        self.begin()
-        self.script.stop_thinking()  # as the server does
-        self.restart()
-        self.model.held = False
-        self.assertEqual(self.contents(), before)
-        self.assertEqual(self.script.runtime.compacting, "")
-        self.tick()
-        pump_until(lambda: self.script.runtime.behind is None)
-        self.assertEqual(len(self.script.history.compactions()), 1)

@@ -1,54 +1,31 @@
 """Consolidation: the journal into semantic memory, on the real Mem0 and on an in-memory store."""
 
-import json
 import shutil
 import tempfile
 import unittest
-from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.recall.values import Turn
-from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.consolidation import (
     BATCH,
-    SLICE,
     consolidate_memories_to_semantic,
-    is_memorable,
     prune_orphaned_memory_links,
     repair_semantic_memory,
 )
-from evennia_ai.testing import ScriptedModel, call, model_down
-from evennia_ai.turns.tick import run_tick
+from evennia_ai.testing import model_down
 from tests import stand_ins
-from tests.memory_assistant import PEOPLE, MemoryWorld
 from tests.stand_ins import HashingEmbedder, MemorySemantic
 from tests.waiting import wait_for
 
 ALICE = new_profile("o1", "Alice", 0.0)
 MILL = new_profile("r7", "The Old Mill", 0.0, kind="place")
-
-
-def writes_down_what_it_finds(request):
-    """A model that searches its memory, then puts into its journal all that was found."""
-    last = [m for m in request.messages if not str(m["content"]).startswith("[")][-1]
-    if last["role"] != "tool":
-        return call("search_memory", query="Who keeps bees?")
-    if last["name"] != "search_memory":
-        return call("noop")
-    found = json.loads(last["content"])["results"]
-    texts = {f"{hit.get('speaker', '')} said: {hit['text']}" for hit in found}
-    texts |= {hit["text"] for hit in found}
-    return [call("add_journal_entry", content=text)[0] for text in sorted(texts)] or call("noop")
 
 
 class Stopped(Exception):
@@ -152,20 +129,6 @@ class TestConsolidate(ConsolidationCase):
         texts = [turn.text for turn in self.semantic.rows.values()]
         self.assertEqual(texts, ["lived through"])
 
-    def test_a_synthesis_is_not_memorable(self):
-        """Also where a journal hands it out."""
-        self.assertFalse(is_memorable(JournalEntry("j1", "", "x", source_type="compaction"), 0))
-
-    def test_a_failing_store_leaves_entries_waiting(self):
-        """When the store is away the error is passed on, and the next run takes them all."""
-        self.journal.add("Alice keeps bees.")
-        self.semantic.broken = True
-        with self.assertRaises(StoreError):
-            self.consolidate()
-        self.assertEqual(len(self.journal.unconsolidated()), 1)
-        self.semantic.broken = False
-        self.assertEqual(self.consolidate()["consolidated"], 1)
-
     def test_what_was_done_before_a_failure_stays_done(self):
         """The store goes away after one batch: that batch is marked and not done again."""
         for number in range(BATCH + 3):
@@ -207,20 +170,6 @@ class TestConsolidate(ConsolidationCase):
             entries = [(each.content, each.audience) for each in self.journal.entries]
             self.assertCountEqual(stored, entries)
 
-    def test_what_was_changed_during_a_repair_is_stored_the_next_night(self):
-        """Until then nothing of it is remembered; one taken back is remembered no more."""
-        entry = self.journal.add("Alice has a secret.")
-        for change in ({"audience": "private:o1"}, {"withdrawn": True}):
-            self.journal.mark_consolidated([entry.id])
-            self.semantic.rows.clear()
-            self.semantic.before_add = partial(self.journal.change, **change)
-            self.repair()
-            self.assertEqual(self.semantic.rows, {})
-            self.semantic.before_add = lambda: None
-            self.repair()
-            stored = [turn.audience for turn in self.semantic.rows.values()]
-            self.assertEqual(stored, list(change.values()) if "audience" in change else [])
-
     def test_profiles_changed_meanwhile_keep_the_change(self):
         """An observation noted while the store worked is not overwritten by the links."""
         self.journal.add("Alice keeps bees.")
@@ -230,11 +179,6 @@ class TestConsolidate(ConsolidationCase):
         profile = self.character.entities.get("o1")
         self.assertEqual(profile.observations[0].text, "A friend.")
         self.assertEqual(len(profile.memory_links), 1)
-
-    def test_an_unknown_entity_is_no_error(self):
-        """A name without a profile links nothing."""
-        self.journal.add("x", entities=["nobody"])
-        self.assertEqual(self.consolidate()["linked"], 0)
 
 
 class TestPruneAndRepair(ConsolidationCase):
@@ -260,31 +204,6 @@ class TestPruneAndRepair(ConsolidationCase):
             self.prune()
         self.assertEqual(len(self.links("o1")), 1)
 
-    def test_a_link_made_while_asking_stays(self):
-        """A memory stored after the store was asked is not taken for a lost one."""
-        answer = Deferred()
-        self.semantic.ids = lambda scope: answer
-        pruning = prune_orphaned_memory_links(self.script, self.character)
-        self.journal.add("Alice keeps bees.")
-        self.consolidate()
-        answer.callback(set())
-        self.assertEqual(wait_for(pruning), {"checked": 0, "pruned": 0})
-        self.assertEqual(len(self.links("o1")), 1)
-
-    def test_a_lost_store_is_filled_again(self):
-        """Entries marked as consolidated but absent come back, the waiting ones do not."""
-        for number in range(BATCH + 5):
-            self.journal.add(f"Alice did thing {number}")
-        self.consolidate()
-        self.journal.add("not yet consolidated")
-        before = dict(self.semantic.rows)
-        self.semantic.rows.clear()
-        self.prune()
-        counts = self.repair()
-        self.assertEqual(counts, {"repaired": BATCH + 5, "linked": BATCH + 5})
-        self.assertEqual(self.semantic.rows, before)
-        self.assertEqual(self.repair(), {"repaired": 0, "linked": 0})
-
     def test_what_was_forgotten_during_a_repair_stays_forgotten(self):
         """An entry removed while the store is filled again leaves no memory behind."""
         gone = self.journal.add("Alice has a secret.")
@@ -304,24 +223,6 @@ class TestPruneAndRepair(ConsolidationCase):
         del self.semantic.rows[next(iter(before))]
         self.assertEqual(self.repair()["repaired"], 1)
         self.assertEqual(self.semantic.rows, before)
-
-    def test_a_long_journal_is_looked_through_in_slices(self):
-        """Between two slices everything else on the reactor has its turn."""
-        for number in range(SLICE + 1):
-            self.journal.add(f"fact {number}")
-        self.consolidate()
-        clock = Clock()
-        repairing = repair_semantic_memory(self.script, self.character, reactor=clock)
-        self.assertFalse(repairing.called)
-        self.assertEqual(len(clock.getDelayedCalls()), 1)
-        clock.advance(0)
-        self.assertEqual(wait_for(repairing), {"repaired": 0, "linked": 0})
-
-    def test_repair_leaves_skipped_entries_alone(self):
-        """Marked but never stored, as recalled text is, is not missing."""
-        self.journal.add("recalled", tags=["recalled"])
-        self.consolidate()
-        self.assertEqual(self.repair()["repaired"], 0)
 
 
 class TestGone(ConsolidationCase):
@@ -435,28 +336,3 @@ class TestOnMem0(ConsolidationCase):
         self.assertEqual(self.repair(), {"repaired": 4, "linked": 4})
         self.assertEqual(self.prune(), {"checked": 4, "pruned": 0})
         self.assertEqual(self.count(), 4)
-
-    def test_a_week_of_nights_on_recalled_text_keeps_the_store_small(self):
-        """Each day she writes down what she finds; the store holds only what was lived."""
-        world = MemoryWorld(ScriptedModel(default=writes_down_what_it_finds))
-        world.semantic = self.script.mind.memories
-        world.restart()
-        world.body.journal.add("Alice keeps bees behind the mill.")
-        for day in range(7):
-            world.later(86_400)
-            spoken = Message(
-                "user",
-                f"Aria, who keeps bees? I ask you on day {day}.",
-                id=f"m{day}",
-                created_at=utc_iso(world.script.now()),
-                speaker=Speaker("Bob", PEOPLE["Bob"]),
-                channel="say",
-            )
-            world.script.runtime.hear(spoken, world.script.now())
-            self.assertEqual(wait_for(run_tick(world.script, world.body), 60), "turn")
-            report = wait_for(run_sleep_tick(world.script, world.body), 60)
-            self.assertTrue(report["memory_links"]["success"], report)
-        kinds = Counter(entry.source_type for entry in world.body.journal.all())
-        self.assertEqual(kinds["assistant"], 1)
-        self.assertGreater(kinds["recalled"], 0)
-        self.assertEqual(len(wait_for(self.script.mind.memories.ids(world.script.scope), 60)), 1)

@@ -1,12 +1,10 @@
 """Compaction by count, through the tick: when it comes, what it takes, what it costs."""
 
-import sys
 import unittest
 
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.staff.status import compaction_state
-from evennia_ai.testing import ScriptedModel, call, model_down
+from evennia_ai.testing import ScriptedModel, call
 from evennia_ai.turns.tick import run_tick
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
@@ -115,45 +113,9 @@ class TestInVain(CountTest):
         self.assertLess(self.compactions()[-1].report.reduction_pct, 5)
         self.assertLessEqual(len(self.live()), 209)
 
-    def test_failures_wait(self):
-        """One that gives no summary is not tried at each tick."""
-        world = self.world(
-            immediate_window=8, recent_window=8, pre_compact_extraction_enabled=False
-        )
-        world.script.history.append([Message("user", LINE)] * 40)
-        self.model.default = model_down()
-        self.tick()
-        tried = len(self.model.requests)
-        self.assertGreater(tried, 0)
-        self.assertIn("tried again", compaction_state(world.script))
-        self.later(-59)  # the tick lets a minute pass
-        self.tick()
-        self.assertEqual(len(self.model.requests), tried)
-        self.model.default = self.answer
-        self.tick()
-        self.assertEqual(len(self.compactions()), 1)
-        self.assertEqual(compaction_state(world.script), "on")
-
 
 class TestIdle(CountTest):
     """What the count costs where nothing happens."""
-
-    def steps(self, messages):
-        """Function calls of an idle tick with so many live messages."""
-        world = self.world(immediate_window=400, recent_window=400)
-        world.script.history.append([Message("user", LINE)] * messages)
-        self.tick()
-        calls = []
-        sys.setprofile(lambda frame, event, argument: calls.append(event))
-        try:
-            self.tick()
-        finally:
-            sys.setprofile(None)
-        return len(calls)
-
-    def test_the_same_at_any_length(self):
-        """An idle tick goes through no message: with 600 it takes as many steps as with six."""
-        self.assertLess(abs(self.steps(606) - self.steps(6)), 600)
 
     def test_counted_anew_when_something_changes(self):
         """A message more, or a smaller window, and it fires."""

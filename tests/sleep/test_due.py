@@ -16,7 +16,6 @@ from evennia_ai.sleep.compaction.due import (
     firing,
     kept_tokens,
     make_plan,
-    no_room,
 )
 from evennia_ai.testing import FakeAssistant, ScriptedModel
 
@@ -95,14 +94,3 @@ class TestKept(unittest.TestCase):
         aria.clock.advance(60 * 60 * 24 * 30)
         plan = make_plan(aria)
         self.assertEqual((plan.held, plan.unsummarised), ((), frozenset([circle])))
-
-
-class TestNoRoom(unittest.TestCase):
-    """What leaves no room to talk is said with its numbers."""
-
-    def test_said(self):
-        """Only there."""
-        self.assertEqual(no_room(assistant(1)), "")
-        told = no_room(assistant(1, max_context_tokens=2000))
-        self.assertRegex(told, r"of 2,000 tokens rules, tools and ledger take [\d,]+")
-        self.assertIn("Raise `max_context_tokens`", told)

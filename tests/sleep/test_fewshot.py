@@ -5,7 +5,6 @@ from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import UNSUMMARISED
 from evennia_ai.recall.values import Query
-from evennia_ai.testing import call
 from evennia_ai.turns.events import Group
 from evennia_ai.turns.options import FEWSHOT_PROMPT, PRESETS
 from evennia_ai.turns.tick import think
@@ -54,19 +53,6 @@ class TestCountTrigger(AssistantTest):
         self.assertEqual({r.audience for r in records if r not in alone}, {PUBLIC})
         self.assertNotIn("between us", str([request.messages for request in self.model.requests]))
         self.assertEqual(verify_history(self.script), ())
-
-    def test_waits_for_a_legal_cut(self):
-        """Where the cut would part a call from its result, it is made before; none fires early."""
-        line = Message("user", "a line of talk " * 3)
-        made = call("look") + call("look")
-        results = [Message("tool", "a room", tool_call_id=c["id"], name="look") for c in made]
-        asked = Message("assistant", "", tool_calls=tuple(made))
-        self.script.history.append([*[line] * 63, asked, line, line, *results, *[line] * 63])
-        self.tick()
-        self.assertEqual(self.script.history.segment_count(), 0)
-        self.assertEqual(self.fired(64), [1, 64])
-        first, second = self.script.history.segments()
-        self.assertEqual((len(first.messages), len(second.messages)), (63, 67))
 
     def test_memories_come_back(self):
         """A summary is indexed once, and comes back when it fits."""

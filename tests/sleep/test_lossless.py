@@ -12,8 +12,6 @@ from evennia_ai.history.live import verify_history
 from evennia_ai.history.masking import PLACEHOLDER
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import build_llm_messages
-from evennia_ai.llm_interaction.offline.brain import respond
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.journal_entry import OWN, synthesis_id
 from evennia_ai.sleep.compaction import (
@@ -27,7 +25,6 @@ from evennia_ai.sleep.compaction.report import as_result
 from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS, rollback_compaction
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.testing import call, model_down
-from tests.asked import source_of
 from tests.base import AssistantTest, label
 from tests.memory_assistant import extract_and_compact
 from tests.waiting import pump_until, wait_for
@@ -124,36 +121,11 @@ class TestRollback(LosslessTest):
         self.roll_back()
         self.assertEqual(self.aria.entities.get(char).observations, ())
 
-    def test_what_came_since_stays(self):
-        """Messages after the compaction stand behind those that came back."""
-        self.fill(50)
-        self.compact()
-        later = self.fill(3)
-        self.roll_back()
-        self.assertEqual(len(self.script.history.messages()), 53)
-        self.assertEqual(self.script.history.messages()[-3:], later)
-        self.assert_proven()
-
-    def test_generations_come_back_one_by_one(self):
-        """Rolling back twice undoes two compactions, tiers and records included."""
-        prompts = []
-        for _ in range(3):
-            self.fill(30)
-            prompts.append(self.prompt())
-            self.compact()
-        for prompt in reversed(prompts):
-            self.roll_back()
-            live = self.prompt()
-            self.assertEqual(live[: len(prompt) - 1], prompt[:-1])
-            self.assert_proven()
-        self.assertEqual(len(self.script.history.messages()), 90)
-        with self.assertRaisesRegex(AssistantError, "no compaction"):
-            self.roll_back()
-
     def test_synthesis_is_withdrawn(self):
         """Summary and synthesis are neither found nor remembered any more."""
         self.fill(50)
         entry = synthesis_id(self.compact()["summary_id"])
+        wait_for(self.script.memory.count())  # after what was added before
         self.assertEqual(wait_for(self.script.memory.missing([entry])), 0)
         self.roll_back()
         self.assertEqual(wait_for(self.script.memory.missing([entry])), 1)
@@ -307,68 +279,6 @@ class TestOffSwitch(LosslessTest):
         self.assertTrue(shown)
         self.assertEqual(shown, list(range(budget.left_out, 80)))
         self.assertEqual(budget.left_until, lines[shown[0] - 1].id)
-
-    def test_off_counts_what_was_not_even_looked_at(self):
-        """Shown, left out by id and left in the archive together are all there is."""
-        for _ in range(4):
-            self.fill(50, words=30)
-            self.compact()
-        self.configure(compact_enabled=False, max_context_tokens=4000)
-        shown = sum(m["role"] in ("user", "assistant") for m in self.prompt()) - 1
-        budget = self.script.runtime.budgets[-1]
-        (note,) = (note for note in budget.notes if "older messages of the archive" in note)
-        self.assertEqual(shown + budget.left_out + int(note.split(" ")[0]), 200)
-
-
-class TestHostileSummariser(LosslessTest):
-    """Ten generations under a model that refuses, echoes, grows and drops every name."""
-
-    def test_ten_generations(self):
-        """Caps hold, first names survive in summary or journal, nothing is lost."""
-        self.configure(compact_preserve_window=4, summary_max_tokens=300)
-        behaviours = [
-            "I'm sorry, but I can't help with that.",
-            "",
-            "word " * 5000,
-            "They talked.",
-            call("noop"),
-        ]
-        self.model.default = lambda request: (
-            respond(request.messages).content or ""
-            if request.model == OFFLINE_MODEL
-            else behaviours[len(self.model.requests) % 5]
-        )
-        self.script.history.append(
-            [Message("user", "Captain Mirabel hid 47 crowns under the Salt Chapel.")]
-        )
-        self.model.answers = ["They talked."]
-        for generation in range(10):
-            self.fill(12)
-            result = self.compact()
-            self.assertTrue(result["success"], (generation, result))
-            for marker in self.script.history.messages():
-                if marker.metadata.get("type"):
-                    self.assertLessEqual(self.script.count(marker.content), 310)
-            self.assert_proven()
-        kept = " ".join(e.content for e in self.aria.journal.recent(500))
-        kept += str(self.script.history.messages())
-        for word in ("Mirabel", "47", "Salt Chapel"):
-            self.assertIn(word, kept)
-        self.assertTrue(any(record.extra["lost"] for record in self.script.history.summaries()))
-
-    def test_every_message_was_in_a_request_that_succeeded(self):
-        """What left was shown, in full, to a model whose answer was taken."""
-        self.configure(max_context_tokens=3000, compact_preserve_window=2)
-        self.fill(30, words=120)
-        self.script.history.append([Message("user", "x" * 9000 + " the very end")])
-        self.fill(4)
-        seen = []
-        self.model.default = lambda request: (seen.append(source_of(request.messages)), SUMMARY)[1]
-        self.compact()
-        shown = "".join(seen)
-        for number in range(30):
-            self.assertIn(f"line {label(number)}:", shown)
-        self.assertIn("the very end", shown.replace("\n", ""))
 
 
 class TestTwoAtOnce(LosslessTest):
@@ -592,13 +502,3 @@ class TestWaits(LosslessTest):
         self.assertTrue(self.compact()["success"])
         self.fill(50, words=30)
         self.assertTrue(self.is_due(0))
-
-    def test_a_commit_that_raises(self):
-        """It cost the calls of a summary too."""
-        self.script.at_commit_step = self.fail
-        with self.assertRaises(AssertionError):
-            self.compact(force=False)
-        del self.script.at_commit_step
-        self.assertFalse(self.is_due(0))
-        self.assertTrue(self.is_due(WAIT_S))
-        self.assert_proven()

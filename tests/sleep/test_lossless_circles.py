@@ -66,17 +66,6 @@ class TestManyCircles(CirclesTest):
         self.assertEqual(len(self.live()), 40 * 2 + 5)
         self.assertEqual(verify_history(self.script), ())
 
-    def test_order_is_kept(self):
-        """What stays of the older part stands before the newer."""
-        self.world(compact_preserve_window=2)
-        self.whispered(1, 2)
-        self.said(f"line {n}: " + "word " * 12 for n in range(20))
-        before = [m.id for m in self.live()]
-        self.compact()
-        after = [m.id for m in self.live()]
-        self.assertEqual(after, [each for each in before if each in after])
-        self.assertEqual(len(self.live(private(["o1"]))), 2)
-
     def test_what_a_summary_has_no_room_for(self):
         """Names of a private talk that go into the journal instead are for its circle alone."""
         self.world(compact_preserve_window=2, summary_max_tokens=100)
@@ -217,15 +206,6 @@ class TestFewLines(CirclesTest):
         self.assertEqual(self.model.requests, [])
         self.assert_can_be_taken_back(before)
 
-    def test_nothing_leaves(self):
-        """Where all of them stay, that is said, and nothing is called."""
-        self.world(compact_preserve_window=4)
-        self.circles(9, words=8)
-        result = self.compact()
-        self.assertTrue(result["skipped"])
-        self.assertEqual(result["held_messages"], 5)
-        self.assertEqual(self.model.requests, [])
-
 
 class TestOverfull(CirclesTest):
     """A history that does not fit into one prompt any more."""
@@ -252,14 +232,6 @@ class TestOverfull(CirclesTest):
         budget = self.script.runtime.budgets[-1]
         self.assertLessEqual(budget.total, context_limit(self.script))
         self.assertEqual(budget.left_out, 0)
-
-    def test_budgets_are_those_of_requests(self):
-        """What is only measured, to learn whether all fits, is noted as no budget."""
-        self.world(max_context_tokens=8000)
-        self.said(f"line {n}: " + "word " * 40 for n in range(400))
-        self.script.runtime.budgets.clear()
-        self.extract()
-        self.assertEqual(len(self.script.runtime.budgets), len(self.shown()))
 
     def test_each_request_shows_one_scope(self):
         """A circle's lines are shown once, whole, and with nothing that was said aloud."""
@@ -298,18 +270,6 @@ class TestOverfull(CirclesTest):
         self.assertIn("fewer than configured", told[-1])
         self.said(f"line {n}" for n in range(200))
         self.assertFalse(self.compact()["window_shrunk"])
-
-    def test_a_receipt_counts_the_newest_alone(self):
-        """What stayed of small circles is older, and none of the newest messages."""
-        self.world(max_context_tokens=8000, compact_preserve_window=150, summary_max_tokens=200)
-        self.whispered(1, 2)
-        self.said(f"line {n}: " + "word " * 40 for n in range(200))
-        told = []
-        self.script.tell_staff = lambda text, logged=None: told.append(text)
-        result = self.compact()
-        self.assertEqual(result["held_messages"], 2)
-        self.assertEqual(result["preserved_messages"], len(self.live()))
-        self.assertIn(f"Only the {len(self.live(PUBLIC))} newest messages stayed", told[-1])
 
 
 if __name__ == "__main__":

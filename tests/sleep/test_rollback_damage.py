@@ -12,8 +12,7 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import CompactionRecord, Segment, checksum, segment_checksum
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.rollback import damage, rollback_compaction
-from evennia_ai.testing import ScriptedModel, call
-from tests.command_line import CommandLineTest
+from evennia_ai.testing import ScriptedModel
 from tests.memory_assistant import MemoryWorld, count
 from tests.waiting import wait_for
 
@@ -78,17 +77,6 @@ class TestEditMeanwhile(DamageTest):
         self.assertFalse(result["success"])
         self.assertEqual(self.history.messages()[0].audience, "staff")
 
-    def test_an_edit_of_a_call(self):
-        """So is what a tool was called with."""
-        told = call("whisper", target="Bob", text="the code is plum")
-        first, *others = self.history.messages()
-        calling = Message("assistant", "", tool_calls=told).completed(count, 0.0)
-        self.history.replace([replace(calling, id=first.id), *others])
-        without = call("whisper", target="Bob", text="[taken out]")
-        result = self.edited(lambda stored: {**stored, "tool_calls": list(without)})
-        self.assertFalse(result["success"])
-        self.assertNotIn("plum", str(self.history.messages()))
-
     def test_our_own_changes_are_none(self):
         """A mask, a new count and what a database makes of a tuple hold up no compaction."""
         odd = Message("tool", "oak " * 900, name="look", metadata={"at": (1, 2)})
@@ -102,16 +90,6 @@ class TestEditMeanwhile(DamageTest):
 
         result = self.edited(by_us)
         self.assertTrue(result["success"], result)
-        self.assert_proven()
-
-    def test_messages_that_come_meanwhile_hold_up_nothing(self):
-        """A history that only grows is folded as planned."""
-        done = self.begin()
-        self.history.append(talk(3, "what comes later"))
-        self.history.checkpoint()
-        self.model.release()
-        self.assertTrue(wait_for(done)["success"])
-        self.assertEqual(self.history.messages()[-1].content, "2: what comes later")
         self.assert_proven()
 
 
@@ -208,43 +186,3 @@ class TestRollbackOfADamagedArchive(DamageTest):
         self.assertEqual(aside(self.history.store), {f"{ARCHIVE}_{self.key}": 2})
         with self.assertRaisesRegex(AssistantError, f"`{self.key}` is missing"):
             self.roll_back()
-
-    def test_put_back(self):
-        """Once the segment is as it was, all come back and are counted."""
-        self.history.store.delete(self.key, category=ARCHIVE)
-        with self.assertRaises(AssistantError):
-            self.roll_back()
-        self.history.store.set(self.key, self.segment, category=ARCHIVE)
-        self.assertEqual(self.roll_back()["restored_messages"], len(self.segment["messages"]))
-        self.assertEqual(len(self.history.messages()), 40)
-        self.assert_proven()
-
-    def test_forgotten_messages_are_not_counted(self):
-        """What comes back is counted, not what left."""
-        gone, *left = self.segment["messages"]
-        segment = {**self.segment, "messages": left, "tombstones": {gone["id"]: checksum([gone])}}
-        segment["sha256"] = segment_checksum(segment)
-        self.history.store.set(self.key, segment, category=ARCHIVE)
-        self.world.write("tombstones", {gone["id"]: ""})
-        self.assertEqual(self.roll_back()["restored_messages"], len(left))
-        self.assert_proven()
-
-
-class TestCommand(CommandLineTest):
-    """What an admin is told."""
-
-    default = SUMMARY
-
-    def test_the_error_is_told(self):
-        """`compact/rollback` names the segment and the way out; the history stays folded."""
-        self.fill(40)
-        self.typed("compact Aria", until="compacted")
-        history = self.script.history
-        (key,) = history.store.keys(ARCHIVE)
-        history.store.set(key, "oops", category=ARCHIVE)
-        live = history.messages()
-        self.typed("compact/rollback Aria", until="Take back the compaction")
-        shown = self.typed("compact/rollback Aria = yes", until="failed")
-        self.assertIn(f"The rollback failed: Archive segment `{key}` is missing", shown)
-        self.assertIn("`compact/verify`", shown)
-        self.assertEqual(history.messages(), live)

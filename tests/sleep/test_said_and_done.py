@@ -80,24 +80,6 @@ class TestWhatModelsRead(unittest.TestCase):
         (request,) = world.model.requests
         self.assert_said_and_done(str(request.messages))
 
-    def test_an_extraction_in_parts(self):
-        """Searches do not make more parts: what is shown is measured without them."""
-        requests = []
-        for searches in (0, 40):
-            world = MemoryWorld(
-                ScriptedModel(default=call("noop")),
-                compact_preserve_window=2,
-                max_context_tokens=6000,
-            )
-            said = [Message("user", f"Of the hay, {'word ' * 20}") for _ in range(300)]
-            for place in range(0, 6 * searches, 6):
-                said[place:place] = used("search_memory", SEARCH, query="hay")
-            world.script.history.append(said)
-            wait_for(run_pre_compaction_extraction(world.script, world.body))
-            requests.append(len(world.model.requests))
-        self.assertGreater(requests[0], 1)
-        self.assertEqual(requests[0], requests[1])
-
     def test_nothing_said(self):
         """Searches alone need no model."""
         world = MemoryWorld(ScriptedModel())

@@ -5,7 +5,6 @@ callers), summaries scope by scope, one commit, what follows from it. Nothing is
 there.
 """
 
-import json
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from evennia_ai.history.masking import masked, plan_masks, unmasked
 from evennia_ai.history.messages import (
     Message,
     new_id,
+    rendered,
     speakers,
     total_tokens,
     utc_iso,
@@ -346,15 +346,11 @@ def _overtaken(live: Sequence[Message], plan: Plan) -> str:
         now = known.get(message.id)
         if now is None:
             return "what was to leave has left meanwhile, by another compaction or a rollback"
-        if now != message and _raw_text(now) != _raw_text(message):
+        if now.audience != message.audience or rendered(unmasked(now)) != rendered(
+            unmasked(message)
+        ):
             return "a message that was to leave was changed meanwhile; try again"
     return ""
-
-
-def _raw_text(message: Message) -> str:
-    """A message as JSON, in which tuples equal the lists that a database makes of them."""
-    raw = {key: value for key, value in unmasked(message).to_dict().items() if key != "tokens"}
-    return json.dumps(raw, sort_keys=True, default=str)
 
 
 def figures(folds: Sequence[Fold]) -> dict[str, Any]:
