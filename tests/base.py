@@ -2,12 +2,18 @@
 
 import tempfile
 from pathlib import Path
+from unittest.mock import Mock, patch
 
-from django.test import override_settings
+import evennia
+from django.apps import apps
+from django.conf import settings
+from django.test import TestCase, override_settings
 from evennia import DefaultCharacter, create_object
 from evennia.scripts.models import ScriptDB
+from evennia.server.serversession import ServerSession
 from evennia.typeclasses.attributes import Attribute
-from evennia.utils.test_resources import BaseEvenniaTest
+from evennia.utils.idmapper.models import SharedMemoryModel
+from evennia.utils.test_resources import EvenniaTestMixin
 from twisted.internet import reactor
 
 from evennia_ai import services
@@ -25,6 +31,16 @@ CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
 PLAYED = "tests.base.PlayedCharacter"
 
 
+class OrderedWorker(Worker):
+    """Runs everything in the order in which it came, so that a search finds what was just said."""
+
+    submit = Worker.submit_later
+
+
+# A thread of each kind for all tests, as a game has.
+RECALL, DISK = OrderedWorker("test-recall"), Worker("test-disk")
+
+
 class PlayedCharacter(DefaultCharacter):
     """A character whose player is connected."""
 
@@ -36,15 +52,92 @@ def label(number):
     return chr(97 + number // 26) + chr(97 + number % 26)
 
 
-class AssistantTest(BaseEvenniaTest):
+def forget_instances():
+    """Empty Evennia's cache of database objects, also of those it would spare."""
+    for model in apps.get_models():
+        if issubclass(model, SharedMemoryModel):
+            model.flush_instance_cache(force=True)
+
+
+class WorldTest(TestCase):
+    """The world of Evennia's own test class, made once for all tests of a class.
+
+    Two accounts, `account` and `account2`, with the characters `char1` (who is connected, by
+    `session`) and `char2`, the rooms `room1` and `room2`, `exit` from one to the other, and the
+    things `obj1` and `obj2`. Each test gets fresh Python objects for them, and what it changes in
+    the database is rolled back.
+    """
+
+    @classmethod
+    def setUpTestData(cls):
+        cls.world_rows = {}
+        with patch.object(evennia.SESSION_HANDLER, "data_out"):
+            cls.make_world()
+        forget_instances()
+
+    @classmethod
+    def make_world(cls):
+        """Make what all tests of the class find in the database."""
+        world = EvenniaTestMixin()
+        world.create_accounts()
+        world.create_rooms()
+        world.create_objs()
+        world.create_chars()
+        world.setup_session()
+        session = vars(world).pop("session")
+        del evennia.SESSION_HANDLER[session.sessid]
+        cls.keep_objects(**vars(world))
+
+    @classmethod
+    def keep_objects(cls, **objects):
+        """Give each test these objects of the database, under these names."""
+        for name, value in objects.items():
+            cls.world_rows[name] = (value.__dbclass__, value.pk)
+
+    @classmethod
+    def world_object(cls, name):
+        """An object that was made for all tests."""
+        model, pk = cls.world_rows[name]
+        return model.objects.get(pk=pk)
+
+    def setUp(self):
+        super().setUp()
+        handler = patch.multiple(evennia.SESSION_HANDLER, data_out=Mock(), disconnect=Mock())
+        handler.start()
+        self.addCleanup(handler.stop)
+        for name in self.world_rows:
+            setattr(self, name, self.world_object(name))
+        self.session = self.new_session()
+        self.addCleanup(forget_instances)
+
+    def new_session(self):
+        """A session as after a reload of the server."""
+        session = ServerSession()
+        session.init_session("telnet", ("localhost", "testmode"), evennia.SESSION_HANDLER)
+        session.sessid, session.account, session.puid = 1, self.account, self.char1.pk
+        session.uid, session.uname, session.logged_in = self.account.pk, self.account.key, True
+        session.cmdset_storage = settings.CMDSET_SESSION
+        evennia.SESSION_HANDLER[1] = session  # an object drops a session that is not there
+        session.at_sync()
+        self.addCleanup(evennia.SESSION_HANDLER.pop, 1, None)
+        return session
+
+
+class AssistantTest(WorldTest):
     """Makes `self.aria` and `self.script`; `self.char1` stands beside her."""
 
     answers = ()
     default = ""
 
+    @classmethod
+    def make_world(cls):
+        super().make_world()
+        aria = create_object(CHARACTER, key="Aria", location=cls.world_object("room1"))
+        aria.assistant.stop()
+        cls.keep_objects(aria=aria, script=aria.assistant)
+
     def setUp(self):
-        # What is still being deleted of an earlier assistant may write here to the very end.
-        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self.folder = tempfile.TemporaryDirectory()
         path = Path(self.folder.name)
         self.settings_on = override_settings(
             EVENNIA_AI_DATA_DIR=str(path),
@@ -59,13 +152,11 @@ class AssistantTest(BaseEvenniaTest):
         services.use(
             model=self.model,
             memories=self.semantic,
-            recall=RecallJobs(Worker("test-recall"), IndexFile(path / "recall.sqlite3")),
+            recall=RecallJobs(RECALL, IndexFile(path / "recall.sqlite3")),
             ready=True,
         )
+        services.kept("disk", lambda: DISK)
         super().setUp()
-        self.aria = create_object(CHARACTER, key="Aria", location=self.room1)
-        self.script = self.aria.assistant
-        self.script.stop()
 
     def tearDown(self):
         from evennia_ai.assistant_script import all_scripts
@@ -74,18 +165,14 @@ class AssistantTest(BaseEvenniaTest):
         # the next one have the same keys in the database.
         for script in all_scripts():
             script.stop()
-            script.stop_thinking()
-            for planned in (script.runtime.called, script.runtime.sign):
-                if planned is not None and planned.active():
-                    planned.cancel()
-            script.runtime.called = None  # it may wait for its turn
-        if self.script.pk:
-            self.script.delete()
+            script.at_script_delete()
         for waiting in reactor.getDelayedCalls():
             if waiting.func is delete_queued:  # the files go with the folder
                 waiting.cancel()
         super().tearDown()
         wait_for(services.close())
+        for worker in (RECALL, DISK):  # what they write goes with the folder
+            wait_for(worker.submit_later(lambda: None))
         services.reset()
         self.settings_on.disable()
         self.folder.cleanup()
@@ -104,9 +191,6 @@ class AssistantTest(BaseEvenniaTest):
         before_start()
         self.script.at_server_start()
         self.script.stop()
-
-    def teardown_accounts(self):
-        """The transaction of the test is rolled back: to delete them first only takes time."""
 
     def configure(self, **values):
         """Set configuration Attributes, and attributes of the class for this assistant alone."""
