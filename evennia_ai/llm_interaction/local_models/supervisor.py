@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,41 +31,31 @@ _LOAD_S = 600.0
 _POLL_S = 0.05
 
 
+# A process may be started twice at once, then after waits that double, six times in ten minutes.
+_MOST_STARTS, _PERIOD_S, _FIRST_WAIT_S = 6, 600.0, 2.0
+
+
 @dataclass
 class Starts:
-    """How often a process may be started: twice at once, then after growing waits, then no more.
-
-    Args:
-        clock: Monotonic seconds.
-        most: Starts within `period_s`.
-        period_s: After this time a start is forgotten.
-        first_wait_s: Seconds between the second start and the third; each later wait doubles.
-    """
+    """The newest starts of a process, in monotonic seconds by `clock`."""
 
     clock: Callable[[], float] = time.monotonic
-    most: int = 6
-    period_s: float = 600.0
-    first_wait_s: float = 2.0
-    _at: deque[float] = field(default_factory=deque)
+    _at: list[float] = field(default_factory=list)
 
     def begin(self) -> None:
         """Note a start; `LocalModelError` if it must not be made now."""
         now = self.clock()
-        while self._at and now - self._at[0] >= self.period_s:
-            self._at.popleft()
-        if len(self._at) >= self.most:
-            wait_s = self._at[0] + self.period_s - now
+        self._at = [at for at in self._at if now - at < _PERIOD_S]
+        count, due = len(self._at), now
+        if count >= _MOST_STARTS:
+            due = self._at[0] + _PERIOD_S
+        elif count > 1:
+            due = self._at[-1] + _FIRST_WAIT_S * 2 ** (count - 2)
+        if due > now:
             raise LocalModelError(
-                f"its process ended {self.most} times in {self.period_s / 60:.0f} minutes; it is "
-                f"started again in {wait_s:.0f} s. `server/logs/{LOG}` says why."
+                f"its process ended {count} times in {_PERIOD_S / 60:.0f} minutes; it is started "
+                f"again in {due - now:.0f} s. `server/logs/{LOG}` says why."
             )
-        if len(self._at) > 1:
-            wait_s = self._at[-1] + self.first_wait_s * 2 ** (len(self._at) - 2) - now
-            if wait_s > 0:
-                raise LocalModelError(
-                    f"its process ended; it is started again in {wait_s:.0f} s. "
-                    f"`server/logs/{LOG}` says why."
-                )
         self._at.append(now)
 
 
