@@ -6,7 +6,6 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import checksum
 from evennia_ai.llm_interaction import DEFAULT_COMPACTION_PROMPT
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.sleep import run_sleep_tick
@@ -103,8 +102,8 @@ class TestCompactConversationHistoryExecution(CompactionTest):
         result = self.compact(force=True)
         (segment,) = self.script.history.segments()
         self.assertEqual(segment.messages, stored[:30])
-        self.assertEqual(segment.stored["sha256"], checksum([m.to_dict() for m in stored[:30]]))
-        self.assertEqual(segment.stored["summary_id"], result["summary_id"])
+        self.assertEqual(segment.sha256, segment.checksum)
+        self.assertEqual(segment.summary_id, result["summary_id"])
 
     def test_request_is_prompt_and_messages(self):
         """Another model gets the prompt, and the messages that leave, and nothing else."""

@@ -30,7 +30,7 @@ SLICE = 50
 # Segments that stay in memory, the latest read: as many as a prompt shows while compaction is off.
 SEGMENTS_KEPT = 64
 
-R = TypeVar("R", SummaryRecord, CompactionRecord)
+R = TypeVar("R", SummaryRecord, CompactionRecord, Segment)
 
 
 class Archive:
@@ -38,7 +38,7 @@ class Archive:
 
     def __init__(self, store: Store):
         self.store = store
-        self._segments = Cache(store, ARCHIVE, _read_segment, Segment.to_dict, SEGMENTS_KEPT)
+        self._segments = Cache(store, ARCHIVE, _reader(Segment), Stored.to_dict, SEGMENTS_KEPT)
         self._summaries = Cache(store, SUMMARIES, _reader(SummaryRecord), Stored.to_dict)
         self._compactions = Cache(store, COMPACTIONS, _reader(CompactionRecord), Stored.to_dict)
 
@@ -237,7 +237,3 @@ def _reader(kind: type[R]) -> Callable[[str, object, list[object]], R]:
         return record
 
     return read
-
-
-def _read_segment(key: str, raw: object, odd: list[object]) -> Segment:
-    return Segment.of(key, raw)

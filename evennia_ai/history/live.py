@@ -47,9 +47,6 @@ HISTORY, TAIL = "conversation_history", "conversation_tail"
 BEGUN = "conversation_begun"
 PAGE_MESSAGES = 24
 PAGE_CHARS = 24_000
-# Messages of archive segments that the evidence reads before everything else on the reactor has
-# its turn.
-SLICE = 256
 
 
 class HistoryHandler(Archive):
@@ -251,28 +248,20 @@ class HistoryHandler(Archive):
         Segments that are written or changed meanwhile are read again, so that the evidence is
         consistent at the moment it is returned.
         """
-        known: dict[str, tuple[object, Segment | None]] = {}
+        known = dict[str, tuple[object, Segment | None]]()
         for _ in self.warm():
             yield pause(reactor)
-        while self._read_slice(known):
-            yield pause(reactor)
-        return self.evidence([found for _, (_, found) in sorted(known.items()) if found])
 
-    def _read_slice(self, known: dict[str, tuple[object, Segment | None]]) -> bool:
-        """Read segments that are new or changed; returns whether some may be left."""
-        keys = self.store.keys(ARCHIVE)
-        for gone in known.keys() - set(keys):
-            del known[gone]
-        read = 0
-        for key in keys:
-            stamp = self.store.stamp(key, ARCHIVE)
-            if key not in known or known[key][0] is not stamp:
-                if read >= SLICE:
-                    return True
-                found = self.segment(key)
-                known[key] = (self.store.stamp(key, ARCHIVE), found)
-                read += len(found.messages) if found else 1
-        return False
+        def read(key: str) -> Segment | None:
+            if key not in known or known[key][0] is not self.store.stamp(key, ARCHIVE):
+                segment = self.segment(key)
+                known[key] = self.store.stamp(key, ARCHIVE), segment
+            return known[key][1]
+
+        for key in self.store.keys(ARCHIVE):
+            read(key)
+            yield pause(reactor)
+        return self.evidence(filter(None, map(read, self.store.keys(ARCHIVE))))
 
     def _refresh(self) -> None:
         """Load again if somebody else changed an Attribute; otherwise two comparisons."""

@@ -6,12 +6,12 @@ The readers (`as_text`, `as_count`, ...) turn any stored value into one of their
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from evennia_ai.history.messages import Message
-from evennia_ai.history.stored import MOST, Stored, Unreadable
+from evennia_ai.history.stored import MOST, Stored
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 Reader = Callable[[object], Any]
@@ -64,61 +64,30 @@ def as_list(value: object) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else []
 
 
-def checksum(messages: Sequence[object]) -> str:
-    """SHA-256 of stored messages as canonical JSON (sorted keys, no spaces, UTF-8)."""
-    text = json.dumps(
-        messages, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str
-    )
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def segment_checksum(segment: Mapping[str, Any]) -> str:
-    """What a segment's `sha256` must be.
-
-    It is the checksum of its messages. If messages were forgotten, the segment holds
-    ``tombstones``, ``{id: when it was forgotten}``, and the checksum covers the remaining
-    messages followed by this dict: neither can be changed unnoticed.
-    """
-    tombstones = segment.get("tombstones") or {}
-    messages = list(segment.get("messages") or ())
-    return checksum([*messages, dict(tombstones)] if tombstones else messages)
-
-
 @dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Stored):
     """Complete messages that left the live history together, oldest first; never rewritten.
 
-    The checksum covers `stored`, the plain dict.
+    Args:
+        summary_id: The summary that was made from it.
+        sha256: Its checksum when it was sealed.
+        tombstones: When messages were forgotten, by their ids.
     """
 
     id: str
+    summary_id: str
+    sha256: str
     messages: tuple[Message, ...]
-    stored: Mapping[str, Any]
+    tombstones: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def sealed(cls, segment_id: str, summary_id: str, messages: Sequence[Message]) -> "Segment":
         """A new segment with its checksum."""
-        plain = [message.to_dict() for message in messages]
-        stored = {
-            "id": segment_id,
-            "summary_id": summary_id,
-            "sha256": checksum(plain),
-            "messages": plain,
-        }
-        return cls(segment_id, tuple(messages), stored)
+        return cls(segment_id, summary_id, "", tuple(messages)).resealed()
 
-    @classmethod
-    def of(cls, key: str, raw: object) -> "Segment":
-        """The segment stored under a key; raises `Unreadable`."""
-        fields = _SegmentFields.from_dict(raw)
-        stored = as_dict(raw)
-        if fields.id != key:
-            raise Unreadable(f"its id is `{fields.id}`")
-        return cls(key, tuple(map(Message.from_dict, stored["messages"])), stored)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plain dict that is stored."""
-        return dict(self.stored)
+    def resealed(self) -> "Segment":
+        """The segment with the checksum of what it holds."""
+        return replace(self, sha256=self.checksum)
 
     def revised(
         self, message_ids: Collection[str], at: str, changed: Mapping[str, Message] = _NOTHING
@@ -128,25 +97,10 @@ class Segment:
         `changed` are messages that take the place of those with their ids. It is sealed again only
         if its checksum was right, so that damage stays provable.
         """
-        kept = [
-            changed[message.id].to_dict() if message.id in changed else raw
-            for message, raw in zip(self.messages, self.stored["messages"], strict=True)
-            if message.id not in message_ids
-        ]
-        gone = [each for each in self.message_ids if each in message_ids]
-        tombstones = {**self.tombstones, **dict.fromkeys(gone, at)}
-        stored = {**self.stored, "messages": kept, "tombstones": tombstones}
-        if not tombstones:
-            del stored["tombstones"]
-        if self.checksum == self.sha256:
-            stored["sha256"] = segment_checksum(stored)
         messages = tuple(changed.get(m.id, m) for m in self.messages if m.id not in message_ids)
-        return Segment(self.id, messages, stored)
-
-    @property
-    def summary_id(self) -> str:
-        """The id of the summary that was made from it."""
-        return str(self.stored["summary_id"])
+        gone = dict.fromkeys((each for each in self.message_ids if each in message_ids), at)
+        revised = replace(self, messages=messages, tombstones={**self.tombstones, **gone})
+        return revised.resealed() if self.checksum == self.sha256 else revised
 
     @property
     def message_ids(self) -> list[str]:
@@ -154,30 +108,16 @@ class Segment:
         return [message.id for message in self.messages]
 
     @property
-    def tombstones(self) -> Mapping[str, str]:
-        """When messages were forgotten, by their ids."""
-        return self.stored.get("tombstones") or {}
-
-    @property
-    def sha256(self) -> object:
-        """The checksum it was stored with."""
-        return self.stored["sha256"]
-
-    @property
     def checksum(self) -> str:
-        """What its checksum must be."""
-        return segment_checksum(self.stored)
+        """What its checksum must be: SHA-256 of messages and tombstones as canonical JSON.
 
-
-@dataclass(frozen=True, slots=True)
-class _SegmentFields(Stored):
-    """What is stored of a segment."""
-
-    id: str
-    summary_id: str
-    sha256: str
-    messages: tuple[Message, ...]
-    tombstones: Mapping[str, str] = field(default_factory=dict)
+        That is with sorted keys, without spaces, in UTF-8.
+        """
+        plain = [*(message.to_dict() for message in self.messages), dict(self.tombstones)]
+        text = json.dumps(
+            plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str
+        )
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ From plain data `verify` checks, and names what fails:
 - each message id is in the live history, or in one archive segment that was not restored, or
   under a tombstone, and in one of them only;
 - there are as many as were recorded, and the same ones, by a digest of their ids;
-- each segment's checksum matches (`segment_checksum`);
+- each segment's checksum matches (`Segment.checksum`);
 - each segment has its summary's record, which cites the segment's messages; from it the chain of
   summaries that absorbed one another ends at one live summary;
 - each live summary is shown: a marker in the live history names it, or names one made from it;

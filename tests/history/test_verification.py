@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.history import verification
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import Segment, SummaryRecord, checksum, segment_checksum
+from evennia_ai.history.records import Segment, SummaryRecord
 from evennia_ai.history.verification import EMPTY_DIGEST, Evidence, digest_add
 from tests.strategies import CONTENTS, MANY, heard, marker
 
@@ -86,8 +86,8 @@ class World:
         for segment in self.segments.values():
             for message in [m for m in segment["messages"] if m["id"] == gone]:
                 segment["messages"].remove(message)
-                segment.setdefault("tombstones", {})[gone] = checksum([message])
-                segment["sha256"] = segment_checksum(segment)
+                segment.setdefault("tombstones", {})[gone] = "then"
+                segment["sha256"] = Segment.from_dict(segment).checksum
 
     def evidence(self):
         """The stored values: dicts, so that damage can be done to them."""
@@ -110,7 +110,7 @@ def verify(stored):
     summaries = {
         key: SummaryRecord.from_dict({**bare, **raw}) for key, raw in stored.summaries.items()
     }
-    segments = tuple(Segment.of(raw["id"], raw) for raw in stored.segments)
+    segments = tuple(Segment.from_dict(raw) for raw in stored.segments)
     return verification.verify(replace(stored, segments=segments, summaries=summaries))
 
 
@@ -183,7 +183,7 @@ def move_archived(e, at):
     first, second = held[at % len(held)], held[(at + 1) % len(held)]
     second["messages"].append(first["messages"].pop())
     for segment in (first, second):
-        segment["sha256"] = segment_checksum(segment)
+        segment["sha256"] = Segment.from_dict(segment).checksum
     return e
 
 
@@ -207,7 +207,7 @@ def drop_graves(e, at):
     segment = pick((s for s in e.segments if s.get("tombstones")), at)
     if segment:
         del segment["tombstones"]
-        segment["sha256"] = segment_checksum(segment)
+        segment["sha256"] = Segment.from_dict(segment).checksum
     return segment and e
 
 
@@ -464,12 +464,11 @@ class TestWords(unittest.TestCase):
     def test_archived_without_a_summary(self):
         """A few lines have a record and a segment of their own, which no marker shows."""
         evidence = self.world.evidence()
-        messages = [heard("noted", id="m99").to_dict()]
-        segment = {"id": "g", "summary_id": "s", "sha256": checksum(messages)}
+        segment = Segment.sealed("g", "s", [heard("noted", id="m99")]).to_dict()
         record = {"id": "s", "status": "live", "segment": "g", "source_ids": ["m99"]}
         whole = replace(
             evidence,
-            segments=(*evidence.segments, {**segment, "messages": messages}),
+            segments=(*evidence.segments, segment),
             summaries={**evidence.summaries, "s": {**record, "tier": "unsummarised"}},
             recorded_count=evidence.recorded_count + 1,
             recorded_digest=digest_add(evidence.recorded_digest, ["m99"]),

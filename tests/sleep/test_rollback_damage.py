@@ -9,7 +9,7 @@ from evennia_ai.history.aside import aside
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.masking import masked
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.records import CompactionRecord, Segment, checksum, segment_checksum
+from evennia_ai.history.records import CompactionRecord, Segment
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.rollback import damage, rollback_compaction
 from evennia_ai.testing import ScriptedModel
@@ -102,14 +102,11 @@ class TestDamage(unittest.TestCase):
     def segment(self, *ids, **fields):
         """A sealed segment of these messages."""
         said = [{"role": "user", "id": each, "content": each} for each in ids]
-        made = {"id": "g1", "summary_id": "s1", "messages": said, **fields}
-        return {**made, "sha256": segment_checksum(made)}
+        made = {"id": "g1", "summary_id": "s1", "sha256": "", "messages": said, **fields}
+        return Segment.from_dict(made).resealed().to_dict()
 
     def judged(self, **segments):
-        read = {
-            key: stored and Segment.of(key, {**stored, "id": key})
-            for key, stored in segments.items()
-        }
+        read = {key: stored and Segment.from_dict(stored) for key, stored in segments.items()}
         return damage(self.record, read)
 
     def test_whole(self):
@@ -175,7 +172,8 @@ class TestRollbackOfADamagedArchive(DamageTest):
         """Fewer messages than left are not passed off as all, under an old seal or a new one."""
         short = self.segment["messages"][1:]
         self.assert_refused({**self.segment, "messages": short})
-        self.assert_refused({**self.segment, "messages": short, "sha256": checksum(short)})
+        resealed = Segment.from_dict({**self.segment, "messages": short}).resealed()
+        self.assert_refused(resealed.to_dict())
 
     def test_no_segment(self):
         """One that cannot be read, or is gone, is told in words."""
