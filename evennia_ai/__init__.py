@@ -22,3 +22,19 @@ def lazy_names(
         raise AttributeError(f"module `{package}` has no attribute `{name}`")
 
     return find, lambda: sorted(homes)
+
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "AssistantCharacter": "assistant_character",
+        "AssistantCmdSet": "commands.cmdset",
+        "AssistantMixin": "assistant_character",
+        "AssistantScript": "assistant_script",
+        "FakeAssistant": "testing",
+        "ScriptedModel": "testing",
+        "Tool": "turns.tools",
+        "ToolContext": "turns.tools",
+        "ToolError": "errors",
+    },
+)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from twisted.internet.defer import Deferred
 
+import evennia_ai
 from evennia_ai.history.messages import Message
 from evennia_ai.recall import Hit, RecallIndex, Turn
 from tests.base import AssistantTest
@@ -15,6 +16,15 @@ from tests.waiting import wait_for
 
 class TestNames(unittest.TestCase):
     """Imports by the documented paths."""
+
+    def test_the_face(self):
+        """What games build on is importable from the package itself."""
+        for name in ("AssistantCharacter", "AssistantCmdSet", "AssistantMixin", "AssistantScript"):
+            self.assertIn("evennia_ai.", getattr(evennia_ai, name).__module__)
+        self.assertLessEqual(len(dir(evennia_ai)), 12)
+        self.assertTrue(all(getattr(evennia_ai, name) for name in dir(evennia_ai)))
+        with self.assertRaises(AttributeError):
+            _ = evennia_ai.no_such_name
 
     def test_functions(self):
         """Each documented function is importable from its module."""

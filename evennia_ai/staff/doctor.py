@@ -40,14 +40,12 @@ from evennia_ai.llm_interaction.local_models.process import (
 from evennia_ai.llm_interaction.local_models.supervisor import MISSING_EXTRA, LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tool_protocol import DROPPED
-from evennia_ai.processes import is_alive, is_running
+from evennia_ai.processes import is_running
 from evennia_ai.protocol import MemoryBackend, ModelBackend
 from evennia_ai.staff.status import status_facts
 from evennia_ai.turns.spend_book import caps_of, read_limits
 from evennia_ai.turns.tools.approval import waiting_calls
 
-SUPPORTED_PYTHON = (3, 11)
-SUPPORTED_EVENNIA = ((5, 0, 1), (7,))
 # Attributes that are examined before everything else on the reactor has its turn.
 _ATTRIBUTES_AT_ONCE = 20
 # Less room than this on a disk is worth a remark.
@@ -92,20 +90,6 @@ class Patient:
     client: ModelBackend | None = None  # the game's if None
     store: MemoryBackend | None = None  # if None, one is opened for the check, and closed
     worker: Worker = field(default_factory=lambda: Worker("evennia-ai-doctor"))
-
-
-def check_versions(patient: Patient) -> Check:
-    """Python and Evennia in the supported range."""
-    import evennia
-
-    python = sys.version_info[:2]
-    found = tuple(int(part) for part in re.findall(r"\d+", evennia.__version__)[:3])
-    detail = f"Python {python[0]}.{python[1]}, Evennia {evennia.__version__}"
-    if python < SUPPORTED_PYTHON:
-        return _fault(detail, "Use Python 3.11 or later.")
-    if not SUPPORTED_EVENNIA[0] <= found < SUPPORTED_EVENNIA[1]:
-        return _fault(detail, "Install Evennia 5.0.1 to 6: `pip install 'evennia>=5.0.1,<7'`.")
-    return _fine(detail)
 
 
 def check_settings(patient: Patient) -> Check:
@@ -423,16 +407,12 @@ def _local_model(models: LocalModels, model: str) -> Check:
         return _fault(*_sentences(f"`{model}`: {error}"))
     detail = f"`{model}`, window {window:,} tokens, {megabytes(shape.memory(window, SLOTS))} memory"
     state = Serving.read(state_file(models.folder, name))
-    log = f"The next line starts it again; server/logs/{models.log.name} says why it ended."
     if running:
         detail += f", process {running.pid} on port {running.port}"
-    elif state and state.error:
-        return _fault(f"`{model}` did not start: {state.error}", log)
-    elif state and is_alive(state.pid, str(state_file(models.folder, name))):
-        remedy = f"End process {state.pid}, which hangs; the next line starts a new one."
-        return _fault(f"`{model}` does not answer on port {state.port}", remedy)
     elif state:
-        return _fault(f"the process of `{model}` is dead", log)
+        why = f"did not start: {state.error}" if state.error else "does not answer"
+        log = f"The next line starts it again; server/logs/{models.log.name} says why it ended."
+        return _fault(f"`{model}` {why}", log)
     else:
         detail += ", started when it is needed"
     if shape.file_bytes < _SMALL_MODEL:
@@ -487,27 +467,12 @@ def check_model(patient: Patient) -> Any:
     detail, tokens = report.detail, client.window(model)
     if tokens:
         detail += f"; its window: {tokens:,} tokens, by {client.window_source(model)}"
-        if names := ", ".join(_allowed_more(model, tokens)):
-            detail += f", which counts although `max_context_tokens` of {names} is larger"
     if client.carries_tools(model) is False:
         detail += f"; {DROPPED.why}"
     return _fine(detail)
 
 
-def _allowed_more(model: str, tokens: int) -> Iterator[str]:
-    """The assistants with this model whose configured context is larger than its window."""
-    from evennia_ai.assistant_script import AssistantScript
-
-    for script in AssistantScript.objects.all_family():
-        try:
-            if script.model_name == model and script.config.max_context_tokens > tokens:
-                yield script.obj.key if script.obj else script.key
-        except Exception:  # noqa: BLE001, S112 - `check_assistants` names what is broken
-            continue
-
-
 CHECKS: tuple[Callable[[Patient], Any], ...] = (
-    check_versions,
     check_settings,
     check_wiring,
     check_tools,

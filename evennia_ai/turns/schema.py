@@ -11,7 +11,6 @@ from typing import Any
 from evennia_ai.history.aside import put_aside
 from evennia_ai.history.records import (
     as_amount,
-    as_count,
     as_dict,
     as_dicts,
     as_list,
@@ -82,8 +81,6 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     "compaction_hold": _flag,
     "operating_mode": _one_of(AWAKE, SLEEP),
     "sleep_phase": _one_of(*PHASES),
-    "compaction_stalls": as_count,
-    "compaction_stalls_by_count": as_count,
     "summaries_owed": as_dict,
     "conversation_begun": as_text,
     "context_signals": as_dict,

@@ -27,7 +27,6 @@ SPEND_DAYS, DAY_S = 30, 86_400.0
 LOG_LINES, LOG_BYTES = 200, 1_000_000
 # Checks of the doctor that take no time worth mentioning; the page asks for the others one by one.
 QUICK_CHECKS = (
-    doctor.check_versions,
     doctor.check_settings,
     doctor.check_wiring,
     doctor.check_tools,

@@ -86,6 +86,7 @@ class TestDoctorsLine(ModelCase, TestCase):
         state = state_file(self.folder, "x.gguf")
         state.parent.mkdir()
         Serving("x.gguf", 999_999_999, 1, "k").write(state)
-        self.assertRegex(self.line("local/x.gguf"), r"BAD .*is dead -> The next line starts it")
+        shown = self.line("local/x.gguf")
+        self.assertRegex(shown, r"BAD .*does not answer -> The next line starts it")
         Serving("x.gguf", 999_999_999, error="no room").write(state)
         self.assertRegex(self.line("local/x.gguf"), r"BAD .*did not start: no room")
