@@ -102,7 +102,9 @@ class Talk:
         from tests.waiting import pump_until
 
         end = time.monotonic() + seconds
-        pump_until(lambda: time.monotonic() >= end and not self.script.runtime.in_flight, ANSWER_S)
+        pump_until(
+            lambda: time.monotonic() >= end and not self.script.runtime.lock.running, ANSWER_S
+        )
 
     def several(self) -> list[float]:
         """The times of some answers."""

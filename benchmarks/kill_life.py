@@ -216,7 +216,7 @@ class Life:
         from tests.waiting import pump_until
 
         runtime = self.script.runtime
-        pump_until(lambda: runtime.in_flight is None and runtime.behind is None, 50.0)
+        pump_until(lambda: runtime.lock.running is None and runtime.behind is None, 50.0)
 
     def _triggered(self, option: str, deed: Callable[[], None]) -> None:
         """Do something while usage is just above a trigger and nothing holds it up."""

@@ -127,7 +127,7 @@ class Talker:
 
 def tick(script: Any) -> None:
     """Run a tick, and what follows it in the background."""
-    pump_until(lambda: script.runtime.in_flight is None, 60)
+    pump_until(lambda: script.runtime.lock.running is None, 60)
     wait_for(script.at_tick(), 60)
     pump_until(lambda: script.runtime.behind is None, 60)
 

@@ -107,7 +107,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
             pace(self, self.interval)  # it takes over as soon as it can
             return succeed("elsewhere")
         runtime = self.runtime  # another one, if it has just moved in
-        if runtime.in_flight is not None:
+        if runtime.lock.running is not None:
             runtime.counts["late"] += 1
             store_meanwhile(self)
             self._save_queue()
@@ -122,7 +122,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
             with self.state.pinned():  # until the tick first waits for something
                 return run_tick(self, self.obj)
 
-        done = runtime.run_locked(tick)
+        done = runtime.lock.run(tick)
         done.addErrback(self._tick_failed)
         done.addBoth(self._tick_done)
         self._save_queue()  # the tick may wait a long time before it stores what was heard
@@ -178,7 +178,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
     def _tick_soon(self) -> None:
         """Begin a tick as soon as the reply cooldown lets it, unless one is about to begin."""
         runtime = self.runtime
-        if runtime.in_flight is None and runtime.called is None:
+        if runtime.lock.running is None and runtime.called is None:
             rest = self.reply_cooldown_s - max(0.0, self.now() - runtime.last_turn_at)
             runtime.called = reactor.callLater(max(0.0, rest), self._tick_now)
 
@@ -288,7 +288,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
     def stop_thinking(self) -> bool:
         """Cancel the turn in flight, and a compaction beside it; returns whether there was one."""
         self.runtime.stop_behind()
-        running = self.runtime.in_flight
+        running = self.runtime.lock.running
         if running is not None:
             running.cancel()
         return running is not None

@@ -332,7 +332,7 @@ class Interleaving:
     def _do_turn(self, function):
         """Run something under the turn lock as a tick does, beside one."""
         script, body = self.world.script, self.world.body
-        return self._do(script.runtime.run_exclusive, lambda: function(script, body), True)
+        return self._do(script.runtime.lock.run_next, lambda: function(script, body))
 
     def _behind(self):
         """A compaction in the background begins, or goes on to its end."""

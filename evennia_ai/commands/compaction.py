@@ -75,7 +75,7 @@ class CmdCompact(AssistantCommand):
         name, viewer = script.obj.key, self.viewer
         if not script.config.compact_enabled:
             return viewer.tell(result_line(name, Result(Skipped("compaction disabled"))))
-        wait = "" if script.runtime.in_flight is None else " when its turn is over"
+        wait = "" if script.runtime.lock.running is None else " when its turn is over"
         viewer.tell(f"{name} begins to compact its history{wait}.")
         done = script.run_exclusive(lambda: compact_now(script, instructions))
 

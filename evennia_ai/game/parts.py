@@ -180,8 +180,16 @@ class Assistant:
         return run_turn(self, self.obj, request)
 
     def run_exclusive(self, function: Callable[[], Any]) -> Deferred[Any]:
-        """Run something while no tick runs, after the one in flight; fires with its result."""
-        return self.runtime.run_exclusive(function)
+        """Run something while no tick runs, after the one in flight; fires with its result.
+
+        A compaction in the background is cancelled before it begins.
+        """
+
+        def alone() -> Any:
+            self.runtime.stop_behind()
+            return function()
+
+        return self.runtime.lock.run_next(alone)
 
     def between_turns(self, function: Callable[[], Any]) -> Deferred[Any]:
         """As `run_exclusive`, for something short, beside a compaction in the background."""
@@ -191,7 +199,7 @@ class Assistant:
                 self.called()
             return result
 
-        return self.runtime.run_exclusive(function, beside=True).addBoth(answer)
+        return self.runtime.lock.run_next(function).addBoth(answer)
 
     def model_failed(self, error: ModelError, request: TurnRequest) -> None:
         """No model answered: show it to those who wait, and alert staff once for a model."""

@@ -73,7 +73,7 @@ def note_waiting(script: Assistant, saved: Iterable[Message]) -> None:
     for event in saved:
         waited = now - (seconds(event.created_at) or now)
         heard = now if waited <= stale_s + RESTART_S else now - waited
-        script.runtime.waiting[event.id] = (heard, script.runtime.worked_s)
+        script.runtime.waiting[event.id] = (heard, script.runtime.lock.worked_s)
 
 
 def _answers(message: Message, group: Group, traits: ToolTraits) -> bool:

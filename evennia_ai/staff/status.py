@@ -68,7 +68,7 @@ def status_facts(script: "AssistantScript") -> dict[str, Any]:
         "stored": _stored(script),
         "queue": len(script.runtime.queue),
         "waiting_calls": len(waiting_calls(script)),
-        "thinking": script.runtime.in_flight is not None,
+        "thinking": script.runtime.lock.running is not None,
         "counts": dict(sorted(script.runtime.counts.items())),
         "spent_today": script.spend.today(),
         "last_compaction": last_compaction(script),

@@ -23,6 +23,7 @@ from evennia_ai.protocol import Assistant
 from evennia_ai.turns.events import UNJUDGED, Group
 from evennia_ai.turns.options import AssistantConfig
 from evennia_ai.turns.tools.asking import Proposal
+from evennia_ai.turns.turn_lock import TurnLock
 
 if TYPE_CHECKING:
     from evennia_ai.sleep.compaction.compact import Compaction
@@ -68,7 +69,7 @@ class Runtime:
     """One assistant's live state.
 
     Args:
-        in_flight: The running tick, or what holds the turn lock in its place.
+        lock: What ticks and all else that must not run at the same time hold.
         queue: Heard events not yet in the history, oldest first.
         queue_saved: Whether the saved copy of the queue is up to date.
         dropped: Events not taken since the last drain because the queue was full.
@@ -83,14 +84,13 @@ class Runtime:
         left_out: Ids of the live messages that the last turn's prompt had no room for.
         answering: Stored groups of events that a turn answers now or next.
         stored: Events stored while something held the lock, for the next tick.
-        exclusive: Whether something other than a tick holds the lock.
         behind: The compaction in the background, if one runs, and what fired it.
         prepared: A night's next compaction, with what was extracted for it.
         compacting: What fired the compaction whose summaries are being made; empty if none are.
         extracts: Whether no model is asked for them.
         better_tries: How often the owed summaries were tried in vain, and when to try again,
             seconds since the epoch.
-        waiting: Of events not answered yet: when they were heard, and `worked_s` then.
+        waiting: Of events not answered yet: when they were heard, and `lock.worked_s` then.
         said: The newest lines it spoke: audience, who was answered, and the words.
         called: The turn that is about to begin because somebody spoke to it.
         sign: What will tell those who wait that it is thinking.
@@ -106,7 +106,7 @@ class Runtime:
         logged: When each error was logged last, by its text, on the monotonic clock.
     """
 
-    in_flight: "Deferred[Any] | None" = None
+    lock: TurnLock = field(default_factory=TurnLock)
     queue: list[Message] = field(default_factory=list)
     queue_saved: bool = True
     dropped: int = 0
@@ -127,7 +127,6 @@ class Runtime:
     unanswered: dict[tuple[str, str], Unanswered] = field(default_factory=dict)
     answering: tuple[Group, ...] = ()
     stored: tuple[Message, ...] = ()
-    exclusive: bool = False
     behind: "tuple[Deferred[Any], str] | None" = None
     prepared: "Compaction | None" = None
     compacting: str = ""
@@ -150,8 +149,6 @@ class Runtime:
     cannot_store: bool = False
     logged: dict[str, float] = field(default_factory=dict)
     _last_seen_at: float = 0.0
-    _worked_s: float = 0.0
-    _locked_since: float | None = None
 
     def note_trouble(self, text: str, at: float, passes: bool = False) -> None:
         """Keep the last trouble; `passes` as `error_passes`."""
@@ -168,7 +165,10 @@ class Runtime:
     def hear(self, event: Message, at: float) -> None:
         """Queue an event. If the queue is full, whoever has most lines in it loses his newest."""
         self.last_heard_at = at
-        self.waiting[event.id] = (at, self.worked_s)
+        if len(self.waiting) > 2 * QUEUE_LIMIT:
+            pending = {each.id for each in self.pending()}
+            self.waiting = {id: since for id, since in self.waiting.items() if id in pending}
+        self.waiting[event.id] = (at, self.lock.worked_s)
         self.queue.append(event)
         self.queue_saved = False
         if len(self.queue) > QUEUE_LIMIT:
@@ -177,20 +177,14 @@ class Runtime:
             places = range(len(self.queue) - 1, -1, -1)
             del self.queue[next(i for i in places if self.queue[i].speaker_id == loudest)]
 
-    @property
-    def worked_s(self) -> float:
-        """Seconds for which something has held the turn lock, since the start."""
-        since = self._locked_since
-        return self._worked_s + (0.0 if since is None else time.monotonic() - since)
-
     def waited_s(self, event: Message, now: float) -> float:
         """How long an event has waited for its answer."""
         return now - self.waiting.get(event.id, (now, 0.0))[0]
 
     def age_s(self, event: Message, now: float) -> float:
         """How long an event has waited, without the time that the assistant's own work took."""
-        heard, worked = self.waiting.get(event.id, (now, self.worked_s))
-        return now - heard - (self.worked_s - worked)
+        heard, worked = self.waiting.get(event.id, (now, self.lock.worked_s))
+        return now - heard - (self.lock.worked_s - worked)
 
     def may_note(self, asker: str, now: float) -> bool:
         """Count a note that what somebody said causes; False if there were enough this hour."""
@@ -199,27 +193,6 @@ class Runtime:
             return False
         times.append(now)
         return True
-
-    def run_locked(self, function: Callable[[], Any], exclusive: bool = False) -> "Deferred[Any]":
-        """Run something under the turn lock, which must be free; fires with its result.
-
-        The lock is free again before anything else learns of the result, whatever that is.
-        """
-        running: Deferred[Any] = Deferred()
-        running.addCallback(lambda _: function())
-        running.addBoth(self._unlocked)
-        self.in_flight, self.exclusive = running, exclusive
-        self._locked_since = time.monotonic()
-        running.callback(None)
-        return running
-
-    def _unlocked(self, result: T) -> T:
-        """Free the turn lock; the only place that does. What waits for it follows `in_flight`."""
-        self._worked_s = self.worked_s
-        self.in_flight, self._locked_since, self.exclusive = None, None, False
-        pending = {event.id for event in self.pending()}
-        self.waiting = {id: since for id, since in self.waiting.items() if id in pending}
-        return result
 
     def passed(self) -> list[Message]:
         """The queued events before the first that waits for moderation: all, where nothing does."""
@@ -352,34 +325,6 @@ class Runtime:
             behind[0].addErrback(_trap_cancelled)
             behind[0].cancel()
         return behind is not None
-
-    def run_exclusive(self, function: Callable[[], Any], beside: bool = False) -> "Deferred[Any]":
-        """Run something under the turn lock, once what holds it now is done; fires with its result.
-
-        Ticks are skipped until the value or Deferred that `function` returns is there. It must
-        not ask for the lock itself. A compaction in the background is cancelled before it begins,
-        unless it is to run `beside` one. If the Deferred is cancelled before, it does not begin.
-        """
-        outcome: Deferred[Any] = Deferred()
-
-        def begin() -> None:
-            if outcome.called:
-                return
-            if self.in_flight is not None:
-                self.in_flight.addBoth(begin_after)
-                return
-            if not beside:
-                self.stop_behind()
-            self.run_locked(function, exclusive=True).addCallbacks(
-                outcome.callback, outcome.errback
-            )
-
-        def begin_after(result: T) -> T:
-            begin()
-            return result
-
-        begin()
-        return outcome
 
 
 def _trap_cancelled(failure: Failure) -> Failure | None:

@@ -241,7 +241,7 @@ def store_meanwhile(script: Assistant) -> None:
     if len(runtime.passed()) < STORED_UNANSWERED or runtime.answering:
         return
     is_compacting = script.runtime.compacting or SIGNAL in state.signals()
-    if (runtime.exclusive and not is_compacting) or not script.history.is_answered:
+    if (runtime.lock.is_exclusive and not is_compacting) or not script.history.is_answered:
         return
     try:
         runtime.stored = (*runtime.stored, *store_events(script))

@@ -231,7 +231,7 @@ class TestSwitches(CommandLineTest):
         running = self.script.at_tick()
         self.assertFalse(running.called)
         self.assertTold("ai/stop Aria", "Its current turn is cancelled")
-        pump_until(lambda: self.script.runtime.in_flight is None)
+        pump_until(lambda: self.script.runtime.lock.running is None)
 
     def test_sleep_and_wake(self):
         """It falls asleep and wakes up; twice is told apart."""

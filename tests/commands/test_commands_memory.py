@@ -369,7 +369,7 @@ class TestCompact(MemoryLineTest):
         self.model.default = SUMMARY
         self.model.release()
         pump_until(lambda: "compacted" in self.shown())
-        self.assertIsNone(self.script.runtime.in_flight)
+        self.assertIsNone(self.script.runtime.lock.running)
         self.assertEqual(self.tick(), "idle")
 
     def test_two_at_once(self):
@@ -389,7 +389,7 @@ class TestCompact(MemoryLineTest):
         self.typed("compact Aria")
         self.assertTold("ai/stop Aria", "turn is cancelled", until="The compaction failed")
         self.assertEqual(len(self.script.history.messages()), 40)
-        self.assertIsNone(self.script.runtime.in_flight)
+        self.assertIsNone(self.script.runtime.lock.running)
 
     def test_preview(self):
         """The preview has count, times and tokens, and no model is asked."""

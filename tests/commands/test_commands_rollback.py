@@ -69,7 +69,7 @@ class TestHold(RollbackLineTest):
         self.assertTold("compact/rollback Aria", "would be live again")
         self.typed("compact/rollback Aria =")
         self.typed("compact/rollback Aria = no")
-        self.assertIsNone(self.script.runtime.in_flight)
+        self.assertIsNone(self.script.runtime.lock.running)
         self.assertEqual(self.script.history.compactions()[-1].status, "committed")
 
     def test_over_after_a_compact(self):

@@ -162,7 +162,7 @@ class TestEndlessLoops(AssistantTest):
             self.script.at_tick()
             pump_until(lambda: self.model.requests)
             self.assertTrue(self.script.stop_thinking())
-            pump_until(lambda: self.script.runtime.in_flight is None)
+            pump_until(lambda: self.script.runtime.lock.running is None)
         self.assertEqual(self.script.runtime.compaction_waits, (0, 0.0))
 
     def test_spend_cap_holds_inside_a_turn(self):

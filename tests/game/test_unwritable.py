@@ -162,8 +162,8 @@ class TestEachStatement(AssistantTest):
         with connection.execute_wrapper(failing):
             wait()
         connection.needs_rollback = False  # it concerns the transaction of the test alone
-        self.assertIsNone(self.script.runtime.in_flight)
-        waited_for = self.script.runtime.run_exclusive(lambda: "free")
+        self.assertIsNone(self.script.runtime.lock.running)
+        waited_for = self.script.run_exclusive(lambda: "free")
         self.assertEqual(wait_for(waited_for), "free")
         for _ in range(3):
             self.clock += 30.0
@@ -212,7 +212,7 @@ class TestEachStatement(AssistantTest):
         self.say("Aria, what of my boat?")
         with patch.object(type(self.script.store), "stamps", side_effect=OperationalError("gone")):
             self.tick()
-        self.assertIsNone(self.script.runtime.in_flight)
+        self.assertIsNone(self.script.runtime.lock.running)
         self.clock += 30.0
         self.assertEqual(self.tick(), "turn")
 

@@ -151,7 +151,7 @@ class TestHeardMeanwhile(AssistantTest):
         self.hear(50, channel="whisper", audience=f"private:{self.char1_id()}")
         self.assertEqual(self.script.runtime.queue, [])
         self.model.release()
-        pump_until(lambda: self.script.runtime.in_flight is None)
+        pump_until(lambda: self.script.runtime.lock.running is None)
         self.assertEqual(self.tick(), "turn")
         self.assertEqual(self.script.state.mode, "awake")
 
@@ -163,7 +163,7 @@ class TestHeardMeanwhile(AssistantTest):
         self.compact()
         self.hear(50, channel="pose", metadata={ANSWER: False})
         self.model.release()
-        pump_until(lambda: self.script.runtime.in_flight is None)
+        pump_until(lambda: self.script.runtime.lock.running is None)
         self.assertEqual(self.tick(), "asleep")
         self.assertEqual(self.script.runtime.pending(), [])
         self.assertEqual(self.heard(), self.told)

@@ -113,7 +113,7 @@ class TestInTheBackground(ForgettingTest):
     def assert_forgotten(self):
         """And nothing runs, and nothing of an unfinished compaction is noted."""
         self.assertIsNone(self.script.runtime.behind)
-        self.assertIsNone(self.script.runtime.in_flight)
+        self.assertIsNone(self.script.runtime.lock.running)
         self.assertEqual(self.script.state.signals(), {})
         self.assertEqual(self.script.runtime.compacting, "")
         self.assertEqual(self.script.errors, [])
@@ -139,7 +139,7 @@ class TestInTheBackground(ForgettingTest):
                 with self.subTest(kind=kind, forgetting_first=is_first):
                     self.assertTrue(self.begin_held(kind, last))
                     before, turn = len(self.script.history.compactions()), Deferred()
-                    self.script.runtime.run_locked(lambda turn=turn: turn)
+                    self.script.runtime.lock.run(lambda turn=turn: turn)
                     done = self.forgetting() if is_first else None
                     self.late()
                     done = done or self.forgetting()

@@ -162,7 +162,7 @@ class TestInALull(BehindTest):
         self.world.model.answers = [call("look")]
         self.say()
         self.script.runtime.last_turn_at = 0.0
-        turn = self.script.runtime.run_locked(lambda: run_tick(self.script, self.body))
+        turn = self.script.runtime.lock.run(lambda: run_tick(self.script, self.body))
         looking, self.world.model._waiting = self.world.model._waiting, []
         self.world.model.held = False
         self.world.model._waiting = extraction

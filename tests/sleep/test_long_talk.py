@@ -74,7 +74,7 @@ class TestHundredsOfTurns(WireTest):
                 # A compaction in the background may hold the lock for its commit.
                 pump_until(lambda: self.script.runtime.behind is None)
                 while self.script.runtime.heard():
-                    pump_until(lambda: self.script.runtime.in_flight is None)
+                    pump_until(lambda: self.script.runtime.lock.running is None)
                     self.tick()
                 self.script.fall_asleep()
                 self.assertEqual(self.tick(), "dreamt")
@@ -100,7 +100,7 @@ class TestFaults(WireTest):
         self.server.script(*answers)
         self.say("Aria, what news?")
         wait_for(self.script.at_tick(), 30)
-        self.assertIsNone(self.script.runtime.in_flight)
+        self.assertIsNone(self.script.runtime.lock.running)
         self.server._script.clear()
         time.sleep(0.1)  # a server that asked to be left alone is asked again after that
         self.say("Aria, are you there?")

@@ -226,7 +226,7 @@ class Walk:
             raise Leak(self.leaks[0])
 
     def _settle(self):
-        pump_until(lambda: self.script.runtime.in_flight is None, 30)
+        pump_until(lambda: self.script.runtime.lock.running is None, 30)
 
     def _line(self, circle=None):
         """Something to say; a secret where it is for a circle."""

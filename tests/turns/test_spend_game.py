@@ -71,7 +71,7 @@ class TestWhoPays(SpendGameTest):
         """Compactions and extractions count for the assistant and the game."""
         self.fill(40, words=30)
         self.typed("compact Aria", until="Aria")
-        pump_until(lambda: self.model.requests and not self.script.runtime.exclusive)
+        pump_until(lambda: self.model.requests and not self.script.runtime.lock.is_exclusive)
         self.assertEqual(self.spent(self.payer).calls, 0)
         self.assertGreater(self.spent(GAME).calls, 0)
         self.assertEqual(self.spent(GAME).calls, self.spent().calls)

@@ -190,7 +190,7 @@ class TestAwakeTick(AssistantTest):
         self.tick()
         self.assertEqual(self.contents(), [("user", "hello")])
         self.assertEqual(self.script.runtime.counts["model failures"], 1)
-        self.assertIsNone(self.script.runtime.in_flight)
+        self.assertIsNone(self.script.runtime.lock.running)
 
     def test_failed_turn_is_tried_again(self):
         """When the model is back, what was asked is answered without being asked again."""

@@ -94,7 +94,7 @@ class SmallWindow(WireTest):
         for number in range(turns):
             self.say(f"Aria, what of the {number * 13} geese on pond {number}? " * 4)
             self.assertEqual(self.tick(), "turn")
-            self.assertTrue(self.script.runtime.in_flight is None)
+            self.assertTrue(self.script.runtime.lock.running is None)
             refused.append(len(self.small.refused))
         return refused
 

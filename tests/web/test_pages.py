@@ -424,8 +424,8 @@ class TestDoctor(PagesTest):
         """Without scripts a link runs a check; the page itself runs only the quick ones."""
         self.client.force_login(self.account)
         page = self.get("/ai/doctor/")
-        self.assertShows(page, "Python", "?check=model", "?check=embedder")
+        self.assertShows(page, "tools can be used", "?check=model", "?check=embedder")
         self.assertHides(page, "dimensions", "?check=settings")
         self.assertShows(self.get("/ai/doctor/?check=embedder"), "dimensions", "?check=settings")
-        self.assertShows(self.get("/ai/doctor/?check=nonsense"), "Python", "?check=model")
+        self.assertShows(self.get("/ai/doctor/?check=nonsense"), "tools can be used", "?check=model")
         self.assertHides(self.get("/ai/doctor/?check=all"), "?check=")

@@ -212,7 +212,7 @@ class AttackTest(AssistantTest):
         self.assertEqual(self.state_of_rights(), self.rights)
         self.assertEqual(self.script.config.obeys, self.options.obeys)
         self.assertEqual(self.script.runtime.counts["errors"], 0, self.script.runtime.last_error)
-        self.assertEqual(self.script.runtime.in_flight, None)
+        self.assertEqual(self.script.runtime.lock.running, None)
         for line in self.lines[self.mallory]:
             self.assertNotIn(SECRET, line)
         lines = (line for seen in self.lines.values() for line in seen)
