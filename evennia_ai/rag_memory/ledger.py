@@ -15,7 +15,7 @@ from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import Speaker, utc_iso
 from evennia_ai.history.stored import Stored, Unreadable
-from evennia_ai.rag_memory.entities import SHORTEST_MENTION, mentioned, names_index
+from evennia_ai.rag_memory.entities import mentioned, names_index
 from evennia_ai.rag_memory.profile import Profile
 
 RULE, TASK, PREFERENCE, FACT = "rule", "task", "preference", "fact"
@@ -42,8 +42,6 @@ _OWN_WAY = re.compile(
 )
 # Living notes one person may have, so that nobody fills the ledger alone.
 NOTES_A_PERSON = 30
-# Notes one person may add in a day (UTC), closed ones among them.
-NOTES_A_DAY = 30
 # Notes of one author that are shown before the notes of others; half of the default cap.
 NOTES_AT_ONCE = 3
 
@@ -64,11 +62,6 @@ _TOPIC = re.compile(r"^(.{3,80}?) (?:is|are|was|were) ", re.IGNORECASE)
 _WORDS_TOO = re.compile(
     r"\b(?:[Ii]|[Mm]y|[Aa]|[Aa]n|[Tt]he) (?:art|bill|dawn|faith|frank|grace|grant|hope|joy|mark|"
     r"may|penny|rob|rose|sue|violet|will)\b"
-)
-# The like of two letters; written small they name nobody.
-_SHORT_WORD = re.compile(
-    r"a[hmnst]?|b[ey]|do|eh|go|h[aeio]|i[fnst]?|m[ey]|no|o[fhknr]|so|to|u[ps]|we|y[eo]",
-    re.IGNORECASE,
 )
 
 
@@ -222,8 +215,7 @@ class Concern:
 
 def concern_of(text: str, author: str, people: Mapping[str, Profile]) -> Concern:
     """Whom a note by an author (stable id) concerns of known people, by stable id."""
-    named = mentioned(names_index(people, STAFF), _WORDS_TOO.sub("", text))
-    named = [*dict.fromkeys([*named, *_called_shortly(people, text)])]
+    named = mentioned(names_index(people, STAFF), _WORDS_TOO.sub("", text), shortest=1)
     # Somebody who shares the author's name is not meant by it.
     own_names = {people[author].name.lower()} if author in people else set()
     others = [who for who in named if who != author and people[who].name.lower() not in own_names]
@@ -234,21 +226,6 @@ def concern_of(text: str, author: str, people: Mapping[str, Profile]) -> Concern
 def binds_only_author(text: str, concern: Concern, kind: str | None = None) -> bool:
     """Whether a note is valid without staff: about nobody but its author, and no rule."""
     return concern.only_own and RULE not in (kind, kind_of(text))
-
-
-def _called_shortly(people: Mapping[str, Profile], text: str) -> list[str]:
-    """People named by one or two letters in a text, which `mentioned` leaves out."""
-    written = set(re.findall(r"\w+", text))
-    small = {word.lower() for word in written}
-    return [
-        who
-        for who, person in people.items()
-        if any(
-            len(name) < SHORTEST_MENTION
-            and (name in written if _SHORT_WORD.fullmatch(name) else name.lower() in small)
-            for name in person.names(STAFF)
-        )
-    ]
 
 
 def same_note(notes: Iterable[Note], text: str, by_id: str, audience: str) -> Note | None:

@@ -5,14 +5,13 @@ closed ones.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, Unpack
 
-from evennia_ai.history.messages import Speaker, new_id, utc_iso
+from evennia_ai.history.messages import Speaker, new_id
 from evennia_ai.history.pages import Cache, Pages
-from evennia_ai.history.records import as_count, as_dict, as_text
+from evennia_ai.history.records import as_dict
 from evennia_ai.history.stored import each_readable
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory import ledger
@@ -22,31 +21,6 @@ LEDGER, CATEGORY, PAGES = "ledger", "ai_ledger", "ai_ledger_closed"
 PAGE_ENTRIES = 50
 
 Notes = tuple[Note, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerState:
-    """The living notes, oldest first, and how many notes each person added on the last day.
-
-    Args:
-        day: The day of the newest note, as ``2026-01-31``.
-        given: How many notes each person added on it, by stable id.
-    """
-
-    entries: Notes = ()
-    day: str = ""
-    given: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, raw: object, odd: list[object]) -> "LedgerState":
-        """What is stored; notes that cannot be read go into `odd`."""
-        value = as_dict(raw)
-        given = {who: as_count(count) for who, count in as_dict(value.get("given")).items()}
-        return cls(_notes(raw, odd), as_text(value.get("day")), given)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plain dict that is stored."""
-        return {**_stored(self.entries), "day": self.day, "given": dict(self.given)}
 
 
 def _notes(raw: object, odd: list[object]) -> Notes:
@@ -63,14 +37,12 @@ class LedgerHandler:
     def __init__(self, store: Store, now: Callable[[], float] = time.time):
         self.store = store
         self._now = now
-        self._living = Cache(
-            store, CATEGORY, lambda key, raw, odd: LedgerState.read(raw, odd), LedgerState.to_dict
-        )
+        self._living = Cache(store, CATEGORY, lambda key, raw, odd: _notes(raw, odd), _stored)
         self._closed = Pages(store, PAGES, _notes, _stored)
 
     def entries(self) -> Notes:
         """The living notes, oldest first. Treat them as immutable."""
-        return self._state().entries
+        return self._living.get(LEDGER) or ()
 
     def closed(self) -> Iterator[Note]:
         """Superseded and withdrawn notes, the last closed first; loads a page at a time."""
@@ -106,15 +78,7 @@ class LedgerHandler:
         own = [each for each in others if each.is_living and each.by.id == by.id]
         if len(own) >= ledger.NOTES_A_PERSON:
             raise LedgerError(f"{by.key} has {len(own)} notes already; withdraw one to make room.")
-        before, day = self._state(), utc_iso(now)[:10]
-        counts = dict(before.given) if before.day == day else {}
-        counts[by.id] = counts.get(by.id, 0) + 1
-        if counts[by.id] > ledger.NOTES_A_DAY:
-            raise LedgerError(
-                f"{by.key} gave {ledger.NOTES_A_DAY} notes today, the most in a day. "
-                "The next can be given tomorrow (UTC)."
-            )
-        self._save([*others, note], LedgerState((), day, counts))
+        self._save([*others, note])
         return note
 
     def change(self, note_id: str, state: str, by: Speaker) -> Note:
@@ -125,21 +89,21 @@ class LedgerHandler:
         if state == APPROVED:
             note, others = ledger.replacing(note, others, now)
         left = [old for old in others if old.id != note_id]
-        self._save(sorted([*left, note], key=_by_time), self._state())
+        self._save(sorted([*left, note], key=_by_time))
         return note
 
     def forget(self, is_gone: Callable[[Note], bool]) -> int:
         """Delete notes, living and closed; returns how many."""
-        state, closed = self._state(), [*self.closed()][::-1]
-        living = tuple(note for note in state.entries if not is_gone(note))
+        before, closed = self.entries(), [*self.closed()][::-1]
+        living = tuple(note for note in before if not is_gone(note))
         kept = [note for note in closed if not is_gone(note)]
-        count = len(state.entries) + len(closed) - len(living) - len(kept)
+        count = len(before) + len(closed) - len(living) - len(kept)
         if count:
             with self.store.transaction():
                 for key, _ in [*self._closed.back()]:
                     self.store.delete(key, category=PAGES)
                 self._append_closed(kept)
-                self._living.set(LEDGER, replace(state, entries=living))
+                self._living.set(LEDGER, living)
         return count
 
     def get(self, note_id: str) -> Note:
@@ -149,16 +113,12 @@ class LedgerHandler:
                 return note
         raise LedgerError(f"There is no note `{note_id}`.")
 
-    def _state(self) -> LedgerState:
-        return self._living.get(LEDGER) or LedgerState()
-
-    def _save(self, notes: Iterable[Note], counted: LedgerState) -> None:
-        """Store the notes, the closed ones in pages; `counted` has the counts of the day."""
+    def _save(self, notes: Iterable[Note]) -> None:
+        """Store the notes, the closed ones in pages."""
         everything = list(notes)
         with self.store.transaction():
             self._append_closed([note for note in everything if not note.is_living])
-            living = tuple(note for note in everything if note.is_living)
-            self._living.set(LEDGER, replace(counted, entries=living))
+            self._living.set(LEDGER, tuple(note for note in everything if note.is_living))
 
     def _append_closed(self, notes: list[Note]) -> None:
         """Write closed notes into the newest page, and what it has no room for into new ones."""
