@@ -10,7 +10,7 @@ from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.export import export_assistant
-from evennia_ai.staff.show import Slices, as_json, as_record, audience_mark, moment
+from evennia_ai.staff.show import Slices, as_json, as_record, audience_mark, moment, speaker_label
 
 SEARCH_LIMIT = 20
 
@@ -143,12 +143,7 @@ def message_line(message: Message, own_name: str) -> str:
     for call in message.tool_calls:
         function = call.get("function") or {}
         text += f" [calls {function.get('name')} {function.get('arguments')}]"
-    if message.role == "assistant":
-        who = own_name
-    elif message.role == "tool":
-        who = f"result of {message.name or 'a tool'}"
-    else:
-        who = "summary" if message.is_summary else message.speaker_name or message.role
+    who = speaker_label(message, own_name)
     return as_record(f"{when} {mark}{who} ({message.channel or 'say'}): {text.strip()}")
 
 

@@ -16,8 +16,8 @@ from evennia_ai.recall.values import seconds
 from evennia_ai.sleep.compaction.due import check_room
 from evennia_ai.sleep.compaction.outbox import empty_outbox
 from evennia_ai.turns.events import UNJUDGED, Group, by_speaker, wants_answer
+from evennia_ai.turns.heard import Unanswered
 from evennia_ai.turns.moderation import moderate
-from evennia_ai.turns.runtime import Unanswered
 from evennia_ai.turns.tools.approval import close_interrupted
 
 # Time that a restart may take without making what was heard before it too old to answer.

@@ -42,7 +42,7 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tool_protocol import DROPPED
 from evennia_ai.processes import is_running
 from evennia_ai.protocol import MemoryBackend, ModelBackend
-from evennia_ai.staff.status import status_facts
+from evennia_ai.staff.status import status_lines
 from evennia_ai.turns.spend_book import caps_of, read_limits
 from evennia_ai.turns.tools.approval import waiting_calls
 
@@ -359,8 +359,8 @@ def _examined(
         remedy = f"Type in the game: ai/approve {name}"
         remarks.append((f"{name}: {waits} call(s) of tools wait for approval", remedy))
     if mends:
-        problems = status_facts(script)["problems"]
-        remarks += [(f"{name}: {problem}", f"Type: aiconfig {name}") for problem in problems]
+        status_lines(script)  # whatever cannot be read of it raises
+        remarks += [(f"{name}: {each}", f"Type: aiconfig {name}") for each in script.state.problems]
 
 
 @inlineCallbacks

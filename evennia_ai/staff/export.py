@@ -14,7 +14,6 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.privacy.export import write_export
-from evennia_ai.staff.status import last_compaction
 from evennia_ai.turns.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def export_assistant(script: AssistantScript) -> Generator["Deferred[Any]", Any,
 
 def _collected(script: AssistantScript, data: dict[str, Any]) -> Iterator[None]:
     """Fill `data`, a slice at each step."""
-    body = script.obj
+    body, last = script.obj, script.history.last_compaction()
     data.update(
         exported_at=utc_iso(script.now()),
         name=body.key,
@@ -47,7 +46,7 @@ def _collected(script: AssistantScript, data: dict[str, Any]) -> Iterator[None]:
         location=body.location.key if body.location else None,
         description=str(body.db.desc or ""),
         config={name: getattr(script.config, name) for name in OPTIONS},
-        state={"mode": script.state.mode, "last_compaction": last_compaction(script)},
+        state={"mode": script.state.mode, "last_compaction": last.to_dict() if last else {}},
         history=[message.to_dict() for message in script.history.messages()],
         queue=[event.to_dict() for event in script.runtime.queue],
         entities={k: p.to_dict() for k, p in body.entities.profiles().items()},

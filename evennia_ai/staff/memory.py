@@ -18,7 +18,7 @@ from evennia_ai.rag_memory.entities import without_observation
 from evennia_ai.rag_memory.indexing import forget_entry
 from evennia_ai.rag_memory.ledger import Note
 from evennia_ai.rag_memory.seen import Seen
-from evennia_ai.staff.status import UNCONSOLIDATED_SHOWN
+from evennia_ai.staff.status import unconsolidated
 
 # The source of an entry that staff wrote in place of another.
 CORRECTION = "correction"
@@ -148,12 +148,10 @@ def memory_status(script: AssistantScript) -> Generator["Deferred[Any]", Any, li
         works = "works" if status["ok"] else "does not work"
         semantic = f"{works} ({status['detail']}); {len(own)} memories"
     journal = script.obj.journal
-    waiting = len(journal.unconsolidated(UNCONSOLIDATED_SHOWN))
-    more = " or more" if waiting >= UNCONSOLIDATED_SHOWN else ""
     return [
         f"Memory of {script.obj.key}",
         f"Search index: {'cannot be read' if indexed is None else f'{indexed} items'}",
         f"Semantic memory: {semantic}",
-        f"Journal: {journal.count()} entries, {waiting}{more} not yet consolidated",
+        f"Journal: {journal.count()} entries, {unconsolidated(script)} not yet consolidated",
         f"Entity profiles: {len(script.obj.entities.profiles())}",
     ]

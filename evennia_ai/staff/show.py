@@ -19,6 +19,7 @@ from evennia_ai.errors import AssistantError
 from evennia_ai.game.identity import find
 from evennia_ai.game.world import literal
 from evennia_ai.history.audience import STAFF, is_private, members
+from evennia_ai.history.messages import Message
 
 if TYPE_CHECKING:
     from evennia.server.serversession import ServerSession
@@ -84,14 +85,28 @@ def ago(seconds: float) -> str:
     return "just now"
 
 
-def audience_mark(audience: str) -> str:
-    """How a listing marks what is not public: ``[private: Bob] ``, ``[staff] ``, or nothing."""
+def private_to(audience: str) -> str:
+    """Whom something is private to, by name; empty for what is public."""
     if audience == STAFF:
-        return "[staff] "
+        return "staff"
     if not is_private(audience):
         return ""
-    names = sorted(str(getattr(find(member), "key", member)) for member in members(audience))
-    return f"[private: {', '.join(names)}] "
+    return ", ".join(sorted(str(getattr(find(each), "key", each)) for each in members(audience)))
+
+
+def audience_mark(audience: str) -> str:
+    """How a listing marks what is not public: ``[private: Bob] ``, ``[staff] ``, or nothing."""
+    names = private_to(audience)
+    return f"[{'' if audience == STAFF else 'private: '}{names}] " if names else ""
+
+
+def speaker_label(message: Message, own_name: str) -> str:
+    """Whose a message is, in words."""
+    if message.role == "assistant":
+        return own_name
+    if message.role == "tool":
+        return f"result of {message.name or 'a tool'}"
+    return "summary" if message.is_summary else message.speaker_name or message.role
 
 
 class Slices(Sequence[T]):

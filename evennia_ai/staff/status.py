@@ -1,11 +1,12 @@
-"""The state of an assistant as plain values, for commands, web and command line."""
+"""The state of an assistant, as commands, pages and metrics show it."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from evennia_ai.game.lease import ELSEWHERE, is_elsewhere
 from evennia_ai.history.aside import aside
+from evennia_ai.history.messages import utc_iso
+from evennia_ai.history.records import CompactionRecord
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import (
     TAIL_TOKENS,
@@ -19,6 +20,7 @@ from evennia_ai.llm_interaction.prompt import (
 )
 from evennia_ai.llm_interaction.tool_protocol import tool_protocol
 from evennia_ai.sleep.compaction.due import no_room
+from evennia_ai.staff.show import ago, counted, moment
 from evennia_ai.turns.spend import GAME
 from evennia_ai.turns.spend_book import Cap, SpendRow
 from evennia_ai.turns.tools.approval import waiting_calls
@@ -40,53 +42,116 @@ def facts_or_trouble(
     return found or {"name": script.obj.key, "broken": script.runtime.last_error}
 
 
-def status_facts(script: "AssistantScript") -> dict[str, Any]:
-    """Everything `aistatus` shows, as JSON can hold it; call it on the reactor thread."""
-    config, last = script.config, script.budgets.newest(lambda event: event.purpose in CONTEXTS)
-    return {
-        "name": script.obj.key,
-        "room": room_name(script),
-        "enabled": script.db.enabled is not False,
-        "puppeted": bool(script.obj.has_account),
-        "timer": bool(script.is_active),
-        "mode": script.state.mode,
-        "phase": script.state.phase,
-        "model": script.model_name,
-        "tool_protocol": str(tool_protocol(script)),
-        "mind": str(script.mind.status()),
-        "context": {
-            "usage": round(context_usage(script), 4),
-            "limit_tokens": context_limit(script),
-            "limit_source": limit_source(script).name,
-            "sleep_threshold": config.compact_sleep_threshold,
-            "emergency_threshold": config.compact_emergency_threshold,
-            "compaction": compaction_state(script),
-            "last_prompt": str(last) if last else "",
-            "left_out": last.left_out if last else 0,
-            "notes": list(last.notes) if last else [],
-        },
-        "stored": _stored(script),
-        "queue": len(script.runtime.queue),
-        "waiting_calls": len(waiting_calls(script)),
-        "thinking": script.runtime.lock.running is not None,
-        "counts": dict(sorted(script.runtime.counts.items())),
-        "spent_today": script.spend.today(),
-        "last_compaction": last_compaction(script),
-        "last_sleep": script.state.last_sleep,
-        "last_trouble": script.runtime.last_error,
-        "last_trouble_age_s": script.now() - script.runtime.last_error_at,
-        "problems": [str(problem) for problem in script.state.problems],
-        "warnings": warnings(script),
-    }
+def status_or_trouble(script: "AssistantScript") -> list[str]:
+    """As `status_lines`; of an assistant whose state cannot be read, what is wrong with it."""
+    name = script.obj.key
+    return script.survived(BROKEN, lambda: status_lines(script), None) or [
+        f"{name} is broken.",
+        f"Last trouble: {script.runtime.last_error}",
+        "`ai/doctor` looks for damaged Attributes; the server log says more.",
+    ]
 
 
-def last_compaction(script: "AssistantScript") -> dict[str, Any]:
-    """When the last compaction was and what it did; empty if there was none."""
-    record = script.history.last_compaction()
-    if record is None:
-        return {}
-    summary = {"summary_id": record.report.summary_id}
-    return {"id": record.id, "at": record.at, **asdict(record.report), **summary}
+def status_lines(script: "AssistantScript") -> list[str]:
+    """The state of an assistant, a line for each fact; call it on the reactor thread."""
+    runtime, state, body, spent = script.runtime, script.state, script.obj, script.spend.today()
+    switched = "yes" if script.db.enabled is not False else "no (ai/start switches it on)"
+    if body.has_account:
+        switched += "; somebody puppets the body, so it does not think"
+    if not script.is_active:
+        switched += "; its timer is stopped"
+    calls = len(waiting_calls(script))
+    waiting = f"Waiting for approval: {counted(calls, 'call')} (ai/approve {body.key})"
+    trouble = f"{runtime.last_error} ({ago(script.now() - runtime.last_error_at)})"
+    counts = ", ".join(f"{name} {count}" for name, count in sorted(runtime.counts.items()))
+    return [
+        f"{body.key} ({room_name(script)})",
+        f"Mode: {state.mode}" + (f", {state.phase}" if state.phase else ""),
+        f"Enabled: {switched}",
+        f"Model: {script.model_name}",
+        f"Tool calls: {tool_protocol(script)}",
+        f"Mind: {script.mind.status()}",
+        f"Thinking now: {'yes' if runtime.lock.running is not None else 'no'}",
+        *_context_lines(script),
+        *_stored_lines(script),
+        f"Queue: {len(runtime.queue)} heard, not yet thought about",
+        *([waiting] if calls else []),
+        f"Spent today: {spent['calls']} calls, {spent['tokens']:,} tokens, ${spent['cost']:.4f}",
+        _compaction_line(script.history.last_compaction()),
+        *_sleep_lines(state.last_sleep),
+        f"Since the server started: {counts or 'nothing yet'}",
+        f"Last trouble: {trouble if runtime.last_error else 'none'}",
+        *(f"Wrong setting: {problem}" for problem in state.problems),
+        *(f"Warning: {warning}" for warning in warnings(script)),
+    ]
+
+
+def _context_lines(script: "AssistantScript") -> list[str]:
+    config, compaction = script.config, compaction_state(script)
+    last = script.budgets.newest(lambda event: event.purpose in CONTEXTS)
+    if compaction.startswith("on"):  # else the triggers do not fire
+        compaction += (
+            f"; asleep at {config.compact_sleep_threshold:.0%}, "
+            f"at once at {config.compact_emergency_threshold:.0%}"
+        )
+    limit = f"{context_limit(script):,} tokens ({limit_source(script).name})"
+    lines = [
+        f"Context: {context_usage(script):.1%} of {limit}",
+        f"Compaction: {compaction}",
+        f"Last prompt: {last or 'none since the server started'}",
+    ]
+    if last is not None and last.left_out:
+        lines.append(f"Left out of it: {last.left_out} oldest messages")
+    return lines + [f"Note: {note}" for note in (last.notes if last else ())]
+
+
+def _stored_lines(script: "AssistantScript") -> list[str]:
+    history, journal = script.history, script.obj.journal
+    live = sum(not message.is_summary for message in history.messages())
+    archived = history.recorded[0] - live - len(history.tombstones())
+    return [
+        f"Messages: {live} live ({history.tokens():,} tokens), {archived} archived in "
+        f"{counted(archive_segments(script), 'segment')}",
+        f"Summaries: {len(history.summary_ids())}",
+        f"Journal: {journal.count()} entries, {unconsolidated(script)} not yet consolidated",
+        f"Entity profiles: {len(script.obj.entities.profiles())}",
+    ]
+
+
+def unconsolidated(script: "AssistantScript") -> str:
+    """How many journal entries wait for consolidation, in words."""
+    waiting = len(script.obj.journal.unconsolidated(UNCONSOLIDATED_SHOWN))
+    return f"{waiting} or more" if waiting >= UNCONSOLIDATED_SHOWN else str(waiting)
+
+
+def _compaction_line(last: CompactionRecord | None) -> str:
+    if last is None:
+        return "Last compaction: never"
+    report = last.report
+    head = f"Last compaction: {moment(last.at)}"
+    tokens = f"{report.original_tokens:,} to {report.new_tokens:,} tokens"
+    if report.level == "masked":
+        outputs = counted(report.masked_messages, "old tool output")
+        return f"{head}, {outputs} masked, {tokens}, nothing summarised"
+    messages = counted(report.compacted_messages, "message")
+    return f"{head}, {messages}, {tokens}, level {report.level}, summary {report.summary_id}"
+
+
+def _sleep_lines(last: dict[str, Any]) -> list[str]:
+    if not last:
+        return ["Last sleep: never"]
+    lines = [f"Last sleep: {moment(utc_iso(last.get('at', 0)))}"]
+    for name, entry in last.get("steps", {}).items():
+        if not entry.get("success", True):
+            outcome = f"failed: {entry.get('error', 'no reason given')}"
+        elif entry.get("skipped"):
+            outcome = f"skipped: {entry.get('reason', '')}"
+        else:
+            hidden = ("success", "skipped", "token_usage", "summary_ids")
+            figures = (f"{key} {value}" for key, value in entry.items() if key not in hidden)
+            outcome = ", ".join(figures) or "done"
+        lines.append(f"  {name}: {outcome}")
+    return lines
 
 
 def compaction_state(script: "AssistantScript") -> str:
@@ -102,22 +167,6 @@ def compaction_state(script: "AssistantScript") -> str:
     if script.now() < script.runtime.compaction_waits[1]:
         return "on, but the last one failed; it is tried again in a while"
     return "on"
-
-
-def _stored(script: "AssistantScript") -> dict[str, int]:
-    messages = script.history.messages()
-    live = sum(not message.is_summary for message in messages)
-    recorded, _ = script.history.recorded
-    return {
-        "live_messages": live,
-        "live_tokens": script.history.tokens(),
-        "archived_messages": recorded - live - len(script.history.tombstones()),
-        "archive_segments": archive_segments(script),
-        "summaries": len(script.history.summary_ids()),
-        "journal_entries": script.obj.journal.count(),
-        "unconsolidated": len(script.obj.journal.unconsolidated(UNCONSOLIDATED_SHOWN)),
-        "entity_profiles": len(script.obj.entities.profiles()),
-    }
 
 
 def archive_segments(script: "AssistantScript") -> int:

@@ -5,42 +5,33 @@ lost in mid-turn. So the turn lock, the queue of heard events and the counters l
 """
 
 import random
-import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.python.failure import Failure
 
-from evennia_ai.history.messages import Message, is_by
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.budget_log import EVENTS_KEPT
 from evennia_ai.protocol import Assistant
-from evennia_ai.turns.events import UNJUDGED, Group
+from evennia_ai.turns.heard import Heard
 from evennia_ai.turns.options import AssistantConfig
 from evennia_ai.turns.tools.asking import Proposal
-from evennia_ai.turns.turn_lock import TurnLock
 
 if TYPE_CHECKING:
     from evennia_ai.sleep.compaction.compact import Compaction
 
 T = TypeVar("T")
 
-QUEUE_LIMIT = 500
 # Own lines that a reply must not repeat.
 LINES_REMEMBERED = 3
-# Tokens of a heard line on top of its words: name, id, verb, quotes.
-_LINE_TOKENS = 20
 # Notes that what one person says may cause in an hour; people tell less that is worth keeping.
 NOTES_PER_HOUR = 20
 # Time in which the same error is not logged again.
 REPEATED_S = 600.0
-# Waits before a turn that no model answered is tried again.
-RETRY_WAITS_S = (5.0, 20.0, 60.0)
 # Most seconds between two ticks of an assistant with nothing to do: with a thousand of them, ticks
 # take about a twentieth of a processor. Each has its own, so that those started together do not
 # tick together.
@@ -49,30 +40,11 @@ REST_S = (24.0, 36.0)
 _SET_BACK_S = 1.0
 
 
-@dataclass(frozen=True)
-class Unanswered:
-    """A turn that failed because no model answered.
-
-    Args:
-        group: The events it was for.
-        tries: How often it was tried.
-        due: When it is tried again, seconds since the epoch.
-    """
-
-    group: Group
-    tries: int
-    due: float
-
-
 @dataclass
-class Runtime:
-    """One assistant's live state.
+class Runtime(Heard):
+    """One assistant's live state, besides what it heard.
 
     Args:
-        lock: What ticks and all else that must not run at the same time hold.
-        queue: Heard events not yet in the history, oldest first.
-        queue_saved: Whether the saved copy of the queue is up to date.
-        dropped: Events not taken since the last drain because the queue was full.
         fixed_tokens: Tokens of system text, tools and ledger in the last prompt.
         room_for: For which configuration and limit it was checked whether there is room to talk.
         compaction_waits: How many automatic compactions failed in a row, and when the next may be
@@ -82,19 +54,15 @@ class Runtime:
         counts: Ticks, turns, errors and the like, since the server started.
         budgets: The newest token budgets; `Assistant.budgets` reads and writes them.
         left_out: Ids of the live messages that the last turn's prompt had no room for.
-        answering: Stored groups of events that a turn answers now or next.
-        stored: Events stored while something held the lock, for the next tick.
         behind: The compaction in the background, if one runs, and what fired it.
         prepared: A night's next compaction, with what was extracted for it.
         compacting: What fired the compaction whose summaries are being made; empty if none are.
         extracts: Whether no model is asked for them.
         better_tries: How often the owed summaries were tried in vain, and when to try again,
             seconds since the epoch.
-        waiting: Of events not answered yet: when they were heard, and `lock.worked_s` then.
         said: The newest lines it spoke: audience, who was answered, and the words.
         called: The turn that is about to begin because somebody spoke to it.
         sign: What will tell those who wait that it is thinking.
-        signed: Groups, by key, that were told so and wait on.
         trouble_shown_at: When it showed last that no model answers, seconds since the epoch.
         declined: When it showed last that it answers no more for a while, by groups' keys.
         refused: When moderation refused a whole reply last, and the turn's audience.
@@ -106,12 +74,7 @@ class Runtime:
         logged: When each error was logged last, by its text, on the monotonic clock.
     """
 
-    lock: TurnLock = field(default_factory=TurnLock)
-    queue: list[Message] = field(default_factory=list)
-    queue_saved: bool = True
-    dropped: int = 0
     fixed_tokens: int = 0
-    last_heard_at: float = field(default_factory=time.time)
     last_turn_at: float = 0.0
     last_error: str = ""
     last_error_at: float = 0.0
@@ -124,21 +87,16 @@ class Runtime:
     budgets: "deque[BudgetEvent]" = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
     left_out: frozenset[str] = frozenset()
     conversations: dict[str, dict[str, Any]] = field(default_factory=dict)
-    unanswered: dict[tuple[str, str], Unanswered] = field(default_factory=dict)
-    answering: tuple[Group, ...] = ()
-    stored: tuple[Message, ...] = ()
     behind: "tuple[Deferred[Any], str] | None" = None
     prepared: "Compaction | None" = None
     compacting: str = ""
     extracts: bool = False
     better_tries: tuple[int, float] = (0, 0.0)
-    waiting: dict[str, tuple[float, float]] = field(default_factory=dict)
     said: "deque[tuple[str, str | None, str]]" = field(
         default_factory=lambda: deque(maxlen=LINES_REMEMBERED)
     )
     called: IDelayedCall | None = None
     sign: IDelayedCall | None = None
-    signed: set[tuple[str, str]] = field(default_factory=set)
     trouble_shown_at: float = float("-inf")
     declined: dict[tuple[str, str], float] = field(default_factory=dict)
     refused: tuple[float, str] | None = None
@@ -162,30 +120,6 @@ class Runtime:
             self.logged[error] = at
         return is_new
 
-    def hear(self, event: Message, at: float) -> None:
-        """Queue an event. If the queue is full, whoever has most lines in it loses his newest."""
-        self.last_heard_at = at
-        if len(self.waiting) > 2 * QUEUE_LIMIT:
-            pending = {each.id for each in self.pending()}
-            self.waiting = {id: since for id, since in self.waiting.items() if id in pending}
-        self.waiting[event.id] = (at, self.lock.worked_s)
-        self.queue.append(event)
-        self.queue_saved = False
-        if len(self.queue) > QUEUE_LIMIT:
-            self.dropped += 1
-            [(loudest, _)] = Counter(each.speaker_id for each in self.queue).most_common(1)
-            places = range(len(self.queue) - 1, -1, -1)
-            del self.queue[next(i for i in places if self.queue[i].speaker_id == loudest)]
-
-    def waited_s(self, event: Message, now: float) -> float:
-        """How long an event has waited for its answer."""
-        return now - self.waiting.get(event.id, (now, 0.0))[0]
-
-    def age_s(self, event: Message, now: float) -> float:
-        """How long an event has waited, without the time that the assistant's own work took."""
-        heard, worked = self.waiting.get(event.id, (now, self.lock.worked_s))
-        return now - heard - (self.lock.worked_s - worked)
-
     def may_note(self, asker: str, now: float) -> bool:
         """Count a note that what somebody said causes; False if there were enough this hour."""
         times = self.notes.setdefault(asker, deque(maxlen=NOTES_PER_HOUR))
@@ -193,32 +127,6 @@ class Runtime:
             return False
         times.append(now)
         return True
-
-    def passed(self) -> list[Message]:
-        """The queued events before the first that waits for moderation: all, where nothing does."""
-        return list(takewhile(lambda event: UNJUDGED not in event.metadata, self.queue))
-
-    def judged(self, event_id: str, text: str) -> None:
-        """Let an event that waits for moderation pass with a text; drop it if that is empty."""
-        for place, event in enumerate(self.queue):
-            if event.id == event_id and UNJUDGED in event.metadata:
-                meta = {key: value for key, value in event.metadata.items() if key != UNJUDGED}
-                kept = [replace(event, content=text, metadata=meta)] if text else []
-                self.queue = [*self.queue[:place], *kept, *self.queue[place + 1 :]]
-                self.queue_saved = False
-                return
-
-    def take(self) -> list[Message]:
-        """The queued events that have passed; they leave the queue."""
-        taken = self.passed()
-        self.queue = self.queue[len(taken) :]
-        self.queue_saved = False
-        return taken
-
-    def give_back(self, events: Iterable[Message]) -> None:
-        """Put taken events back at the front."""
-        self.queue = [*events, *self.queue]
-        self.queue_saved = False
 
     def see_clock(self, now: float) -> None:
         """If the clock was set back, let nothing wait for a time that was close by before."""
@@ -230,75 +138,16 @@ class Runtime:
             self.unanswered = {k: replace(late, due=now) for k, late in self.unanswered.items()}
         self._last_seen_at = now
 
-    def pending(self) -> list[Message]:
-        """What a restart must not lose: events not answered yet, and those not in the history."""
-        late = [event for each in self.unanswered.values() for event in each.group.events]
-        events = [*(event for group in self.answering for event in group.events), *late]
-        return list({event.id: event for event in (*events, *self.stored, *self.queue)}.values())
-
-    def queued_tokens(self) -> int:
-        """A bound on the tokens of what is queued, without counting: characters / 3."""
-        return sum(len(e.content) // 3 + _LINE_TOKENS for e in self.queue)
-
-    def postpone(self, group: Group, now: float, gives_up: bool = True) -> bool:
-        """Try a failed turn again later; False once it was tried often enough, if it `gives_up`."""
-        before = self.unanswered.pop(group.key, None)
-        tries = (before.tries if before and before.group == group else 0) + 1
-        if tries > len(RETRY_WAITS_S):
-            if gives_up:
-                return False
-            tries = len(RETRY_WAITS_S)
-        due = now + RETRY_WAITS_S[tries - 1]
-        self.unanswered[group.key] = Unanswered(group, tries, due)
-        self.queue_saved = False
-        return True
-
-    def take_stored(self) -> tuple[Message, ...]:
-        """The events that were stored while something held the lock; none afterwards."""
-        taken = self.stored
-        if taken:
-            self.stored, self.queue_saved = (), False
-        return taken
-
-    def heard(self) -> list[Message]:
-        """Events that no tick has seen: stored while something held the lock, and queued."""
-        return [*self.stored, *self.passed()]
-
     def forget(self, people: Collection[str], until: str) -> None:
         """Drop what these people (stable ids) said up to a message's id, and what it meant.
 
         The last lines spoken are dropped too, as they may repeat it.
         """
-
-        def stays(event: Message) -> bool:
-            return not is_by(event, people, until)
-
-        self.queue = list(filter(stays, self.queue))
-        self.stored = tuple(filter(stays, self.stored))
-        self.answering = tuple(g for g in self.answering if all(map(stays, g.events)))
-        self.unanswered = {
-            key: late for key, late in self.unanswered.items() if all(map(stays, late.group.events))
-        }
+        super().forget(people, until)
         self.conversations = {
             key: talk for key, talk in self.conversations.items() if talk["partner"] not in people
         }
         self.said.clear()
-        self.queue_saved = False
-
-    def give_up(self) -> None:
-        """Answer nothing of what was asked until now."""
-        self.answering, self.stored, self.queue_saved = (), (), False
-        self.unanswered.clear()
-
-    def answered(self, group: Group) -> None:
-        """A group's turn is over, one way or the other."""
-        self.answering = tuple(each for each in self.answering if each is not group)
-        self.signed.discard(group.key)
-        self.queue_saved = False
-
-    def due(self, now: float) -> Unanswered | None:
-        """A turn whose time has come again."""
-        return next((late for late in self.unanswered.values() if late.due <= now), None)
 
     def run_behind(self, function: Callable[[], Any], trigger: str) -> None:
         """Run a compaction beside the ticks; `stop_behind` cancels it. There must be none."""

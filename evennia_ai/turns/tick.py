@@ -43,8 +43,8 @@ from evennia_ai.sleep.compaction.due import (
 from evennia_ai.sleep.compaction.extraction import SIGNAL
 from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.events import Group, by_speaker, resolved, wants_answer
+from evennia_ai.turns.heard import RETRY_WAITS_S, Unanswered
 from evennia_ai.turns.options import within_hours
-from evennia_ai.turns.runtime import RETRY_WAITS_S, Unanswered
 from evennia_ai.turns.spend import RATE_S
 from evennia_ai.turns.tools.approval import expire
 

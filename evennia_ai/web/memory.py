@@ -13,7 +13,8 @@ from evennia_ai.rag_memory.ledger import STATES, Note
 from evennia_ai.rag_memory.profile import Profile, former
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.staff.memory import memory_status
-from evennia_ai.web.one import FOUND, MOST_ROWS, note_look, page_head, private_to
+from evennia_ai.staff.show import private_to
+from evennia_ai.web.one import FOUND, MOST_ROWS, note_look, page_head
 from evennia_ai.web.site import Visit, number
 
 JOURNAL_LINES = 50

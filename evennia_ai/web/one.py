@@ -12,9 +12,7 @@ from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import pause
 from evennia_ai.commands.budget import PURPOSES, cuts
-from evennia_ai.commands.status import status_lines
-from evennia_ai.game.identity import find
-from evennia_ai.history.audience import PUBLIC, STAFF, is_private, members
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.history.records import ABSORBED, COMMITTED, SummaryRecord
 from evennia_ai.kinds import Kind, shown
@@ -23,7 +21,8 @@ from evennia_ai.llm_interaction.contributors import contributors
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.explanation import Source, explanation, spoken
-from evennia_ai.staff.status import facts_or_trouble, status_facts, warnings
+from evennia_ai.staff.show import private_to, speaker_label
+from evennia_ai.staff.status import status_or_trouble, warnings
 from evennia_ai.turns.metrics import KEPT_DAYS, stacked
 from evennia_ai.turns.options import OPTIONS, PRESETS, Option
 from evennia_ai.web.site import Visit, number
@@ -37,9 +36,7 @@ MOST_ROWS, MOST_RECEIPTS = 400, 100
 
 def state(visit: Visit) -> dict[str, Any]:
     """What `aistatus` shows."""
-    script = visit.assistant
-    facts = facts_or_trouble(status_facts, script)
-    return {**page_head(visit), "lines": status_lines(facts)}
+    return {**page_head(visit), "lines": status_or_trouble(visit.assistant)}
 
 
 def page_head(visit: Visit) -> dict[str, Any]:
@@ -93,17 +90,10 @@ def _fits(
 
 def message_row(script: AssistantScript, message: Message) -> dict[str, Any]:
     """A message for a template."""
-    who = message.speaker_name or message.role
-    if message.role == "assistant":
-        who = script.obj.key
-    elif message.role == "tool":
-        who = f"result of {message.name or 'a tool'}"
-    elif message.is_summary:
-        who = "summary"
     return {
         "id": message.id,
         "at": message.created_at,
-        "who": who,
+        "who": speaker_label(message, script.obj.key),
         "channel": message.channel or "say",
         "role": message.role,
         "text": message.content,
@@ -114,15 +104,6 @@ def message_row(script: AssistantScript, message: Message) -> dict[str, Any]:
         ],
         "private": private_to(message.audience),
     }
-
-
-def private_to(audience: str) -> str:
-    """Whom something is private to, by name; empty for what is public."""
-    if audience == STAFF:
-        return "staff"
-    if not is_private(audience):
-        return ""
-    return ", ".join(sorted(str(getattr(find(each), "key", each)) for each in members(audience)))
 
 
 def note_look(visit: Visit, page: str, audiences: Iterable[str]) -> None:

@@ -1,6 +1,5 @@
 """One damaged assistant is one bad row: everything else works, and the doctor names it."""
 
-import json
 import subprocess
 from collections.abc import Mapping
 from datetime import datetime
@@ -21,7 +20,7 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.processes import pid_file
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.staff import doctor
-from evennia_ai.staff.status import facts_or_trouble, status_facts
+from evennia_ai.staff.status import status_or_trouble
 from evennia_ai.turns.runtime import forget_runtime
 from tests.base import CHARACTER
 from tests.command_line import WholePagesTest
@@ -31,7 +30,7 @@ from tests.waiting import pump_until, wait_for
 
 def _rows():
     """What pages and commands show of each assistant."""
-    return [facts_or_trouble(status_facts, script) for script in all_assistants()]
+    return [status_or_trouble(script) for script in all_assistants()]
 
 
 NESTED = []
@@ -90,8 +89,7 @@ class BadRowTest(WholePagesTest):
             self.assertIn("Borg", shown, line)
             self.assertNotIn("failed:", shown, line)
         self.assertIn("Aria", self.typed("ai"))
-        rows = json.loads(json.dumps(_rows(), default=str))
-        self.assertEqual([row["name"] for row in rows], ["Aria", "Borg"])
+        self.assertEqual([row[0].split()[0] for row in _rows()], ["Aria", "Borg"])
         self.bad.at_server_reload()
         self.bad.at_server_start()
         self.assert_aria_answers()
@@ -250,8 +248,8 @@ class TestBrokenClass(BadRowTest):
         self.assertIn("Borg is broken.", self.typed("aistatus Borg"))
         self.assertIn("Aria", self.typed("ai"))
         rows = _rows()
-        self.assertEqual([row["name"] for row in rows], ["Aria", "Borg"])
-        self.assertIn("no journal today", rows[1]["broken"])
+        self.assertEqual([row[0].split()[0] for row in rows], ["Aria", "Borg"])
+        self.assertIn("no journal today", rows[1][1])
         self.assertIn("Borg: LookupError: no journal today", self.examined())
         self.bad.at_server_reload()
         self.bad.at_server_start()

@@ -7,12 +7,11 @@ from django.db import OperationalError, connection
 from evennia.typeclasses.attributes import Attribute
 from twisted.python.failure import Failure
 
-from evennia_ai.commands.status import status_lines
 from evennia_ai.game import lease as residence
 from evennia_ai.game.evennia_internals import pickled
 from evennia_ai.game.lease import RETRY_S, Residences, lock_of, reconnect
 from evennia_ai.staff import doctor
-from evennia_ai.staff.status import status_facts
+from evennia_ai.staff.status import status_lines
 from tests.base import AssistantTest
 from tests.waiting import pump_until, wait_for
 
@@ -22,7 +21,7 @@ class TestOneServer(AssistantTest):
         """Where nobody else has it, an assistant lives here and says nothing of it."""
         self.assertTrue(residence.lives_here(self.script))
         self.assertFalse(residence.is_elsewhere(self.script))
-        self.assertNotIn("another server", "\n".join(status_lines(status_facts(self.script))))
+        self.assertNotIn("another server", "\n".join(status_lines(self.script)))
 
     def test_a_broken_connection_is_dropped(self):
         """After an error of the database the game connects again; not in an open transaction."""
@@ -83,7 +82,7 @@ class TestTwoServers(AssistantTest):
         self.assertEqual(list(self.script.runtime.pending()), [])
         self.assertEqual(self.script.history.messages(), ())
         self.assertEqual(self.model.requests, [])
-        self.assertIn("lives in another server", "\n".join(status_lines(status_facts(self.script))))
+        self.assertIn("lives in another server", "\n".join(status_lines(self.script)))
         found = wait_for(doctor.check_assistants(doctor.Patient(self.folder.name, store=self)))
         self.assertIn("lives in another server", found.detail)
 

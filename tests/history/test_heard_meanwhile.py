@@ -10,7 +10,8 @@ from evennia_ai.history.pairs import unanswered
 from evennia_ai.sleep.compaction.report import Done
 from evennia_ai.testing import call
 from evennia_ai.turns.events import ANSWER
-from evennia_ai.turns.runtime import QUEUE_LIMIT, forget_runtime
+from evennia_ai.turns.heard import QUEUE_LIMIT
+from evennia_ai.turns.runtime import forget_runtime
 from tests.base import AssistantTest
 from tests.waiting import pump_until, wait_for
 

@@ -5,7 +5,6 @@ import json
 from django.test import override_settings
 
 from evennia_ai import conf, services
-from evennia_ai.commands.status import status_lines
 from evennia_ai.history.live import verify_history
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.prompt import context_limit, learned_window
@@ -17,7 +16,7 @@ from evennia_ai.sleep.compaction import (
 )
 from evennia_ai.sleep.compaction.due import check_room, no_room
 from evennia_ai.staff import doctor
-from evennia_ai.staff.status import status_facts, warnings
+from evennia_ai.staff.status import status_lines, warnings
 from tests import loopback
 from tests.loopback import Answer, LoopbackServer, count_tokens
 from tests.waiting import wait_for
@@ -151,14 +150,14 @@ class TestAskedFirst(SmallWindow):
         client = self.serve()
         self.small.pages["/props"] = {"default_generation_settings": {"n_ctx": WINDOW}}
         wait_for(client.warm_up(), 60)
-        lines = "\n".join(status_lines(status_facts(self.script)))
+        lines = "\n".join(status_lines(self.script))
         self.assertIn(f"of 4,096 tokens (the window of scripted/model, by {PROPS})", lines)
         (warning,) = (each for each in warnings(self.script) if "100,000" in each)
         self.assertIn(f"the window of scripted/model holds 4,096 ({PROPS})", warning)
         found = wait_for(doctor.check_model(doctor.Patient(self.small.url)))
         self.assertIn(f"its window: 4,096 tokens, by {PROPS}", found.detail)
         self.configure(max_context_tokens=3000)
-        lines = "\n".join(status_lines(status_facts(self.script)))
+        lines = "\n".join(status_lines(self.script))
         self.assertIn("of 3,000 tokens (`max_context_tokens`)", lines)
         self.assertFalse([each for each in warnings(self.script) if "3,000, but" in each])
 

@@ -7,13 +7,12 @@ from unittest import mock
 
 from evennia import create_object
 
-from evennia_ai.commands.status import status_lines
 from evennia_ai.errors import NotObeyedError
 from evennia_ai.game.identity import player_ids, stable_id
 from evennia_ai.game.recovery import repair_when_ready
 from evennia_ai.history.audience import private
 from evennia_ai.llm_interaction.values import TurnRequest
-from evennia_ai.staff.status import status_facts
+from evennia_ai.staff.status import status_lines
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.approval import approve, drop_calls, expire, waiting_calls
@@ -113,7 +112,7 @@ class TestApproval(CommandLineTest):
     def test_listed(self):
         """Without a number both switches list; aistatus and the doctor say how many wait."""
         self.assertTold("ai/approve Aria", "Nothing that Aria would do waits")
-        self.assertNotIn("approval", "\n".join(status_lines(status_facts(self.script))))
+        self.assertNotIn("approval", "\n".join(status_lines(self.script)))
         self.give()
         for switch in ("approve", "refuse"):
             self.assertTold(f"ai/{switch} Aria", "1: give", 'asked by "Char2"', "just now")
