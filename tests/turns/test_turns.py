@@ -188,7 +188,7 @@ class TestTooLate(TurnTest):
     def test_own_work_does_not_count(self):
         """Time in which something held the turn lock is no delay of the speaker's."""
         self.say("Aria, hello!", self.alice)
-        self.script.runtime._worked_s += 60
+        self.script.runtime.lock._worked_s += 60
         self.later(91)
         self.tick()
         self.assertEqual(len(self.model.requests), 1)
