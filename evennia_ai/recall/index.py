@@ -61,18 +61,31 @@ class _Scope:
     """
 
     def __init__(self, numbers: Ints, records: Records):
-        self.numbers, self.records = numbers, records
+        self._numbers, self._records, self._size = numbers, records, len(records)
         self.views: dict[str | None, View] = {}
         self.words: dict[int, Ints] = {}
 
+    @property
+    def numbers(self) -> Ints:
+        return self._numbers[: self._size]
+
+    @property
+    def records(self) -> Records:
+        return self._records[: self._size]
+
     def add(self, numbers: Sequence[int], records: Records) -> None:
-        self.numbers = np.append(self.numbers, numbers)
-        self.records = np.concatenate([self.records, records])
+        start, self._size = self._size, self._size + len(records)
+        if self._size > len(self._records):  # with room for as many again
+            self._numbers = np.concatenate([self._numbers, np.zeros(self._size, dtype=np.int64)])
+            more = np.zeros(self._size, self._records.dtype)
+            self._records = np.concatenate([self._records, more])
+        self.numbers[start:], self.records[start:] = numbers, records
         self.views.clear()
 
     def drop(self, numbers: Sequence[int]) -> None:
         left = ~np.isin(self.numbers, numbers)
-        self.numbers, self.records = self.numbers[left], self.records[left]
+        self._numbers, self._records = self.numbers[left], self.records[left]
+        self._size = len(self._records)
         self.views.clear()
         for number in numbers:
             self.words.pop(number, None)
@@ -177,7 +190,8 @@ class RecallIndex:
                 self._insert(number, scope, turn, record)
         if (kept := self._scopes.get(scope)) is not None:
             self._name(records, [(turn.speaker, turn.audience, turn.kind) for turn in fresh])
-            kept.drop(replaced)
+            if replaced:
+                kept.drop(replaced)
             kept.add(new_numbers, records)
         if replaced:
             self._clean_up()
