@@ -1,0 +1,487 @@
+"""What a model's text means: its words, and the tool calls it wrote among them. Pure.
+
+Models end turns, think and call tools in marks of their own, and servers pass these on as text.
+`read` takes a text apart in this order: channels, thoughts, the end of the turn, calls,
+and all other marks. Each form stands in one of the tables below with an example; a new one is a new
+line there. What is left is free of marks, whatever the text was made of.
+
+>>> read("<think>Bob greets me.</think>Well met.<|im_end|>").text
+'Well met.'
+>>> read('[TOOL_CALLS]say[ARGS]{"text": "Well met."}', {"say": "text"}).calls
+(('say', '{"text": "Well met."}'),)
+"""
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from json_repair import repair_json
+
+# A longer reply is a runaway: its beginning is read.
+MOST_CHARS = 100_000
+# More calls than this in one reply are a runaway.
+MOST_CALLS = 32
+# Longer broken JSON is not mended.
+REPAIRED_CHARS = 5_000
+
+Tools = Mapping[str, str]
+Call = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Read:
+    """A text as it was meant.
+
+    Args:
+        text: The words, without thoughts, calls and marks.
+        calls: Name and arguments of each call. The arguments are the text of a JSON object, or
+            what was written, where that cannot be read.
+        thought: Whether there was more than words: a text that held only marks is no answer.
+    """
+
+    text: str
+    calls: tuple[Call, ...] = ()
+    thought: bool = False
+
+
+def read(text: str, tools: Tools = MappingProxyType({}), reported: bool = False) -> Read:
+    """What a text says and calls.
+
+    Args:
+        text: As it came from the model.
+        tools: The tools it may call, by name, each with the argument that may follow as plain
+            text, or an empty one. Without marks around it, only a call of one of these is a call.
+        reported: Whether the text reports what others said, as summaries do: a player who typed
+            ``</think>`` must not erase what stands before, so that quoted marks stay.
+    """
+    body = text[:MOST_CHARS]
+    if not reported:
+        body = _of_channels(body)
+    body = _without_thoughts(body, reported).strip()
+    if not reported:
+        body = _own_turn(body)
+    calls, rest = _calls(body, tools)
+    rest = rest if reported else _without_marks(rest)
+    return Read(rest.strip(), tuple(calls[:MOST_CALLS]), len(rest) < len(text.strip()))
+
+
+# Channels (OpenAI's Harmony): `<|channel|>analysis<|message|>…<|end|>`. Servers that drop the marks
+# leave `analysis…assistantfinal…`.
+
+_CHANNEL = re.compile(
+    r"<\|channel\|>\s*(?P<name>\w+)(?P<header>[^<]*)(?:<\|constrain\|>[^<]*)?<\|message\|>"
+    r"(?P<body>.*?)(?=<\|(?:end|call|return|start|channel)\|>|\Z)",
+    re.S,
+)
+_BARE_CHANNEL = re.compile(
+    r"(?:\A\s*|assistant(?=(?:analysis|commentary|final)))"
+    r"(?P<name>analysis|commentary|(?<=assistant)final)(?P<header>\s*to=[\w.]+\s*(?:json|code)?)?"
+    r"(?P<body>.*?)(?=assistant(?:analysis|commentary|final)|\Z)",
+    re.S,
+)
+
+
+def _of_channels(text: str) -> str:
+    """A text without the channels that only the model itself reads."""
+    is_bare = re.match(r"\s*(?:analysis|commentary)(?=[A-Z\"'*\s]|$)", text)
+    if "<|channel|>" not in text and not (is_bare and re.search("assistant(?:final|comm)", text)):
+        return text
+    pattern = _CHANNEL if "<|channel|>" in text else _BARE_CHANNEL
+    return "\n".join(_of_channel(found) for found in pattern.finditer(text)).strip()
+
+
+def _of_channel(found: re.Match[str]) -> str:
+    name, body = found["name"], found["body"]
+    called = re.search(r"to=([\w.\-]+)", found["header"] or "")
+    if called:
+        return f"<function={called[1]}>{body}</function>"
+    return body if name == "final" else ""
+
+
+# Thoughts. The first group is the slash of a closing mark.
+
+_THOUGHT_WORDS = r"think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|inner_monologue"
+_THOUGHT = re.compile(
+    r"<(/?)(?:\w+:)?(?:" + _THOUGHT_WORDS + r")\b[^<>]*>"  # <think>, <seed:think>
+    r"|\[(/?)(?:THINK|THINKING|REASONING)\]"  # Magistral
+    r"|\u25c1(/?)think\u25b7"  # Kimi
+    r"|<\|(?:(/|end_(?:of_)?)|start_|begin_of_)?(?:" + _THOUGHT_WORDS + r")(?:_(?:start|end))?\|>",
+    re.I,
+)
+_AROUND = 8
+_QUOTES = tuple("\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb")
+
+
+def _without_thoughts(text: str, reported: bool) -> str:
+    """Text without thoughts, closed or not.
+
+    A closing mark without an opening one ends a thought that began with the text: some chat
+    templates swallow the first. One pass, so that hostile nesting costs no more.
+    """
+    kept: list[str] = []
+    depth, at = 0, 0
+    for mark in _THOUGHT.finditer(text):
+        closes = any(mark.groups()) or mark[0].lower().endswith("_end|>")
+        if reported and not _is_own(mark, at, depth, closes):
+            continue
+        if not closes:
+            kept += [text[at : mark.start()]] if not depth else []
+            depth += 1
+        elif depth:
+            depth -= 1
+        else:
+            kept.clear()
+        at = mark.end()
+    return "".join(kept if depth else [*kept, text[at:]])
+
+
+def _is_own(mark: re.Match[str], begin: int, depth: int, closes: bool) -> bool:
+    """Whether a mark in a report is the model's own; the mark before it ends at `begin`.
+
+    An opening one begins the text or a line, or follows another thought; a closing one without an
+    opening one is alone on its line.
+    """
+    before = mark.string[max(begin, mark.start() - _AROUND) : mark.start()].rstrip(" \t")
+    after = mark.string[mark.end() : mark.end() + _AROUND].lstrip(" \t")
+    if before[-1:] in _QUOTES or after[:1] in _QUOTES:
+        return False
+    first = not before or before.endswith("\n")
+    alone = first and (not after or after.startswith("\n"))
+    return bool(depth) or (alone if closes else first)
+
+
+# The end of a turn, and the header of the next one. What stands behind is another's.
+
+_ROLE = r"(?:system|user|assistant|model|human|tool|ipython)"
+_TURN = re.compile(
+    r"<\|(?:im_start|start_header_id|start_of_role|start)\|>\s*"
+    + _ROLE
+    + r"?\s*(?:<\|end_(?:header_id|of_role)\|>)?"
+    r"|<\|(?:im_end|eot_id|eom_id|end|return|endoftext|end_of_text|begin_of_text|eos|bos"
+    r"|end_of_turn|START_OF_TURN_TOKEN|END_OF_TURN_TOKEN|(?:USER|CHATBOT|SYSTEM)_TOKEN"
+    r"|START_RESPONSE|END_RESPONSE|end_of_role|end_header_id|" + _ROLE + r")\|>"
+    r"|<(?:start|end)_of_turn>\s*" + _ROLE + r"?"
+    r"|<\uff5c[^<>|\uff5c]{0,40}(?:sentence|User|Assistant)\s*\uff5c>"
+    r"|</?s>|<(?:eos|bos|eot)>|\[/?INST\]|<</?SYS>>|<\[?end_of_text\]?>|\[(?:eot|EOT|end)\]"
+    r"|^###\s*(?:Instruction|Response|Human|User|Assistant):?\s*$",
+    re.M,
+)
+
+
+def _own_turn(text: str) -> str:
+    """A text up to where its turn ends; headers of it at the beginning are left out."""
+    while opening := _TURN.match(text):
+        text = text[opening.end() :].lstrip()
+    end = _TURN.search(text)
+    return text[: end.start()].rstrip() if end else text
+
+
+# Calls in marks: where one begins, and where it ends. The group `name` is a name in the mark.
+
+_NAME = r"[A-Za-z_][\w.\-]*"
+_MARKED: tuple[tuple[str, str], ...] = (
+    # <tool_call>{"name": …}</tool_call>, also with XML or `name` and <arg_key> inside
+    (r"<(?:\w+:)?tool_calls?>", r"</(?:\w+:)?tool_calls?>"),
+    (r"<function_?calls?>|<FUNCTIONCALL>", r"</function_?calls?>|</FUNCTIONCALL>|\Z"),
+    (r"<TOOLCALL>|<tool_use>", r"</TOOLCALL>|</tool_use>"),
+    (rf"<function=(?P<name>{_NAME})>", r"</function>"),
+    (rf"<(?:function|invoke) name=\"?(?P<name>{_NAME})\"?>", r"</(?:function|invoke)>"),
+    # [TOOL_CALLS]say[ARGS]{…}, [TOOL_CALLS] [{…}]
+    (r"\[TOOL_CALLS?\]", r"(?=\[TOOL_CALLS?\])|\Z"),
+    (r"\[TOOL_REQUEST\]", r"\[END_TOOL_REQUEST\]"),
+    (r"<\|tool_call_start\|>", r"<\|tool_call_end\|>"),
+    # <|tool_call_begin|>functions.say:0<|tool_call_argument_begin|>{…}<|tool_call_end|>
+    (r"<\|tool_call_begin\|>", r"<\|tool_call_end\|>"),
+    (r"<\|tool_call\|>|<\|python_tag\|>|<\|START_ACTION\|>", r"<\|END_ACTION\|>|\Z"),
+    (r"<\|action_start\|>(?:\s*<\|\w+\|>)?", r"<\|action_end\|>"),
+    (r"<\uff5ctool\u2581call\u2581begin\uff5c>", r"<\uff5ctool\u2581call\u2581end\uff5c>"),
+    (r"<start_function_call>\s*(?:call:)?", r"<end_function_call>"),
+    (r"\bfunctools(?=\[)|<functioncall>", r"\Z"),
+    (r"^[ \t]*```(?:tool|tool_call|tool_code)[ \t]*\n", r"^[ \t]*```"),
+)
+_OPENERS = re.compile("|".join(f"(?:{_[0]})" for _ in _MARKED).replace("?P<name>", ""), re.M)
+_OPENING = tuple((re.compile(first, re.M), re.compile(last, re.M)) for first, last in _MARKED)
+# A line of the text protocol: `TOOL say: Good evening.`, `TOOL give {"thing": "lamp"}`.
+_LINE = re.compile(
+    rf"^[ \t]*+(?:\*\*)?TOOL\b(?:\*\*)?[ \t]*+(?::[ \t]*+)?(?P<name>{_NAME})?+[ \t]*+"
+    r"(?P<mark>[:(]?)[ \t]*+",
+    re.M,
+)
+_REACT = re.compile(
+    rf"^[ \t]*Action:[ \t]*(?P<name>{_NAME})[ \t]*\n[ \t]*Action[ _]Input:[ \t]*(?P<body>.*)",
+    re.M | re.S | re.I,
+)
+_FENCE = re.compile(r"\A\s*```[ \t]*\w*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?:```\s*)?\Z", re.S)
+
+
+def _calls(text: str, tools: Tools) -> tuple[list[Call], str]:
+    """The calls in a text without thoughts, and the rest of it."""
+    calls: list[Call] = []
+    rest, at, unread = list[str](), 0, 0
+    for opening in _OPENERS.finditer(text):
+        if opening.start() < at:
+            continue  # inside the call before
+        if unread > MOST_CALLS:
+            break
+        first, last = next(_ for _ in _OPENING if _[0].match(text, opening.start()))
+        begin = first.match(text, opening.start())
+        assert begin is not None
+        end = last.search(text, begin.end())
+        body = text[begin.end() : end.start() if end else len(text)]
+        named = begin.groupdict().get("name")
+        made = [(named, _arguments(body))] if named else list(_payload(body, tools))
+        if not made and not end:
+            unread += 1
+            continue
+        rest.append(text[at : opening.start()])
+        calls += [(_known(name, tools), arguments) for name, arguments in made]
+        at = end.end() if end else len(text)
+    rest.append(text[at:])
+    left = "".join(rest)
+    if calls:
+        return calls, left
+    return _unmarked(text, tools)
+
+
+def _unmarked(text: str, tools: Tools) -> tuple[list[Call], str]:
+    """Calls of known tools without marks: as lines, as the whole text, as thought and action."""
+    calls, rest = _lines(text, tools)
+    if calls or not tools:
+        return calls, rest
+    if (found := _REACT.search(text)) and (name := _known(found["name"], tools)) in tools:
+        before = re.sub(r"^\s*Thought:.*", "", text[: found.start()], flags=re.S)
+        return [(name, _arguments(found["body"]))], before
+    fenced = _FENCE.match(text)
+    made = list(_payload(fenced["body"] if fenced else text, tools))
+    is_bare = text.strip() in tools  # a word that is also a tool's name
+    if made and not is_bare and all(_known(name, tools) in tools for name, _ in made):
+        return [(_known(name, tools), arguments) for name, arguments in made], ""
+    return [], text
+
+
+def _lines(text: str, tools: Tools) -> tuple[list[Call], str]:
+    """Calls of the text protocol."""
+    calls: list[Call] = []
+    rest, at = list[str](), 0
+    for found in _LINE.finditer(text) if "TOOL" in text else ():
+        if found.start() < at or len(calls) >= MOST_CALLS:
+            continue
+        name, start = found["name"] or "", found.end()
+        line = text[start:].split("\n", 1)[0]
+        if line.startswith("{"):
+            body, length = _object(text[start:])
+            made = [(name, body)] if name else list(_payload(text[start : start + length], tools))
+            end = start + length
+        else:
+            made, end = list(_of_line(name, line, found["mark"], tools)), start + len(line)
+        if not made:
+            continue
+        calls += made
+        rest.append(text[at : found.start()])
+        at = end
+    return calls, "\n".join(filter(str.strip, "".join([*rest, text[at:]]).split("\n")))
+
+
+def _of_line(name: str, more: str, mark: str, tools: Tools) -> Iterator[Call]:
+    """The call of a line with a name and perhaps a text.
+
+    Without a mark behind the name, the words after it are an argument only of a tool that has one:
+    others are prose.
+    """
+    text = more.strip(" \t\"'`:<>(){}[]*\r")
+    is_stop = not mark and not any(map(str.isalnum, text))  # as in `TOOL look.`
+    if not name:
+        return
+    if not text or is_stop:
+        yield name, "{}"
+    elif tools.get(name):
+        yield name, _dumped({tools[name]: text})
+    elif mark:
+        yield name, text
+
+
+# What stands in a call: JSON, XML, Python, or a name and arguments.
+
+_XML = re.compile(
+    r"<(?:parameter[= ](?:name=)?\"?(?P<key>[\w\-]+)\"?[^<>]*|arg_key>\s*(?P<key2>[\w\-]+)\s*"
+    r"</arg_key>\s*<arg_value)>\s*(?P<value>.*?)\s*(?:</(?:parameter|arg_value)>|(?=<parameter)|\Z)",
+    re.S,
+)
+_INNER = re.compile(rf"<(?:function=|(?:function|invoke) name=\"?)(?P<name>{_NAME})\"?>")
+_NAMED = re.compile(
+    rf"\s*(?:function<\uff5ctool\u2581sep\uff5c>)?(?P<name>{_NAME})(?::\d+)?\s*"
+    r"(?:\[ARGS\]|<\|tool_call_argument_begin\|>|<\|tool_sep\|>|<\uff5ctool\u2581sep\uff5c>|\s)*(?P<body>[\{\(`<].*|)\s*\Z",
+    re.S,
+)
+_NAME_KEYS = ("name", "tool", "tool_name", "function", "action", "recipient_name", "type")
+_ARGUMENT_KEYS = (
+    "arguments",
+    "parameters",
+    "args",
+    "input",
+    "action_input",
+    "tool_input",
+    "params",
+    "kwargs",
+)
+
+
+def _payload(body: str, tools: Tools) -> Iterator[Call]:
+    """The calls that stand in a text as such."""
+    body = body.strip()
+    if fenced := _FENCE.match(body):
+        body = fenced["body"].strip()
+    if inner := list(_INNER.finditer(body)):
+        ends = [*(each.start() for each in inner[1:]), len(body)]
+        for each, end in zip(inner, ends, strict=True):
+            yield each["name"], _arguments(body[each.end() : end].split("</function>")[0])
+    elif body[:1] in ("{", "[") and (made := list(_of_values(_loaded(body), tools))):
+        yield from made
+    elif body.startswith("[") or (body.endswith(")") and "(" in body):
+        yield from _python(body)
+    elif (found := _NAMED.match(body)) and (found["body"] or found["name"] in tools):
+        yield found["name"], _arguments(found["body"])
+
+
+def _of_values(value: object, tools: Tools) -> Iterator[Call]:
+    """Calls as JSON values, in the forms of APIs and of agents."""
+    for item in value if isinstance(value, list) else [value]:
+        if not isinstance(item, Mapping):
+            continue
+        if isinstance(inner := item.get("tool_calls") or item.get("tool_call"), list | Mapping):
+            yield from _of_values(inner, tools)
+            continue
+        if isinstance(inner := item.get("function"), Mapping):
+            item = inner
+        key = next((k for k in _NAME_KEYS if isinstance(item.get(k), str)), None)
+        given = next((k for k in _ARGUMENT_KEYS if k in item), None)
+        if key is None:
+            continue
+        name = str(item[key])
+        if given is not None:
+            yield name, _dumped({} if item[given] is None else item[given])
+        elif key != "type" and _known(name, tools) in tools:  # {"action": "say", "text": …}
+            yield name, _dumped({k: v for k, v in item.items() if k != key})
+
+
+def _python(body: str) -> Iterator[Call]:
+    """Calls written as Python: ``[say(text="Well met.")]``."""
+    try:
+        tree = ast.parse(body.rstrip("; \n"), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in tree.elts if isinstance(tree, ast.List) else [tree]:
+        if not isinstance(node, ast.Call) or node.args and not isinstance(node.args[0], ast.Dict):
+            continue
+        try:
+            given = ast.literal_eval(node.args[0]) if node.args else {}
+            given |= {each.arg: ast.literal_eval(each.value) for each in node.keywords if each.arg}
+            yield ast.unparse(node.func), _dumped(given)
+        except (ValueError, TypeError, SyntaxError, RecursionError):
+            continue
+
+
+def _arguments(body: str) -> str:
+    """The arguments of a call whose name is known, as a JSON text where they can be read."""
+    body = body.strip()
+    if fenced := _FENCE.match(body):
+        body = fenced["body"].strip()
+    if body.startswith("<") and (pairs := list(_XML.finditer(body))):
+        return _dumped({each["key"] or each["key2"]: each["value"] for each in pairs})
+    if body.startswith("(") and (made := list(_python(f"f{body}"))):
+        return made[0][1]
+    if not body:
+        return "{}"
+    return _object(body)[0] if body.startswith("{") else body
+
+
+def _object(text: str) -> tuple[str, int]:
+    """A JSON object at the beginning of a text, mended if need be, and how much of the text it is.
+
+    Where it cannot be read: its line, as it is written.
+    """
+    try:
+        value, end = json.JSONDecoder(strict=False).raw_decode(text)
+        return _dumped(value), end
+    except (ValueError, RecursionError):
+        line = text.split("\n", 1)[0]
+        value = _loaded(line)
+        return (_dumped(value) if isinstance(value, dict) and value else line), len(line)
+
+
+def _loaded(text: str) -> Any:
+    """A JSON value, mended if need be; None if there is none."""
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        pass
+    if len(text) > REPAIRED_CHARS:
+        return None
+    try:
+        return repair_json(text, return_objects=True, skip_json_loads=True)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def folded(name: str) -> str:
+    """What makes a tool's name: its letters and digits, without a namespace before them."""
+    bare = re.split(r"[./:]", name.strip())[-1] or name
+    return re.sub(r"[^a-z0-9]", "", bare.lower())
+
+
+def _known(name: str, tools: Tools) -> str:
+    """The tool that a name means, also miscased, prefixed or written with other signs."""
+    if name in tools:
+        return name
+    meant = folded(name)
+    return next((each for each in tools if folded(each) == meant), name)
+
+
+def repaired(name: str, arguments: str, tools: Tools) -> Call:
+    """A provider's own call, with a known name, and with arguments that are one JSON object.
+
+    A fence around them, or a second round of quotes, is taken off; what cannot be read stays.
+    """
+    value: object = arguments
+    for _ in range(3):
+        if not isinstance(value, str):
+            break
+        body = value.strip()
+        if fenced := _FENCE.match(body):
+            body = fenced["body"].strip()
+        loaded = _loaded(body) if body[:1] in ("{", '"') else None
+        if loaded is None or loaded == "":
+            break
+        value = loaded
+    is_read = isinstance(value, dict) and (value or arguments.strip() == "{}")
+    return _known(name, tools), _dumped(
+        value
+    ) if is_read else arguments.strip() and arguments or "{}"
+
+
+# All other marks: whatever looks like one goes.
+
+_MARKS = re.compile(
+    r"<\|[^<>|\n]{0,60}\|?>|<\uff5c[^<>\n]{0,60}\uff5c>|\|>|<\|"
+    r"|</?(?:answer|response|final|output|tool_calls?|tool_response|function(?:=[^<>]*)?|invoke"
+    r"|parameter|arg_key|arg_value|s|eos|bos|pad|unk|unused\d+|0x[0-9A-Fa-f]{2})(?:[ =][^<>\n]*)?>"
+    r"|</?(?:\w+:)(?:think|tool_call)>|<(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>"
+    r"|\[/?(?:TOOL_CALLS?|ARGS|TOOL_RESULTS?|END_TOOL_REQUEST|TOOL_REQUEST|THINK)\]"
+    r"|[\u25c1\u25b7\u2581\uff5c]",
+    re.I,
+)
+
+
+def _without_marks(text: str) -> str:
+    """A text without marks, also such as are made by taking out others."""
+    while (shorter := _MARKS.sub("", _THOUGHT.sub("", text))) != text:
+        text = shorter
+    return text

@@ -1,0 +1,283 @@
+"""What models write, and what it means: every form of the tables, and texts made of their marks."""
+
+import json
+import re
+import unittest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.llm_interaction.dialects import MOST_CALLS, folded, read, repaired
+from tests.strategies import FEW
+
+TOOLS = {"say": "text", "look": "", "noop": "", "search_memory": "query", "give": ""}
+S = 'Two ales, "the dark ones", cost {4} coins.'
+J = json.dumps({"text": S})
+ESCAPED = S.replace('"', '\\"')
+THOUGHT = "Bob greets me, so I answer."
+
+# What stands before the words, and behind them: the words alone are left.
+SPOKEN = {
+    "Harmony": f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant<|channel|>final"
+    f"<|message|>{S}<|return|>",
+    "Harmony, preamble": f"<|channel|>commentary<|message|>{THOUGHT}<|end|><|start|>assistant"
+    f"<|channel|>final<|message|>{S}",
+    "Harmony, final alone": f"<|start|>assistant<|channel|>final<|message|>{S}<|end|>",
+    "Harmony, bare": f"analysis{THOUGHT}assistantfinal{S}",
+    "Harmony, bare, twice": f"analysis{THOUGHT}assistantanalysisMore.assistantfinal{S}",
+    "think": f"<think>{THOUGHT}</think>\n\n{S}",
+    "think, attributes": f'<think lang="en">{THOUGHT}</think>{S}',
+    "thinking": f"<thinking>\n{THOUGHT}\n</thinking>{S}",
+    "no opening": f"{THOUGHT}</think>{S}",
+    "reasoning": f"<reasoning>{THOUGHT}</reasoning>{S}",
+    "thought, nested": f"<thought>a<thought>b</thought>{THOUGHT}</thought>{S}",
+    "Magistral": f"[THINK]{THOUGHT}[/THINK]{S}",
+    "Kimi": f"\u25c1think\u25b7{THOUGHT}\u25c1/think\u25b7{S}",
+    "Seed": f"<seed:think>{THOUGHT}</seed:think>{S}",
+    "Command": f"<|START_THINKING|>{THOUGHT}<|END_THINKING|><|START_RESPONSE|>{S}<|END_RESPONSE|>",
+    "Sky": f"<|begin_of_thought|>{THOUGHT}<|end_of_thought|>{S}",
+    "start and end": f"<|thinking_start|>{THOUGHT}<|thinking_end|>{S}",
+    "think and answer": f"<think>{THOUGHT}</think><answer>{S}</answer>",
+    "answer alone": f"<answer>{S}</answer>",
+    "ChatML": f"{S}<|im_end|>\n<|im_start|>user\nAnd the stew?<|im_end|>",
+    "ChatML header": f"<|im_start|>assistant\n{S}<|im_end|>",
+    "Llama 3": f"<|start_header_id|>assistant<|end_header_id|>\n\n{S}<|eot_id|>",
+    "Llama 3, next turn": f"{S}<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nAnd?",
+    "Llama 2": f"[/INST] {S} </s><s>[INST] And? [/INST]",
+    "Gemma": f"{S}<end_of_turn>\n<start_of_turn>user\nAnd?",
+    "Phi": f"<|assistant|>{S}<|end|><|user|>And?",
+    "GPT": f"{S}<|endoftext|>Human: And?",
+    "DeepSeek": f"{S}<\uff5cend\u2581of\u2581sentence\uff5c><\uff5cUser\uff5c>And?",
+    "Granite": f"<|start_of_role|>assistant<|end_of_role|>{S}<|end_of_text|>",
+    "Aya": f"<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>{S}<|END_OF_TURN_TOKEN|>",
+    "GLM box": f"<|begin_of_box|>{S}<|end_of_box|>",
+    "Alpaca": f"{S}\n### Instruction:\nAnd?",
+    "unknown marks": f"<|some_new_mark|>{S}<|vision_pad|>",
+}
+# The same words as a call of `say`.
+CALLED = {
+    "Harmony": f"<|channel|>commentary to=functions.say <|constrain|>json<|message|>{J}<|call|>",
+    "Harmony, bare": f"analysis{THOUGHT}assistantcommentary to=functions.say json{J}",
+    "Hermes": f'<tool_call>\n{{"name": "say", "arguments": {J}}}\n</tool_call>',
+    "Hermes, unclosed": f'<tool_call>{{"name": "say", "arguments": {J}}}',
+    "Hermes, thought": f'<think>{THOUGHT}</think><tool_call>{{"name": "say", "arguments": {J}}}'
+    "</tool_call>",
+    "Hermes, list": f'<tool_calls>[{{"name": "say", "arguments": {J}}}]</tool_calls>',
+    "Hermes, old": f'<functioncall> {{"name": "say", "arguments": {J}}}',
+    "Mistral": f"[TOOL_CALLS]say[ARGS]{J}",
+    "Mistral, object behind name": f"[TOOL_CALLS]say{J}",
+    "Mistral, list": f'[TOOL_CALLS] [{{"name": "say", "arguments": {J}}}]',
+    "LM Studio": f'[TOOL_REQUEST]{{"name": "say", "arguments": {J}}}[END_TOOL_REQUEST]',
+    "Qwen coder": f"<tool_call>\n<function=say>\n<parameter=text>\n{S}\n</parameter>\n</function>"
+    "\n</tool_call>",
+    "Seed": f"<seed:tool_call><function=say><parameter=text>{S}</parameter></function>"
+    "</seed:tool_call>",
+    "Anthropic": f'<function_calls>\n<invoke name="say">\n<parameter name="text">{S}</parameter>\n'
+    "</invoke>\n</function_calls>",
+    "MiniMax": f'<minimax:tool_call><invoke name="say"><parameter name="text">{S}</parameter>'
+    "</invoke></minimax:tool_call>",
+    "GLM": f"<tool_call>say\n<arg_key>text</arg_key>\n<arg_value>{S}</arg_value>\n</tool_call>",
+    "Llama, tag": f"<function=say>{J}</function>",
+    "Llama, python tag": f'<|python_tag|>{{"name": "say", "parameters": {J}}}<|eom_id|>',
+    "Llama, pythonic": f'[say(text="{ESCAPED}")]',
+    "LFM": f'<|tool_call_start|>[say(text="{ESCAPED}")]<|tool_call_end|>',
+    "OLMo": f'<function_calls>say(text="{ESCAPED}")</function_calls>',
+    "DeepSeek": "<\uff5ctool\u2581calls\u2581begin\uff5c><\uff5ctool\u2581call\u2581begin\uff5c>"
+    f"function<\uff5ctool\u2581sep\uff5c>say\n```json\n{J}\n```"
+    "<\uff5ctool\u2581call\u2581end\uff5c><\uff5ctool\u2581calls\u2581end\uff5c>",
+    "DeepSeek, new": "<\uff5ctool\u2581calls\u2581begin\uff5c>"
+    "<\uff5ctool\u2581call\u2581begin\uff5c>"
+    f"say<\uff5ctool\u2581sep\uff5c>{J}<\uff5ctool\u2581call\u2581end\uff5c>"
+    "<\uff5ctool\u2581calls\u2581end\uff5c>",
+    "Kimi": "<|tool_calls_section_begin|><|tool_call_begin|>functions.say:0"
+    f"<|tool_call_argument_begin|>{J}<|tool_call_end|><|tool_calls_section_end|>",
+    "Command": f'<|START_ACTION|>[{{"tool_name": "say", "parameters": {J}}}]<|END_ACTION|>',
+    "Granite": f'<|tool_call|>[{{"name": "say", "arguments": {J}}}]',
+    "InternLM": f'<|action_start|><|plugin|>{{"name": "say", "parameters": {J}}}<|action_end|>',
+    "Nemotron": f'<TOOLCALL>[{{"name": "say", "arguments": {J}}}]</TOOLCALL>',
+    "Phi": f'functools[{{"name": "say", "arguments": {J}}}]',
+    "ReAct": f"Thought: {THOUGHT}\nAction: say\nAction Input: {J}",
+    "agents": f'{{"action": "say", "action_input": {J}}}',
+    "flat": f'{{"action": "say", "text": {json.dumps(S)}}}',
+    "API": f'{{"tool_calls": [{{"function": {{"name": "say", "arguments": {J}}}}}]}}',
+    "fence": f'```json\n{{"name": "say", "arguments": {J}}}\n```',
+    "fence, marked": f'```tool_call\n{{"name": "say", "arguments": {J}}}\n```',
+    "bare": f'{{"name": "say", "arguments": {J}}}',
+    "bare list": f'[{{"name": "say", "parameters": {J}}}]',
+    "torn": f'<tool_call>{{"name": "say", "arguments": {{"text": {json.dumps(S)}',
+    "miscased": f'<tool_call>{{"name": "functions.Say", "arguments": {J}}}</tool_call>',
+    "text protocol": f"TOOL say {J}",
+    "text protocol, plain": f"TOOL say: {S}",
+}
+# What is no call, and stays as it is.
+PROSE = (
+    "He said: {name: say}, and left.",
+    "I can look (at you) and give (you) ale.",
+    "The sign reads [open] and (closed).",
+    "Three < four, and five > two.",
+    "Tools of the trade: hammer and tongs.",
+    '"Aye", said the smith; "so be it."',
+    "Give me 5 [coins] <3",
+    "The analysis is final: no ale.",
+)
+MARKS = sorted(
+    {
+        mark
+        for text in (*SPOKEN.values(), *CALLED.values())
+        for mark in re.findall(
+            r"<[^<>\s]{1,30}>|\[/?[A-Z_]{3,}\]|[\u25c1<][^\u25c1<]{0,20}[\u25b7>]|assistantfinal",
+            text,
+        )
+    }
+)
+PIECES = (
+    *MARKS,
+    "<|",
+    "|>",
+    "<",
+    ">",
+    "[",
+    "]",
+    "im_end",
+    "think",
+    "/",
+    "\n",
+    " ",
+    "Aye.",
+    "say",
+    "{",
+    "}",
+    J,
+)
+LEFT = re.compile(
+    r"<\||\|>|\[/?INST\]|</?think|</?s>|</?tool_call|\[TOOL|_of_turn>|\[/?THINK|[\u25c1\u25b7\uff5c]",
+    re.I,
+)
+
+
+class TestRead(unittest.TestCase):
+    def test_spoken(self):
+        """Of each form only the words are left."""
+        for name, text in SPOKEN.items():
+            with self.subTest(name):
+                answer = read(text, TOOLS)
+                self.assertEqual((answer.text, answer.calls), (S, ()))
+                self.assertTrue(answer.thought)
+
+    def test_called(self):
+        """Each form is one call of the tool with its arguments, and nothing is said."""
+        for name, text in CALLED.items():
+            with self.subTest(name):
+                ((tool, arguments),) = read(text, TOOLS).calls
+                said = S.strip("\"'`:<>(){}[]*") if name.endswith("plain") else S
+                self.assertEqual((tool, json.loads(arguments)), ("say", {"text": said}))
+                self.assertEqual(read(text, TOOLS).text, "")
+
+    def test_words_around(self):
+        """What is said beside a call in marks stays; several calls stay apart."""
+        for name in ("Hermes", "Qwen coder", "Llama, tag", "LFM", "Kimi", "LM Studio", "Anthropic"):
+            with self.subTest(name):
+                text = f"Let me see. {CALLED[name]}{CALLED[name]}"
+                answer = read(text, TOOLS)
+                self.assertEqual((answer.text, len(answer.calls)), ("Let me see.", 2))
+
+    def test_prose(self):
+        """Prose is left alone, also beside the names of tools."""
+        for text in PROSE:
+            with self.subTest(text):
+                answer = read(text, TOOLS)
+                self.assertEqual((answer.text, answer.calls, answer.thought), (text, (), False))
+
+    def test_unknown_names(self):
+        """Without marks, only a tool that is there is called; in marks, any name is."""
+        text = '{"name": "Old Tom", "type": "ferryman"}'
+        self.assertEqual(read(text, TOOLS).calls, ())
+        call = '<tool_call>{"name": "dance", "arguments": {}}</tool_call>'
+        self.assertEqual(read(call, TOOLS).calls, (("dance", "{}"),))
+
+    def test_only_marks(self):
+        """A text of marks or thoughts alone says nothing, and that is told from silence."""
+        for text in (
+            "<think>Bob greets me",
+            "<|im_end|>",
+            "<think></think>",
+            "analysisHm.assistantfinal",
+        ):
+            with self.subTest(text):
+                self.assertEqual((read(text).text, read(text).thought), ("", True))
+        self.assertEqual((read("").text, read("").thought), ("", False))
+
+    def test_reports(self):
+        """In a report, marks that somebody typed erase nothing."""
+        text = "Bob typed </think> and <|im_end|>, and laughed.\nThen he left."
+        self.assertEqual(read(text, reported=True).text, text)
+        self.assertEqual(read(f"<think>{THOUGHT}</think>\n{text}", reported=True).text, text)
+        self.assertEqual(read(f"{THOUGHT}\n</think>\n{text}", reported=True).text, text)
+        call = read(CALLED["Hermes"], reported=True)
+        self.assertEqual((call.text, len(call.calls)), ("", 1))
+
+    def test_runaway(self):
+        """Of very many calls the first are made; a very long text takes no long time."""
+        self.assertEqual(len(read(CALLED["Hermes"] * 99, TOOLS).calls), MOST_CALLS)
+        for piece in (
+            "<think>",
+            "</think>",
+            "TOOL ",
+            "[TOOL_CALLS]",
+            "<tool_call>",
+            "{",
+            "<|im_start|>",
+        ):
+            read(piece * 20_000, TOOLS)
+
+    @FEW
+    @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+    def test_no_mark_is_spoken(self, text):
+        """Whatever a text is made of, no mark of it is spoken, and nothing raises."""
+        answer = read(text, TOOLS)
+        self.assertIsNone(LEFT.search(answer.text), answer)
+        self.assertEqual(read(text, TOOLS), answer)
+
+    @FEW
+    @given(st.text())
+    def test_any_text(self, text):
+        """No text raises; one without marks stays, but for blanks around it."""
+        answer = read(text, TOOLS)
+        if not re.search(r"[<>\[\]{}()|`\u25c1\u25b7\u2581\uff5c#]|TOOL|analysis|Action", text):
+            self.assertEqual(answer.text, text.strip())
+
+
+class TestRepaired(unittest.TestCase):
+    def test_names(self):
+        """A prefix, another case or other signs still name the tool."""
+        for name in (
+            "functions.say",
+            "Say",
+            "default_api:say",
+            "tools/say",
+            "SAY",
+            "functions.say ",
+        ):
+            with self.subTest(name):
+                self.assertEqual(repaired(name, "{}", TOOLS), ("say", "{}"))
+        for name in ("searchMemory", "search-memory", "Search_Memory", "search memory"):
+            self.assertEqual(repaired(name, "{}", TOOLS)[0], "search_memory")
+        self.assertEqual(repaired("dance", "{}", TOOLS), ("dance", "{}"))
+        self.assertEqual(folded("!"), "")
+
+    def test_arguments(self):
+        """Quoted twice, fenced or torn arguments are read; others stay as they are."""
+        whole = {"text": S}
+        for text in (
+            J,
+            json.dumps(J),
+            json.dumps(json.dumps(J)),
+            f"```json\n{J}\n```",
+            J[:-1],
+            J[:-1] + ",}",
+        ):
+            with self.subTest(text):
+                self.assertEqual(json.loads(repaired("say", text, TOOLS)[1]), whole)
+        for text in ("", "{}", "hello", "[1]", '"hello"', "null"):
+            with self.subTest(text):
+                self.assertEqual(repaired("say", text, TOOLS)[1], text or "{}")
