@@ -22,8 +22,8 @@ class ModelError(AssistantError):
     """No model gave a usable answer; the message holds no key and no prompt text.
 
     `retryable`: whether the same call may succeed later. `kind` is one of `timeout`, `rate_limit`,
-    `server`, `connection`, `local_model`, `bad_response`, `refused`, `auth`, `breaker_open`,
-    `cancelled`, `context_window`.
+    `server`, `connection`, `local_model`, `bad_response`, `refused`, `auth`, `credit`, `empty`,
+    `breaker_open`, `cancelled`, `context_window`.
     """
 
     def __init__(self, message: str, retryable: bool = False, kind: str = "bad_response"):

@@ -125,6 +125,12 @@ class ModelBackend(Protocol):
     def carries_tools(self, model: str) -> bool | None:
         """Whether the tools of a request reach a model, None if unknown. Answers at once."""
 
+    def profile(self, model: str) -> tuple[str, ...]:
+        """What was learned of a model, in words. Answers at once."""
+
+    def forget(self, model: str) -> Deferred[None]:
+        """Forget what was learned of a model; fires when it is done."""
+
     def price(self, model: str) -> tuple[float, float] | None:
         """US dollars for a token of a prompt and of a reply, None if unknown. Answers at once."""
 

@@ -10,6 +10,7 @@ import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
@@ -26,7 +27,8 @@ from evennia_ai.history.messages import new_id
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.times import spoken_time
 from evennia_ai.llm_interaction.budget import BudgetEvent
-from evennia_ai.llm_interaction.tool_calls import ChatToolCall
+from evennia_ai.llm_interaction.dialects import read
+from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.mind.mind import Mind
 from evennia_ai.protocol import MemoryBackend, ModelBackend, Named, Store
@@ -87,7 +89,7 @@ class ScriptedModel:
         self.requests: list[ModelRequest] = []
         self.held = held
         self._window, self._price, self.carries = window, price, carries
-        self._waiting: list[tuple[Deferred[ModelReply], Answer, str]] = []
+        self._waiting: list[tuple[Deferred[ModelReply], Answer, ModelRequest]] = []
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
         """Answer a request."""
@@ -96,9 +98,9 @@ class ScriptedModel:
         if callable(answer):
             answer = answer(request)
         if not self.held:
-            return _fired(answer, request.model)
+            return _fired(answer, request)
         waiting: Deferred[ModelReply] = Deferred()
-        self._waiting.append((waiting, answer, request.model))
+        self._waiting.append((waiting, answer, request))
         return waiting
 
     def probe(self, model: str) -> "Deferred[ProbeReport]":
@@ -113,9 +115,9 @@ class ScriptedModel:
         """Let the answers that are held go; later calls are answered at once again."""
         self.held = False
         waiting, self._waiting = self._waiting, []
-        for deferred, answer, model in waiting:
+        for deferred, answer, request in waiting:
             if not deferred.called:
-                _fired(answer, model).chainDeferred(deferred)
+                _fired(answer, request).chainDeferred(deferred)
 
     def cancel_all(self) -> int:
         """Cancel the calls that are held; returns how many."""
@@ -140,20 +142,37 @@ class ScriptedModel:
         """What was given at construction."""
         return self.carries
 
+    def profile(self, model: str) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
+    def forget(self, model: str) -> "Deferred[None]":
+        """Nothing was learned."""
+        return succeed(None)
+
     def price(self, model: str) -> tuple[float, float] | None:
         """The price given at construction."""
         return self._price
 
 
-def _fired(answer: Answer, model: str) -> "Deferred[ModelReply]":
+def _fired(answer: Answer, request: ModelRequest) -> "Deferred[ModelReply]":
     if isinstance(answer, Exception):
         return fail(answer)
     if isinstance(answer, ModelReply):
-        return succeed(answer)
+        return succeed(as_read(answer, request))
     if isinstance(answer, str):
-        return succeed(ModelReply(content=answer, model=model, cost=0.0))
+        reply = ModelReply(content=answer, model=request.model, cost=0.0)
+        return succeed(as_read(reply, request))
     calls = tuple(cast(ChatToolCall, dict(call)) for call in answer)
-    return succeed(ModelReply(content="", tool_calls=calls, model=model, cost=0.0))
+    return succeed(ModelReply(content="", tool_calls=calls, model=request.model, cost=0.0))
+
+
+def as_read(reply: ModelReply, request: ModelRequest) -> ModelReply:
+    """A reply as the client reads it: without marks, with the calls that it writes as text."""
+    answer = read(reply.content, request.called, request.reported)
+    calls = tuple(tool_call(new_id("call_"), *each) for each in answer.calls)
+    calls = reply.tool_calls or calls
+    return replace(reply, content=answer.text, tool_calls=calls, thought=answer.thought)
 
 
 def model_down() -> ModelError:

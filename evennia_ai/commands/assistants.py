@@ -33,7 +33,13 @@ from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.staff import doctor
 from evennia_ai.staff.export import export_assistant
 from evennia_ai.staff.show import Viewer, ago, as_records, escaped, moment
-from evennia_ai.staff.status import facts_or_trouble, overview, shared_usage, usage_facts
+from evennia_ai.staff.status import (
+    facts_or_trouble,
+    model_lines,
+    overview,
+    shared_usage,
+    usage_facts,
+)
 from evennia_ai.turns.tools.approval import approve, refuse, waiting_calls
 
 TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
@@ -63,6 +69,7 @@ class CmdAI(AssistantCommand):
       ai/refuse <assistant> [= <number>]
       ai/usage
       ai/test <assistant> = <text>
+      ai/model[/reset] <assistant>
       ai/why <assistant> [= <words of a line>]
       ai/delete <assistant> [= yes]
       ai/doctor
@@ -90,6 +97,9 @@ class CmdAI(AssistantCommand):
                assistant, of the game, and for admins of the accounts that
                cost most; with the spend caps that hold
       test   - ask its model something; it remembers nothing of this
+      model  - what is known of its model: the window, how it is told of tools,
+               and what it cannot do, which was learned from its refusals and
+               is kept; with /reset this is forgotten and learned anew
       why    - why it gave its newest reply, or the newest with these words: what
                the prompt held, what memory gave, what was left out, the model,
                the tools, the cost. For words that somebody said to it: whether
@@ -110,13 +120,16 @@ class CmdAI(AssistantCommand):
 
     key = "ai"
     locks = "cmd:all();build:perm(Builder);admin:perm(Admin)"
-    admin_switches = ("delete", "doctor", "follow", "log", "test", "why")
+    admin_switches = ("delete", "doctor", "follow", "log", "model", "test", "why")
     player_switches = ("ignore", "report")
     builder_switches = ("approve", "create", "list", "refuse", "sleep", "start", "stop", "usage")
     builder_switches += ("wake",)
+    resets = False
     switches_known = (*player_switches, *builder_switches, *admin_switches)
 
     def _switch(self) -> str:
+        if [each.lower() for each in self.switches] == ["model", "reset"]:
+            self.switches, self.resets = ["model"], True
         found = super()._switch()
         if found not in self.player_switches and not self.access(self.caller, "build"):
             raise Refusal("Players may type: ai/ignore, ai/report. See: help ai")
@@ -313,6 +326,18 @@ class CmdAI(AssistantCommand):
             self.viewer.tell(f"{reply.content.strip() or '(no text)'}\n{figures}")
 
         self.viewer.later(ask(script, text, stable_id(self.caller)), tell, "The test")
+
+    def do_model(self) -> None:
+        """Say what is known of its model, or forget it."""
+        script = self.assistant()
+        name, model = script.model_name, script.mind.model
+        if not self.resets:
+            return self.viewer.tell("\n".join(model_lines(script)))
+        self.viewer.later(
+            model.forget(name),
+            lambda _: self.viewer.tell(f"What was learned of {name} is forgotten."),
+            "The reset",
+        )
 
     def do_why(self) -> None:
         """Say what a reply rests on, or where words are."""

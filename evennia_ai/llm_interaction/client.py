@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import random as random_module
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -26,8 +26,11 @@ from twisted.logger import Logger
 from evennia_ai.background import AsyncioThread
 from evennia_ai.errors import LocalModelError, ModelError, WindowError
 from evennia_ai.llm_interaction import wire
+from evennia_ai.llm_interaction.failures import failure_of
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
+from evennia_ai.llm_interaction.profile_book import Profiles
+from evennia_ai.llm_interaction.profiles import Profile
 from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, Failure, RetryPolicy
 from evennia_ai.llm_interaction.tokens import Counter, counter_for
 from evennia_ai.llm_interaction.tracing import Tracing
@@ -43,6 +46,10 @@ _OFFLINE_GRACE_S = 5.0
 # Longest time of a trial whether a model is shown tools, and the pause before the next one.
 TRIAL_S = 30.0
 TRIAL_PAUSE_S = 60.0
+# A model whose account is empty is asked again after this long.
+CREDIT_REST_S = 45.0
+# An unknown refusal of a prompt with more tokens may be about its length.
+LARGE_TOKENS = 2_000
 # No attempt begins with less than this share of its time left.
 _LEAST_SHARE = 0.1
 # A server is asked for its window again after this long: it may have been started anew.
@@ -58,6 +65,8 @@ _EXPLAINED = {
     "server": "an error of the server",
     "connection": "no connection; check `EVENNIA_AI_LLM_API_BASE` and that the server runs",
     "bad_response": "an answer that cannot be read",
+    "credit": "the provider's account has no credit left",
+    "empty": "only thoughts, no answer",
     "refused": "refused by the provider's content policy",
     "auth": "the key was refused; check `EVENNIA_AI_LLM_API_KEY`",
     "not_found": "unknown model or address; check `EVENNIA_AI_LLM_MODEL`",
@@ -74,6 +83,7 @@ class ModelFacts:
     window: int | None = None
     window_source: str = ""
     carries_tools: bool | None = None
+    profile: tuple[str, ...] = ()
     price: tuple[float, float] | None = None
 
 
@@ -93,6 +103,7 @@ class ModelClient:
         count: Counts the tokens of a text, on the background thread.
         local_models: Serves the models named ``local/…``; None: there are none.
         tracing: Who is told of each call. LiteLLM keeps it for the whole process.
+        profiles: What was learned of models before; by default nothing.
     """
 
     def __init__(
@@ -108,6 +119,7 @@ class ModelClient:
         count: Counter | None = None,
         local_models: LocalModels | None = None,
         tracing: Tracing = Tracing(),  # noqa: B008 - frozen
+        profiles: Profiles | None = None,
     ):
         self._address = (api_base or None, api_key or None)
         self._home = home_model
@@ -120,12 +132,14 @@ class ModelClient:
         self._count = count
         self._local_models = local_models
         self._tracing = tracing
+        self.profiles = profiles or Profiles()
         self._caller: wire.Caller | None = None
         self._listed: dict[str, int | None] = {}
         self._known: dict[str, KnownWindow] = {}
         self._asked_until: dict[str, float] = {}
         self._in_flight: set[Deferred[Any]] = set()
         self._loading: asyncio.Task[None] | None = None
+        self._doubted: dict[str, KnownWindow] = {}
         self._carrying: dict[wire.Endpoint, bool | None] = {}
         self._next_trial: dict[wire.Endpoint, float] = {}
 
@@ -204,6 +218,8 @@ class ModelClient:
         if self._caller is None or model.startswith(wire.OFFLINE_PREFIX):
             return None
         where = self._endpoint(model, model)
+        if self.profiles.of(where.model).no_tools:
+            return False
         if where not in self._carrying and self._clock() >= self._next_trial.get(where, 0.0):
             self._next_trial[where] = self._clock() + TRIAL_PAUSE_S
             if wire.is_own_server(self._caller.litellm, where):
@@ -215,15 +231,36 @@ class ModelClient:
         async with asyncio.timeout(TRIAL_S):
             carries = await wire.carries_tools(self._ready(), where, TRIAL_S)
         self._carrying[where] = carries
+        if carries is False:
+            self.profiles.keep(where.model, replace(self.profiles.of(where.model), no_tools=True))
 
     def _try_home(self, result: None) -> None:
         if self._home:
             self.carries_tools(self._home)
 
+    def profile(self, model: str) -> tuple[str, ...]:
+        """What was learned of a model, in words."""
+        if self._caller is None or model.startswith(wire.OFFLINE_PREFIX):
+            return ()
+        return tuple(self.profiles.of(self._endpoint(model, model).model).said())
+
+    def forget(self, model: str) -> Deferred[None]:
+        """Forget what was learned of a model, its window, too."""
+        if self._caller is not None:
+            where = self._endpoint(model, model)
+            self.profiles.forget(where.model)
+            self._carrying.pop(where, None)
+            self._next_trial.pop(where, None)
+        self._known.pop(model, None)
+        self._asked_until.pop(model, None)
+        self._doubted.pop(model, None)
+        return succeed(None)
+
     def facts(self, model: str) -> Deferred[ModelFacts]:
         """Fires with what is known of a model now."""
         window, source = self.window(model), self.window_source(model)
-        return succeed(ModelFacts(window, source, self.carries_tools(model), self.price(model)))
+        carries, price = self.carries_tools(model), self.price(model)
+        return succeed(ModelFacts(window, source, carries, self.profile(model), price))
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
         deferred = self._thread.submit(work)
@@ -269,6 +306,7 @@ class ModelClient:
         ends = began + self._retry.total_factor * request.timeout_s
         models = (request.model, *request.fallback_models)
         failures: list[tuple[str, Failure]] = []
+        lost: list[ModelReply] = []
         for place, model in enumerate(models):
             where = self._endpoint(model, request.model)
             await self._look_up(model, where)
@@ -282,11 +320,13 @@ class ModelClient:
             if self._exceeds(request, model, is_fallback=place > 0):
                 outcome: ModelReply | Failure = Failure("context_window", False)
             else:
-                outcome, tries = await self._ask(request, where, share_s)
+                outcome, tries, wasted = await self._ask(request, where, share_s)
                 attempts += tries
+                lost += wasted
+                outcome = self._doubt(request, model, outcome)
                 self._learn(request, model, where, outcome)
             if isinstance(outcome, ModelReply):
-                reply = await self._counted(request, outcome)
+                reply = _with_cost_of(await self._counted(request, outcome), lost)
                 seconds = self._clock() - began
                 return replace(reply, model=model, attempts=attempts, seconds=seconds)
             failures.append((model, outcome))
@@ -331,6 +371,22 @@ class ModelClient:
         size = request.prompt_tokens + (request.max_tokens if is_fallback else 0)
         return known is not None and size > known.tokens
 
+    def _doubt(
+        self, request: ModelRequest, model: str, outcome: ModelReply | Failure
+    ) -> ModelReply | Failure:
+        """An unknown refusal of a large prompt as an overflow, once a model.
+
+        If the smaller prompt is refused, too, it was none: the window is as it was.
+        """
+        if isinstance(outcome, ModelReply) or outcome.kind != "bad_request":
+            return outcome
+        if model in self._doubted:
+            self._known[model] = self._doubted[model]
+        elif request.prompt_tokens > LARGE_TOKENS:
+            self._doubted[model] = self._known.get(model, KnownWindow())
+            return replace(outcome, kind="context_window")
+        return outcome
+
     def _learn(
         self,
         request: ModelRequest,
@@ -354,23 +410,38 @@ class ModelClient:
 
     async def _ask(
         self, request: ModelRequest, where: wire.Endpoint, share_s: float
-    ) -> tuple[ModelReply | Failure, int]:
+    ) -> tuple[ModelReply | Failure, int, list[ModelReply]]:
         """Try one model as often as policy, breaker and its share of time allow.
 
-        Returns the outcome, and how many HTTP calls were made.
+        A request that is refused for its shape, or whose reply was only thoughts, is sent again at
+        once in another one. Returns the outcome, how many HTTP calls were made, and replies that
+        were paid for in vain.
         """
         breaker = self._breaker(where)
         until = self._clock() + share_s
         latest = until - _LEAST_SHARE * request.timeout_s
         outcome: ModelReply | Failure = Failure("breaker_open", True)
-        for attempt in range(1, self._retry.attempts + 1):
-            if not breaker.admits():
-                return outcome, attempt - 1
+        profile = self.profiles.of(where.model)
+        tries = calls = 0
+        wasted: list[ModelReply] = []
+        while tries < self._retry.attempts and breaker.admits():
             limit_s = min(request.timeout_s, max(0.0, until - self._clock()))
-            outcome = await self._attempt(where, request, breaker, limit_s)
-            if isinstance(outcome, ModelReply):
+            outcome = await self._attempt(where, request, breaker, limit_s, profile)
+            calls += 1
+            if where.is_offline:
                 break
-            wait_s = self._wait_s(outcome, attempt, breaker, latest)
+            taught = self.profiles.taught(where.model, profile, request, outcome)
+            if isinstance(outcome, ModelReply) and outcome.is_empty:
+                wasted.append(outcome)
+            if taught != profile and self._clock() <= latest:
+                profile = taught
+                continue
+            if isinstance(outcome, ModelReply):
+                if not outcome.is_empty:
+                    self.profiles.keep(where.model, profile)
+                break
+            tries += 1
+            wait_s = self._wait_s(outcome, tries, breaker, latest)
             if wait_s is None:
                 break
             self._log(
@@ -381,7 +452,9 @@ class ModelClient:
                 wait_s=wait_s,
             )
             await asyncio.sleep(wait_s)
-        return outcome, attempt
+        if isinstance(outcome, ModelReply) and outcome.is_empty:
+            outcome = Failure("empty", False)
+        return outcome, calls, wasted
 
     def _breaker(self, where: wire.Endpoint) -> Breaker:
         """The breaker of a model at an address, made on first use."""
@@ -389,19 +462,24 @@ class ModelClient:
         return known((where.model, where.api_base), Breaker(self._policy, self._clock))
 
     async def _attempt(
-        self, where: wire.Endpoint, request: ModelRequest, breaker: Breaker, limit_s: float
+        self,
+        where: wire.Endpoint,
+        request: ModelRequest,
+        breaker: Breaker,
+        limit_s: float,
+        profile: Profile,
     ) -> ModelReply | Failure:
         """Make one HTTP call and report its outcome to the breaker."""
         try:
             async with asyncio.timeout(limit_s):
-                outcome: ModelReply | Failure = await self._ready().call(where, request)
+                outcome: ModelReply | Failure = await self._ready().call(where, request, profile)
         except Exception as error:  # noqa: BLE001 - LiteLLM raises dozens of kinds; all are sorted
-            outcome = wire.failure_of(error)
+            outcome = failure_of(error)
         except BaseException:
             breaker.abandoned()
             raise
         # A request that is refused as invalid shows that the model is there.
-        harmless = ("bad_request", "context_window", "refused")
+        harmless = ("bad_request", "context_window", "refused", "credit")
         if isinstance(outcome, Failure) and outcome.kind not in harmless:
             breaker.failed()
         else:
@@ -415,7 +493,9 @@ class ModelClient:
         wait_s = self._retry.wait_s(failure, attempt, self._random())
         if wait_s is not None and self._clock() + wait_s <= latest and breaker.state != OPEN:
             return wait_s
-        if failure.retry_after_s:
+        if failure.kind == "credit":
+            breaker.rest(CREDIT_REST_S)
+        elif failure.retry_after_s:
             breaker.rest(min(failure.retry_after_s, self._retry.rest_cap_s))
         return None
 
@@ -442,7 +522,8 @@ class ModelClient:
         await self._look_up(model, where)
         began = self._clock()
         breaker = self._breaker(where)
-        outcome = await self._attempt(where, request, breaker, timeout_s)
+        profile = self.profiles.of(where.model)
+        outcome = await self._attempt(where, request, breaker, timeout_s, profile)
         seconds = self._clock() - began
         if isinstance(outcome, ModelReply):
             detail = f"`{model}` answered in {seconds:.1f} s"
@@ -453,6 +534,17 @@ class ModelClient:
         if said and outcome.kind != "local_model":
             detail = f"{detail}. It said: {said}"
         return ProbeReport(model, False, seconds, outcome.kind, detail, breaker.state)
+
+
+def _with_cost_of(reply: ModelReply, lost: Sequence[ModelReply]) -> ModelReply:
+    """A reply with what the replies before it cost in vain."""
+    costs = [each.cost for each in (reply, *lost)]
+    return replace(
+        reply,
+        prompt_tokens=reply.prompt_tokens + sum(each.prompt_tokens for each in lost),
+        completion_tokens=reply.completion_tokens + sum(each.completion_tokens for each in lost),
+        cost=None if None in costs else sum(filter(None, costs)),
+    )
 
 
 def _described(model: str, failure: Failure) -> str:

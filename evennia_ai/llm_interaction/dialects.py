@@ -54,7 +54,8 @@ def read(text: str, tools: Tools = MappingProxyType({}), reported: bool = False)
     Args:
         text: As it came from the model.
         tools: The tools it may call, by name, each with the argument that may follow as plain
-            text, or an empty one. Without marks around it, only a call of one of these is a call.
+            text, or an empty one. Without marks around it, only a call of one of these is a call;
+            in a report that may call none, any is, as it is no report then.
         reported: Whether the text reports what others said, as summaries do: a player who typed
             ``</think>`` must not erase what stands before, so that quoted marks stay.
     """
@@ -64,7 +65,7 @@ def read(text: str, tools: Tools = MappingProxyType({}), reported: bool = False)
     body = _without_thoughts(body, reported).strip()
     if not reported:
         body = _own_turn(body)
-    calls, rest = _calls(body, tools)
+    calls, rest = _calls(body, tools, reported)
     rest = rest if reported else _without_marks(rest)
     return Read(rest.strip(), tuple(calls[:MOST_CALLS]), len(rest) < len(text.strip()))
 
@@ -182,7 +183,7 @@ def _own_turn(text: str) -> str:
 
 # Calls in marks: where one begins, and where it ends. The group `name` is a name in the mark.
 
-_NAME = r"[A-Za-z_][\w.\-]*"
+_NAME = r"[A-Za-z_](?:[\w.\-]*[\w\-])?"
 _MARKED: tuple[tuple[str, str], ...] = (
     # <tool_call>{"name": …}</tool_call>, also with XML or `name` and <arg_key> inside
     (r"<(?:\w+:)?tool_calls?>", r"</(?:\w+:)?tool_calls?>"),
@@ -203,12 +204,17 @@ _MARKED: tuple[tuple[str, str], ...] = (
     (r"\bfunctools(?=\[)|<functioncall>", r"\Z"),
     (r"^[ \t]*```(?:tool|tool_call|tool_code)[ \t]*\n", r"^[ \t]*```"),
 )
-_OPENERS = re.compile("|".join(f"(?:{_[0]})" for _ in _MARKED).replace("?P<name>", ""), re.M)
 _OPENING = tuple((re.compile(first, re.M), re.compile(last, re.M)) for first, last in _MARKED)
 # A line of the text protocol: `TOOL say: Good evening.`, `TOOL give {"thing": "lamp"}`.
 _LINE = re.compile(
     rf"^[ \t]*+(?:\*\*)?TOOL\b(?:\*\*)?[ \t]*+(?::[ \t]*+)?(?P<name>{_NAME})?+[ \t]*+"
     r"(?P<mark>[:(]?)[ \t]*+",
+    re.M,
+)
+_OPENERS = re.compile(
+    "|".join([_LINE.pattern, *(f"(?:{_[0]})" for _ in _MARKED)])
+    .replace("?P<name>", "?:")
+    .replace("?P<mark>", "?:"),
     re.M,
 )
 _REACT = re.compile(
@@ -218,75 +224,75 @@ _REACT = re.compile(
 _FENCE = re.compile(r"\A\s*```[ \t]*\w*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?:```\s*)?\Z", re.S)
 
 
-def _calls(text: str, tools: Tools) -> tuple[list[Call], str]:
+def _calls(text: str, tools: Tools, reported: bool) -> tuple[list[Call], str]:
     """The calls in a text without thoughts, and the rest of it."""
     calls: list[Call] = []
     rest, at, unread = list[str](), 0, 0
     for opening in _OPENERS.finditer(text):
         if opening.start() < at:
             continue  # inside the call before
-        if unread > MOST_CALLS:
+        if unread > MOST_CALLS or len(calls) >= MOST_CALLS:
             break
-        first, last = next(_ for _ in _OPENING if _[0].match(text, opening.start()))
-        begin = first.match(text, opening.start())
-        assert begin is not None
-        end = last.search(text, begin.end())
-        body = text[begin.end() : end.start() if end else len(text)]
-        named = begin.groupdict().get("name")
-        made = [(named, _arguments(body))] if named else list(_payload(body, tools))
-        if not made and not end:
+        if reported and text[: opening.start()].rstrip(" \t")[-1:] not in ("", "\n"):
+            continue  # quoted
+        made, end = _of_line(text, opening, tools) or _of_marks(text, opening.start(), tools)
+        if not end:
             unread += 1
             continue
         rest.append(text[at : opening.start()])
         calls += [(_known(name, tools), arguments) for name, arguments in made]
-        at = end.end() if end else len(text)
-    rest.append(text[at:])
-    left = "".join(rest)
-    if calls:
-        return calls, left
-    return _unmarked(text, tools)
-
-
-def _unmarked(text: str, tools: Tools) -> tuple[list[Call], str]:
-    """Calls of known tools without marks: as lines, as the whole text, as thought and action."""
-    calls, rest = _lines(text, tools)
-    if calls or not tools:
-        return calls, rest
-    if (found := _REACT.search(text)) and (name := _known(found["name"], tools)) in tools:
-        before = re.sub(r"^\s*Thought:.*", "", text[: found.start()], flags=re.S)
-        return [(name, _arguments(found["body"]))], before
-    fenced = _FENCE.match(text)
-    made = list(_payload(fenced["body"] if fenced else text, tools))
-    is_bare = text.strip() in tools  # a word that is also a tool's name
-    if made and not is_bare and all(_known(name, tools) in tools for name, _ in made):
-        return [(_known(name, tools), arguments) for name, arguments in made], ""
-    return [], text
-
-
-def _lines(text: str, tools: Tools) -> tuple[list[Call], str]:
-    """Calls of the text protocol."""
-    calls: list[Call] = []
-    rest, at = list[str](), 0
-    for found in _LINE.finditer(text) if "TOOL" in text else ():
-        if found.start() < at or len(calls) >= MOST_CALLS:
-            continue
-        name, start = found["name"] or "", found.end()
-        line = text[start:].split("\n", 1)[0]
-        if line.startswith("{"):
-            body, length = _object(text[start:])
-            made = [(name, body)] if name else list(_payload(text[start : start + length], tools))
-            end = start + length
-        else:
-            made, end = list(_of_line(name, line, found["mark"], tools)), start + len(line)
-        if not made:
-            continue
-        calls += made
-        rest.append(text[at : found.start()])
         at = end
-    return calls, "\n".join(filter(str.strip, "".join([*rest, text[at:]]).split("\n")))
+    rest.append(text[at:])
+    if not calls:
+        calls = _unmarked(text, tools, reported and not tools)
+        return calls, "" if calls else "".join(rest)
+    return calls, "\n".join(filter(str.strip, "".join(rest).split("\n")))
 
 
-def _of_line(name: str, more: str, mark: str, tools: Tools) -> Iterator[Call]:
+def _of_marks(text: str, start: int, tools: Tools) -> tuple[list[Call], int]:
+    """The calls in the marks that begin there, and where they end; 0 if these are no calls."""
+    first, last = next(_ for _ in _OPENING if _[0].match(text, start))
+    begin = first.match(text, start)
+    assert begin is not None
+    end = last.search(text, begin.end())
+    body = text[begin.end() : end.start() if end else len(text)]
+    named = begin.groupdict().get("name")
+    made = [(named, _arguments(body))] if named else list(_payload(body, tools))
+    return made, (end.end() if end else len(text)) if made or end else 0
+
+
+def _unmarked(text: str, tools: Tools, any_name: bool) -> list[Call]:
+    """Calls of known tools without marks: thought and action, or the whole text."""
+    if (found := _REACT.search(text)) and (name := _known(found["name"], tools)) in tools:
+        return [(name, _arguments(found["body"]))]
+    fenced = _FENCE.match(text)
+    body = (fenced["body"] if fenced else text).strip()
+    made = [(_known(name, tools), arguments) for name, arguments in _payload(body, tools)]
+    is_call = body not in tools  # a word that is also a tool's name
+    if any_name:
+        is_call = bool(re.match(rf"[\[{{]|{_NAME}\(", body))
+    elif not all(name in tools for name, _ in made):
+        is_call = False
+    return made if is_call else []
+
+
+def _of_line(text: str, found: re.Match[str], tools: Tools) -> tuple[list[Call], int] | None:
+    """The call of a line of the text protocol, and where it ends; None for marks."""
+    line = _LINE.match(text, found.start())
+    if not line:
+        return None
+    name, start = line["name"] or "", line.end()
+    if text.startswith("{", start):
+        body, length = _object(text[start:])
+        source = text[start : start + length]
+        made = [(name, body)] if name else list(_payload(source, tools)) or [("", source)]
+        return made, start + length
+    more = text[start:].split("\n", 1)[0]
+    made = list(_with_text(name, more, line["mark"], tools))
+    return made, start + len(more) if made else 0
+
+
+def _with_text(name: str, more: str, mark: str, tools: Tools) -> Iterator[Call]:
     """The call of a line with a name and perhaps a text.
 
     Without a mark behind the name, the words after it are an argument only of a tool that has one:
@@ -317,6 +323,7 @@ _NAMED = re.compile(
     r"(?:\[ARGS\]|<\|tool_call_argument_begin\|>|<\|tool_sep\|>|<\uff5ctool\u2581sep\uff5c>|\s)*(?P<body>[\{\(`<].*|)\s*\Z",
     re.S,
 )
+_CALL_KEYS = ("tool_calls", "tool_call", "function_call")
 _NAME_KEYS = ("name", "tool", "tool_name", "function", "action", "recipient_name", "type")
 _ARGUMENT_KEYS = (
     "arguments",
@@ -335,6 +342,7 @@ def _payload(body: str, tools: Tools) -> Iterator[Call]:
     body = body.strip()
     if fenced := _FENCE.match(body):
         body = fenced["body"].strip()
+    body = body.removeprefix("TOOL ")
     if inner := list(_INNER.finditer(body)):
         ends = [*(each.start() for each in inner[1:]), len(body)]
         for each, end in zip(inner, ends, strict=True):
@@ -352,7 +360,7 @@ def _of_values(value: object, tools: Tools) -> Iterator[Call]:
     for item in value if isinstance(value, list) else [value]:
         if not isinstance(item, Mapping):
             continue
-        if isinstance(inner := item.get("tool_calls") or item.get("tool_call"), list | Mapping):
+        if isinstance(inner := next(filter(None, map(item.get, _CALL_KEYS)), None), list | Mapping):
             yield from _of_values(inner, tools)
             continue
         if isinstance(inner := item.get("function"), Mapping):
@@ -364,6 +372,8 @@ def _of_values(value: object, tools: Tools) -> Iterator[Call]:
         name = str(item[key])
         if given is not None:
             yield name, _dumped({} if item[given] is None else item[given])
+        elif item.keys() == {"name"}:
+            yield name, "{}"
         elif key != "type" and _known(name, tools) in tools:  # {"action": "say", "text": …}
             yield name, _dumped({k: v for k, v in item.items() if k != key})
 

@@ -125,6 +125,28 @@ def without_others(text: str, around: Around) -> str:
     return text
 
 
+# What is no part of a character's line: notes, rows of figures, choices to pick from.
+_ASIDES = re.compile(
+    r"[(\[{]+\s*(?:note|ooc|out of character|author'?s? note|a/n|disclaimer|system|edit|reminder"
+    r"|end of|word count|translation)\b"
+    r"|^\W*(?:ooc|a/n|author'?s note|disclaimer|note to (?:self|user|player))\s*[:\]]"
+    r"|^(?:-{3,}|={3,}|\*{3,})\s*$"
+    r"|(?:^|(?<=[.!?\u2026\"\u201d]) )what (?:do|will|would|should) you [^\n?]{2,40}\?"
+    r"\s*\n\W*(?:1|a)[.):]"
+    r"|^\W*(?:your )?(?:options|choices|choose)\b[^\n]{0,40}:?\s*\n\W*(?:1|a)[.):]"
+    r"|^\W*(?:hp|mp|xp|health|mood|affection|trust|location|inventory|status|stats|time|level|gold)"
+    r"\W{0,3}:[^\n]*(?:\||\n\W*[\w ]{2,20}:|\d+\s*/\s*\d+)"
+    r"|\bas an? (?:ai|artificial intelligence|(?:large )?language model)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def without_asides(text: str, around: Around) -> str:
+    """Without what the model says as a model: notes, menus, figures, ``as an AI``."""
+    found = _ASIDES.search(text)
+    return _before(text, found.start() + 1) if found else text
+
+
 def without_own_label(text: str, around: Around) -> str:
     """Without what begins anew with the assistant's own name: ``Aria: "..."``, ``Aria says, "...``.
 
@@ -210,6 +232,7 @@ Guard = Callable[[str, Around], str]
 # In this order; the names are shown by `ai/why` and stand in the audit log.
 GUARDS: Mapping[str, Guard] = {
     "goes on with the prompt": without_prompt,
+    "steps out of character": without_asides,
     "speaks for others": without_others,
     "begins anew with its name": without_own_label,
     "writes calls as text": without_calls,

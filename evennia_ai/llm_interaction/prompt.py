@@ -29,7 +29,7 @@ from evennia_ai.llm_interaction.regions import (
     tools_tokens,
 )
 from evennia_ai.llm_interaction.room import Room
-from evennia_ai.llm_interaction.tool_calls import tool_instructions
+from evennia_ai.llm_interaction.tool_calls import main_arguments, tool_instructions
 from evennia_ai.llm_interaction.tool_protocol import tool_protocol
 from evennia_ai.llm_interaction.transcript import (
     FACTS_STOPS,
@@ -414,6 +414,8 @@ def model_request(
         "timeout_s": config.llm_timeout_s,
         "purpose": purpose,
         "prompt_tokens": prompt.budget.total - prompt.budget.regions["Reserve"],
+        "called": main_arguments(prompt.tools),
+        "reported": purpose not in CONTEXTS or not CONTEXTS[purpose].speaks,
     }
     if prompt.tools and not offline and _writes_calls(script):
         prompt = as_text_protocol(prompt, tool_instructions(prompt.tools, is_small(script)))

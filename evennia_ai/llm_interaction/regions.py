@@ -20,7 +20,6 @@ from evennia_ai.history.frames import (
     MOMENT_LABEL,
     SUMMARY_TITLE,
     summary_label,
-    tool_result,
 )
 from evennia_ai.history.messages import (
     OVERHEAD_TOKENS,
@@ -31,7 +30,7 @@ from evennia_ai.history.messages import (
 from evennia_ai.history.pairs import mended, newest_turn
 from evennia_ai.llm_interaction.budget import TokenBudget, newest_that_fit, shortened
 from evennia_ai.llm_interaction.pinned_notes import Pinned, PinnedNote, pinned
-from evennia_ai.llm_interaction.tool_calls import main_arguments, write_call
+from evennia_ai.llm_interaction.tool_calls import as_text, main_arguments
 
 Counter = Callable[[str], int]
 # Volatile regions and the reply's reserve together take at most this share of the limit.
@@ -399,18 +398,5 @@ def as_text_protocol(prompt: Prompt, instructions: str) -> Prompt:
 
     `instructions` say how tools are called; they follow the system text.
     """
-    rules = [m["content"] for m in prompt.messages if m["role"] == "system"]
-    messages = [{"role": "system", "content": "\n\n".join([*rules, instructions])}]
-    main = main_arguments(prompt.tools)
-    for message in prompt.messages:
-        if message["role"] == "system":
-            continue
-        if message["role"] == "tool":
-            text = tool_result(message["name"], message["content"])
-            message = {"role": "user", "content": text}
-        elif message.get("tool_calls"):
-            calls = [write_call(call, main) for call in message["tool_calls"]]
-            text = "\n".join([message.get("content") or "", *calls]).strip()
-            message = {"role": "assistant", "content": text}
-        messages.append(message)
+    messages = as_text(prompt.messages, instructions, main_arguments(prompt.tools))
     return replace(prompt, messages=tuple(messages), tools=())

@@ -14,8 +14,6 @@ REPLY_PIECES = 4
 # Longer replies are cut before they are cleaned: a runaway must not block the reactor.
 CLEANED_CHARS = 20_000
 
-_THOUGHT_TAG = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|reflection)\b[^<>]*>", re.I)
-
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 # All control characters but newline, then the ones that reorder or hide text.
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -30,88 +28,25 @@ def speakable(
 
     Of a runaway reply only the beginning is cleaned; the rest counts as left out.
     """
-    body = strip_thoughts(text)
-    split = split_reply(clean_reply(body, names), limit, most_pieces)
-    return SplitReply(split.pieces, split.left_out + max(0, len(body) - CLEANED_CHARS))
+    split = split_reply(clean_reply(text, names), limit, most_pieces)
+    return SplitReply(split.pieces, split.left_out + max(0, len(text) - CLEANED_CHARS))
 
 
 def clean_reply(text: str, names: Iterable[str] = ()) -> str:
     """A reply as it may be spoken in a game.
 
-    The first `CLEANED_CHARS` characters as plain text without thoughts, labels with one of the
-    assistant's `names`, markup, control characters, outer quotes and blank lines; may be empty.
+    The first `CLEANED_CHARS` characters as plain text without labels with one of the assistant's
+    `names`, markup, control characters, outer quotes and blank lines; may be empty. Thoughts and
+    marks were taken out before, see `dialects`.
     """
-    body = strip_thoughts(text)[:CLEANED_CHARS]
-    plain = without_speaker(strip_markup(strip_control(body)), names)
-    return strip_quotes(without_narration(plain, names))
-
-
-def strip_thoughts(text: str, reported: bool = False) -> str:
-    """Text without ``<think>`` blocks and similar ones, closed or not.
-
-    A closing tag without an opening one ends a thought that began with the text: some chat
-    templates swallow the first tag. One pass, so that hostile nesting costs no more.
-
-    `reported` is for texts that report what others said: a player who says ``</think>`` must not
-    erase the beginning of a summary. Quoted tags, and tags inside a sentence, stay. A thought
-    begins with the text, with a line or after another thought; a closing tag without an opening
-    one counts only if it is alone on its line.
-    """
-    kept: list[str] = []
-    depth, at = 0, 0
-    for tag in _THOUGHT_TAG.finditer(text):
-        if reported and not _is_own(tag, at, depth):
-            continue
-        if not tag[1]:
-            kept += [text[at : tag.start()]] if not depth else []
-            depth += 1
-        elif depth:
-            depth -= 1
-        else:
-            kept.clear()
-        at = tag.end()
-    return "".join(kept if depth else [*kept, text[at:]]).strip()
-
-
-def _is_own(tag: re.Match[str], begin: int, depth: int) -> bool:
-    """Whether a tag is the model's own; the tag before it ends at `begin`."""
-    before = tag.string[max(begin, tag.start() - _AROUND) : tag.start()].rstrip(" \t")
-    after = tag.string[tag.end() : tag.end() + _AROUND].lstrip(" \t")
-    if before[-1:] in _MARKS or after[:1] in _MARKS:
-        return False
-    first = not before or before.endswith("\n")
-    alone = first and (not after or after.startswith("\n"))
-    return bool(depth) or (alone if tag[1] else first)
-
-
-_AROUND = 8
-_MARKS = tuple("\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb")
+    body = text[:CLEANED_CHARS]
+    return strip_quotes(without_speaker(strip_markup(strip_control(body)), names))
 
 
 def strip_control(text: str) -> str:
     """Text without ANSI sequences and control characters; tabs become spaces."""
     text = _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     return _CONTROL.sub("", text.replace("\t", " "))
-
-
-def without_narration(text: str, names: Iterable[str] = ()) -> str:
-    """Only what is said of a reply written like a novel: ``"Aye!" She nods. "And you?"``.
-
-    It begins with a quoted sentence, and behind that the assistant is told of in the third person.
-    """
-    found = _NARRATED.match(text)
-    if not found or found["who"].lower() not in (*_THIRD, *(name.lower() for name in names)):
-        return text
-    spoken = (" ".join(part.split()) for part in _SPOKEN.findall(text))
-    return " ".join(part for part in spoken if part)
-
-
-# Nobody begins a line of their own with what was said and goes on so, unless they tell a story.
-_THIRD = ("she", "he", "they", "her", "his", "their")
-_NARRATED = re.compile(
-    r"[\"\u201c][^\"\u201c\u201d]*[.!?,\u2026\u2014-][\"\u201d]\s+(?P<who>[^\W\d_]+)\b"
-)
-_SPOKEN = re.compile(r"[\"\u201c]([^\"\u201c\u201d]*)(?:[\"\u201d]|\Z)")
 
 
 def strip_quotes(text: str) -> str:
@@ -227,5 +162,4 @@ _REFUSAL_CHARS = 600
 
 def is_refusal(text: str) -> bool:
     """Whether a text is a model's refusal instead of an answer. A guess from its beginning."""
-    body = strip_thoughts(text, reported=True)
-    return len(body) <= _REFUSAL_CHARS and bool(_REFUSAL.match(body))
+    return len(text) <= _REFUSAL_CHARS and bool(_REFUSAL.match(text))

@@ -26,9 +26,8 @@ from evennia_ai.llm_interaction.prompt import (
     note_request,
 )
 from evennia_ai.llm_interaction.regions import text_tokens
-from evennia_ai.llm_interaction.reply import is_refusal, strip_markup, strip_thoughts
+from evennia_ai.llm_interaction.reply import is_refusal, strip_markup
 from evennia_ai.llm_interaction.tokens import count_tokens
-from evennia_ai.llm_interaction.tool_calls import looks_like_tool_call
 from evennia_ai.llm_interaction.transcript import as_summary_prompt
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.protocol import Assistant
@@ -165,6 +164,7 @@ def ask_model(
         "extra": {k: v for k, v in config.llm_extra.items() if "penalty" not in k},
         "timeout_s": config.llm_timeout_s,
         "purpose": purpose,
+        "reported": True,
     }
     if config.llm_api == "completion" and name != OFFLINE_MODEL:
         text = as_summary_prompt(system, user)
@@ -391,8 +391,8 @@ def accepted(reply: ModelReply) -> str:
     What repeats itself is left out, as are lines in the form of the request's. Raises `ModelError`
     if it is empty, a refusal, shaped like a tool call, mostly the request or mostly repetition.
     """
-    text = strip_markup(strip_thoughts(reply.content, reported=True)).strip()
-    if reply.tool_calls or (text and looks_like_tool_call(text)):
+    text = strip_markup(reply.content).strip()
+    if reply.tool_calls:
         raise ModelError("a tool call instead of a summary")
     if not text:
         raise ModelError("an empty summary")

@@ -29,6 +29,9 @@ class ModelRequest:
         timeout_s: Seconds for one attempt.
         purpose: ``tick``, ``summary``, ``extraction`` and the like, for logs and bills.
         prompt_tokens: Tokens of the prompt as we count them; 0 if nobody did.
+        called: The tools that a text may call, by name, each with the argument that may follow as
+            plain text; see `dialects.read`.
+        reported: Whether the reply reports what others said, as a summary does.
         key: Who asks for what: a request made again after a reload has the same one, and gets the
             reply of the first. Empty for one that is not made again.
     """
@@ -46,6 +49,8 @@ class ModelRequest:
     timeout_s: float = 60.0
     purpose: str = "tick"
     prompt_tokens: int = 0
+    called: Mapping[str, str] = field(default_factory=dict)
+    reported: bool = False
     key: str = ""
 
 
@@ -54,15 +59,16 @@ class ModelReply:
     """A model's reply; one without content and tool calls is valid.
 
     Args:
-        content: The text as it came; clean it before it is spoken.
-        tool_calls: Calls in the chat format; `arguments` is the text as received, which need not
-            be JSON; ids are unique in the conversation.
+        content: Its words, without thoughts and marks; clean them before they are spoken.
+        tool_calls: Calls in the chat format, also those written as text; `arguments` need not be
+            JSON; ids are unique in the conversation.
         finish_reason: The provider's word for it.
         model: The model that answered, by its name in the request.
         prompt_tokens: By the provider, or counted; likewise `completion_tokens`.
         cost: US dollars by LiteLLM's price list, 0 for the offline model, None if unknown.
         cached_tokens: Prompt tokens that the provider read from its cache.
         cached_cost: What these cost, as part of `cost`; None if unknown.
+        thought: Whether there was more than words and calls: thoughts, marks.
         made_before: Whether it is the reply to a call that was made before a reload.
         attempts: HTTP calls made, failed ones and other models' included.
         seconds: From the request to the reply.
@@ -81,7 +87,15 @@ class ModelReply:
     content_tokens: int | None = None
     cached_tokens: int = 0
     cached_cost: float | None = None
+    thought: bool = False
     made_before: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether thoughts or marks used up the reply: it was no answer."""
+        return not (self.content or self.tool_calls) and (
+            self.thought or self.finish_reason == "length"
+        )
 
 
 @dataclass(frozen=True)

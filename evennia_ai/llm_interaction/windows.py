@@ -176,6 +176,11 @@ _WINDOWS = tuple(
         rf"{_NUMBER} (?:tokens? )?maximum context",
         rf"must be <= {_NUMBER}",
         rf"while limit is {_NUMBER}",
+        rf"maximum prompt length is {_NUMBER}",
+        rf"max_seq_len {_NUMBER}",
+        rf"(?:cannot|must not) exceed {_NUMBER}",
+        rf"should be \[\d+, ?{_NUMBER}\]",
+        rf"\(TPM\): Limit {_NUMBER}",
     )
 )
 _PROMPTS = tuple(
@@ -194,25 +199,42 @@ _PROMPTS = tuple(
         rf"context limit: {_NUMBER} \+",
         rf"current length is {_NUMBER}",
         rf"first {_NUMBER} tokens",
+        rf"prompt length {_NUMBER}",
+        rf"Limit [\d,]+, Requested {_NUMBER}",
     )
 )
 _TOTAL = re.compile(rf"requested (?:about )?{_NUMBER} tokens", re.IGNORECASE)
-# Words of an overflow beside those that LiteLLM knows.
+# Words of an overflow.
 _SAYS = re.compile(
-    r"exceed_context_size|context_length_exceeded|exceeds? the (?:available |model's )?context"
-    r"|prompt is too long|input is too long|maximum (?:context|model) length|exceed context limit"
-    r"|(?:longer|larger) than the (?:model's )?context|too large for model"
-    r"|context length of only|input length exceeds|exceeds the maximum number of tokens"
-    r"|max_new_tokens` must be|while limit is",
+    r"exceed_context_size|context_(?:length|window)_exceeded|string_above_max_length"
+    r"|exceed\w*[\w\s'.,()]{0,30}\b(?:context|(?:max\w*|model) (?:prompt |input |sequence )?length)"
+    r"|(?:prompt|input|request|message|text)s?(?: length| size| is| was| are)*"
+    r" (?:too (?:long|large)|exceeds?|(?:longer|larger|greater) than)"
+    r"|context (?:length|window|size|limit)[\w\s'()]{0,40}(?:exceed|reached|overflow)"
+    r"|(?:longer|larger|greater) than (?:the |model's |its )*(?:context|max)"
+    r"|maximum (?:context|model|prompt|input|sequence|allowed)[\w\s]{0,20}(?:length|size|tokens)"
+    r"|maximum number of (?:input )?tokens|max_new_tokens` must be|while limit is"
+    r"|too large for model|too many (?:input |prompt )?tokens|tokens in the prompt cannot"
+    r"|prompt (?:is )?too long|reduce (?:the|your) (?:length|prompt|input|message|context)"
+    r"|context length of only|(?:range of )?input length should be|context[_ ]?overflow"
+    r"|n_keep|max_seq_len|token limit exceeded|tokens? exceeds? (?:the )?(?:limit|max)"
+    r"|(?:not enough|insufficient) (?:space|room) in the (?:kv cache|context)",
     re.IGNORECASE,
 )
+# Words that name tokens and a limit, but a rate.
+_RATE = re.compile(r"per (?:minute|day|hour)|\bTPM\b|rate.?limit|throttl", re.IGNORECASE)
 
 
-def overflow_of(text: str) -> Overflow | None:
-    """What the text of an error, also a quoted JSON body, says of an overflow; None if nothing."""
-    if not _SAYS.search(text):
-        return None
-    return figures_of(text)
+def is_overflow(text: str, is_known: bool = False) -> bool:
+    """Whether the text of an error, also a quoted JSON body, says that a prompt was too large.
+
+    Args:
+        text: What the server said.
+        is_known: Whether LiteLLM took it for an overflow.
+    """
+    if _RATE.search(text):
+        return "too large for model" in text.lower()
+    return is_known or bool(_SAYS.search(text))
 
 
 def figures_of(text: str) -> Overflow:

@@ -14,7 +14,7 @@ import os
 import re
 import secrets
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from types import ModuleType
@@ -22,14 +22,15 @@ from typing import Any
 
 from evennia_ai.errors import LocalModelError, ModelError
 from evennia_ai.llm_interaction.cache_marks import marked, wants_marks
+from evennia_ai.llm_interaction.dialects import Read, read, repaired
+from evennia_ai.llm_interaction.failures import failure_of, sorted_failure
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.process import Serving
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
-from evennia_ai.llm_interaction.retry import Failure, retry_after_s
+from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, reshaped
 from evennia_ai.llm_interaction.tokens import Counter, use_shipped_vocabularies
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
-from evennia_ai.llm_interaction.windows import figures_of, overflow_of
 
 OFFLINE_PREFIX = "offline/"
 _LOCAL = LOCAL_PREFIX.rstrip("/")
@@ -263,13 +264,16 @@ class Caller:
         found = await asyncio.shield(self._reaching[where.model])
         return Endpoint(f"openai/{found.model}", "openai", found.address, found.key)
 
-    async def call(self, where: Endpoint, request: ModelRequest) -> ModelReply:
-        """Make one HTTP call; tokens that the provider did not count are 0.
+    async def call(
+        self, where: Endpoint, request: ModelRequest, profile: Profile = UNKNOWN
+    ) -> ModelReply:
+        """Make one HTTP call, in the shape of a profile; tokens that nobody counted are 0.
 
         Raises `ModelError` for an unreadable response, and whatever LiteLLM raises; see
         `failure_of`.
         """
         free = where.is_offline or where.is_local
+        request = reshaped(request, UNKNOWN if where.is_offline else profile)
         where = await self.reached(where)
         optional = {
             "api_base": where.api_base,
@@ -279,7 +283,7 @@ class Caller:
         }
         options: dict[str, Any] = {
             "model": where.model,
-            "max_tokens": request.max_tokens,
+            profile.limit_field: request.max_tokens,
             # The request's own timeout, not the time left: LiteLLM keeps one client per value.
             "timeout": request.timeout_s,
             "max_retries": 0,
@@ -287,6 +291,9 @@ class Caller:
             **{name: value for name, value in optional.items() if value is not None},
             **further_fields(request, where.model, is_own_server(self.litellm, where)),
         }
+        for name in profile.without:
+            options.pop(name, None)
+            options.get("extra_body", {}).pop(name, None)
         completion = request.api == "completion" and not where.is_offline
         if where.provider == "openai" and (completion or where.api_base):
             options["client"] = self._client(where)
@@ -321,21 +328,26 @@ class Caller:
         try:
             choice = response.choices[0]
             message = getattr(choice, "message", None)
+            _refuse(choice, message)
             raw = getattr(choice, "text", None) if message is None else message.content
             if isinstance(raw, list):
                 raw = "".join(str(part.get("text", "")) for part in raw if isinstance(part, dict))
             # Some servers number their calls from 0 in each reply.
-            made = (message.get("tool_calls") for message in request.messages)
-            lists = (calls for calls in made if isinstance(calls, list | tuple))
+            sent = (message.get("tool_calls") for message in request.messages)
+            lists = (calls for calls in sent if isinstance(calls, list | tuple))
             used = {str(call.get("id", "")) for calls in lists for call in calls}
             usage = getattr(response, "usage", None)
             cached = _cached_tokens(usage)
+            text, made = "" if raw is None else str(raw), getattr(message, "tool_calls", None)
+            answer = Read(text)
+            if not where.is_offline:
+                answer = read(text, request.called, request.reported)
+            calls = [_parts(each, request.called) for each in made or ()]
+            calls = calls or [("", *each) for each in answer.calls]
             return ModelReply(
-                content="" if raw is None else str(raw),
-                tool_calls=tuple(
-                    _tool_call(raw_call, used)
-                    for raw_call in getattr(message, "tool_calls", None) or ()
-                ),
+                content=answer.text,
+                tool_calls=tuple(_tool_call(*each, used) for each in calls),
+                thought=answer.thought or bool(getattr(message, "reasoning_content", None)),
                 finish_reason=str(getattr(choice, "finish_reason", "") or "stop"),
                 prompt_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
                 completion_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
@@ -361,6 +373,23 @@ class Caller:
         return None if each is None else tokens * float(each)
 
 
+# What a provider calls the end of a reply that is none.
+_NO_REPLY = re.compile(
+    r"error|content.?filter|safety|prohibited|blocklist|recitation|spii|refusal|sensitive", re.I
+)
+
+
+def _refuse(choice: Any, message: Any) -> None:
+    """Raise `ModelError` for a reply that a filter or an error ended, or that is a refusal."""
+    more = getattr(choice, "provider_specific_fields", None) or {}
+    if error := more.get("error"):
+        failure = sorted_failure("server", None, str(error))
+        raise ModelError("an error instead of a reply", failure.retryable, failure.kind)
+    ends = (getattr(choice, "finish_reason", ""), more.get("native_finish_reason"))
+    if getattr(message, "refusal", None) or any(_NO_REPLY.match(str(end)) for end in ends):
+        raise ModelError("refused by the provider's content policy", kind="refused")
+
+
 def _cached_tokens(usage: Any) -> int:
     """Prompt tokens out of the provider's cache, as OpenAI or as Anthropic names them."""
     details = getattr(usage, "prompt_tokens_details", None)
@@ -368,95 +397,21 @@ def _cached_tokens(usage: Any) -> int:
     return max((count for count in named if isinstance(count, int)), default=0)
 
 
-def _tool_call(raw: Any, used: set[str]) -> ChatToolCall:
-    """A call in the chat format, its id added to those used."""
-    call_id = str(getattr(raw, "id", None) or "")
-    if not call_id or call_id in used:
-        call_id = "call_" + secrets.token_hex(12)
-    used.add(call_id)
+def _parts(raw: Any, tools: Mapping[str, str]) -> tuple[str, str, str]:
+    """Id, name and arguments of a provider's call."""
     function = getattr(raw, "function", None)
     arguments = getattr(function, "arguments", None)
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-    return tool_call(call_id, getattr(function, "name", None) or "", text)
+    name = str(getattr(function, "name", None) or "")
+    return str(getattr(raw, "id", None) or ""), *repaired(name, text, tools)
 
 
-def failure_of(error: BaseException) -> Failure:
-    """What an exception of LiteLLM, of the HTTP client or of a time limit means."""
-    chain = [error]
-    while len(chain) < 10 and (cause := chain[-1].__cause__ or chain[-1].__context__):
-        chain.append(cause)
-    status = next((code for link in chain if (code := _status(link))), None)
-    # Clients keep the server's body beside their own text.
-    said = " ".join(f"{link} {getattr(link, 'body', '')}" for link in chain)
-    kind, overflow = _kind(chain, status), None
-    if kind in _OVERFLOWS:
-        overflow = figures_of(said) if kind == "context_window" else overflow_of(said)
-        kind = "context_window" if overflow else kind
-    retryable = kind in ("timeout", "rate_limit", "server", "connection", "bad_response")
-    wait_s = next((s for link in chain if (s := retry_after_s(_headers(link))) is not None), None)
-    return Failure(kind, retryable, status, wait_s, str(error), overflow)
-
-
-def _status(error: BaseException) -> int | None:
-    """The HTTP status a server sent; LiteLLM's own exceptions carry invented ones."""
-    if type(error).__module__.partition(".")[0] == "litellm":
-        return None
-    code = getattr(error, "status_code", None)
-    code = code or getattr(getattr(error, "response", None), "status_code", None)
-    return code if isinstance(code, int) else None
-
-
-def _headers(error: BaseException) -> dict[str, str]:
-    for source in (getattr(error, "response", None), error):
-        for name in ("headers", "litellm_response_headers"):
-            headers = getattr(source, name, None)
-            if headers:
-                return {str(key).lower(): str(value) for key, value in headers.items()}
-    return {}
-
-
-# Names of exception classes anywhere in the chain, most telling first.
-_KIND_BY_CLASS: tuple[tuple[str, str], ...] = (
-    ("LocalModelError", "local_model"),
-    ("ModelError", "bad_response"),
-    ("JSONDecodeError", "bad_response"),
-    ("APIResponseValidationError", "bad_response"),
-    ("ValidationError", "bad_response"),
-    ("ContextWindowExceededError", "context_window"),
-    ("ContentPolicyViolationError", "refused"),
-    ("RateLimitError", "rate_limit"),
-    ("AuthenticationError", "auth"),
-    ("PermissionDeniedError", "auth"),
-    ("NotFoundError", "not_found"),
-    ("Timeout", "timeout"),
-    ("TimeoutError", "timeout"),
-    ("APITimeoutError", "timeout"),
-    ("APIConnectionError", "connection"),
-    ("TransportError", "connection"),
-    ("ClientError", "connection"),
-    ("OSError", "connection"),
-    # LiteLLM or the client failed on a malformed body, and calls that a 500.
-    ("AttributeError", "bad_response"),
-    ("LookupError", "bad_response"),
-    ("TypeError", "bad_response"),
-    ("ValueError", "bad_response"),
-)
-# What an overflow may look like before its text is read; some servers call it their own error.
-_OVERFLOWS = ("context_window", "bad_request", "server")
-_KIND_BY_STATUS = {401: "auth", 403: "auth", 404: "not_found", 408: "timeout", 429: "rate_limit"}
-
-
-def _kind(chain: Sequence[BaseException], status: int | None) -> str:
-    names = {cls.__name__ for link in chain for cls in type(link).__mro__}
-    named = next((kind for name, kind in _KIND_BY_CLASS if name in names), None)
-    if status is None or status < 400:
-        if named is None and "BadRequestError" in names:
-            return "bad_request"
-        return named or ("server" if "APIError" in names else "bad_response")
-    # A 400 may be about the window or the content; otherwise the status says more than a name.
-    if status in (400, 413, 422):
-        return named if named in ("context_window", "refused") else "bad_request"
-    return _KIND_BY_STATUS.get(status, "server" if status >= 500 else "bad_request")
+def _tool_call(call_id: str, name: str, arguments: str, used: set[str]) -> ChatToolCall:
+    """A call in the chat format, its id added to those used."""
+    if not call_id or call_id in used:
+        call_id = "call_" + secrets.token_hex(12)
+    used.add(call_id)
+    return tool_call(call_id, name, arguments)
 
 
 def masked(text: str, *keys: str | None) -> str:

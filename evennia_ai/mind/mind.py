@@ -17,6 +17,7 @@ from evennia_ai.background import Worker
 from evennia_ai.errors import ConfigError, StoreError
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
+from evennia_ai.llm_interaction.profile_book import Profiles
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
 from evennia_ai.llm_interaction.tracing import Tracing
 from evennia_ai.mind.values import MindSettings, MindStatus, memory_mb
@@ -230,6 +231,7 @@ def make_mind(settings: MindSettings) -> Mind:
         home_model=settings.model,
         local_models=_local_models(settings),
         tracing=Tracing.from_setting(settings.setting("LLM_CALLBACKS", ())),
+        profiles=Profiles(directory / "profiles.json"),
     )
     backend = settings.setting("MEMORY_BACKEND", MEM0_BACKEND)
     return Mind(

@@ -129,6 +129,15 @@ class RemoteModel:
         """Whether the tools of a request reach a model; None if unknown."""
         return self._known(model).carries_tools
 
+    def profile(self, model: str) -> tuple[str, ...]:
+        """What was learned of a model, in words."""
+        return tuple(self._known(model).profile)
+
+    def forget(self, model: str) -> "Deferred[None]":
+        """Forget what was learned of a model."""
+        self._facts.pop(model, None)
+        return self._link.ask("model.forget", model)
+
     def price(self, model: str) -> tuple[float, float] | None:
         """US dollars for a token of a prompt and of a reply, None if unknown."""
         return self._known(model).price

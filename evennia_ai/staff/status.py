@@ -52,6 +52,19 @@ def status_or_trouble(script: "AssistantScript") -> list[str]:
     ]
 
 
+def model_lines(script: "AssistantScript") -> list[str]:
+    """What is known of an assistant's model, in words."""
+    name, model = script.model_name, script.mind.model
+    window, learned = model.window(name), model.profile(name)
+    source = f", by {model.window_source(name)}" if window else ""
+    return [
+        f"{script.obj.key}'s model: {name}",
+        f"Window: {f'{window:,} tokens' if window else 'unknown'}{source}",
+        f"Tools: {tool_protocol(script)}",
+        "Learned: " + ("; ".join(learned) or "nothing that it cannot do"),
+    ]
+
+
 def status_lines(script: "AssistantScript") -> list[str]:
     """The state of an assistant, a line for each fact; call it on the reactor thread."""
     runtime, state, body, spent = script.runtime, script.state, script.obj, script.spend.today()

@@ -14,6 +14,7 @@ from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.guards import guarded
+from evennia_ai.llm_interaction.narration import told_apart
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     asked_once_more,
@@ -24,14 +25,13 @@ from evennia_ai.llm_interaction.prompt import (
     model_request,
 )
 from evennia_ai.llm_interaction.regions import Prompt
-from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, strip_thoughts
+from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply
 from evennia_ai.llm_interaction.reply_trace import TRACE, ReplyTrace
 from evennia_ai.llm_interaction.tool_calls import (
-    ChatToolCall,
     batches,
     bounded,
-    read_calls,
     storable_call,
+    tool_call,
 )
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
 from evennia_ai.protocol import Character
@@ -56,6 +56,8 @@ LEAST_TIMEOUT_S = 1.0
 # So often a prompt is made shorter because a model's window is smaller than was known. Where the
 # server names no figure, each time halves it: from the default limit down to 1,600 tokens.
 FITS = 6
+# The tool by which a pose is shown.
+_POSE = "emote"
 # In place of a guard's name, where a reply is empty.
 SAYS_NOTHING = "says nothing"
 
@@ -87,9 +89,10 @@ def run_turn(
             turn.end(text, aside, reply)
             break
         aside = text or aside
-        ended = yield turn.act(text, calls, reply)
-        if ended:
-            if aside and not report.spoken and turn.is_fit(aside, reply.model):
+        ended, concluded = yield turn.act(text, calls, reply)
+        staged = answer.is_staged
+        if ended or staged or (concluded and (aside or report.spoken or turn.tools.has_acted)):
+            if aside and (staged or not report.spoken) and turn.is_fit(aside, reply.model):
                 turn.speak(aside)
             report.stopped_by = "noop"
             break
@@ -104,12 +107,14 @@ class _Answer:
         text: What it says, cleaned, as far as it is sound.
         calls: Its tool calls in the API's form.
         cuts: Names of the guards that cut it.
+        is_staged: Whether its one call is the pose that it told beside what it says.
     """
 
     reply: ModelReply
     text: str
     calls: Sequence[Mapping[str, Any]]
     cuts: tuple[str, ...] = ()
+    is_staged: bool = False
 
     @property
     def is_lost(self) -> bool:
@@ -323,9 +328,11 @@ class _Turn:
         calls, left_out = bounded(reply.tool_calls)
         if left_out:
             self.script.log(f"a reply had {left_out} tool calls too many, left out", warning=True)
-        if not calls:
-            calls, content = self._written_calls(reply)
-        whole, text = strip_thoughts(content), clean_reply(content, [self.character.key])
+        names, pose = [self.character.key], ""
+        is_long = len(content) > CLEANED_CHARS
+        if self.context.speaks and reply.model != OFFLINE_MODEL and not is_long:
+            content, pose = told_apart(content, names)
+        text = clean_reply(content, names)
         cuts: tuple[str, ...] = ()
         if self.context.speaks and reply.model != OFFLINE_MODEL:
             is_cut_off = reply.finish_reason == "length"
@@ -334,14 +341,21 @@ class _Turn:
                 known = {t.name for t in self.script.tools.offered(False) if not t.ends_turn}
                 calls = tuple(each for each in calls if each["function"]["name"] in known)
                 cuts = cuts if text or cuts or calls else (SAYS_NOTHING,)
-        if len(whole) > CLEANED_CHARS and not cuts:
-            text = whole  # stored as it came; what is spoken of it is cleaned and cut
+        if is_long and not cuts:
+            text = content  # stored as it came; what is spoken of it is cleaned and cut
+        if pose and not calls and self._may_pose:
+            return _Answer(reply, text, [self._posed(pose)], cuts, is_staged=True)
         return _Answer(reply, text, calls, cuts)
 
-    def _written_calls(self, reply: ModelReply) -> tuple[tuple[ChatToolCall, ...], str]:
-        """The calls that a reply writes as text, and the rest of it."""
-        main = self.script.tools.main_arguments
-        return read_calls(reply.content or "", lambda: new_id("call_"), main)
+    @property
+    def _may_pose(self) -> bool:
+        """Whether a pose of this turn is seen by those it is for."""
+        offered = {tool.name for tool in self.script.tools.offered(False)}
+        offered -= set(self.failures.withdrawn)
+        return self.request.audience == PUBLIC and _POSE in offered
+
+    def _posed(self, pose: str) -> Mapping[str, Any]:
+        return tool_call(new_id("call_"), _POSE, json.dumps({"text": pose}, ensure_ascii=False))
 
     @inlineCallbacks
     def moderated(
@@ -362,14 +376,15 @@ class _Turn:
     @inlineCallbacks
     def act(
         self, text: str, calls: Sequence[Mapping[str, Any]], reply: ModelReply
-    ) -> Generator[Deferred[Any], Any, bool]:
+    ) -> Generator[Deferred[Any], Any, tuple[bool, bool]]:
         """Store the calls and run them; what is whispered to one person is stored apart.
 
         Returns:
-            A Deferred that fires with whether a tool ended the turn.
+            A Deferred that fires with whether a tool ended the turn, and whether nothing new is
+            left to tell the model.
         """
         history, registry, request = self.script.history, self.script.tools, self.request
-        ended = False
+        ended, concluded = False, True
         for batch in batches(calls, registry.ending, self._whispered_to):
             people = {self._whispered_to(call) for call in batch} - {None}
             audience = private(str(person) for person in people) if people else request.audience
@@ -391,8 +406,9 @@ class _Turn:
                     self.script.log_error("a tool call without a result", error)
                 raise
             self.report.tools += outcome.used
-            ended, text = ended or outcome.ended, ""
-        return ended
+            ended, concluded = ended or outcome.ended, concluded and outcome.concluded
+            text = ""
+        return ended, concluded
 
     def _kept(self, result: Message) -> Message:
         """A result as it is stored: of what was found in memory only ids and beginnings."""

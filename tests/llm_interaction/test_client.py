@@ -17,6 +17,7 @@ from twisted.logger import formatEvent, globalLogPublisher
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.dialects import MOST_CHARS
 from evennia_ai.llm_interaction.retry import BreakerPolicy, RetryPolicy
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from tests import loopback
@@ -100,7 +101,7 @@ class TestReplies(LoopbackCase):
 
     def test_options_are_sent(self):
         """Tools, stop sequences and a temperature of 0 arrive."""
-        self.ask(tools=(TOOL,), stop=("\n",), temperature=0.0)
+        self.ask(tools=(TOOL,), stop=("\n",), extra={"temperature": 0.0})
         body = self.server.bodies[0]
         self.assertEqual((body["tools"], body["stop"], body["temperature"]), ([TOOL], ["\n"], 0.0))
 
@@ -119,11 +120,11 @@ class TestReplies(LoopbackCase):
         self.assertEqual((sent.body["prompt"], sent.body["stop"]), (SAID, ["\nBob:"]))
         self.assertNotIn("messages", sent.body)
 
-    def test_tool_calls_with_their_arguments_as_received(self):
-        """Calls arrive in the chat format, bad JSON in arguments untouched."""
+    def test_tool_calls(self):
+        """Calls arrive in the chat format, bad JSON in arguments mended."""
         self.server.script(loopback.bad_arguments("say"), loopback.unknown_tool())
         (made,) = self.ask(tools=(TOOL,)).tool_calls
-        self.assertEqual(made["function"], {"name": "say", "arguments": '{"text": "Hel'})
+        self.assertEqual(made["function"], {"name": "say", "arguments": '{"text": "Hel"}'})
         self.assertEqual(made["type"], "function")
         (other,) = self.ask(tools=(TOOL,)).tool_calls
         self.assertEqual(other["function"]["name"], "launch_rocket")
@@ -156,12 +157,12 @@ class TestReplies(LoopbackCase):
         self.server.script(loopback.refusal())
         self.assertIn("can't help", self.ask().content)
 
-    def test_huge_reply_comes_whole_and_counted(self):
-        """200,000 words arrive whole, their tokens counted off the reactor thread."""
+    def test_huge_reply(self):
+        """Of 200,000 words the beginning arrives, its tokens counted off the reactor thread."""
         self.server.script(loopback.huge(200_000))
         reply = self.ask(timeout_s=20)
-        self.assertEqual(len(reply.content.split()), 200_000)
-        self.assertGreater(reply.content_tokens, 200_000)
+        self.assertEqual(len(reply.content), MOST_CHARS)
+        self.assertGreater(reply.content_tokens, 10_000)
 
     def test_tokens_are_counted_where_the_server_does_not(self):
         """A server without usage figures does not make a call look free."""
@@ -208,7 +209,7 @@ class TestFaults(LoopbackCase):
         (failure(500), "server", True, 3),
         (failure(503), "server", True, 3),
         (failure(408), "timeout", True, 3),
-        (failure(400), "bad_request", False, 1),
+        (failure(400), "bad_request", False, 2),
         (failure(401), "auth", False, 1),
         (failure(403), "auth", False, 1),
         (failure(404), "not_found", False, 1),
@@ -288,6 +289,118 @@ class TestFaults(LoopbackCase):
         """A slow answer is waited for."""
         self.server.script(loopback.slow(0.5, "At last."))
         self.assertEqual(self.ask(timeout_s=3).content, "At last.")
+
+
+class TestProfiles(LoopbackCase):
+    """What a model cannot do is met in the same call, and remembered."""
+
+    RULES = (
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": SAID},
+    )
+
+    def refuse(self, is_refused, said, status=400):
+        """Let the server refuse some requests."""
+
+        def respond(body):
+            refused = is_refused(body)
+            return failure(status, message=said) if refused else text("Here.")
+
+        self.server.respond = respond
+
+    def test_a_refused_shape(self):
+        """It is asked again at once in another shape, and later in that one."""
+        said = "System role not supported"
+        self.refuse(lambda body: body["messages"][0]["role"] == "system", said, 500)
+        self.assertEqual(self.ask(messages=self.RULES).attempts, 2)
+        self.assertEqual(self.ask(messages=self.RULES).attempts, 1)
+        self.assertEqual(self.client.profile("any"), ("takes no system role",))
+        wait_for(self.client.forget("any"))
+        self.assertEqual(self.client.profile("any"), ())
+        self.assertEqual(self.ask(messages=self.RULES).attempts, 2)
+
+    def test_several_refusals(self):
+        """One after the other is met."""
+        self.refuse(lambda body: "tools" in body, "this model does not support tools")
+        inner = self.server.respond
+        self.server.respond = lambda body: (
+            failure(400, message="roles must alternate")
+            if [m["role"] for m in body["messages"]].count("user") > 1
+            else inner(body)
+        )
+        said = ({"role": "user", "content": "One."}, {"role": "user", "content": "Two."})
+        self.assertEqual(self.ask(messages=said, tools=(TOOL,)).content, "Here.")
+        self.assertFalse(self.client.carries_tools("any"))
+        self.assertEqual(len(self.client.profile("any")), 2)
+
+    def test_an_unknown_refusal(self):
+        """The plainest shape is tried; a model that refuses it, too, is asked once from then on."""
+        self.refuse(lambda body: body["messages"][0]["role"] == "system", "nonsense 17")
+        self.assertEqual(self.ask(messages=self.RULES).content, "Here.")
+        self.refuse(lambda body: True, "nonsense 18")
+        self.fail(model="other")
+        before = len(self.server.requests)
+        self.fail(model="other")
+        self.assertEqual(len(self.server.requests), before + 1)
+
+    def test_an_unknown_refusal_of_a_large_prompt(self):
+        """Once it counts as an overflow; if a smaller one is refused, too, it was none."""
+        self.refuse(lambda body: True, "nonsense 19")
+        kinds = [self.fail(prompt_tokens=9_000).kind for _ in range(3)]
+        self.assertEqual(kinds, ["context_window", "context_window", "context_window"])
+        self.assertEqual(self.client.window("any"), 4_525)
+        self.assertEqual(self.fail(prompt_tokens=4_000).kind, "bad_request")
+        self.assertIsNone(self.client.window("any"))
+        self.assertEqual(self.fail(prompt_tokens=9_000).kind, "bad_request")
+
+    def test_thoughts_that_use_up_the_reply(self):
+        """It is asked for with more room; what was paid for in vain is counted."""
+
+        def respond(body):
+            if body["max_tokens"] > 100:
+                return text("Here.")
+            return text("<think>Who is this?", finish_reason="length")
+
+        self.server.respond = respond
+        first, second = self.ask(), self.ask()
+        self.assertEqual((first.content, first.attempts), ("Here.", 2))
+        self.assertEqual((second.content, second.attempts), ("Here.", 1))
+        self.assertGreater(first.prompt_tokens, second.prompt_tokens)
+
+    def test_nothing_but_thoughts(self):
+        """With thinking off, too: the next model answers."""
+        self.server.respond = lambda body: (
+            text("There.") if body["model"] == "other" else text("<think>Hm.</think>")
+        )
+        self.assertEqual(self.ask(fallback_models=("other",)).content, "There.")
+        self.assertEqual(self.fail().kind, "empty")
+
+    def test_what_is_no_reply(self):
+        """A refusal, a filter and an error inside an answer speak no text; the next one answers."""
+        message = '{"role": "assistant", "content": "The stew is ho"%s}'
+        choice = '{"choices": [{"index": 0, "message": %s, "finish_reason": "%s"%s}]}'
+        for raw in (
+            choice % (message % ', "refusal": "No."', "stop", ""),
+            choice % (message % "", "content_filter", ""),
+            choice % (message % "", "error", ', "error": {"code": 502, "message": "Upstream"}'),
+        ):
+            with self.subTest(raw):
+                self.server.respond = lambda body, raw=raw: (
+                    text("There.") if body["model"] == "other" else text("", raw=raw)
+                )
+                self.assertEqual(self.ask(fallback_models=("other",)).content, "There.")
+
+    def test_no_credit(self):
+        """One call; then the model is left alone for a while, and asked again."""
+        clock = Clock()
+        self.client = self.new_client(clock=clock.seconds)
+        self.refuse(lambda body: True, "Insufficient credits.", 402)
+        self.assertEqual(self.fail().kind, "credit")
+        self.assertEqual(self.fail().kind, "breaker_open")
+        self.assertEqual(len(self.server.requests), 1)
+        self.refuse(lambda body: False, "")
+        clock.advance(50)
+        self.assertEqual(self.ask().content, "Here.")
 
 
 class TestRetryAfter(LoopbackCase):
@@ -583,6 +696,7 @@ HANGING_GAME = """
 import sys, time
 from twisted.internet import reactor
 from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.dialects import MOST_CHARS
 from evennia_ai.llm_interaction.values import ModelRequest
 base, calls = sys.argv[1], int(sys.argv[2])
 client = ModelClient(api_base=base, api_key="k")

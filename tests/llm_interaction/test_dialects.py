@@ -106,6 +106,10 @@ CALLED = {
     "bare list": f'[{{"name": "say", "parameters": {J}}}]',
     "torn": f'<tool_call>{{"name": "say", "arguments": {{"text": {json.dumps(S)}',
     "miscased": f'<tool_call>{{"name": "functions.Say", "arguments": {J}}}</tool_call>',
+    "fence inside": f'<tool_call>\n```json\n{{"name": "say", "arguments": {J}}}\n```\n</tool_call>',
+    "fenced arguments": f"<function=say>```json\n{J}\n```</function>",
+    "Python's arguments": f"<|tool_call_begin|>say(text={json.dumps(S)})<|tool_call_end|>",
+    "arguments in brackets": f"<function=say>(text={json.dumps(S)})</function>",
     "text protocol": f"TOOL say {J}",
     "text protocol, plain": f"TOOL say: {S}",
 }
@@ -194,6 +198,23 @@ class TestRead(unittest.TestCase):
         self.assertEqual(read(text, TOOLS).calls, ())
         call = '<tool_call>{"name": "dance", "arguments": {}}</tool_call>'
         self.assertEqual(read(call, TOOLS).calls, (("dance", "{}"),))
+
+    def test_odd_calls(self):
+        """Calls without arguments, and what cannot be read as a call."""
+        for text, calls in (
+            ("<function=noop></function>", (("noop", "{}"),)),
+            ("TOOL noop", (("noop", "{}"),)),
+            ("TOOL noop.", (("noop", "{}"),)),
+            ("TOOL give: lamp", (("give", "lamp"),)),
+            ("<function=say>lamp</function>", (("say", "lamp"),)),
+            ("<tool_call>[say(text=lamp)]</tool_call>", ()),
+            ("<tool_call>[1 + 1]</tool_call>", ()),
+            ("<tool_call>[say(</tool_call>", ()),
+            ("<tool_call>" + "[" * 4_000 + "</tool_call>", ()),
+        ):
+            with self.subTest(text[:60]):
+                self.assertEqual(read(text, {**TOOLS, "give": ""}).calls, calls)
+        self.assertEqual(read("TOOL\nand more", TOOLS).calls, ())
 
     def test_only_marks(self):
         """A text of marks or thoughts alone says nothing, and that is told from silence."""

@@ -116,6 +116,30 @@ class TestEach(unittest.TestCase):
             self.assertEqual(guarded(text, SMALL).text, OPENING)
             self.assertEqual(guarded(text, AROUND).text, text)
 
+    def test_asides(self):
+        """Notes, menus, figures and what a model says as a model; a character's lists stay."""
+        for tail in (
+            "\n\n(Note: I kept it short, as you asked.)",
+            "\n[OOC: shall we go on?]",
+            "\nOOC: shall we go on?",
+            " What do you do?\n1. Order an ale\n2. Leave",
+            "\nYour options:\n1. Order an ale\n2. Leave",
+            "\nHP: 20/20 | Mood: merry",
+            "\nMood: merry\nLocation: bar",
+            " As an AI language model, I have no ale.",
+            "\n---\nA new scene.",
+        ):
+            with self.subTest(tail):
+                found = guarded(f"{OPENING}{tail}", AROUND)
+                self.assertEqual((found.text, found.cuts), (OPENING, ("steps out of character",)))
+        for text in (
+            "We have three:\n1. ale\n2. mead\n3. stew",
+            "What do you do? I pour ale.",
+            "Note my words: it will rain.",
+            "The time: noon.",
+        ):
+            self.assertEqual(guarded(text, AROUND).text, text)
+
     def test_others(self):
         """Lines of those who are here; nobody else is known by name."""
         for text, kept in (
@@ -259,7 +283,7 @@ class TestEach(unittest.TestCase):
 
     def test_names_are_different(self):
         """Each guard has its own name."""
-        self.assertEqual(len(GUARDS), 9)
+        self.assertEqual(len(GUARDS), 10)
 
 
 class TestSummaries(unittest.TestCase):

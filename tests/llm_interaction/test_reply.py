@@ -14,32 +14,7 @@ from evennia_ai.llm_interaction.reply import (
     split_reply,
     strip_markup,
     strip_quotes,
-    strip_thoughts,
 )
-
-
-class TestThoughts(unittest.TestCase):
-    def test_closed_blocks_go(self):
-        """Every closed thought goes, whatever its tag's name and case."""
-        for tag in ("think", "thinking", "THOUGHT", "reasoning", "reflection"):
-            self.assertEqual(strip_thoughts(f"<{tag}>hm\nhm</{tag}>\nHello."), "Hello.")
-
-    def test_unclosed_block_goes_to_the_end(self):
-        """A thought cut off by the token limit is not spoken."""
-        self.assertEqual(strip_thoughts("Hello. <think>what next"), "Hello.")
-
-    def test_swallowed_opening_tag(self):
-        """What stands before a lone closing tag was a thought."""
-        self.assertEqual(strip_thoughts("she is kind</think>Hello."), "Hello.")
-
-    def test_nested_and_several(self):
-        """Nested thoughts go whole and text between thoughts stays."""
-        text = "<think>a<think>b</think>c</think>One. <think>d</think>Two."
-        self.assertEqual(strip_thoughts(text), "One. Two.")
-
-    def test_words_that_only_look_like_tags_stay(self):
-        """A tag of another name, and the word itself, are text."""
-        self.assertEqual(strip_thoughts("I think <b>so</b>"), "I think <b>so</b>")
 
 
 class TestLabels(unittest.TestCase):
@@ -78,21 +53,6 @@ class TestLabels(unittest.TestCase):
         self.assertEqual(strip_quotes('"Hi there.'), "Hi there.")
         self.assertEqual(strip_quotes('Hi there."'), "Hi there.")
         self.assertEqual(strip_quotes('It is 6" long.'), 'It is 6" long.')
-
-    def test_a_story_told(self):
-        """Of a reply that tells how it is said only the quoted words stay."""
-        for text, said in (
-            ('"Aye!" She nods. "And you?"', "Aye! And you?"),
-            ('"Aye," Aria says, "so it is."', "Aye, so it is."),
-            ("\u201cAye.\u201d He smiled.", "Aye."),
-            ('"Aye." They left. "And', "Aye. And"),
-            ('"The Heron" is her boat.', '"The Heron" is her boat.'),
-            ('"Who goes there?" was all I said.', '"Who goes there?" was all I said.'),
-            ('He said, "Aye." She nods.', 'He said, "Aye." She nods.'),
-            ('"Aye." Bram nods.', '"Aye." Bram nods.'),
-        ):
-            with self.subTest(text):
-                self.assertEqual(clean_reply(text, ["Aria"]), said)
 
     def test_json_string_is_decoded(self):
         """A reply that mimics our quoted lines loses the escapes as well."""
@@ -212,7 +172,6 @@ class TestRefusals(unittest.TestCase):
             "I can\u2019t summarize this conversation.",
             "As an AI language model, I cannot do so.",
             "Unfortunately, I am unable to continue.",
-            "<think>no</think>I must decline to write this.",
             "This request violates the policy.",
             "I apologize, but no.",
         ):

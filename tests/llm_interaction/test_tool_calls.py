@@ -4,18 +4,18 @@ import itertools
 import json
 import time
 import unittest
+from types import MappingProxyType
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evennia_ai.llm_interaction.dialects import read
 from evennia_ai.llm_interaction.tool_calls import (
     ARGUMENT_CHARS,
     MOST_CALLS,
     batches,
     bounded,
-    looks_like_tool_call,
     main_arguments,
-    read_calls,
     storable_call,
     tool_call,
     tool_instructions,
@@ -24,6 +24,12 @@ from evennia_ai.llm_interaction.tool_calls import (
 from tests.strategies import FEW, call
 
 ENDING = {"whisper", "noop"}
+
+
+def read_calls(text, make_id, main=MappingProxyType({})):
+    """The calls in a text, in the chat format, and the rest of it."""
+    answer = read(text, main)
+    return tuple(tool_call(make_id(), *each) for each in answer.calls), answer.text
 
 
 def whisper(to, call_id="c1"):
@@ -48,7 +54,7 @@ class TestTextProtocol(unittest.TestCase):
     @FEW
     @given(st.text(min_size=1), st.dictionaries(st.text(), st.text() | st.integers()))
     def test_a_written_call_is_read_back(self, name, arguments):
-        """`read_calls` gives what `write_call` wrote, whatever the name and the arguments."""
+        """`read` gives what `write_call` wrote, whatever the name and the arguments."""
         made = tool_call("c1", name, json.dumps(arguments, ensure_ascii=False))
         calls, rest = self.read(f"Well.\n{write_call(made)}")
         self.assertEqual((calls, rest), ((made,), "Well."))
@@ -116,7 +122,8 @@ class TestTextProtocol(unittest.TestCase):
             {"name": name, "parameters": {"properties": {"a": one, "b": two}, "required": needed}}
             for name, needed in (("x", ["b"]), ("y", []), ("z", ["a", "b"]))
         ]
-        self.assertEqual(main_arguments([*tools, {"name": "noop"}]), {"x": "b", "y": "a"})
+        found = main_arguments([*tools, {"name": "noop"}])
+        self.assertEqual(found, {"x": "b", "y": "a", "z": "", "noop": ""})
 
     def test_brief_instructions_are_lines_that_can_be_read(self):
         """For small models each tool is the line that calls it, and what it does."""
@@ -149,7 +156,7 @@ class TestTextProtocol(unittest.TestCase):
         self.assertEqual(self.read(text)[1], "")
 
     def test_broken_calls_are_kept_as_written(self):
-        """Bad JSON, a missing name and arguments of the wrong type reach the executor."""
+        """What cannot be mended, and a missing name, reach the executor."""
         lines = (
             'TOOL {"name": "say", "arguments": {"text": "Hel',
             'TOOL {"tool": "x"}',
@@ -159,7 +166,7 @@ class TestTextProtocol(unittest.TestCase):
         self.assertEqual(
             self.named("\n".join(lines)),
             [
-                ("say", lines[0].removeprefix("TOOL ")),
+                ("say", '{"text": "Hel"}'),
                 ("", '{"tool": "x"}'),
                 ("say", "[1]"),
                 ("", "{broken"),
@@ -184,8 +191,8 @@ class TestTextProtocol(unittest.TestCase):
         """Hostile texts are read and judged within a second each."""
         for text in ("TOOL {" * 70_000, 'TOOL {"a":' * 40_000, "word. " * 200_000, "[" * 400_000):
             began = time.process_time()
-            looks_like_tool_call(text)
             self.read(text)
+            read(text, reported=True)
             self.assertLess(time.process_time() - began, 1.0, text[:12])
 
     def test_instructions_name_every_tool(self):
@@ -228,7 +235,8 @@ class TestToolCallShapes(unittest.TestCase):
             '{"function_call": {"name": "x"}}',
         ):
             with self.subTest(text):
-                self.assertTrue(looks_like_tool_call(text))
+                answer = read(text, reported=True)
+                self.assertTrue(answer.calls or not answer.text)
 
     def test_prose_is_not_a_call(self):
         """Summaries, lists and JSON of another kind are not calls."""
@@ -242,7 +250,7 @@ class TestToolCallShapes(unittest.TestCase):
             "[" * 5000,
         ):
             with self.subTest(text[:30]):
-                self.assertFalse(looks_like_tool_call(text))
+                self.assertFalse(read(text, reported=True).calls)
 
 
 class TestBounded(unittest.TestCase):

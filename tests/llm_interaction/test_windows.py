@@ -24,9 +24,9 @@ from evennia_ai.llm_interaction.windows import (
     from_models,
     from_props,
     from_shown,
+    is_overflow,
     least,
     may_be_asked,
-    overflow_of,
     root_of,
 )
 from tests.strategies import FEW
@@ -84,11 +84,12 @@ class TestErrors(unittest.TestCase):
         """Window, prompt and total are read from the errors of the usual servers."""
         for text, *figures in ERRORS:
             with self.subTest(text):
-                self.assertEqual(overflow_of(text), Overflow(*figures))
+                self.assertTrue(is_overflow(text))
+                self.assertEqual(figures_of(text), Overflow(*figures))
 
     def test_other_errors(self):
         """An error about something else is no overflow, and absurd figures are none."""
-        self.assertIsNone(overflow_of("max_tokens is too large: 4096"))
+        self.assertFalse(is_overflow("max_tokens is too large: 4096"))
         self.assertEqual(figures_of("n_ctx: 7, context length 999999999999999999"), Overflow())
 
     @given(st.text())

@@ -513,7 +513,8 @@ class TestCutShort(TurnTest):
         """What was said stays the answer, with and without the offline model."""
         for fallback in (True, False):
             self.configure(llm_offline_fallback=fallback)
-            self.model.answers = [call("say", text=f"The cellar is {fallback}."), model_down()]
+            said = call("say", text=f"The cellar is {fallback}.")
+            self.model.answers = [[*said, *call("look")], model_down()]
             self.say("Aria, may I see the cellar?", self.alice)
             self.tick()
             self.assertEqual(len(self.shown("Alice", f"cellar is {fallback}")), 1)
@@ -532,6 +533,50 @@ class TestCutShort(TurnTest):
         self.assertIn("where is the key", tail)
         self.assertIn("hello?", tail)
         self.assertEqual(self.script.runtime.unanswered, {})
+
+
+class TestConcluded(TurnTest):
+    """Turns that end without another call of the model."""
+
+    def test_what_only_speaks_or_acts(self):
+        """What was said, done or noted leaves nothing to tell the model; a look does."""
+        for calls, asked in (
+            (call("say", text="Well met, Alice."), 1),
+            (call("emote", text="waves at Alice"), 1),
+            (
+                [
+                    *call("say", text="I shall."),
+                    *call("add_journal_entry", content="She likes tea."),
+                ],
+                1,
+            ),
+            (call("add_journal_entry", content="Alice likes jazz a lot."), 2),
+            ([*call("say", text="Let me see, Alice."), *call("look")], 2),
+            ([*call("say", text="Here, take it."), *call("give", thing="unicorn", to="Alice")], 2),
+        ):
+            with self.subTest(calls):
+                self.model.requests.clear()
+                self.model.answers = [calls, "I am done, thank you all."]
+                self.say("Aria, I like jazz a lot and tea, do you?", self.alice)
+                self.tick()
+                self.assertEqual(len(self.model.requests), asked)
+
+    def test_narration_is_a_pose(self):
+        """What is done is seen, what is said is heard, by one call."""
+        self.model.answers = ["*smiles at Alice* Well met."]
+        self.say("Aria, hello!", self.alice)
+        self.tick()
+        self.assertTrue(self.shown("Bob", "Aria smiles at Alice"), self.seen)
+        self.assertTrue(self.shown("Bob", 'Aria says, "Well met."'))
+        self.assertEqual(len(self.model.requests), 1)
+
+    def test_narration_in_private(self):
+        """A pose would tell others of the whisper: only the words are whispered."""
+        self.model.answers = ["*smiles at Alice* Well met."]
+        self.alice.at_say("Hello!", receivers=[self.aria], whisper=True)
+        self.tick()
+        self.assertTrue(self.shown("Alice", "Well met."))
+        self.assertEqual(self.shown("Bob", "smiles"), [])
 
 
 class TestPrompt(TurnTest):

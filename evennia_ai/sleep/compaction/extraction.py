@@ -34,10 +34,9 @@ from evennia_ai.llm_interaction.prompt import (
     with_exchange,
 )
 from evennia_ai.llm_interaction.regions import Prompt
-from evennia_ai.llm_interaction.reply import strip_thoughts
 from evennia_ai.llm_interaction.summary import numbered_lines, request_text, summary_prompt
 from evennia_ai.llm_interaction.tokens import count_tokens
-from evennia_ai.llm_interaction.tool_calls import bounded, read_calls, storable_call, tool_call
+from evennia_ai.llm_interaction.tool_calls import bounded, storable_call, tool_call
 from evennia_ai.llm_interaction.transcript import read_facts
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant, Character
@@ -315,10 +314,6 @@ class _Job:
             calls = tuple(tool_call(new_id("call_"), ENTRY, fact) for fact in facts)
             calls += tuple(tool_call(new_id("call_"), name, "{}") for name in script.tools.ending)
             return reply, calls
-        if not calls:
-            main = script.tools.main_arguments
-            calls, text = read_calls(reply.content or "", lambda: new_id("call_"), main)
-            reply = replace(reply, content=text) if calls else reply
         return reply, calls
 
     def _noted(self, call: Mapping[str, Any], scope: str, owners: Mapping[int, Message]) -> str:
@@ -391,5 +386,5 @@ def _closing(reply: ModelReply) -> ModelReply | None:
     """The reply as that of a summary's request, if it closes with a whole summary."""
     if reply.finish_reason == "length":
         return None
-    _, mark, text = strip_thoughts(reply.content or "", reported=True).partition(SUMMARY_MARK)
+    _, mark, text = (reply.content or "").partition(SUMMARY_MARK)
     return replace(reply, content=text.strip(), tool_calls=()) if mark and text.strip() else None

@@ -138,6 +138,8 @@ class Tool(ABC):
         public_act: Whether others than the turn's audience would notice. Refused in private.
         obeyed: Whether it is done only for those whom the assistant obeys.
         ends_turn: Whether the turn is over after it.
+        concludes: Whether a reply of such calls alone ends the turn where they succeed and the
+            one who asked notices something of it: nothing new is left to tell the model.
         basic: Whether small models are offered it too, which write their calls as text.
         speaks, to_one, silent, recalls, tells_nothing_new, extracts: Traits the rest of the
             package asks for; `ToolTraits` says what each means.
@@ -149,6 +151,7 @@ class Tool(ABC):
     public_act: ClassVar[bool] = False
     obeyed: ClassVar[bool] = False
     ends_turn: ClassVar[bool] = False
+    concludes: ClassVar[bool] = False
     basic: ClassVar[bool] = False
     speaks: ClassVar[bool] = False
     to_one: ClassVar[bool] = False

@@ -78,6 +78,7 @@ class ToolOutcome:
 
     results: list[Message] = field(default_factory=list)  # of role `tool`, one a call, in order
     ended: bool = False  # whether a tool ended the turn
+    concluded: bool = True  # whether all of them succeeded and leave nothing new to tell the model
     used: list[str] = field(default_factory=list)  # names of the tools that ran
 
 
@@ -149,6 +150,7 @@ def execute_tool_calls(
         outcome.used.append(name)
         known = registry.tools.get(name)
         outcome.ended = outcome.ended or bool(known and known.ends_turn and acted)
+        outcome.concluded &= bool(known and known.concludes and acted and not failed)
     return outcome
 
 

@@ -11,7 +11,7 @@ _DONE = "Done. Call noop unless there is more to do."
 class _Aloud(Tool):
     """What everyone here hears or sees."""
 
-    public_act = True
+    public_act = concludes = True
     speaks = tells_nothing_new = True
 
     def run(self, ctx: ToolContext, text: str) -> str:
@@ -106,7 +106,7 @@ class Give(Tool):
         "to": Text("The person's name or id.", limit=120),
     }
     lock = "tool:perm(Player)"
-    public_act = tells_nothing_new = True
+    public_act = concludes = tells_nothing_new = True
 
     def run(self, ctx: ToolContext, thing: str, to: str) -> str:
         """What the assistant did, and what it carries now."""

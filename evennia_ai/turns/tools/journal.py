@@ -27,7 +27,7 @@ class AddJournalEntry(Tool):
         "importance": Scale("How much it matters.", required=False),
     }
     lock = "tool:perm(Player)"
-    basic = tells_nothing_new = extracts = True
+    basic = concludes = tells_nothing_new = extracts = True
 
     def run(self, ctx: ToolContext, content: str, importance: int | None = None) -> str:
         """Append the entry, with the turn's audience and sources; returns what was done.
@@ -91,7 +91,7 @@ class UpdateEntityObservation(Tool):
         "value": Text("Its value, as `plum brandy`.", required=False, limit=300),
     }
     lock = "tool:perm(Player)"
-    tells_nothing_new = extracts = True
+    concludes = tells_nothing_new = extracts = True
 
     def run(self, ctx: ToolContext, entity: str, observation: str, **fact: Any) -> str:
         """Add the observation to the entity's profile; returns what was done.

@@ -30,7 +30,7 @@ class ProposeLedgerEntry(Tool):
         "weight": Scale("How much it matters.", required=False),
     }
     lock = "tool:perm(Player)"
-    tells_nothing_new = True
+    concludes = tells_nothing_new = True
 
     def run(self, ctx: ToolContext, text: str, **fields: Any) -> str:
         """Approved at once if the asker asked for it and it binds only them, else proposed."""

@@ -1,0 +1,300 @@
+"""What a model or its server cannot do, learned from its refusals, and requests in its shape. Pure.
+
+`learned` reads a refusal by a table of texts, `reshaped` gives a request the shape that a profile
+asks for. A refusal that no line of the table knows is met with the `plainest` shape.
+
+>>> profile = learned(UNKNOWN, "Jinja Exception: System role not supported")
+>>> profile.said()
+['takes no system role']
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from evennia_ai.llm_interaction.tool_calls import as_text, tool_instructions
+from evennia_ai.llm_interaction.values import ModelRequest
+
+Chat = Mapping[str, Any]
+
+# A reply that thinking used up is asked for again with so many times the tokens.
+MORE_ROOM = 4
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What is known of one model beside its window. All defaults: nothing.
+
+    Args:
+        no_system: It takes no system role: its text stands in the first line of the user.
+        alternates: Lines of user and assistant must alternate, a user's first and last.
+        no_tools: It takes no tools: calls are written as text.
+        tools_stay: Tools must stand beside old calls, also where none may be called.
+        thoughts_back: Its `reasoning_content` must stand beside its calls.
+        short_ids: Ids of calls are nine letters and digits.
+        no_empty: No message may be without text.
+        completion_limit: `max_completion_tokens` bounds the reply, not `max_tokens`.
+        without: Fields it refuses.
+        thinks: Its thoughts used up a reply: it gets more room.
+        thinks_less: More room did not help: it is told not to think.
+    """
+
+    no_system: bool = False
+    alternates: bool = False
+    no_tools: bool = False
+    tools_stay: bool = False
+    thoughts_back: bool = False
+    short_ids: bool = False
+    no_empty: bool = False
+    completion_limit: bool = False
+    without: tuple[str, ...] = ()
+    thinks: bool = False
+    thinks_less: bool = False
+
+    @property
+    def limit_field(self) -> str:
+        """The field that bounds a reply."""
+        return "max_completion_tokens" if self.completion_limit else "max_tokens"
+
+    def said(self) -> list[str]:
+        """What is known, in words."""
+        shown = [text for name, text in _WORDS.items() if getattr(self, name)]
+        return shown + [f"refuses the field `{name}`" for name in self.without]
+
+    def as_json(self) -> dict[str, Any]:
+        """What differs from the default, as it is kept."""
+        return {k: v for k, v in asdict(self).items() if v}
+
+    @classmethod
+    def of_json(cls, value: object) -> "Profile":
+        """A kept profile; what is not understood is left out."""
+        kept = dict(value) if isinstance(value, Mapping) else {}
+        without = kept.pop("without", ())
+        names = tuple(map(str, without)) if isinstance(without, list | tuple) else ()
+        flags = {each.name for each in fields(cls)} & kept.keys()
+        return cls(without=names, **{name: bool(kept[name]) for name in flags})
+
+
+UNKNOWN = Profile()
+
+_WORDS = {
+    "no_system": "takes no system role",
+    "alternates": "wants user and assistant to alternate",
+    "no_tools": "takes no tools: calls are written as text",
+    "tools_stay": "wants tools beside old calls",
+    "thoughts_back": "wants its reasoning back",
+    "short_ids": "wants short ids of calls",
+    "no_empty": "wants text in every message",
+    "completion_limit": "is bounded by `max_completion_tokens`",
+    "thinks": "thinks at length: its replies get more room",
+    "thinks_less": "is told not to think",
+}
+
+# What the text of a refusal teaches. The first line that fits and is not known yet counts.
+_REFUSALS: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = tuple(
+    (re.compile(pattern, re.I | re.S), dict.fromkeys(names.split(), True))
+    for names, pattern in (
+        (
+            "completion_limit",
+            r"max_completion_tokens.{0,20} instead|use .{0,3}max_completion_tokens",
+        ),
+        (
+            "thoughts_back",
+            r"reasoning_content.{0,80}(?:must|missing|required|pass)|thought_signature"
+            r"|(?:missing|must|expected).{0,60}(?:reasoning_content|`?thinking`? block)"
+            r"|expected `?(?:redacted_)?thinking",
+        ),
+        (
+            "short_ids",
+            r"tool.?call.?id.{0,80}(?:a-z|length|pattern|characters|must be)|length of 9",
+        ),
+        (
+            "tools_stay",
+            r"(?:toolConfig|`?tools=?`?)[^.]{0,60}"
+            r"(?:must be|required|expects?|needs?|defined|provided)"
+            r"[^.]{0,100}(?:tool_?(?:calls?|use|result)|toolUse|toolResult|conversation|history)"
+            r"|toolConfig field must"
+            r"|(?:tool_?(?:calls?|use|result)|toolUse).{0,60}without.{0,20}tools"
+            r"|expects? the `?tools=?`? param",
+        ),
+        (
+            "no_tools",
+            r"(?:does ?n.t|do(?:es)? not|not|un|n.t) ?support(?:ed|s)?[^.]{0,60}"
+            r"\b(?:tools?|functions?)\b(?! (?:id|result))"
+            r"|\b(?:tools?|tool_choice|tool choice|tool use|functions?(?: call(?:ing)?)?)\b"
+            r"[^.]{0,60}(?:(?:is|are) (?:not|un)"
+            r"|not (?:be )?(?:supported|enabled|allowed|permitted|available)"
+            r"|unsupported|requires? --|unknown|unrecognized|extra (?:inputs|fields))"
+            r"|enable-auto-tool-choice|no endpoints found that support tool"
+            r"|(?:unknown|unexpected|invalid|unsupported|only)[^.]{0,40}\brole[^.]{0,20}\btool\b",
+        ),
+        (
+            "no_system",
+            r"\bsystem\b.{0,10}(?:role|message|prompt|instruction)s?[^.]{0,40}"
+            r"(?:not (?:be )?(?:support|allow|enabl|permit)|n.t support|unsupported|invalid)"
+            r"|(?:not|n.t|un)[^.]{0,20}support[^.]{0,30}\bsystem\b|developer instruction is not"
+            r"|(?:unknown|unexpected|invalid|unsupported|disallowed)[^.]{0,30}\brole[^.]{0,20}\bsystem",
+        ),
+        (
+            "alternates",
+            r"alternat|multiple[^.]{0,30}(?:user|assistant)[^.]{0,20}(?:in a row|messages)"
+            r"|consecutive|same role|after the optional system message|roles? must"
+            r"|(?:first|last|final)[^.]{0,30}message[^.]{0,40}\b(?:user|assistant)\b"
+            r"|(?:must|should)[^.]{0,30}(?:start|begin|end)[^.]{0,30}\buser\b|prefill"
+            r"|unexpected role|cannot set `?add_generation_prompt|no user query",
+        ),
+        (
+            "no_empty",
+            r"(?:content|text|message)s?[^.]{0,60}"
+            r"(?:non-?empty|(?:must|can|should|may)(?: ?not|n.t)(?: be)? ?"
+            r"(?:empty|null|none|blank)|(?:is|are|be) (?:empty|null|required|missing))"
+            r"|empty (?:content|message|text)"
+            r"|(?:expected|valid) (?:a )?string[^.]{0,40}(?:null|none)"
+            r"|got (?:null|none)",
+        ),
+    )
+)
+# Fields that are of no weight: one that a refusal names is left out from then on.
+_OPTIONAL = (
+    "stop",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "repeat_penalty",
+    "repetition_penalty",
+    "seed",
+    "reasoning_effort",
+    "chat_template_kwargs",
+    "logit_bias",
+)
+
+
+def learned(profile: Profile, text: str, sent: Iterable[str] = ()) -> Profile:
+    """A profile with what the text of a refusal teaches; the same one if it teaches nothing new.
+
+    `sent` are the names of the optional fields that the refused request had.
+    """
+    for pattern, traits in _REFUSALS:
+        if pattern.search(text) and (new := replace(profile, **traits)) != profile:
+            return new
+    named = [
+        name
+        for name in sent
+        if name in _OPTIONAL
+        and name not in profile.without
+        and re.search(rf"(?<![\w]){name}(?![\w])", text)
+    ]
+    return replace(profile, without=(*profile.without, *named)) if named else profile
+
+
+def plainest(profile: Profile) -> Profile:
+    """The plainest shape for a model of that profile."""
+    return replace(
+        profile,
+        no_system=True,
+        alternates=True,
+        no_tools=True,
+        no_empty=True,
+        without=_OPTIONAL,
+    )
+
+
+def reshaped(request: ModelRequest, profile: Profile) -> ModelRequest:
+    """A request in the shape that a model takes."""
+    messages: Sequence[Chat] = request.messages
+    tools, extra = request.tools, request.extra
+    if profile.no_tools:
+        messages = as_text(messages, tool_instructions(tools), request.called)
+        tools = ()
+    elif profile.tools_stay and not tools:
+        tools = _tools_of(messages)
+    if profile.thoughts_back:
+        messages = [_with_thought(m) for m in messages]
+    if profile.short_ids:
+        messages = [_with_short_ids(m) for m in messages]
+    if profile.no_system:
+        messages = _without_system(messages)
+    if profile.alternates:
+        messages = _alternating(messages)
+    if profile.no_empty:
+        messages = [m if m.get("content") else {**m, "content": _SILENCE} for m in messages]
+    if profile.without:
+        extra = {k: v for k, v in extra.items() if k not in profile.without}
+    return replace(
+        request,
+        messages=tuple(messages),
+        tools=tuple(tools),
+        extra=extra,
+        stop=() if "stop" in profile.without else request.stop,
+        max_tokens=request.max_tokens * (MORE_ROOM if profile.thinks else 1),
+        thinking="off" if profile.thinks_less else request.thinking,
+    )
+
+
+_SILENCE = "…"
+# What a line of the user is, where one must be and nobody spoke.
+_GO_ON = "[Go on.]"
+
+
+def _tools_of(messages: Sequence[Chat]) -> tuple[Chat, ...]:
+    """The tools that were called, for a prompt that offers none."""
+    names = {call["function"]["name"] for m in messages for call in m.get("tool_calls") or ()}
+    schema = {"type": "object", "properties": {}}
+    functions = ({"name": name, "parameters": schema} for name in sorted(names))
+    return tuple({"type": "function", "function": each} for each in functions)
+
+
+def _with_thought(message: Chat) -> Chat:
+    is_call = message.get("tool_calls") and not message.get("reasoning_content")
+    return {**message, "reasoning_content": _SILENCE} if is_call else message
+
+
+def _with_short_ids(message: Chat) -> Chat:
+    shorter = dict(message)
+    if calls := message.get("tool_calls"):
+        shorter["tool_calls"] = [{**call, "id": _short(call["id"])} for call in calls]
+    if "tool_call_id" in message:
+        shorter["tool_call_id"] = _short(message["tool_call_id"])
+    return shorter
+
+
+def _short(call_id: str) -> str:
+    return hashlib.sha256(call_id.encode()).hexdigest()[:9]
+
+
+def _without_system(messages: Sequence[Chat]) -> list[Chat]:
+    """The system's text as the beginning of the first line of the user."""
+    rules = "\n\n".join(str(m["content"]) for m in messages if m["role"] == "system")
+    rest = [m for m in messages if m["role"] != "system"]
+    if not rules:
+        return rest
+    if rest and rest[0]["role"] == "user":
+        return [{**rest[0], "content": f"{rules}\n\n{rest[0]['content']}"}, *rest[1:]]
+    return [{"role": "user", "content": rules}, *rest]
+
+
+def _alternating(messages: Sequence[Chat]) -> list[Chat]:
+    """Messages without two of the same role in a row; a user's are the first and the last.
+
+    A line of the user that follows a tool's result would be a second one: templates count tools as
+    the user's. It goes into the result.
+    """
+    shown: list[Chat] = []
+    for message in messages:
+        role, last = message["role"], shown[-1]["role"] if shown else ""
+        if role == "assistant" and last in ("", "system"):
+            shown.append({"role": "user", "content": _GO_ON})
+        is_plain = not message.get("tool_calls") and not (shown and shown[-1].get("tool_calls"))
+        if role == last and role != "tool" and is_plain or (role, last) == ("user", "tool"):
+            both = (shown[-1].get("content"), message.get("content"))
+            shown[-1] = {**shown[-1], "content": "\n\n".join(filter(None, both))}
+        else:
+            shown.append(message)
+    if shown and shown[-1]["role"] in ("assistant", "system"):
+        shown.append({"role": "user", "content": _GO_ON})
+    return shown

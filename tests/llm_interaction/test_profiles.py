@@ -1,0 +1,255 @@
+"""What refusals teach of a model, and requests in the shape that it takes."""
+
+import json
+import tempfile
+import unittest
+from dataclasses import fields
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.llm_interaction.profile_book import Profiles
+from evennia_ai.llm_interaction.profiles import (
+    UNKNOWN,
+    Profile,
+    learned,
+    plainest,
+    reshaped,
+)
+from evennia_ai.llm_interaction.retry import Failure
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from tests.strategies import FEW
+
+# ruff: noqa: E501 - the texts stand as they come
+# The texts of servers and templates, by what they teach.
+REFUSALS = {
+    "no_system": (
+        "Jinja Exception: System role not supported",
+        "This model does not support system messages.",
+        "Developer instruction is not enabled for models/gemma-3-4b-it",
+        "Invalid value: 'system'. unsupported role 'system' with this model.",
+        "system prompt is not supported by this model",
+    ),
+    "alternates": (
+        "Conversation roles must alternate user/assistant/user/assistant/...",
+        "After the optional system message, conversation roles must alternate user and assistant roles",
+        "Please ensure that multiturn requests alternate between user and model.",
+        'messages: roles must alternate between "user" and "assistant", but found multiple "user" roles in a row',
+        'messages: first message must use the "user" role',
+        "Expected last role User or Tool for serving but got assistant: the last message must be from the user",
+        "Cannot set `add_generation_prompt` to True when the last message is from the assistant.",
+    ),
+    "no_tools": (
+        "registry.ollama.ai/library/gemma:2b does not support tools",
+        '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+        "No endpoints found that support tool use.",
+        "`tool calling` is not supported with this model",
+        "Function calling is not enabled for models/gemma-3-4b-it",
+        "This model doesn't support tool use in streaming mode.",
+        "tools param requires --jinja flag: tools are not supported",
+    ),
+    "tools_stay": (
+        "The toolConfig field must be defined when using toolUse and toolResult content blocks.",
+        "Anthropic expects the `tools=` param to be passed since the conversation has tool calls.",
+        "Requests which include `tool_use` or `tool_result` blocks must define tools: tool_calls sent without tools",
+    ),
+    "thoughts_back": (
+        "The `reasoning_content` in the thinking mode must be passed back to the API.",
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
+        "Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
+        "Function call is missing a thought_signature in functionCall parts.",
+    ),
+    "short_ids": (
+        "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.",
+        "Tool call IDs should be alphanumeric strings with length 9!: tool_call_id length",
+    ),
+    "no_empty": (
+        "messages: text content blocks must be non-empty",
+        "Invalid value for 'content': expected a string, got null.",
+        "all messages must have non-empty content except for the optional final assistant message",
+        "message content must not be empty",
+    ),
+    "completion_limit": (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+    ),
+}
+TOOL = {"type": "function", "function": {"name": "look", "parameters": {}}}
+CALL = {
+    "id": "call_0123456789",
+    "type": "function",
+    "function": {"name": "look", "arguments": "{}"},
+}
+TALK = (
+    {"role": "system", "content": "You are Aria."},
+    {"role": "assistant", "content": "Hello."},
+    {"role": "user", "content": "One."},
+    {"role": "user", "content": "Two."},
+    {"role": "assistant", "content": "", "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": CALL["id"], "name": "look", "content": "A bar."},
+    {"role": "user", "content": "Three."},
+)
+FLAGS = [each.name for each in fields(Profile) if each.name != "without"]
+PROFILES = st.builds(
+    Profile,
+    **{name: st.booleans() for name in FLAGS},
+    without=st.lists(st.sampled_from(["stop", "temperature"]), unique=True).map(tuple),
+)
+
+
+def request(**more):
+    return ModelRequest(model="m", messages=TALK, tools=(TOOL,), called={"look": ""}, **more)
+
+
+def roles(asked):
+    return [message["role"] for message in asked.messages]
+
+
+class TestLearned(unittest.TestCase):
+    def test_each_refusal_teaches(self):
+        """Each text teaches what its server means."""
+        for name, texts in REFUSALS.items():
+            for text in texts:
+                with self.subTest(text):
+                    self.assertEqual(learned(UNKNOWN, text), Profile(**{name: True}))
+
+    def test_what_is_known_teaches_nothing(self):
+        """A refusal of what is done already is about something else; other texts teach nothing."""
+        known = Profile(alternates=True)
+        self.assertEqual(learned(known, REFUSALS["alternates"][0]), known)
+        for text in ("Internal error", "Rate limit reached", "Unauthorized", ""):
+            self.assertEqual(learned(UNKNOWN, text), UNKNOWN, text)
+
+    def test_a_refused_field(self):
+        """Only a field that was sent is left out."""
+        said = "Unsupported value: 'temperature' does not support 0.2 with this model."
+        self.assertEqual(learned(UNKNOWN, said, ["temperature"]).without, ("temperature",))
+        self.assertEqual(learned(UNKNOWN, said, ["stop"]), UNKNOWN)
+        self.assertEqual(learned(UNKNOWN, "no max_tokens here", ["max_tokens"]), UNKNOWN)
+
+
+class TestReshaped(unittest.TestCase):
+    @FEW
+    @given(PROFILES)
+    def test_no_word_is_lost(self, profile):
+        """In every shape all words of the request are sent, and the shape is what was asked for."""
+        asked = request(stop=("\n",), extra={"temperature": 0.2, "top_p": 1})
+        shown = reshaped(asked, profile)
+        text = json.dumps(shown.messages)
+        for word in ("You are Aria.", "Hello.", "One.", "Two.", "A bar.", "Three.", "look"):
+            self.assertIn(word, text)
+        if profile.no_system:
+            self.assertNotIn("system", roles(shown))
+        if profile.no_tools:
+            self.assertFalse(shown.tools or "tool" in roles(shown) or "tool_calls" in text)
+        if profile.no_empty:
+            self.assertTrue(all(message["content"] for message in shown.messages))
+        if profile.alternates:
+            spoken = [role for role in roles(shown) if role not in ("system", "tool")]
+            self.assertEqual(spoken[0], "user")
+            plain = roles(shown)
+            self.assertFalse(
+                [a for a, b in zip(plain, plain[1:], strict=False) if a == b != "tool"]
+            )
+            self.assertIn(plain[-1], ("user", "tool"))
+        self.assertEqual(bool(shown.stop), "stop" not in profile.without)
+        self.assertEqual("temperature" in shown.extra, "temperature" not in profile.without)
+        self.assertEqual(shown.max_tokens, asked.max_tokens * (4 if profile.thinks else 1))
+
+    def test_an_unknown_model_gets_it_as_it_is(self):
+        self.assertEqual(reshaped(request(), UNKNOWN), request())
+
+    def test_the_field_that_bounds_a_reply(self):
+        self.assertEqual(UNKNOWN.limit_field, "max_tokens")
+        self.assertEqual(Profile(completion_limit=True).limit_field, "max_completion_tokens")
+
+    def test_ids_still_match(self):
+        """A short id is the same at the call and at its result."""
+        shown = reshaped(request(), Profile(short_ids=True)).messages
+        self.assertEqual(shown[4]["tool_calls"][0]["id"], shown[5]["tool_call_id"])
+        self.assertRegex(shown[5]["tool_call_id"], r"\A[a-z0-9]{9}\Z")
+
+    def test_tools_beside_old_calls(self):
+        """Where none is offered, those that were called stand there."""
+        bare = ModelRequest(model="m", messages=TALK)
+        names = [
+            each["function"]["name"] for each in reshaped(bare, Profile(tools_stay=True)).tools
+        ]
+        self.assertEqual(names, ["look"])
+
+    def test_without_a_system_text(self):
+        """The user's line stays as it is; where nobody spoke, the rules are the user's line."""
+        only = ModelRequest(model="m", messages=({"role": "user", "content": "Hi."},))
+        shape = Profile(no_system=True, alternates=True)
+        self.assertEqual(reshaped(only, shape).messages, only.messages)
+        bare = ModelRequest(model="m", messages=TALK[:1])
+        self.assertEqual(roles(reshaped(bare, Profile(no_system=True))), ["user"])
+        rules = ModelRequest(model="m", messages=TALK[:2])
+        self.assertEqual(roles(reshaped(rules, shape)), ["user", "assistant", "user"])
+
+
+class TestBook(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name) / "profiles.json"
+        self.book = Profiles(self.path)
+
+    def failed(self, kind, said=""):
+        return Failure(kind, False, 400, said=said)
+
+    def taught(self, profile, outcome, **more):
+        return self.book.taught("m", profile, request(**more), outcome)
+
+    def test_it_is_kept(self):
+        """What was learned outlives a restart, until it is forgotten."""
+        profile = Profile(no_system=True, without=("stop",))
+        self.book.keep("m", profile)
+        self.assertEqual(Profiles(self.path).of("m"), profile)
+        self.assertEqual(profile.said(), ["takes no system role", "refuses the field `stop`"])
+        self.book.forget("m")
+        self.assertEqual(Profiles(self.path).of("m"), UNKNOWN)
+        self.book.forget("m")
+
+    def test_a_damaged_file(self):
+        """It counts as none, and what is not understood of a profile is left out."""
+        for text in ("{", "[1]", '{"m": 5, "n": {"without": 3, "odd": 1}}'):
+            self.path.write_text(text)
+            book = Profiles(self.path)
+            self.assertEqual((book.of("m"), book.of("n")), (UNKNOWN, UNKNOWN))
+
+    def test_a_folder_that_cannot_be_written(self):
+        """The profile holds until the restart."""
+        book = Profiles(self.path / "no" / "folder.json")
+        book.keep("m", Profile(no_tools=True))
+        self.assertTrue(book.of("m").no_tools)
+
+    def test_an_unknown_refusal(self):
+        """The plainest shape is tried once, and again only after the model answered in one."""
+        unknown = self.failed("bad_request", "no")
+        self.assertEqual(self.taught(UNKNOWN, unknown), plainest(UNKNOWN))
+        self.assertEqual(self.taught(UNKNOWN, unknown), UNKNOWN)
+        self.book.keep("m", Profile(no_tools=True))
+        self.assertNotEqual(self.taught(UNKNOWN, unknown), UNKNOWN)
+
+    def test_what_teaches_nothing(self):
+        """Errors that are not about the shape, and answers."""
+        said = REFUSALS["no_system"][0]
+        self.assertEqual(self.taught(UNKNOWN, self.failed("auth", said)), UNKNOWN)
+        self.assertEqual(self.taught(UNKNOWN, self.failed("server", "down")), UNKNOWN)
+        self.assertEqual(self.taught(UNKNOWN, ModelReply(content="Hello.")), UNKNOWN)
+        self.assertTrue(self.taught(UNKNOWN, self.failed("server", said)).no_system)
+
+    def test_fields_that_were_sent(self):
+        """Those of the request, a stop sequence, and how thinking is sent."""
+        sent = {"stop": ("\n",), "extra": {"top_k": 5}, "thinking": "off"}
+        for name in ("stop", "top_k", "reasoning_effort"):
+            failure = self.failed("bad_request", f"unknown field {name}")
+            self.assertEqual(self.taught(UNKNOWN, failure, **sent).without, (name,))
+
+    def test_thoughts_that_used_up_a_reply(self):
+        """More room first, then no thinking."""
+        empty = ModelReply(content="", finish_reason="length")
+        first = self.taught(UNKNOWN, empty)
+        self.assertEqual(first, Profile(thinks=True))
+        self.assertEqual(self.taught(first, empty), Profile(thinks=True, thinks_less=True))
