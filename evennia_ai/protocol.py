@@ -251,9 +251,6 @@ class GamePort(Protocol):
     def whisper(self, target: str, text: str, audience: str = "public") -> None:
         """Whisper to somebody present, by name or stable id."""
 
-    def page(self, target_id: str, text: str) -> None:
-        """Answer a page, by stable id."""
-
     def look(self, target: str | None = None, asker: str | None = None) -> str:
         """What the assistant sees: the room, or one thing in it that `asker` may see too."""
 

@@ -423,10 +423,6 @@ class FakeGame:
             raise ToolError(f"there is no `{target}` here")
         self.said.append((audience, text))
 
-    def page(self, target_id: str, text: str) -> None:
-        """Keep what was paged."""
-        self.said.append((target_id, text))
-
     def look(self, target: str | None = None, asker: str | None = None) -> str:
         """A long description."""
         return "A tavern. " + "Barrels stand along the wall. " * 60

@@ -1,13 +1,12 @@
 """Start and stop a game from the command line without asking questions.
 
-A game has started when it answers a telnet connection, not when the launcher says so: the very
-first start restarts the Server once, and a fault in the game's code shows only in its logs.
+A game has started when its Server says so, not when the launcher does: the very first start
+restarts the Server once, and a fault in the game's code shows only in its logs.
 """
 
 import os
 import re
 import secrets
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evennia_ai.cli.ports import (
-    LOOPBACK,
     VARIABLES,
     GamePorts,
     busy,
@@ -53,7 +51,6 @@ for account in AccountDB.objects.filter(username=os.environ["EVENNIA_SUPERUSER_U
     account.set_password(os.environ["EVENNIA_SUPERUSER_PASSWORD"])
     account.save()
 """
-_TELNET_COMMAND = re.compile(rb"\xff\xfa.*?\xff\xf0|\xff[\xfb-\xfe].|\xff.", re.DOTALL)
 
 
 class GameError(AssistantError):
@@ -274,7 +271,7 @@ def _wait_until_ready(
     """Wait until a game answers; not as long once it is dead or has logged an error."""
     last_alive = time.monotonic()
     end = last_alive + timeout_s
-    while not (is_ready(folder) and _greets(ports.telnet)):
+    while not is_ready(folder) or is_free(ports.telnet):
         now = time.monotonic()
         if is_running(folder):
             last_alive = now
@@ -293,21 +290,3 @@ def _tracebacks(folder: Path) -> int:
     except OSError:
         return 0
     return log.count(b"Traceback")
-
-
-def _greets(port: int, timeout_s: float = 5.0) -> bool:
-    """Whether a telnet connection gets the game's connection screen."""
-    seen, end = b"", time.monotonic() + timeout_s
-    try:
-        with socket.create_connection((LOOPBACK, port), timeout=timeout_s) as connection:
-            while time.monotonic() < end:
-                connection.settimeout(max(0.1, end - time.monotonic()))
-                part = connection.recv(4096)
-                seen += part
-                if re.search(rb"[A-Za-z]{3}", _TELNET_COMMAND.sub(b"", seen)):
-                    return True
-                if not part:
-                    return False
-    except OSError:
-        return False
-    return False

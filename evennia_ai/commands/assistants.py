@@ -1,6 +1,5 @@
 """`ai`: create, list, control and delete assistants."""
 
-import json
 import re
 import time
 from collections.abc import Generator
@@ -17,7 +16,6 @@ from evennia_ai import conf, services
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.budget import cached_part, price
 from evennia_ai.commands.why import why
 from evennia_ai.errors import Refusal
 from evennia_ai.game.deletions import delete_derived, dequeue, enqueue
@@ -31,8 +29,10 @@ from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model
 from evennia_ai.llm_interaction.regions import Regions, fit_prompt
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.staff import doctor
+from evennia_ai.staff.audit_log import last_lines
+from evennia_ai.staff.budget import cached_part, price
 from evennia_ai.staff.export import export_assistant
-from evennia_ai.staff.show import Viewer, ago, as_records, escaped, moment
+from evennia_ai.staff.show import Viewer, ago, as_records, escaped
 from evennia_ai.staff.status import (
     facts_or_trouble,
     model_lines,
@@ -47,9 +47,6 @@ NAME_CHARS = 40
 _NAME = re.compile(r"^[^\W\d_][\w' -]*$")
 # A player's reports: how often, how many of the last lines, and characters of each.
 REPORT_EVERY_S, REPORT_LINES, REPORT_CHARS = 60, 10, 300
-LOG_LINES = 20
-LOG_BYTES = 65_536
-_LOG_HEAD = ("assistant", "kind")
 
 
 class CmdAI(AssistantCommand):
@@ -477,34 +474,3 @@ def export_and_delete(script: AssistantScript) -> Generator["Deferred[Any]", Any
         raise Refusal("Evennia refused to delete the body; see its `at_object_delete`.")
     yield delete_derived(scope)
     return path
-
-
-def log_fields(
-    path: Path, name: str | None = None, count: int = LOG_LINES, most_bytes: int = LOG_BYTES
-) -> list[dict[str, Any]]:
-    """The end of the audit log, oldest first: of one assistant, or of all."""
-    if not path.exists():
-        return []
-    with path.open("rb") as log:
-        size = log.seek(0, 2)
-        log.seek(max(0, size - most_bytes))
-        rows = log.read().decode("utf-8", "replace").splitlines()
-    lines = []
-    for row in rows[1:] if size > most_bytes else rows:
-        try:
-            fields = json.loads(row)
-        except (ValueError, RecursionError):
-            continue  # a damaged line
-        if isinstance(fields, dict) and name in (None, fields.get("assistant")):
-            lines.append(fields)
-    return lines[-count:]
-
-
-def last_lines(path: Path, name: str | None = None) -> list[str]:
-    """The same as text."""
-    lines = []
-    for fields in log_fields(path, name):
-        head = (moment(fields.pop("at", "")), *(fields.pop(key, "") for key in _LOG_HEAD))
-        rest = ", ".join(f"{key} {value}" for key, value in fields.items())
-        lines.append(f"{' '.join(map(str, head))}: {rest}")
-    return lines

@@ -6,16 +6,10 @@ from evennia_ai.history.messages import utc_iso
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.contributors import Contributor, contributors, newest_turn
 from evennia_ai.llm_interaction.prompt import draft_prompt
+from evennia_ai.staff.budget import PURPOSES, cached_part, cuts, price
 from evennia_ai.staff.show import as_record, audience_mark, counted, escaped, moment
 
 SHOWN = 20
-# What requests are for, in the words of people.
-PURPOSES = {
-    "awake": "turn",
-    "sleep": "dream",
-    "pre_compaction": "extraction",
-    "memory": "memory extraction",
-}
 
 
 class CmdAIBudget(AssistantCommand):
@@ -90,23 +84,3 @@ def event_record(event: BudgetEvent) -> str:
         reply = f"in {event.prompt_tokens:,}{cached}, out {event.completion_tokens:,} tokens"
     figures = f"model {event.model}, {reply}, {price(event.cost)}, context {event.usage:.0%} full"
     return as_record("\n".join([head, figures, *cuts(event)]))
-
-
-def price(cost: float | None) -> str:
-    """What something cost, in words; the price of some models is not known."""
-    return "price unknown" if cost is None else f"${cost:.4f}"
-
-
-def cached_part(tokens: int, cost: float | None) -> str:
-    """What of a prompt came out of the provider's cache and what that cost, in brackets."""
-    paid = "" if cost is None else f" for {price(cost)}"
-    return f" ({tokens:,} cached{paid})" if tokens else ""
-
-
-def cuts(event: BudgetEvent) -> list[str]:
-    """What was left out, and why."""
-    lines = []
-    if event.left_out:
-        oldest = counted(event.left_out, "oldest message")
-        lines.append(f"Left out: the {oldest}, up to {event.left_until}: no room beside the newer")
-    return [*lines, *(f"Note: {note}" for note in event.notes)]

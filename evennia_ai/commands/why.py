@@ -6,11 +6,11 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
-from evennia_ai.commands.budget import cached_part, cuts, price
 from evennia_ai.commands.history import hit_line, message_line
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit
+from evennia_ai.staff.budget import cached_part, cuts, price
 from evennia_ai.staff.explanation import (
     Explanation,
     Source,

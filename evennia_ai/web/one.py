@@ -11,7 +11,6 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import pause
-from evennia_ai.commands.budget import PURPOSES, cuts
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.history.records import ABSORBED, COMMITTED, SummaryRecord
@@ -20,6 +19,7 @@ from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.contributors import contributors
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.report import report_line
+from evennia_ai.staff.budget import PURPOSES, cuts
 from evennia_ai.staff.explanation import Source, explanation, spoken
 from evennia_ai.staff.show import private_to, speaker_label
 from evennia_ai.staff.status import status_or_trouble, warnings

@@ -9,11 +9,11 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai import conf, services
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.background import pause
-from evennia_ai.commands.assistants import log_fields
-from evennia_ai.commands.budget import PURPOSES
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.staff import doctor
+from evennia_ai.staff.audit_log import log_fields
+from evennia_ai.staff.budget import PURPOSES
 from evennia_ai.staff.explanation import spoken
 from evennia_ai.staff.status import facts_or_trouble, overview, shared_usage, usage_facts
 from evennia_ai.turns.metrics import KEPT_DAYS, SPEND_BY, SpendFigure

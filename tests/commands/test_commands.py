@@ -9,7 +9,6 @@ from twisted.internet.defer import Deferred, fail
 
 from evennia_ai import services, startstop
 from evennia_ai.assistant_script import all_assistants
-from evennia_ai.commands.assistants import last_lines, log_fields
 from evennia_ai.commands.base import find_assistant
 from evennia_ai.commands.cmdset import COMMANDS
 from evennia_ai.errors import AssistantError, StoreError, ToolError
@@ -17,6 +16,7 @@ from evennia_ai.game.deletions import delete_queued, enqueue, queued_scopes
 from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import members
 from evennia_ai.recall import Turn
+from evennia_ai.staff.audit_log import last_lines, log_fields
 from evennia_ai.testing import MemorySemanticStore, model_down
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest

@@ -1,0 +1,32 @@
+"""Words for what requests to a model were for, what they cost and what they left out."""
+
+from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.staff.show import counted
+
+# What requests are for, in the words of people.
+PURPOSES = {
+    "awake": "turn",
+    "sleep": "dream",
+    "pre_compaction": "extraction",
+    "memory": "memory extraction",
+}
+
+
+def price(cost: float | None) -> str:
+    """What something cost, in words; the price of some models is not known."""
+    return "price unknown" if cost is None else f"${cost:.4f}"
+
+
+def cached_part(tokens: int, cost: float | None) -> str:
+    """What of a prompt came out of the provider's cache and what that cost, in brackets."""
+    paid = "" if cost is None else f" for {price(cost)}"
+    return f" ({tokens:,} cached{paid})" if tokens else ""
+
+
+def cuts(event: BudgetEvent) -> list[str]:
+    """What was left out, and why."""
+    lines = []
+    if event.left_out:
+        oldest = counted(event.left_out, "oldest message")
+        lines.append(f"Left out: the {oldest}, up to {event.left_until}: no room beside the newer")
+    return [*lines, *(f"Note: {note}" for note in event.notes)]
