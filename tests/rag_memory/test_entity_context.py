@@ -9,8 +9,6 @@ from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.rag_memory.profiles import run_entity_consolidation_batch
-from tests import stand_ins
 
 ALICE_ONLY = private(["o1"])
 DAY = 86400.0
@@ -142,17 +140,3 @@ class TestLinks(unittest.TestCase):
         many = [f"v{number}" for number in range(entities.MOST_LINKS + 2)]
         linked = entities.link_memories(entities.link_memories(alice(), many[:3]), many[3:])
         self.assertEqual(linked.memory_links, tuple(many[2:]))
-
-
-class TestBatch(unittest.TestCase):
-    """The sleep step."""
-
-    def test_counts(self):
-        """Profiles, their observations, and what of them holds."""
-        told = alice()
-        for at, town in enumerate(("Ford", "Ash", "Ash")):
-            fact = {"predicate": "lives in", "value": town}
-            told = entities.observe(told, f"lives in {town}", at, f"m{at}", **fact)
-        told = entities.observe(told, "keeps bees", 4.0, "m4")
-        counts = run_entity_consolidation_batch(stand_ins.script(), stand_ins.character([told]))
-        self.assertEqual(counts, {"checked": 1, "observations": 4, "current": 2})

@@ -48,11 +48,6 @@ class TestHearsay(AssistantTest):
         item = self.observed("Bram", "Keeps bees.", self.char2, "I keep bees in the orchard.")
         self.assertEqual(Belief(item).line, "Keeps bees")
 
-    def test_of_things(self):
-        """Neither does what is said of a thing or an unknown name."""
-        item = self.observed("the mill", "Grinds barley.", self.char2, "The mill grinds barley.")
-        self.assertEqual(item.told_by, "")
-
     def test_journal(self):
         """A journal entry that comes back in a prompt says whose words it rests on."""
         self.say("Char pinched the pewter spoons.", self.char2)

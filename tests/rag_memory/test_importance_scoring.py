@@ -30,16 +30,7 @@ class TestScore(unittest.TestCase):
         for text in ("Alice keeps bees.", "Anna hat drei Katzen.", "There are 7 of them."):
             self.assertGreaterEqual(score_importance(text), 4, text)
 
-    def test_everything_at_once_is_ten(self):
-        """The scale has an end."""
-        text = "Remember: I promise my sister Tamsin in Ford 30 gold coins, old debt, vital secret."
-        self.assertEqual(score_importance(text), 10)
-
     @given(st.text(max_size=300))
     def test_any_text_has_a_score(self, text):
         """Whatever is written, the score is a whole number from 1 to 10."""
         self.assertIn(score_importance(text), range(1, 11))
-
-    def test_a_wall_of_text_is_judged_in_bounded_time(self):
-        """Only the beginning of a very long text is read."""
-        self.assertEqual(score_importance(" " * 5000 + "remember 1"), 1)

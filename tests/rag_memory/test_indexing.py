@@ -274,13 +274,6 @@ class TestLostFile(unittest.TestCase):
         self.assertEqual((errors, lost), ([], [0]))
         self.assertTrue((self.folder / "recall.sqlite3.damaged").exists())
 
-    def test_cannot_be_opened(self):
-        """A file that cannot be opened for another reason stays where it is."""
-        (self.folder / "recall.sqlite3").mkdir()
-        with self.assertRaises(StoreError):
-            self.opened()
-        self.assertTrue((self.folder / "recall.sqlite3").is_dir())
-
 
 class TestDoctor(AssistantTest):
     """What the doctor says of the index."""

@@ -50,19 +50,6 @@ class TestSearch(StoreCase):
         for embedder, least in ((None, mem0.NEAR), (HashingEmbedder(), mem0.NEAR_OTHERS)):
             self.assertEqual(Mem0Backend(self.folder, embedder=embedder)._near, least)
 
-    def test_text_without_known_words_is_near_to_nothing(self):
-        """A query whose vector is zero finds nothing rather than everything."""
-
-        class Mute(HashingEmbedder):
-            def embed(self, texts):
-                rows = super().embed(texts)
-                rows[[text == "zzz" for text in texts]] = 0
-                return rows
-
-        self.reopened(embedder=Mute())
-        self.add(item("j1", "the silver key"), item("j2", "zzz"))
-        self.assertEqual(self.texts("zzz"), [])
-
     def test_a_crowd_hides_nothing(self):
         """Hundreds of better hits of others do not push out the one that may be seen."""
         self.add(*(item(f"c{n}", "silver silver", "private:bob") for n in range(90)))
@@ -224,14 +211,6 @@ class TestConfiguration(StoreCase):
         for wrong in ({"provider": "a drawer"}, "qdrant"):
             self.reopened(config={"vector_store": wrong})
             with self.assertRaisesRegex(StoreError, "EVENNIA_AI_MEM0_CONFIG"):
-                self.ids()
-
-    def test_unreachable_server(self):
-        """A server that does not answer is a plain sentence, and the next call tries again."""
-        store = {"provider": "qdrant", "config": {"host": "127.0.0.1", "port": 9}}
-        self.reopened(config={"vector_store": store})
-        for _ in range(2):
-            with self.assertRaisesRegex(StoreError, "memory store at"):
                 self.ids()
 
     def test_slow_server(self):

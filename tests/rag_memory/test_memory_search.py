@@ -1,15 +1,12 @@
 """What `Memory.search` finds."""
 
-import threading
 from dataclasses import replace
 
 from twisted.internet.defer import fail
 
-from evennia_ai.background import Worker
 from evennia_ai.errors import StoreError
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.recall import Turn
 from evennia_ai.turns.events import by_speaker
 from evennia_ai.turns.tick import _retrieved
@@ -283,18 +280,3 @@ class TestSemanticHits(SearchTest):
         self.assertEqual(len(self.search("key", audience="staff")), 2)
         for nobody_known in (None, "", "o1.a", "Public", "everyone", "private:"):
             self.assertEqual(self.search("key", audience=nobody_known), [])
-
-
-class TestCount(SearchTest):
-    """How much is indexed, asked while the thread is busy."""
-
-    def test_waits_for_what_was_added(self):
-        """What was said just before is counted."""
-        jobs, free = RecallJobs(Worker("test-recall"), lambda: self.index), threading.Event()
-        self.addCleanup(free.set)
-        jobs.worker.submit(free.wait)
-        jobs.add("Aria", [Turn("m1", "Bram", "The key is blue.", 1.7e9)])
-        count = jobs.count("Aria")
-        free.set()
-        self.assertEqual(wait_for(count), self.index.count("Aria"))
-        self.assertEqual(self.index.count("Aria"), 1)

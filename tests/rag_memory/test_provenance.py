@@ -4,7 +4,7 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.history.messages import Speaker
-from evennia_ai.history.pairs import MEMORIES, ToolTraits
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.provenance import drawn_on, hits_in, is_recalled, supporting
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from tests.search_case import told
@@ -80,11 +80,6 @@ class TestRecalled(unittest.TestCase):
         )
         self.assertFalse(self.is_recalled(note, asked, look))
         self.assertTrue(self.is_recalled(note, asked, found))
-
-    def test_drawn_on_before(self):
-        """A reply that drew on a memory makes it known as long as it is near."""
-        answer = replace(reply("Plum brandy."), metadata={MEMORIES: [self.DRINK.to_dict(), "odd"]})
-        self.assertTrue(self.is_recalled(self.NOTE, self.said("Thanks!"), answer, memories=()))
 
 
 class TestHits(unittest.TestCase):

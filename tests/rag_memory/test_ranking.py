@@ -70,11 +70,6 @@ class TestCrowdsLast(unittest.TestCase):
             numbers = [int(each[1:]) for each in ids(crowds_last([*crowd, hit("m9", FACT)], query))]
             self.assertEqual(numbers, [*range(1, most + 1), 9, *range(most + 1, 6)])
 
-    def test_nobody_speaks_in_a_journal(self):
-        """Without a name to look for, entries of the journal are nobody's echoes."""
-        entries = [hit(f"e{n}", f"Entry {n}.", "", kind="journal") for n in range(1, 6)]
-        self.assertEqual(ids(crowds_last([*entries, hit("m9", "Ha.")], ANY))[-1], "m9")
-
 
 class TestExactFirst(unittest.TestCase):
     """Typed words."""

@@ -209,16 +209,6 @@ class TestInALull(BehindTest):
             self._held = Deferred()
         return self._held
 
-    def test_sleep_stops_it(self):
-        self.fill_to(0.72)
-        self.world.model.held = True
-        self.begin()
-        self.script.fall_asleep()
-        self.world.model.held = False
-        self.world.model.default = self.answer
-        self.tick()
-        self.assertEqual([record.trigger for record in self.records()], ["sleep"])
-
     def test_a_restart_in_its_middle(self):
         """Nothing is lost, and it begins again."""
         self.fill_to(0.72)

@@ -104,23 +104,3 @@ class TestCompletion(WireTest):
         result = wait_for(compact_conversation_history(self.script, self.aria, force=True), 30)
         self.assertTrue(result["success"])
         self.assertTrue(self.server.bodies[-1]["prompt"].endswith("SUMMARY:"))
-
-
-class TestTextProtocol(WireTest):
-    """Models that know no tool calling write their calls as lines."""
-
-    def respond(self, body):
-        last = body["messages"][-2]["content"]
-        if "[Result of look]" in str(body["messages"]):
-            return loopback.text("It is a fine room.")
-        self.assertIn("TOOL", body["messages"][0]["content"])
-        self.assertNotIn("tools", body)
-        return loopback.text('TOOL {"name": "look", "arguments": {}}') if last else loopback.EMPTY
-
-    def test_call_and_result(self):
-        """The call is run, its result comes back as text, and the request stays in the limit."""
-        self.script.mind.model.carries_tools = lambda model: False
-        self.say("Aria, what do you see?")
-        self.tick()
-        self.assertEqual(self.contents()[-1], ("assistant", "It is a fine room."))
-        self.assert_requests_legal()

@@ -5,7 +5,7 @@ import random
 import time
 
 from tests import loopback
-from tests.loopback import HANG, RESET, TRUNCATED
+from tests.loopback import HANG
 from tests.thoroughness import examples
 from tests.waiting import pump_until, wait_for
 from tests.wire_case import WireTest
@@ -116,22 +116,6 @@ class TestFaults(WireTest):
         self.configure(llm_timeout_s=0.3)
         self.survive(HANG, HANG)
 
-    def test_rate_limit(self):
-        """Too many requests."""
-        self.survive(loopback.rate_limited(0.02), loopback.rate_limited(0.02))
-
-    def test_server_error(self):
-        """An internal error."""
-        self.survive(loopback.failure(500), loopback.failure(500))
-
-    def test_reset(self):
-        """The connection is reset."""
-        self.survive(RESET, RESET)
-
-    def test_truncated(self):
-        """Half a JSON body."""
-        self.survive(TRUNCATED, TRUNCATED)
-
     def test_bad_arguments(self):
         """Arguments that are no JSON: the model gets the error as the tool's result."""
         self.survive(loopback.bad_arguments(), loopback.text("I see."))
@@ -141,14 +125,6 @@ class TestFaults(WireTest):
         """A tool nobody offered."""
         self.survive(loopback.unknown_tool(), loopback.text("I see."))
         self.assertIn("there is no tool", str(self.contents()))
-
-    def test_empty(self):
-        """An empty reply is silence."""
-        self.survive(loopback.EMPTY)
-
-    def test_refusal(self):
-        """A refusal is said as it is; it is the model's answer."""
-        self.survive(loopback.refusal())
 
     def test_huge(self):
         """Two hundred thousand words: a screenful is said, all of it is kept."""

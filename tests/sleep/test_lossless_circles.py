@@ -15,7 +15,6 @@ from evennia_ai.sleep.compaction import (
 )
 from evennia_ai.sleep.compaction.compact import summary_cap
 from evennia_ai.sleep.compaction.due import FEW_STAY, make_plan
-from evennia_ai.sleep.compaction.plan import FEW_LINES
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import ScriptedModel, call
 from tests.memory_assistant import MemoryWorld
@@ -155,17 +154,6 @@ class TestFewLines(CirclesTest):
         self.assertEqual((plan.scopes, len(plan.held)), ((PUBLIC,), 40))
         self.assertEqual(summary_cap(self.script, plan), alone)
 
-    def test_beside_lines_as_short_as_a_summary(self):
-        """Where nothing else leaves either, nothing is changed, and that is told."""
-        self.world(lambda request: SUMMARY * 2, compact_preserve_window=2)
-        self.circles(1, words=1)
-        self.said(["a"] * (FEW_LINES + 2))
-        before = self.script.history.messages()
-        done = wait_for(compact_conversation_history(self.script, self.body, force=True))
-        self.assertEqual((done["success"], done.get("skipped")), (False, False))
-        self.assertIn("as long as what they stand for", done["detail"])
-        self.assertEqual(self.script.history.messages(), before)
-
     def test_where_they_fill_the_room(self):
         """They are archived without a summary, and usage gets under the target."""
         world = self.world(max_context_tokens=8000, compact_preserve_window=6)
@@ -193,17 +181,6 @@ class TestFewLines(CirclesTest):
         self.assertEqual((result["held_messages"], len(self.archived_alone())), (0, 3))
         markers = [m for m in self.script.history.messages() if m.is_summary]
         self.assertEqual([m.audience for m in markers], [PUBLIC])
-        self.assert_can_be_taken_back(before)
-
-    def test_nothing_else_leaves(self):
-        """A history of such scopes alone, all of them old, is archived without a model."""
-        world = self.world(compact_preserve_window=4)
-        self.circles(9, words=8)
-        world.later(FEW_STAY.total_seconds() + 1)
-        before = self.script.history.messages()
-        result = self.compact()
-        self.assertEqual((result["compacted_messages"], result["level"]), (5, "main"))
-        self.assertEqual(self.model.requests, [])
         self.assert_can_be_taken_back(before)
 
 

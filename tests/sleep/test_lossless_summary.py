@@ -3,7 +3,6 @@
 import unittest
 from dataclasses import replace
 
-from evennia_ai.history.frames import MESSAGES_LABEL
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.masking import masked
 from evennia_ai.history.messages import Message, Speaker, new_id
@@ -80,27 +79,6 @@ class TestSummarise(unittest.TestCase):
         summary = self.summarise(world, lines(1200))
         self.assertLessEqual(max(self.sizes(world)), 2000)
         self.assertLessEqual(count(summary.text), context_caps(world.script).summary)
-
-    def answered(self, answer):
-        """The level taken when the model answers so."""
-
-        def default(request):
-            return FACT if request.model == OFFLINE_MODEL else answer(request)
-
-        return self.summarise(self.world(ScriptedModel(default=default)), lines(40))
-
-    def test_growing_is_no_summary(self):
-        """An answer as long as its source is not taken, though it could be cut."""
-        summary = self.answered(lambda request: " ".join(map(str, range(3000))))
-        self.assertEqual((summary.level, summary.text), ("extractive", FACT))
-        self.assertIn("not shorter", summary.rejected[0])
-
-    def test_an_echo_is_no_summary(self):
-        """Nor is the request itself, cut off where the reply's limit is."""
-        summary = self.answered(lambda request: request.messages[1]["content"][:900])
-        self.assertEqual(summary.level, "extractive")
-        self.assertIn("echo", summary.rejected[0])
-        self.assertNotIn(MESSAGES_LABEL, summary.text)
 
 
 def said(text):

@@ -10,7 +10,7 @@ from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps, context_usage
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from tests import loopback
@@ -23,7 +23,6 @@ from tests.wire_case import QUICK, WireTest
 TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
 
 DROPS_ALL = "They talked."
-BACK = "All is well again."
 FIRST = "Captain Mirabel hid 47 crowns under the Salt Chapel."
 FIRST_FACTS = ("Mirabel", "47", "Salt Chapel")
 SUMMARY_CAP = 300
@@ -221,52 +220,3 @@ class TestSlowSummary(WatchedTest):
         answered = [(("user", line), ("assistant", f"Indeed, {n}.")) for n, line in lines]
         self.assertEqual(talk, [one for pair in answered for one in pair])
         self.assertEqual(verify_history(self.script), ())
-
-
-class TestHourDown(WatchedTest):
-    """The model down for an hour: talk goes on, the context stays in its limit."""
-
-    def respond(self, body):
-        """Nothing but failures, until it is back."""
-        return loopback.text(BACK) if self.is_back else loopback.failure(500)
-
-    def setUp(self):
-        self.is_back = False
-        super().setUp()
-        self.configure(max_context_tokens=6000)
-        start, self.minute = self.script.now(), 0
-        self.script.now = lambda: start + 60.0 * self.minute
-
-    def hour(self):
-        """Sixty minutes of talk, a tick each; nobody waits for back-off in vain."""
-        for self.minute in range(60):
-            for _ in range(4):
-                self.say("We still wait for word from the harbour, and " + "talk " * 20)
-            self.tick()
-            pump_until(lambda: self.script.runtime.behind is None)
-            self.assertLess(context_usage(self.script), 1.0)
-
-    def receipts(self):
-        return [text for text in self.told if " compacted " in text]
-
-    def test_extractive_level_until_it_is_back(self):
-        """Compactions run at the extractive level; receipts tell it, and when it is over."""
-        self.hour()
-        records = self.script.history.compactions()
-        self.assertGreater(len(records), 2)
-        self.assertEqual({c.report.level for c in records}, {"extractive"})
-        self.assertEqual(len(self.receipts()), len(records))
-        for receipt, record in zip(self.receipts(), records, strict=True):
-            self.assertIn("level extractive", receipt)
-            self.assertIn(f"compacted {record.report.compacted_messages} messages", receipt)
-        self.assertEqual(sum("still wait" in t for t in self.recorded_contents("user")), 240)
-        self.assertEqual(verify_history(self.script), ())
-        self.is_back, self.minute = True, 75
-        services.use(model=ModelClient(api_base=self.server.url, api_key="sk", retry=QUICK))
-        self.say("Aria, are you back?")
-        self.tick()
-        self.assertEqual(self.contents()[-1][1], BACK)
-        self.fill(30, words=20)
-        self.assertEqual(self.compact()["level"], "main")
-        self.assertIn("level main", self.receipts()[-1])
-        self.assert_requests_legal()

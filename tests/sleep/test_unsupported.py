@@ -55,15 +55,6 @@ class TestUnsupported(unittest.TestCase):
         self.assertIn("1 sentence of the model struck as unsupported", told)
         self.assertIn("1 unsupported struck", summary_lines(record))
 
-    def test_nothing_struck(self):
-        """A true summary is left alone, and its receipt says nothing of it."""
-        world, result = self.compacted(TRUE)
-        record = self.record(world, result)
-        self.assertEqual((result["unsupported"], record.unsupported), (0, 0))
-        self.assertNotIn("unsupported", record.to_dict())
-        self.assertNotIn("unsupported", summary_lines(record))
-        self.assertEqual(self.audits(world, "unsupported"), [])
-
     def test_mostly_invented_is_no_summary(self):
         """The next level is asked: a fallback model, or the extract, which quotes."""
         invented = f"{TRUE} {FALSE} Gustav stole forty sheep."
@@ -75,18 +66,3 @@ class TestUnsupported(unittest.TestCase):
         world, result = self.compacted(invented)
         self.assertEqual((result["level"], result["unsupported"]), ("extractive", 0))
         self.assertNotIn("Gustav", self.record(world, result).text)
-
-    def test_instructions_and_own_name_support(self):
-        """What the admin's instructions and the assistant's own name say is no invention."""
-
-        def compact(instructions):
-            model = ScriptedModel(default=f"{TRUE} Aria heard of Norvik.")
-            world = MemoryWorld(model, compact_preserve_window=2)
-            world.script.history.append([Message("user", TALK, speaker=ALICE, channel="say")] * 12)
-            done = compact_conversation_history(
-                world.script, world.body, force=True, instructions=instructions
-            )
-            return wait_for(done)["unsupported"]
-
-        self.assertEqual(compact("say that Aria heard of Norvik"), 0)
-        self.assertEqual(compact(None), 1)
