@@ -49,7 +49,7 @@ def serve(job):
     """Answer every request with a greeting."""
     if "broken" in job.model:
         raise ValueError("this model cannot be loaded")
-    server = ThreadingHTTPServer((process.LOOPBACK, job.port), _Handler)
+    server = ThreadingHTTPServer((process.LOOPBACK, 0), _Handler)
     server.key, server.model = job.key, job.model
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print("llama_model_loader: loaded", flush=True)

@@ -1,5 +1,5 @@
 """Language models on the game's own machine, each in a process of its own.
 
 `files` knows which are installed, `process` is the program that runs one, and `supervisor` starts
-it for the game, finds it again after a reload and starts it again when it dies.
+it, in the mind's process, and starts it again when it dies.
 """

@@ -1,9 +1,8 @@
 """The program that runs one model and serves it on loopback by OpenAI's protocol.
 
 The game starts it with its own Python; it imports neither Evennia nor Django. It chooses a free
-port and a random key, and writes both into a state file that only the game's user can read. A
-lock file, held as long as it lives, makes sure that each model has one process. It ends when the
-game and whoever started it have ended, however they end.
+port and a random key, and writes both into a state file that only the game's user can read. It ends
+with whoever started it, however that one ends: its standard input is closed then.
 """
 
 import argparse
@@ -13,7 +12,6 @@ import logging
 import os
 import re
 import secrets
-import signal
 import sys
 import tempfile
 import threading
@@ -22,21 +20,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from types import FrameType
 
 from evennia_ai.errors import LocalModelError
 from evennia_ai.llm_interaction.local_models.gguf import read_shape
-from evennia_ai.processes import pids
 
 LOOPBACK = "127.0.0.1"
 # Requests served at a time; each has a window of its own.
 SLOTS = 2
 LOG_BYTES = 1_000_000
-_WATCH_S = 0.5
-# The game may be gone for this long: `evennia reboot` ends both its processes.
-_GRACE_S = 2.0
-# Exit codes.
-TAKEN, UNUSABLE = 3, 4
+UNUSABLE = 4  # exit code
 
 
 @dataclass(frozen=True)
@@ -49,7 +41,6 @@ class Serving:
         port: On loopback.
         key: What a request must carry.
         window: Tokens of a conversation.
-        memory: Bytes that it takes by its own estimate.
         error: Why it could not serve; empty if it does.
     """
 
@@ -58,7 +49,6 @@ class Serving:
     port: int = 0
     key: str = field(default="", repr=False)
     window: int = 0
-    memory: int = 0
     error: str = ""
 
     @property
@@ -90,7 +80,6 @@ class Job:
     weights: Path
     window: int
     slots: int
-    port: int
     key: str
 
 
@@ -112,10 +101,9 @@ def llama(job: Job) -> int:
     params.model_alias = {job.model}
     # The library divides its context among the slots.
     params.n_ctx, params.n_parallel = job.window * job.slots, job.slots
-    params.hostnames, params.port = [LOOPBACK], job.port
+    params.hostnames, params.port = [LOOPBACK], 0
     params.api_keys = [job.key]
     params.use_jinja = True
-    params.endpoint_metrics = True
     params.ui = False
     # Its threads wait for each other at each step: one that shares its core with the game would
     # hold up all.
@@ -129,48 +117,28 @@ _kept: list[object] = []
 
 
 def main(argv: Sequence[str] | None = None, engine: Engine = llama) -> int:
-    """Serve until the game ends; returns the exit code."""
+    """Serve until standard input ends; returns the exit code."""
     parser = argparse.ArgumentParser(description="Serve one local model for a game.")
     parser.add_argument("--model", required=True, help="its name without local/")
     parser.add_argument("--weights", required=True, type=Path)
     parser.add_argument("--state", required=True, type=Path)
-    parser.add_argument("--log", type=Path, help="where to log (default: the terminal)")
-    parser.add_argument("--game", type=Path, help="end with this game (default: never)")
-    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--log", required=True, type=Path)
     args = parser.parse_args(argv)
-    state: Path = args.state
-    state.parent.mkdir(parents=True, exist_ok=True)
-    parent = os.getppid()
-    import fcntl  # not on Windows, where this module is imported all the same
-
-    with open(state.with_suffix(".lock"), "w", encoding="ascii") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return TAKEN
-        state.unlink(missing_ok=True)
-        if args.log:
-            _log_to(args.log, args.model)
-        try:
-            serving = _serve(args.model, args.weights, args.port, engine)
-        except Exception as error:  # noqa: BLE001 - the library raises bare kinds
-            why = str(error) or type(error).__name__
-            print(f"cannot serve `{args.model}`: {why}", file=sys.stderr, flush=True)
-            Serving(args.model, os.getpid(), error=why).write(state)
-            return UNUSABLE
-        serving.write(state)
-        print(f"serving `{args.model}` on port {serving.port}", file=sys.stderr, flush=True)
-        ended = threading.Event()
-
-        def end(number: int, frame: FrameType | None) -> None:
-            ended.set()
-
-        signal.signal(signal.SIGTERM, end)
-        signal.signal(signal.SIGINT, end)
-        _wait(ended, args.game, parent)
-        state.unlink(missing_ok=True)
-        print(f"the process of `{args.model}` ends", file=sys.stderr, flush=True)
-        return 0
+    _log_to(args.log, args.model)
+    try:
+        serving = _serve(args.model, args.weights, engine)
+    except Exception as error:  # noqa: BLE001 - the library raises bare kinds
+        why = str(error) or type(error).__name__
+        print(f"cannot serve `{args.model}`: {why}", file=sys.stderr, flush=True)
+        Serving(args.model, os.getpid(), error=why).write(args.state)
+        return UNUSABLE
+    serving.write(args.state)
+    print(f"serving `{args.model}` on port {serving.port}", file=sys.stderr, flush=True)
+    sys.stdin.buffer.read()
+    if Serving.read(args.state) == serving:  # not that of a later process
+        args.state.unlink()
+    print(f"the process of `{args.model}` ends", file=sys.stderr, flush=True)
+    return 0
 
 
 def free_memory() -> int | None:
@@ -182,25 +150,14 @@ def free_memory() -> int | None:
     return None
 
 
-def _serve(model: str, weights: Path, port: int, engine: Engine) -> Serving:
+def _serve(model: str, weights: Path, engine: Engine) -> Serving:
     shape = read_shape(weights)
     window = shape.fitting_window(SLOTS, free_memory())
     key = secrets.token_urlsafe(24)
-    found = engine(Job(model, weights, window, SLOTS, port, key))
-    if not found:
+    port = engine(Job(model, weights, window, SLOTS, key))
+    if not port:
         raise LocalModelError("it does not listen")
-    memory = shape.memory(window, SLOTS)
-    return Serving(model, os.getpid(), found, key, window, memory)
-
-
-def _wait(ended: threading.Event, game: Path | None, parent: int) -> None:
-    """Wait for a signal, or until the game and who started this process are gone."""
-    last_alive = time.monotonic()
-    while not ended.wait(_WATCH_S):
-        if game is None or os.getppid() == parent or pids(game):
-            last_alive = time.monotonic()
-        elif time.monotonic() - last_alive >= _GRACE_S:
-            return
+    return Serving(model, os.getpid(), port, key, window)
 
 
 def _log_to(path: Path, model: str) -> None:

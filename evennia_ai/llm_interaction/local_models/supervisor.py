@@ -1,4 +1,7 @@
-"""Starts the processes of local models, finds them again, and starts them again when they die."""
+"""Starts the processes of local models, and starts them again when they die.
+
+They are children of the mind's process, which outlives `evennia reload`, and end with it.
+"""
 
 import contextlib
 import http.client
@@ -20,7 +23,7 @@ from evennia_ai.llm_interaction.local_models.files import (
     weights_of,
 )
 from evennia_ai.llm_interaction.local_models.gguf import MOST_WINDOW, read_shape
-from evennia_ai.llm_interaction.local_models.process import LOOPBACK, TAKEN, Serving, state_file
+from evennia_ai.llm_interaction.local_models.process import LOOPBACK, Serving, state_file
 from evennia_ai.processes import is_alive
 
 LOG = "model.log"
@@ -82,8 +85,8 @@ class LocalModels:
         self._program = tuple(program)
         self._starts: defaultdict[str, Starts] = defaultdict(lambda: Starts(clock))
         self._guards: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._known: dict[str, Serving] = {}
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._serving: dict[str, Serving] = {}
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def reach(self, model: str) -> Serving:
         """A model's process, started if need be; waits until it answers.
@@ -92,15 +95,17 @@ class LocalModels:
         """
         name = model.removeprefix(PREFIX)
         with self._guards[name]:
-            known = self._known.get(name)
-            if known is None or not self._lives(known):
-                known = self._known[name] = self.running(name) or self._started(name)
-            return known
+            child = self._children.get(name)
+            if child is None or child.poll() is not None or name not in self._serving:
+                self._serving[name] = self._started(name)
+            return self._serving[name]
 
     def running(self, name: str) -> Serving | None:
-        """A model's process if it is alive and answers."""
-        found = Serving.read(state_file(self.folder, name))
-        return found if found and found.port and self._lives(found) and answers(found) else None
+        """A model's process, whoever started it, if it is alive and answers."""
+        path = state_file(self.folder, name)
+        found = Serving.read(path)
+        is_there = found and found.port and is_alive(found.pid, str(path)) and answers(found)
+        return found if is_there else None
 
     def all_running(self) -> list[Serving]:
         """The processes of this game's models that answer."""
@@ -111,8 +116,8 @@ class LocalModels:
     def window(self, model: str) -> int | None:
         """The window of a model in tokens; None if it is not installed. Reads little of a file."""
         name = model.removeprefix(PREFIX)
-        if name in self._known:
-            return self._known[name].window
+        if name in self._serving:
+            return self._serving[name].window
         try:
             return min(read_shape(weights_of(name, self.folder)).window, MOST_WINDOW)
         except LocalModelError:
@@ -122,10 +127,6 @@ class LocalModels:
         """The names of the installed models, with ``local/``."""
         return tuple(PREFIX + name for name in installed(self.folder))
 
-    def _lives(self, serving: Serving) -> bool:
-        self._children = [child for child in self._children if child.poll() is None]
-        return is_alive(serving.pid, str(state_file(self.folder, serving.model)))
-
     def _started(self, name: str) -> Serving:
         """Start a model's process and wait until it serves."""
         if self._program is PROGRAM and not has_engine():
@@ -134,30 +135,27 @@ class LocalModels:
         self._starts[name].begin()
         state = state_file(self.folder, name)
         state.parent.mkdir(parents=True, exist_ok=True)
-        arguments = {"--model": name, "--weights": weights, "--state": state}
-        arguments |= {"--log": self.log, "--game": self.game_dir}
+        arguments = {"--model": name, "--weights": weights, "--state": state, "--log": self.log}
         words = [str(word) for pair in arguments.items() for word in pair]
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with open(self.log, "ab") as log:
-            child = subprocess.Popen(
+            child = self._children[name] = subprocess.Popen(
                 [*self._program, *words],
                 cwd=self.game_dir,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # which the process watches
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
-        self._children.append(child)
         end = time.monotonic() + _LOAD_S
         while time.monotonic() < end:
-            ended = child.poll() is not None
+            is_over = child.poll() is not None
             found = Serving.read(state)
-            if found and found.error and ended:
-                raise LocalModelError(found.error)
-            # Where another process was a moment faster, that one is waited for.
-            if found and found.port and self._lives(found):
+            if found and found.pid == child.pid:
+                if found.error:
+                    raise LocalModelError(found.error)
                 return found
-            if ended and child.returncode != TAKEN:
+            if is_over:
                 raise LocalModelError(f"its process does not start. `{self.log}` says why.")
             time.sleep(_POLL_S)
         child.kill()
@@ -171,17 +169,11 @@ MISSING_EXTRA = (
 
 def answers(serving: Serving, timeout_s: float = 5.0) -> bool:
     """Whether a process serves on the port of its state."""
-    return ask(serving, "/health", timeout_s) is not None
-
-
-def ask(serving: Serving, path: str, timeout_s: float = 5.0) -> str | None:
-    """The text of a page of a process; None if it does not answer."""
     connection = http.client.HTTPConnection(LOOPBACK, serving.port, timeout=timeout_s)
     with contextlib.closing(connection):
         try:
-            connection.request("GET", path, headers={"Authorization": f"Bearer {serving.key}"})
-            response = connection.getresponse()
-            body = response.read().decode("utf-8", "replace")
+            headers = {"Authorization": f"Bearer {serving.key}"}
+            connection.request("GET", "/health", headers=headers)
+            return connection.getresponse().status == 200
         except (OSError, http.client.HTTPException):
-            return None
-    return body if response.status == 200 else None
+            return False
