@@ -11,6 +11,7 @@ digits; one in another script to these numbers alone. Where nouns have capitals,
 count as other words.
 """
 
+import calendar
 import math
 import re
 import unicodedata
@@ -48,20 +49,7 @@ _SENTENCE = re.compile(
     "|(?<=\\b[MD]r)[.]|(?<=\\bMrs)[.]|(?<=\\bSt)[.])*"
     "(?:[.!?\u2026]+[\"'\u201d\u2019)\u00bb]*|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]*|(?=\\n)|$)"
 )
-_MONTHS = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
+_MONTHS = [name.lower() for name in calendar.month_name[1:]]
 _DATE = re.compile(
     rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({'|'.join(_MONTHS)})\b"
     rf"|\b({'|'.join(_MONTHS)}) (\d{{1,2}})(?:st|nd|rd|th)?\b"
@@ -96,7 +84,6 @@ NARRATION = _stems(
     caught catch update updates updated while
     """
 )
-# Ties between people: each group says the same, and only these words support one.
 # Ties between people. Each is supported by the words of its groups, and by no others.
 _TIE_GROUPS = tuple(
     _stems(group)

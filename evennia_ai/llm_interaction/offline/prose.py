@@ -3,13 +3,12 @@
 import re
 from functools import lru_cache
 
-from evennia_ai.language.words import STOP_WORDS, spoken_words, stem, words
+from evennia_ai.language.names import capitals
+from evennia_ai.language.sentences import asks
+from evennia_ai.language.words import STARTERS, STOP_WORDS, spoken_words, stem, words
 from evennia_ai.llm_interaction.offline.table import LISTS, SPEECH, TABLE
 
 _ENDS = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\n+")
-# Who is spoken to, as in `Wren, have you heard?`
-_CALLED = re.compile(rf"^\W*(?:(?i:{SPEECH['hail'].pattern}) )?[A-Z][\w'’-]+,\s+")
-_NO_NAMES = STOP_WORDS.union(LISTS["no_names"])
 _WORDLIKE = re.compile(
     r"^[\"'“”‘’(*]*[^\W\d_]+(?:['’./-][^\W\d_]+|\d{0,3})*[\"'“”‘’).,;:!?…*]*$"
     r"|^[\"'(£$€#]*\d[\d.,:/-]*(?:\w\w?|%)?[\"').,;:!?…]*$|^[-–—&+]+$"
@@ -36,9 +35,8 @@ def sentences(text: str) -> list[str]:
 def is_question(sentence: str) -> bool:
     """Whether a sentence asks rather than tells."""
     sentence = SPEECH["lead"].sub("", sentence)
-    if SPEECH["question"].match(_CALLED.sub("", sentence)):
-        return True
-    return sentence.rstrip(" \"'”’)").endswith("?") and not SPEECH["tag"].search(sentence)
+    is_marked = asks(sentence) and not SPEECH["tag"].search(sentence)
+    return is_marked or asks(sentence.rstrip("?\"'”’) "))
 
 
 def is_nonsense(sentence: str) -> bool:
@@ -68,19 +66,10 @@ def roots_of(name: str) -> frozenset[str]:
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Lower-case words that a text writes as names.
-
-    A sentence's first word counts where a verb in the third person follows it.
-    """
-    names: set[str] = set()
-    for sentence in sentences(text):
-        tokens = [re.sub(r"['’]s?$", "", token) for token in spoken_words(sentence)]
-        for i, (token, after) in enumerate(zip(tokens, [*tokens[1:], ""], strict=True)):
-            lower = token.lower().replace("’", "'")
-            is_name = token[:1].isupper() and len(token) > 1 and not token.isupper()
-            if is_name and lower not in _NO_NAMES and (i or SPEECH["verb"].fullmatch(after)):
-                names.add(lower)
-    return frozenset(names)
+    """Lower-case words that a text writes as names: with a capital, not to begin a sentence."""
+    firsts = (spoken_words(sentence)[:1] for sentence in sentences(text))
+    begins = {word[0].lower() for word in firsts if word and word[0][:1].isupper()} - STARTERS
+    return (capitals(text) | begins) - STARTERS
 
 
 # Words that only frame a question, as in `do you remember`.
