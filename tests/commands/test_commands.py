@@ -303,7 +303,7 @@ class TestSwitches(CommandLineTest):
     def test_doctor(self):
         """The checks run, and a line each is shown."""
         with override_settings(GAME_DIR=self.folder.name):
-            shown = self.typed("ai/doctor", until="versions")
+            shown = self.typed("ai/doctor", until="settings")
         self.assertIn("model", shown)
 
 
