@@ -135,21 +135,17 @@ class Archive:
 
     def records_below(self, summary_id: str) -> list[SummaryRecord]:
         """The records of a summary and of those below it, the deepest and oldest first."""
-        records = self._summaries.all()
-        found: list[SummaryRecord] = []
-        waiting, seen = [(summary_id, False)], set[str]()
-        while waiting:
-            key, is_below_done = waiting.pop()
+        records, seen = self._summaries.all(), set[str]()
+
+        def below(key: str) -> Iterator[SummaryRecord]:
             record = records.get(key)
-            if record is None or (key in seen and not is_below_done):
-                continue
-            if is_below_done:
-                found.append(record)
-                continue
-            seen.add(key)
-            below = record.child_ids
-            waiting += [(key, True), *((each, False) for each in reversed(below))]
-        return found
+            if record is not None and key not in seen:
+                seen.add(key)
+                for child in record.child_ids:
+                    yield from below(child)
+                yield record
+
+        return list(below(summary_id))
 
     def each_below(self, summary_id: str) -> Iterator[Message]:
         """The raw messages below a summary, oldest first, loaded segment by segment."""
