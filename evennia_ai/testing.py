@@ -497,6 +497,10 @@ class FakeGame:
         """The id itself."""
         return account
 
+    def carries(self) -> bool:
+        """Nothing."""
+        return False
+
     def obeys(self, asker: str) -> bool:
         """Always."""
         return True

@@ -358,6 +358,10 @@ class GameHandler:
             if not thing.destination and not is_person(thing)
         )
 
+    def carries(self) -> bool:
+        """Whether the body carries anything."""
+        return bool(self.character.contents)
+
     def identify(self, name: str) -> dict[str, str] | None:
         """Somebody or something seen here, by name, or here by stable id: id, key, kind."""
         room = self.character.location

@@ -438,6 +438,8 @@ class ModelClient:
                 continue
             if isinstance(outcome, ModelReply):
                 if not outcome.is_empty:
+                    if outcome.native and profile.no_tools:  # so it was shown its tools
+                        profile, self._carrying[where] = replace(profile, no_tools=False), True
                     self.profiles.keep(where.model, profile)
                 break
             tries += 1

@@ -230,7 +230,7 @@ def draft_prompt(
         model: The model it is for, if not its own: a fallback may have a smaller window.
         asker: Stable id of whom the turn answers; what they may not see is not shown.
     """
-    tools, system = _fixed(script, character, audience, context, withdrawn, rules)
+    tools, system = _fixed(script, character, audience, context, withdrawn, rules, asker)
     history, older = shown_history(script, audience)
     traits = script.tools.traits
     regions = Regions(
@@ -296,10 +296,11 @@ def _fixed(
     context: str,
     withdrawn: Sequence[str] = (),
     rules: str | None = None,
+    asker: str | None = None,
 ) -> tuple[tuple[dict[str, Any], ...], str]:
     """The tool schemas and the system text."""
     situation = CONTEXTS[context]
-    offered = offered_tools(script, situation.extracting)
+    offered = serving(script, offered_tools(script, situation.extracting), audience, asker)
     tools = tuple(tool.schema() for tool in offered if tool.name not in withdrawn)
     if script.config.llm_api == "completion" and script.model_name != OFFLINE_MODEL:
         return tools, plain_identity(character.key, script.config.persona)
@@ -316,6 +317,25 @@ def offered_tools(script: Assistant, extracting: bool = False) -> list["Tool"]:
     if not is_small(script):
         return offered
     return [tool for tool in offered if tool.basic and (extracting or not tool.ends_turn)]
+
+
+def serving(
+    script: Assistant, tools: Sequence["Tool"], audience: str, asker: str | None
+) -> list["Tool"]:
+    """Those of the tools that can serve a turn for an audience and whom it answers.
+
+    A call of another one is judged like any call; nothing depends on its being left out.
+    """
+    game = script.game
+    obeyed = asker is None or game.obeys(asker)
+    serves = {
+        "": True,
+        "obeyed": obeyed,
+        "things": bool(asker is None or game.carries() or game.things(asker)),
+        "older": bool(script.seen(audience).summaries()),
+        "full": context_usage(script) >= script.config.compact_sleep_threshold / 2,
+    }
+    return [tool for tool in tools if serves[tool.serves]]
 
 
 def is_small(script: Assistant) -> bool:

@@ -69,6 +69,7 @@ class ModelReply:
         cached_tokens: Prompt tokens that the provider read from its cache.
         cached_cost: What these cost, as part of `cost`; None if unknown.
         thought: Whether there was more than words and calls: thoughts, marks.
+        native: Whether its calls came by the provider's tool calling, not as text.
         made_before: Whether it is the reply to a call that was made before a reload.
         attempts: HTTP calls made, failed ones and other models' included.
         seconds: From the request to the reply.
@@ -88,6 +89,7 @@ class ModelReply:
     cached_tokens: int = 0
     cached_cost: float | None = None
     thought: bool = False
+    native: bool = False
     made_before: bool = False
 
     @property

@@ -347,6 +347,7 @@ class Caller:
             return ModelReply(
                 content=answer.text,
                 tool_calls=tuple(_tool_call(*each, used) for each in calls),
+                native=bool(made),
                 thought=answer.thought or bool(getattr(message, "reasoning_content", None)),
                 finish_reason=str(getattr(choice, "finish_reason", "") or "stop"),
                 prompt_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),

@@ -18,6 +18,7 @@ from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.dialects import MOST_CHARS
+from evennia_ai.llm_interaction.profiles import Profile
 from evennia_ai.llm_interaction.retry import BreakerPolicy, RetryPolicy
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from tests import loopback
@@ -332,6 +333,13 @@ class TestProfiles(LoopbackCase):
         self.assertEqual(self.ask(messages=said, tools=(TOOL,)).content, "Here.")
         self.assertFalse(self.client.carries_tools("any"))
         self.assertEqual(len(self.client.profile("any")), 2)
+
+    def test_a_call_shows_that_tools_arrive(self):
+        """A model that was thought to be shown no tools, and calls one, is told of them again."""
+        self.client.profiles.keep("openai/any", Profile(no_tools=True))
+        self.server.script(loopback.calls(loopback.call("say", {"text": "Aye."})))
+        self.assertTrue(self.ask(tools=(TOOL,)).native)
+        self.assertTrue(self.client.carries_tools("any"))
 
     def test_an_unknown_refusal(self):
         """The plainest shape is tried; a model that refuses it, too, is asked once from then on."""

@@ -582,6 +582,26 @@ class TestConcluded(TurnTest):
 class TestPrompt(TurnTest):
     """What a turn's requests look like."""
 
+    def test_only_tools_that_can_serve(self):
+        """Walking and diagnostics are offered to whom she obeys, hands only where things are."""
+
+        def offered(speaker):
+            self.model.answers = ["Well met."]
+            self.say("Aria, hello!", speaker)
+            self.tick()
+            return {tool["function"]["name"] for tool in self.model.requests[-1].tools}
+
+        staff = {"move", "context_snapshot", "list_contributors", "trace_summaries"}
+        hands = {"get", "give"}
+        for thing in self.room1.contents:
+            if not thing.has_account and thing.key.startswith("Obj"):
+                thing.location = self.room2
+        self.assertFalse(offered(self.alice) & (staff | hands | {"request_compaction"}))
+        create_object(key="lamp", location=self.room1)
+        self.assertEqual(offered(self.bob) & (staff | hands), hands)
+        self.alice.permissions.add("Builder")
+        self.assertLessEqual(staff, offered(self.alice))
+
     def test_results_come_last(self):
         """The present moment stands before what the turn did; found text is stored in brief."""
         told = f"{LONG} Ask Jorun at the quay for the price of a crossing."

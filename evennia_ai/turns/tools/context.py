@@ -15,6 +15,7 @@ class ContextSnapshot(Tool):
     """See how full your memory (your context) is, and what it holds by kind."""
 
     name = "context_snapshot"
+    serves = "obeyed"
     tells_nothing_new = True
 
     def run(self, ctx: ToolContext) -> str:
@@ -55,6 +56,7 @@ class ListContributors(Tool):
     """See what takes the most room in your context: kinds, messages, notes and tools, by id."""
 
     name = "list_contributors"
+    serves = "obeyed"
     tells_nothing_new = True
 
     def run(self, ctx: ToolContext) -> dict[str, Any]:
@@ -68,6 +70,7 @@ class TraceSummaries(Tool):
     """See which summaries stand for older talk, and of how many messages; read one by its id."""
 
     name = "trace_summaries"
+    serves = "obeyed"
     tells_nothing_new = True
 
     def run(self, ctx: ToolContext) -> dict[str, Any]:

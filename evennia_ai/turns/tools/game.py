@@ -76,6 +76,7 @@ class Move(Tool):
 
     name = "move"
     parameters = {"direction": Text("Name of the exit.", limit=120)}
+    serves = "obeyed"
     lock = "tool:perm(Player)"
     public_act = obeyed = True
 
@@ -89,6 +90,7 @@ class Get(Tool):
 
     name = "get"
     parameters = {"thing": Text("Name of the thing.", limit=120)}
+    serves = "things"
     lock = "tool:perm(Player)"
     public_act = tells_nothing_new = True
 
@@ -105,6 +107,7 @@ class Give(Tool):
         "thing": Text("Name of the thing.", limit=120),
         "to": Text("The person's name or id.", limit=120),
     }
+    serves = "things"
     lock = "tool:perm(Player)"
     public_act = concludes = tells_nothing_new = True
 

@@ -78,16 +78,9 @@ class UpdateEntityObservation(Tool):
     name = "update_entity_observation"
     parameters = {
         "entity": Text("Its name or id.", limit=120),
-        "observation": Text("What you learned, one sentence.", limit=1000),
-        "subject": Text(
-            "Whom or what it is about, if not the entity itself.", required=False, limit=120
-        ),
-        "predicate": Text(
-            "What kind of thing is known, as `favourite drink`; `relationship` for what they "
-            "are to you.",
-            required=False,
-            limit=120,
-        ),
+        "observation": Text("One sentence.", limit=1000),
+        "subject": Text("Whom it is about, if not the entity.", required=False, limit=120),
+        "predicate": Text("As `favourite drink` or `relationship`.", required=False, limit=120),
         "value": Text("Its value, as `plum brandy`.", required=False, limit=300),
     }
     lock = "tool:perm(Player)"

@@ -25,7 +25,7 @@ class ProposeLedgerEntry(Tool):
 
     name = "propose_ledger_entry"
     parameters = {
-        "text": Text("One sentence with the names in it.", limit=TEXT_CHARS),
+        "text": Text("One sentence with names.", limit=TEXT_CHARS),
         "type": Text("preference, task, rule or fact.", required=False, limit=20),
         "weight": Scale("How much it matters.", required=False),
     }

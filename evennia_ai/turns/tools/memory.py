@@ -67,6 +67,7 @@ class ExpandMemory(Tool):
     """Get the raw text behind a memory's id, and what was said around it."""
 
     name = "expand_memory"
+    serves = "older"
     recalls = tells_nothing_new = True
     parameters = {
         "id": Text("Id of a message, journal entry, summary, memory or observation.", limit=120),
@@ -209,6 +210,7 @@ class RequestCompaction(Tool):
     """Ask that the older part of the conversation be folded now, if memory is nearly full."""
 
     name = "request_compaction"
+    serves = "full"
     lock = "tool:perm(Player)"
     tells_nothing_new = True
 

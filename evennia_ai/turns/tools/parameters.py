@@ -108,14 +108,10 @@ def read_arguments(raw: object, parameters: Mapping[str, Parameter]) -> dict[str
     """The checked arguments of a tool call, from JSON text or a dict as the model sent them.
 
     Raises:
-        ToolError: If they are no JSON object, or one is missing, unknown or of the wrong kind.
-            The text tells the model what to do.
+        ToolError: If they are no JSON object, or one is missing or of the wrong kind. The text
+            tells the model what to do. Surplus ones are ignored.
     """
     arguments = _as_object(raw)
-    unknown = sorted(set(arguments) - set(parameters))
-    if unknown:
-        known = ", ".join(parameters) or "none"
-        raise ToolError(f"unknown argument `{unknown[0]}`; this tool takes: {known}")
     values = {}
     for key, parameter in parameters.items():
         if arguments.get(key) is None:

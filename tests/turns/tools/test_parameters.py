@@ -85,10 +85,11 @@ class TestReadArguments(unittest.TestCase):
         for raw in ("[]", "5", '"text"', "null x", 5, ["content"]):
             self.assert_refused(raw, "JSON")
 
-    def test_unknown(self):
-        """An unknown argument is named, with those there are."""
-        self.assert_refused({"content": "a", "colour": 1}, "`colour`.*content, importance, note")
-        self.assert_refused({"x": 1}, "unknown argument `x`; this tool takes: none", {})
+    def test_surplus(self):
+        """A surplus argument is ignored; models like to give a reason."""
+        given = {"content": "a", "reason": "he asked"}
+        self.assertEqual(read_arguments(given, PARAMETERS)["content"], "a")
+        self.assertEqual(read_arguments({"x": 1}, {}), {})
 
     def test_missing(self):
         """A missing argument is named with what it is."""
