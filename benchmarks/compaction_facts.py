@@ -22,8 +22,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import phrases, talk  # noqa: E402
-from benchmarks.mudlife import RELATIONS, distinct_facts  # noqa: E402
+from benchmarks import talk  # noqa: E402
+from benchmarks.mudlife import PHRASES, RELATIONS, distinct_facts  # noqa: E402
 
 SEARCH_LIMIT = 20  # of `aihistory/search`
 WINDOW = 6
@@ -203,10 +203,10 @@ def _tell(
     for start in range(0, len(told), step):
         for fact in told[start : start + step]:
             ids[fact.text], _ = tavern.hear(fact.teller, fact.text)
-            chatter = tavern.rng.choice(phrases.CHATTER)
+            chatter = tavern.rng.choice(PHRASES["chatter"])
             tavern.hear(tavern.rng.choice(talk.PLAYERS), chatter)
         for _ in range(WINDOW):
-            tavern.hear(tavern.rng.choice(talk.PLAYERS), tavern.rng.choice(phrases.CHATTER))
+            tavern.hear(tavern.rng.choice(talk.PLAYERS), tavern.rng.choice(PHRASES["chatter"]))
         results.append(tavern.compact())
         naive.fold(tavern.script.history.each_below(results[-1]["summary_id"]))
         if len(results) == compactions // 2:

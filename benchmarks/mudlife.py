@@ -31,7 +31,6 @@ from twisted.internet.defer import maybeDeferred
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import phrases  # noqa: E402
 from benchmarks.recall import bm25_ranking, vector_ranking  # noqa: E402
 from benchmarks.talk import ADMITS, PLAYERS, RESULTS, Game  # noqa: E402
 from evennia_ai.rag_memory.recall_jobs import RecallJobs  # noqa: E402
@@ -123,7 +122,12 @@ class Life:
 # -- facts ---------------------------------------------------------------------------------------
 
 
-RELATIONS: dict[str, dict[str, Any]] = phrases.RELATIONS
+# What the patrons say: ``pools`` of values, ``relations`` with statements and questions,
+# ``chatter``, and ``tails`` of sentences. In a statement or question ``{P}`` is whom it is about,
+# ``{X}`` the answer, ``{Y}`` a second thing that both name. ``self`` statements are told by P,
+# ``other`` ones by somebody else. Each relation is told and asked in two sets of words.
+PHRASES = json.loads((Path(__file__).parent / "phrases.json").read_text(encoding="utf-8"))
+RELATIONS: dict[str, dict[str, Any]] = PHRASES["relations"]
 WORDINGS = ("one", "two")  # a fact is told in the words of one and asked for in those of the other
 
 
@@ -145,7 +149,7 @@ def make_fact(
     fill = {"P": about, "X": value, "Y": second}
     text = rng.choice(said["self" if selves else "other"]).format(**fill)
     question = rng.choice(spec[asked_in]["ask"]).format(**fill | {"X": ""})
-    tail = rng.choice(phrases.TAILS)
+    tail = rng.choice(PHRASES["tails"])
     return Fact(
         relation, about, second, value, teller, text[:1].upper() + text[1:] + tail, question
     )
@@ -159,7 +163,7 @@ def _about(rng: random.Random, spec: dict[str, Any], patrons: Sequence[str]) -> 
 
 
 def _pool(name: str) -> list[str]:
-    return list(phrases.POOLS[name])
+    return list(PHRASES["pools"][name])
 
 
 def _picked(rng: random.Random, pool: str | None, but: Sequence[str]) -> str:
@@ -285,8 +289,8 @@ def _turn(
 def small_talk(rng: random.Random) -> str:
     """Return a line without any fact that is asked for."""
     if rng.random() < 0.25:
-        return rng.choice(phrases.CHATTER)
-    fill = {name: rng.choice(_pool(name)) for name in phrases.POOLS}
+        return rng.choice(PHRASES["chatter"])
+    fill = {name: rng.choice(_pool(name)) for name in PHRASES["pools"]}
     return rng.choice(SMALL_TALK).format(person2=rng.choice(PATRONS), **fill)
 
 

@@ -185,6 +185,7 @@ def summed(runs: list[dict[str, Any]]) -> dict[str, Any]:
             name: round(told[name] / told.total(), 3)
             for name in ("answered", "offered", "unknown", "wrong", "silent")
         },
+        "answered_or_offered": round((told["answered"] + told["offered"]) / told.total(), 3),
         "never_told_admitted": round(untold["admitted"] / max(1, untold.total()), 3),
         "wrong_of_all": round((told["wrong"] + untold["wrong"]) / len(results), 3),
         "questions": len(results),

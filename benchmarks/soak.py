@@ -54,9 +54,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.crowd import Processes
-from benchmarks.kept import kept
 from benchmarks.talker import respond
 from tests.e2e.game import Game
+from tests.e2e.kept import kept
 from tests.e2e.telnet import Telnet
 from tests.loopback import (
     NO_CHOICES,

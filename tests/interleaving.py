@@ -2,7 +2,7 @@
 
 The record is a plain list to which the driver adds what it gave to the assistant. After each
 step what is stored must equal it, byte for byte, each message once, in order. See
-`tests/sleep/test_interleavings.py` and `benchmarks/interleavings.py`.
+`tests/sleep/test_interleavings.py`.
 """
 
 import json

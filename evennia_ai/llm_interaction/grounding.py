@@ -4,7 +4,7 @@ Small models invent: names, numbers, quotations, and relations between people wh
 rule names what of a sentence the source does not support; a sentence with anything unsupported is
 struck. A good summariser's paraphrase must survive: claims are compared by stems and by words that
 begin alike, and only a sentence most of whose content words stand nowhere near each other in the
-source is an unsupported claim (`benchmarks.summary_guard` measures both).
+source is an unsupported claim.
 
 A summary in another language than its source is held to its names and its larger numbers in
 digits; one in another script to these numbers alone. Where nouns have capitals, as in German, names

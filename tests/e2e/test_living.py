@@ -4,7 +4,7 @@ import unittest
 
 import pytest
 
-from benchmarks import long_life
+from tests.e2e import long_life
 from tests.e2e.game import Game
 
 pytestmark = pytest.mark.e2e
@@ -43,7 +43,10 @@ class TestLiving(unittest.TestCase):
     def facts_outlive_compactions(self, game):
         """Facts told and compacted away are answered in other words; every line is kept once."""
         tavern = long_life.Tavern(game, 1, TELLERS)
-        tavern.admin.ask("aiconfig Aria reply_cooldown_s = 0", "is now")
+        quick = (
+            "from evennia_ai.assistant_script import AssistantScript as S; S.reply_cooldown_s = 0"
+        )
+        tavern.admin.ask(f"py {quick}; self.msg('quick now')", r"\nquick now")
         for number in range(COMPACTIONS):
             for teller, told, _, _ in FACTS[number::COMPACTIONS]:
                 tavern.tell(teller, told)
@@ -100,6 +103,7 @@ class TestLiving(unittest.TestCase):
             self.assertNotIn("Traceback", game.log("server.log"))
             player.close()
 
+    @pytest.mark.nightly
     def test_builder_tunes_without_code(self):
         """A builder makes an assistant and tunes it; a wrong value is refused in plain words."""
         with Game() as game, game.admin() as player:

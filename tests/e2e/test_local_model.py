@@ -18,7 +18,7 @@ from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.processes import is_alive, wait_for
 from tests.e2e.game import Game
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly]
 
 # A line is answered by the model, or after twice this time by the offline model. All that is the
 # machine's, not the game's, may take long: other games run beside this one.

@@ -4,9 +4,9 @@ import unittest
 
 import pytest
 
-from benchmarks import evening, hard_evening
+from tests.e2e import evening, hard_evening
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly]
 
 
 class TestEvening(unittest.TestCase):

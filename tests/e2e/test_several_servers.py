@@ -8,7 +8,7 @@ from evennia_ai import processes
 from tests import postgres
 from tests.e2e.game import Game
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly]
 
 SETTINGS = """
 DATABASES = {{"default": {{

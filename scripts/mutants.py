@@ -3,7 +3,7 @@
 cosmic-ray makes the mutants. This module samples them, and runs for each the tests that reach the
 changed line, quickest first, in a copy of the source. It prints what no test noticed as JSON.
 
-    python -m benchmarks.mutants --count 200 --seed 1
+    python -m scripts.mutants --count 200 --seed 1
 """
 
 import argparse
@@ -38,6 +38,8 @@ AREAS = {
     "audiences": ("history/audience.py",),
     "rollback": ("sleep/compaction/rollback*.py",),
     "deletion": ("game/deletions.py", "privacy/*.py"),
+    "guards": ("llm_interaction/guards.py",),
+    "spend": ("turns/spend*.py",),
     "history": ("history/*.py",),
     "compaction": ("sleep/compaction/*.py",),
     "turn": ("turns/agent_loop.py", "turns/tools/execution.py"),
@@ -53,7 +55,9 @@ TESTS = (
     "tests/history",
     "tests/sleep",
     "tests/turns",
-    "tests/tools",
+    "tests/privacy",
+    "tests/game",
+    "tests/llm_interaction/test_guards.py",
     "tests/commands",
     "tests/test_context_compaction.py",
     "tests/test_pre_compaction_extraction.py",

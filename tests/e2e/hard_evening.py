@@ -1,6 +1,6 @@
 """An evening that goes wrong: memory asked for often, a model that is down, a flood of lines.
 
-    python -m benchmarks.hard_evening --questions 35 --down-s 60 --flooders 20 --flood-s 20
+    python -m tests.e2e.hard_evening --questions 35 --down-s 60 --flooders 20 --flood-s 20
 
 A started game is played over telnet. The model is a local server that answers in character, and
 for a question from memory searches first. Printed are, as JSON:
@@ -183,7 +183,7 @@ def heard(game: Game, said: list[str]) -> int:
     source = (
         "import json\n"
         "from evennia_ai.assistant_script import all_assistants\n"
-        "from benchmarks.kill_look import kept_lists\n"
+        "from tests.e2e.kill_look import kept_lists\n"
         "print(json.dumps([m.content for s in all_assistants() if s.obj.key == 'Aria'"
         " for part in kept_lists(s) for m in part if m.role == 'user']))\n"
     )

@@ -17,9 +17,9 @@ from django.conf import settings
 from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.task import LoopingCall
 
-from benchmarks import kill_steps
-from benchmarks.kill_look import kept_lists, look, until, verdict
-from benchmarks.kill_steps import CHRONICLE, Killer, Log
+from tests.e2e import kill_steps
+from tests.e2e.kill_look import kept_lists, look, until
+from tests.e2e.kill_steps import CHRONICLE, Killer, Log
 
 FOLDER = Path(settings.GAME_DIR) / "kill"
 POLL_S = 0.03
@@ -77,7 +77,7 @@ def _take_plan(killer: Killer) -> None:
     if path.exists():
         plan = json.loads(path.read_text())
         path.unlink()
-        killer.set_plan(plan)
+        killer.plan = plan
 
 
 @inlineCallbacks
@@ -91,7 +91,7 @@ def _look_and_tell(killer: Killer) -> Generator[Deferred[Any], Any, None]:
     ticked = yield until(lambda: _ticks(script) >= begun + TICKS, TICKED_S)
     found = yield look(script, killer.log)
     found["timer_stopped"] |= int(not (loaded and ticked))
-    _tell({**verdict(found), "lines": _lines(script)})
+    _tell({**found, "lines": _lines(script)})
 
 
 def _ticks(script: Any) -> int:

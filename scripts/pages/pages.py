@@ -5,9 +5,9 @@ page in light, dark and phone width, solves the complaints of ``pages_complaints
 all pages while the reactor's heartbeat is measured. Needs node, Chromium (``CHROMIUM``), and
 ``npm install`` in this folder (or ``PAGES_MODULES``, a folder with ``node_modules``).
 
-    python -m benchmarks.pages
-    python -m benchmarks.pages --parts look --pictures docs/images
-    python -m benchmarks.pages --parts reload --assistants 100 --messages 100 --compactions 0
+    python -m scripts.pages.pages
+    python -m scripts.pages.pages --parts look --pictures docs/images
+    python -m scripts.pages.pages --parts reload --assistants 100 --messages 100 --compactions 0
 """
 
 import argparse
@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 SETTINGS = """
 _modules = AT_SERVER_STARTSTOP_MODULE
 _modules = [_modules] if isinstance(_modules, str) else list(_modules)
-AT_SERVER_STARTSTOP_MODULE = [*_modules, "benchmarks.pages_game"]
+AT_SERVER_STARTSTOP_MODULE = [*_modules, "scripts.pages.pages_game"]
 CREATION_THROTTLE_LIMIT = None
 LOGIN_THROTTLE_LIMIT = None
 """
@@ -48,7 +48,7 @@ class Visited:
 
     def call(self, what: str, shown: str) -> None:
         """Call a function of `pages_game` in the Server."""
-        self.admin.ask(f"py __import__('benchmarks.pages_game').pages_game.{what}", shown)
+        self.admin.ask(f"py __import__('scripts.pages.pages_game').pages.pages_game.{what}", shown)
 
     def answer(self, name: str, timeout_s: float) -> dict[str, Any]:
         """Wait for a file that `pages_game` writes; return what it holds."""

@@ -1,16 +1,16 @@
-"""The steps at which `kill.py` kills, how a step is armed in the process, and the log.
+"""The steps before which a Server is killed, how a step is armed in it, and the log.
 
-Forked processes (`kill_life`) and started games (`kill_server`) both use it. The hooks are on
-classes, because Evennia may drop an object of the game and load it again.
+The hooks are on classes, because Evennia may drop an object of the game and load it again.
 """
 
 import hashlib
 import json
 import os
-import random
 import signal
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 # Options of the assistant that is killed. Small windows make compactions frequent.
@@ -35,14 +35,9 @@ COMMIT = (
     "last_compaction",
     "done",
 )
-REMADE = ("summaries", "record", "last_compaction", "done")
 MASK = tuple(f"mask {name}" for name in ("history", "record", "last_compaction", "done"))
 EMERGENCY = tuple(f"emergency {name}" for name in COMMIT)
-# Behind the ticks: these need a model that takes time.
-BEHIND = (
-    *(f"background {name}" for name in COMMIT),
-    *(f"better {name}" for name in REMADE),
-)
+COMMITS = tuple(f"commit {name}" for name in COMMIT)
 ROLLBACK = tuple(
     f"rollback {name}" for name in ("history", "summaries", "journal", "entities", "record", "done")
 )
@@ -51,32 +46,8 @@ BEFORE_STORE = "consolidation: before store"
 BEFORE_MARK = "consolidation: between store and mark"
 FIRST_WRITE, SECOND_WRITE = "journal: page turn, first write", "journal: page turn, second write"
 OTHERS = (WITHDRAW, BEFORE_MARK, BEFORE_STORE, FIRST_WRITE, SECOND_WRITE)
-# Triggers whose commits have steps of their own names.
-OWN_NAMES = ("emergency", "background")
-STEPS = (*MASK, *EMERGENCY, *(f"commit {name}" for name in COMMIT), *ROLLBACK, *OTHERS)
-
-
-def plan_of(
-    number: int,
-    rng: random.Random,
-    statements: int,
-    moment_s: float,
-    steps: Sequence[str] = STEPS,
-) -> dict[str, Any]:
-    """Return what kills a life: named steps in turn, then statements and moments.
-
-    Args:
-        number: Number of the life.
-        rng: Random source.
-        statements: Highest number of a statement, counted from arming.
-        moment_s: Latest moment, in seconds from arming.
-        steps: The named steps.
-    """
-    if number % 2 == 0:
-        return {"kind": "step", "step": steps[number // 2 % len(steps)]}
-    if number % 4 == 1:
-        return {"kind": "statement", "nth": rng.randrange(1, statements)}
-    return {"kind": "moment", "after_s": round(rng.uniform(0.05, moment_s), 3)}
+# The functions that call `at_commit_step`, and what they do.
+DOINGS = {"commit": "commit", "commit_masks": "mask", "_commit": "rollback"}
 
 
 def lower(script: Any, option: str) -> None:
@@ -138,33 +109,27 @@ class Killer:
 
     Args:
         log: The log.
-        plan: See `plan_of`; empty for nothing. It may be replaced at any time.
+        plan: ``{"step": name}``; empty for nothing. It may be replaced at any time.
     """
 
     def __init__(self, log: Log, plan: dict[str, Any] | None = None):
         self.log = log
         self.plan = plan or {}
-        self._written = 0
 
     def die(self) -> None:
         """Die as if by power failure: no handler, no flush, no cleanup."""
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def at(self, step: str) -> None:
+    def at(self, step: str | None) -> None:
         """Die if the plan says so."""
-        if self.plan.get("step") == step:
+        if step and self.plan.get("step") == step:
             self.die()
-
-    def set_plan(self, plan: dict[str, Any]) -> None:
-        """Follow another plan; the count of statements restarts."""
-        self.plan, self._written = plan, 0
 
     def arm(self) -> None:
         """Install the hooks, once per process, on the thread that owns the database."""
         from django.db import connection
 
         connection.ensure_connection()
-        connection.execute_wrappers.append(self._count_statement)
         self.log.note("born", {})
         self._arm_hearing()
         self._arm_transactions()
@@ -194,48 +159,33 @@ class Killer:
         _wrap(AssistantScript, "at_tick", ticking)
 
     def _arm_transactions(self) -> None:
-        from evennia_ai.sleep.compaction.commit import CompactionCommit
-        from evennia_ai.sleep.compaction.rollback import Rollback
+        from evennia_ai.assistant_script import AssistantScript
 
-        def stepping(doing: str, inner: Any) -> Any:
-            def run(handler: Any, *args: Any) -> Any:
-                name = doing
-                if doing == "commit" and args[2].trigger in OWN_NAMES:
-                    name = args[2].trigger
-                handler.on_step = lambda step: self.at(f"{name} {step}")
-                return inner(handler, *args)
+        def stepping(inner: Any) -> Any:
+            def step(script: Any, name: str) -> Any:
+                self.at(f"{_doing(sys._getframe(1))} {name}")
+                return inner(script, name)
 
-            return run
+            return step
 
-        _wrap(CompactionCommit, "__call__", lambda inner: stepping("commit", inner))
-        _wrap(CompactionCommit, "masks", lambda inner: stepping("mask", inner))
-        _wrap(CompactionCommit, "remade", lambda inner: stepping("better", inner))
-        _wrap(Rollback, "__call__", lambda inner: stepping("rollback", inner))
+        _wrap(AssistantScript, "at_commit_step", stepping)
 
     def _arm_memory(self) -> None:
-        from evennia_ai.rag_memory import Mem0Backend
+        from evennia_ai.mind.link import Link
 
-        def adding(inner: Any) -> Any:
-            def add(store: Any, scope: str, turns: Any) -> Any:
-                self.at(BEFORE_STORE)
-                return inner(store, scope, turns).addCallback(stored)
+        def asking(inner: Any) -> Any:
+            def ask(link: Any, method: str, *args: Any, **options: Any) -> Any:
+                self.at({"memories.add": BEFORE_STORE, "memories.delete": WITHDRAW}.get(method))
+                asked = inner(link, method, *args, **options)
+                return asked.addCallback(stored) if method == "memories.add" else asked
 
-            return add
+            return ask
 
-        def stored(ids: Any) -> Any:
+        def stored(result: Any) -> Any:
             self.at(BEFORE_MARK)
-            return ids
+            return result
 
-        def deleting(inner: Any) -> Any:
-            def delete(store: Any, scope: str, ids: Any) -> Any:
-                self.at(WITHDRAW)
-                return inner(store, scope, ids)
-
-            return delete
-
-        for backend in (Mem0Backend,):
-            _wrap(backend, "add", adding)
-            _wrap(backend, "delete", deleting)
+        _wrap(Link, "ask", asking)
 
     def _arm_history(self) -> None:
         from evennia_ai.game.evennia_internals import on_commit
@@ -276,16 +226,15 @@ class Killer:
         _wrap(JournalHandler, "add", adding)
         _wrap(JournalHandler, "_turn", turning)
 
-    def _count_statement(self, execute: Any, sql: str, *rest: Any) -> Any:
-        nth = self.plan.get("nth")
-        if nth is None or sql.lstrip().upper().startswith("SELECT"):
-            return execute(sql, *rest)
-        self._written += 1
-        if self._written == nth:
-            if nth % 2:
-                execute(sql, *rest)
-            self.die()
-        return execute(sql, *rest)
+
+def _doing(frame: FrameType | None) -> str:
+    """What the code in a frame does; a compaction in an emergency has a name of its own."""
+    while frame is not None:
+        if doing := DOINGS.get(frame.f_code.co_name):
+            trigger = frame.f_locals["record"].trigger
+            return "emergency" if (doing, trigger) == ("commit", "emergency") else doing
+        frame = frame.f_back
+    return ""
 
 
 def _wrap(owner: type, name: str, around: Callable[[Any], Any]) -> None:

@@ -7,7 +7,7 @@ from tests.e2e.game import Game
 
 SOURCE = """
 import json
-from benchmarks.kill_look import kept_lists
+from tests.e2e.kill_look import kept_lists
 from collections import Counter
 from evennia_ai.history.live import verify_history
 from evennia_ai.assistant_script import all_assistants

@@ -5,7 +5,7 @@ goes on, talk among players, poses, whispers, two players at once, arrivals and 
 model is a local server that answers in character, sometimes after a search of memory. For each
 line the script knows who should answer it.
 
-    python -m benchmarks.evening --lines 200 --seed 1
+    python -m tests.e2e.evening --lines 200 --seed 1
 
 Printed are shares of lines with the right answerers, model calls a public line, the longest run of
 replies among characters nobody plays, answers to people who had left, and lines that an assistant
@@ -285,7 +285,7 @@ class Evening:
         source = (
             "import json\n"
             "from evennia_ai.assistant_script import all_assistants\n"
-            "from benchmarks.kill_look import kept_lists\n"
+            "from tests.e2e.kill_look import kept_lists\n"
             "kept = {s.obj.key: [m.content for part in kept_lists(s) for m in part"
             " if m.role == 'user'] for s in all_assistants()}\n"
             "print(json.dumps(kept))\n"

@@ -1,6 +1,6 @@
 """Tell facts in a started game, then live through thousands of lines, nights and restarts.
 
-    python -m benchmarks.long_life --facts 20 --lines 2000 --nights 4
+    python -m tests.e2e.long_life --facts 20 --lines 2000 --nights 4
 
 Six players log in by telnet and tell facts at the beginning. Then they talk about other things.
 Each night the assistant sleeps, dreams and, because its context is small, compacts. Halfway the
@@ -24,9 +24,9 @@ from collections import Counter
 from typing import Any
 
 from benchmarks import talk
-from benchmarks.kept import kept
 from benchmarks.mudlife import RELATIONS, Fact, distinct_facts, small_talk
 from tests.e2e.game import Game
+from tests.e2e.kept import kept
 from tests.e2e.telnet import Telnet
 
 SETTINGS = """
