@@ -23,6 +23,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.mind.mind import IndexFile
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
+from evennia_ai.turns.metrics import Figures
 from evennia_ai.turns.options import OPTIONS
 from evennia_ai.turns.runtime import forget_runtime
 from tests.waiting import wait_for
@@ -146,6 +147,7 @@ class AssistantTest(WorldTest):
             EVENNIA_AI_MODELS=["scripted/*", "local/*", "offline/extractive", "gpt-4o"],
         )
         self.settings_on.enable()
+        self.addCleanup(self.settings_on.disable)  # after what a test lays over them
         self.model = ScriptedModel(self.answers, self.default)
         self.semantic = MemorySemanticStore()
         services.reset()
@@ -167,14 +169,14 @@ class AssistantTest(WorldTest):
             script.stop()
             script.at_script_delete()
         for waiting in reactor.getDelayedCalls():
-            if waiting.func is delete_queued:  # the files go with the folder
-                waiting.cancel()
+            writer = getattr(waiting.func, "__self__", None)
+            if waiting.func is delete_queued or isinstance(writer, Figures):
+                waiting.cancel()  # the files go with the folder
         super().tearDown()
         wait_for(services.close())
         for worker in (RECALL, DISK):  # what they write goes with the folder
             wait_for(worker.submit_later(lambda: None))
         services.reset()
-        self.settings_on.disable()
         self.folder.cleanup()
 
     def restart(self, before_start=lambda: None):

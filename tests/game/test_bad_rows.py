@@ -39,6 +39,7 @@ for _ in range(90):
 BY_HAND = [{"id": 7, "role": "user", "content": "hi"}]
 JUNK = (
     7,
+    None,
     -(10**400),
     True,
     float("nan"),

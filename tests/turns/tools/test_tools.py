@@ -238,11 +238,8 @@ class TestOwnTools(AssistantTest):
             ]
         )
         self.tools_on.enable()
+        self.addCleanup(self.tools_on.disable)
         super().setUp()
-
-    def tearDown(self):
-        super().tearDown()
-        self.tools_on.disable()
 
     def results(self):
         return [m.content for m in self.script.history.messages() if m.role == "tool"]
