@@ -2,8 +2,9 @@
 #                 (with MODEL=smollm2: on a small language model of its own; MODEL=offline: without)
 # make demo-stop  stop the demo
 # make install    create the virtual environment (the other targets do this if needed)
-# make test       run the tests (some minutes; SHARE=1 tries every example of the longest ones)
+# make test       run the tests (four minutes on two cores)
 # make test-e2e   run the tests that start real games
+# make test-all   run all of them with every example, and the long games (hours)
 # make test-postgres  run the tests that store something on a private PostgreSQL with pgvector
 # make mutants    change the code in 200 ways and list what no test notices (an hour or two)
 # make lint       run ruff, mypy and import-linter
@@ -24,9 +25,10 @@ COVERAGE ?=
 # Minimum branch coverage of the package in per cent. Pure modules must reach 100.
 FLOOR := 85
 PURE = $(shell $(BIN)/python .ci/pure_modules.py)
-# One file's tests stay on one core; more than four processes gain little. The tables are made at
+# One class's tests stay on one core; more than four processes gain little. The tables are made at
 # once, as tests need no steps from older ones.
-SPREAD := --no-migrations --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+SPREAD := --numprocesses auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder \
+    $(if $(CI),--durations=30 --durations-min=1)
 BIN := $(VENV)/bin
 PIP_INSTALL = $(BIN)/python -m pip install -qq --disable-pip-version-check \
     --constraint constraints.txt
@@ -37,7 +39,7 @@ export TEST_SHARE := $(SHARE)
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-local install-lint install-postgres demo demo-stop test test-e2e \
-    test-postgres mutants lint lint-style lint-format lint-types lint-imports clean
+    test-all test-postgres mutants bench lint lint-style lint-format lint-types lint-imports clean
 
 help:
 	@sed -n 's/^# //p;/^VENV/q' Makefile
@@ -82,8 +84,16 @@ else
 	$(BIN)/python -m coverage report --skip-covered --include="$(PURE)" --fail-under=100
 endif
 
+# Started games mostly wait.
+GAMES := --numprocesses 3 --dist loadscope -rs $(if $(CI),--durations=30)
+
 test-e2e: $(STAMP)
-	$(BIN)/python -m pytest -m e2e -rs --numprocesses 3 --dist loadscope $(TESTS)
+	$(BIN)/python -m pytest -m "e2e and not nightly" $(GAMES) $(or $(TESTS),tests/e2e)
+
+test-all: install-local
+	$(BIN)/evennia-ai model pull smollm2
+	TEST_SHARE=1 $(BIN)/python -m pytest -m "not e2e" $(SPREAD) $(TESTS)
+	TEST_SHARE=1 $(BIN)/python -m pytest -m e2e $(GAMES) $(or $(TESTS),tests/e2e)
 
 install-postgres: $(STAMP)
 	@$(BIN)/python -c "import psycopg" >/dev/null 2>&1 || \
@@ -101,9 +111,9 @@ test-postgres: install-postgres
 mutants: $(STAMP)
 	@$(BIN)/cosmic-ray --version >/dev/null 2>&1 || \
 	    $(PIP_INSTALL) --editable '.[mutation]'
-	$(BIN)/python -m benchmarks.mutants $(MUTANTS)
+	$(BIN)/python -m scripts.mutants $(MUTANTS)
 
-# All goals in one table, after hours; BENCH="--only storage --old ../earlier" for some, beside others.
+# All goals in one table, after hours; BENCH="--only storage" for some.
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench $(BENCH)
 
