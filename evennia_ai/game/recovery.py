@@ -18,7 +18,6 @@ from evennia_ai.sleep.compaction.outbox import empty_outbox
 from evennia_ai.turns.events import UNJUDGED, Group, by_speaker, wants_answer
 from evennia_ai.turns.heard import Unanswered
 from evennia_ai.turns.moderation import moderate
-from evennia_ai.turns.tools.approval import close_interrupted
 
 # Time that a restart may take without making what was heard before it too old to answer.
 RESTART_S = 60.0
@@ -36,7 +35,6 @@ def repair_when_ready(script: Assistant) -> None:
     """Repair token counts, tool calls, compactions, the index and conversations."""
     script.history.recount()
     script.history.heal()
-    close_interrupted(script)
     empty_outbox(script)
     mend_index(script)
     if not script.runtime.conversations:

@@ -70,7 +70,6 @@ class ModelReply:
         cached_cost: What these cost, as part of `cost`; None if unknown.
         thought: Whether there was more than words and calls: thoughts, marks.
         native: Whether its calls came by the provider's tool calling, not as text.
-        made_before: Whether it is the reply to a call that was made before a reload.
         attempts: HTTP calls made, failed ones and other models' included.
         seconds: From the request to the reply.
         content_tokens: Tokens of `content`, counted on the background thread.
@@ -90,7 +89,6 @@ class ModelReply:
     cached_cost: float | None = None
     thought: bool = False
     native: bool = False
-    made_before: bool = False
 
     @property
     def is_empty(self) -> bool:

@@ -34,11 +34,10 @@ from evennia_ai.llm_interaction.tool_calls import (
     tool_call,
 )
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
-from evennia_ai.protocol import Character
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.provenance import drawn_on, hits_in
 from evennia_ai.recall.values import brief
 from evennia_ai.turns.moderation import judge_call, judge_said
-from evennia_ai.turns.runtime import LiveAssistant
 from evennia_ai.turns.tools.asking import confirmed
 from evennia_ai.turns.tools.base import ToolContext
 from evennia_ai.turns.tools.execution import Failures, execute_tool_calls
@@ -64,7 +63,7 @@ SAYS_NOTHING = "says nothing"
 
 @inlineCallbacks
 def run_turn(
-    script: LiveAssistant, character: Character, request: TurnRequest
+    script: Assistant, character: Character, request: TurnRequest
 ) -> Generator[Deferred[Any], Any, TurnReport]:
     """Think and act until done.
 
@@ -125,7 +124,7 @@ class _Answer:
 class _Turn:
     """One turn that runs: what it is for, and what it has done so far."""
 
-    def __init__(self, script: LiveAssistant, character: Character, request: TurnRequest):
+    def __init__(self, script: Assistant, character: Character, request: TurnRequest):
         self.script, self.character, self.request = script, character, request
         self.context = CONTEXTS[request.context]
         self.report, self.failures = TurnReport(), Failures()

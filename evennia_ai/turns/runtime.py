@@ -16,7 +16,6 @@ from twisted.python.failure import Failure
 
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.budget_log import EVENTS_KEPT
-from evennia_ai.protocol import Assistant
 from evennia_ai.turns.heard import Heard
 from evennia_ai.turns.options import AssistantConfig
 from evennia_ai.turns.tools.asking import Proposal
@@ -180,7 +179,6 @@ def _trap_cancelled(failure: Failure) -> Failure | None:
     return None if isinstance(failure.value, CancelledError) else failure
 
 
-LiveAssistant = Assistant
 _runtimes: dict[str, Runtime] = {}
 
 

@@ -22,7 +22,7 @@ RESULT_CHARS = 2_000
 def waiting_calls(script: Assistant) -> tuple[WaitingCall, ...]:
     """The calls of an assistant that wait for an answer now, oldest first."""
     now = script.now()
-    return tuple(call for call in _load(script).calls if not (call.begun or call.is_over(now)))
+    return tuple(call for call in _load(script).calls if not call.is_over(now))
 
 
 @inlineCallbacks
@@ -38,15 +38,15 @@ def approve(
         A Deferred that fires with what came of it, or fails with `ToolError` if no such call waits.
     """
     call = _found(script, number)
-    _save(script, _load(script).begin(number))  # a crash from here on must not do it twice
+    _save(script, _load(script).without([number]))  # a crash from here on must not do it twice
     script.audit("tool_approved", tool=call.tool, number=number, by=by, audience=call.known_to)
     try:
         text: str = yield _act(script, character, call)
     except BaseException:
-        _close(script, call, f"Your call {call.act} was broken off. It may be done or not.")
+        _note(script, call, f"Your call {call.act} was broken off. It may be done or not.")
         raise
     shown = text if len(text) <= RESULT_CHARS else f"{text[:RESULT_CHARS]}..."
-    _close(script, call, f"Staff approved your call {call.act}. Its result: {shown}")
+    _note(script, call, f"Staff approved your call {call.act}. Its result: {shown}")
     return text
 
 
@@ -83,18 +83,11 @@ def expire(script: Assistant) -> int:
     """Drop the calls that nobody answered in time; returns how many."""
     if script.state.store.stamp(KEY) is None:
         return 0  # most assistants never had one, and every tick asks
-    over = [c for c in _load(script).calls if c.is_over(script.now()) and not c.begun]
+    over = [call for call in _load(script).calls if call.is_over(script.now())]
     for call in over:
         script.audit("tool_expired", tool=call.tool, number=call.number, audience=call.known_to)
         _close(script, call, f"Nobody approved your call {call.act} in time. It was not done.")
     return len(over)
-
-
-def close_interrupted(script: Assistant) -> None:
-    """Tell the assistant of calls that were being done when the server stopped."""
-    for call in [call for call in _load(script).calls if call.begun]:
-        says = "It may be done or not: the server stopped meanwhile."
-        _close(script, call, f"Staff approved your call {call.act}. {says}")
 
 
 def drop_calls(script: Assistant, people: Collection[str]) -> None:
@@ -123,4 +116,8 @@ def _close(script: Assistant, call: WaitingCall, says: str) -> None:
     """Take a call off the list and note in the history what came of it, both or neither."""
     with script.state.store.transaction():
         _save(script, _load(script).without([call.number]))
-        script.history.append([Message("system", says, audience=call.known_to, channel="tool")])
+        _note(script, call, says)
+
+
+def _note(script: Assistant, call: WaitingCall, says: str) -> None:
+    script.history.append([Message("system", says, audience=call.known_to, channel="tool")])

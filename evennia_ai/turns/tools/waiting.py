@@ -37,7 +37,6 @@ class WaitingCall(Stored):
         channel: How the one who asked spoke.
         at: When it was made, seconds since the epoch.
         sources: Ids of the messages the turn answered.
-        begun: Whether it was approved and is being done.
     """
 
     number: int
@@ -50,7 +49,6 @@ class WaitingCall(Stored):
     channel: str = "say"
     at: float = 0.0
     sources: tuple[str, ...] = ()
-    begun: bool = False
 
     def check(self) -> None:
         """It has a number and names a tool."""
@@ -104,7 +102,7 @@ class WaitingCalls:
 
     def get(self, number: int) -> WaitingCall | None:
         """The call with this number that waits for an answer."""
-        return next((c for c in self.calls if c.number == number and not c.begun), None)
+        return next((c for c in self.calls if c.number == number), None)
 
     def with_call(self, call: WaitingCall) -> "WaitingCalls":
         """With one more call, under the next number; `ToolError` if there are enough."""
@@ -115,11 +113,6 @@ class WaitingCalls:
         if sum(each.asker == call.asker for each in self.calls) >= MOST_OF_ONE:
             raise ToolError("enough calls for this person wait for approval; this was dropped")
         return WaitingCalls((*self.calls, replace(call, number=self.next)), self.next + 1)
-
-    def begin(self, number: int) -> "WaitingCalls":
-        """With this call marked as being done."""
-        calls = (replace(c, begun=True) if c.number == number else c for c in self.calls)
-        return replace(self, calls=tuple(calls))
 
     def without(self, numbers: Collection[int]) -> "WaitingCalls":
         """Without these calls."""

@@ -1,7 +1,6 @@
 """Calls that wait for approval, as values."""
 
 import unittest
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +26,7 @@ plain = st.recursive(
     max_leaves=8,
 )
 FIELDS = ("number", "tool", "arguments", "asker", "asker_name", "audience", "known_to")
-FIELDS += ("channel", "at", "sources", "begun")
+FIELDS += ("channel", "at", "sources")
 rows = st.dictionaries(st.sampled_from(FIELDS), plain) | plain
 stored = plain | st.fixed_dictionaries({"next": plain, "calls": st.lists(rows) | plain})
 
@@ -109,7 +108,7 @@ class TestWaitingCalls(unittest.TestCase):
     def test_round_trip(self):
         """Every field comes back."""
         full = WaitingCall(
-            4, "give", "{}", "o1.a", "Al", PUBLIC, "private:o1.a", "page", 5.0, ("m1",), True
+            4, "give", "{}", "o1.a", "Al", PUBLIC, "private:o1.a", "page", 5.0, ("m1",)
         )
         self.assertEqual(WaitingCall.from_dict(full.to_dict()), full)
 
@@ -119,14 +118,6 @@ class TestWaitingCalls(unittest.TestCase):
         with self.assertRaisesRegex(ToolError, "as number 1"):
             held.with_call(call(asker="a", arguments='{"thing":"ale"}'))
         self.assertEqual(len(held.with_call(call(asker="b")).calls), 2)
-
-    def test_begun(self):
-        """What is being done waits for no answer any more, and keeps its place."""
-        held = WaitingCalls().with_call(call()).with_call(call("get"))
-        begun = held.begin(1)
-        self.assertIsNone(begun.get(1))
-        self.assertEqual(begun.get(2), held.get(2))
-        self.assertEqual(begun.without([2]).calls, (replace(held.calls[0], begun=True),))
 
     def test_time(self):
         """It waits an hour, by whichever way the clock is set."""
