@@ -20,6 +20,7 @@ from evennia_ai.llm_interaction.offline.transcript import (
     Line,
     Quote,
     Talk,
+    found_lines,
     quotes_of,
 )
 
@@ -50,7 +51,12 @@ def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
     people = (*(line.who for line in lines), *talk.present())
     names = {name for who in people for name in words(who)}
     asked = read_question(question, asker, talk.me, names.union(*(claim.names for claim in claims)))
-    candidates = matches(asked, claims)
+    places: dict[str, int] = {}  # of the hits of the search for the question itself
+    for call in talk.done:
+        if call.name == "search_memory" and call.arguments.get("query") == question[:MAX_SEARCH]:
+            for place, line in enumerate(found_lines(call.result)):
+                places.setdefault(line.id, place)
+    candidates = matches(asked, claims, places)
     sure = bool(candidates) and candidates[0].sure
     for search in (question[:MAX_SEARCH], "" if sure else asked.keywords[:MAX_SEARCH]):
         if search and _may_search(search, talk, tools):

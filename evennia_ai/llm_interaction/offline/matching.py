@@ -4,7 +4,7 @@ Matching is plain: the stems of words that both share. A question that names som
 only answered by sentences about them.
 """
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -132,8 +132,11 @@ def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
     return Question(kind, frozenset(names), frozenset(terms), roots, keywords)
 
 
-def matches(question: Question, claims: Sequence[Claim]) -> list[Match]:
-    """The claims, given oldest first, that may answer a question, best first."""
+def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, int]) -> list[Match]:
+    """The claims, given oldest first, that may answer a question, best first.
+
+    `places` are those of memories' ids among the hits of the search, from 0.
+    """
     names, terms = question.names, question.terms
     least = SURE if question.kind in ("", "what", "why") else SURE_OF_KIND
     # A single word or name is too little to rest on, unless it is all that is asked about.
@@ -147,8 +150,9 @@ def matches(question: Question, claims: Sequence[Claim]) -> list[Match]:
             continue
         fits = fits_kind(question, claim)
         sure = held == names and share >= least and fits and is_enough
-        # Of equals the latest.
-        score = share + 0.6 * named + 0.3 * fits + sure + number / (100 * len(claims))
+        place = places.get(claim.line.id, len(places) + 1)
+        score = share + 0.6 * named + 0.3 * fits + sure + 0.5 / (1 + place / 3)
+        score += number / (100 * len(claims))  # of equals the latest
         candidates.append(Match(claim, score, share, sure))
     return sorted(candidates, key=lambda match: -match.score)
 

@@ -32,7 +32,8 @@ class _Sentence:
 def summarise(user: str) -> str:
     """A plain-text summary of the messages of a request: at most `MAX_WORDS` or `SHARE` of words.
 
-    It holds the sentences densest in facts, in the order they were said.
+    The sentences densest in facts come first, in the order they were said, then the next densest: a
+    summary that is cut loses these.
     """
     body = user.lstrip().replace(MESSAGES_LABEL, "", 1).strip()
     limit = room = max(6, min(MAX_WORDS, int(SHARE * len(body.split()))))
@@ -46,7 +47,8 @@ def summarise(user: str) -> str:
         rows = map(read_source_line, body.splitlines()[:MAX_SENTENCES])
         tools = sorted({row.tool for row in rows if row and row.tool})
         return line_for("tools_used", names=", ".join(tools)) if tools else _cut(body, limit)
-    return _cut("\n".join(_rows(chosen)), limit)
+    half = (len(chosen) + 1) // 2
+    return _cut("\n".join((*_rows(chosen[:half]), *_rows(chosen[half:]))), limit)
 
 
 def _distinct(body: str) -> list[_Sentence]:

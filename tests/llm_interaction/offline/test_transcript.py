@@ -1,12 +1,13 @@
 """What frames what people told: never quoted, never told by anybody; and the plain prose below."""
 
 import json
+import re
 import unittest
 
 from evennia_ai.history.frames import LEDGER_LABEL, MESSAGES_LABEL
 from evennia_ai.history.messages import Speaker
 from evennia_ai.llm_interaction.offline.prose import is_nonsense, is_question, root
-from evennia_ai.llm_interaction.offline.reply import is_fixed, line_for
+from evennia_ai.llm_interaction.offline.reply import LINES, QUOTING, is_fixed, line_for, listed
 from evennia_ai.llm_interaction.offline.summary import summarise
 from evennia_ai.llm_interaction.offline.transcript import SUMMARY, note_lines, quotes_of, told_lines
 from evennia_ai.llm_interaction.pinned_notes import note_line
@@ -63,6 +64,25 @@ class TestFrames(unittest.TestCase):
         """Its fixed lines are told from others, whomever they are said to."""
         self.assertTrue(is_fixed("Good to know, Mira the Bold."))
         self.assertFalse(is_fixed("I'll keep the key in the well."))
+
+
+class TestTable(unittest.TestCase):
+    """What the model says, by key."""
+
+    def test_slots(self):
+        """All variants of a line have the same slots; what is told is in double quotes."""
+        for kind, variants in LINES.items():
+            slots = [set(re.findall(r"{(\w+)}", line)) - {"who"} for line in variants]
+            self.assertEqual(slots, slots[:1] * len(slots), kind)
+        for kind in QUOTING:
+            for line in LINES[kind]:
+                self.assertTrue(line.endswith('"{words}"'), line)
+
+    def test_nobody_named(self):
+        """Without a name a line stands without its slot."""
+        self.assertEqual(line_for("given", who="Bob"), "Here you are, Bob.")
+        self.assertEqual(line_for("given"), "Here you are.")
+        self.assertEqual(listed(["up", "down", "out"]), "up, down and out")
 
 
 class TestProse(unittest.TestCase):
