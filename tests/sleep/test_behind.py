@@ -311,7 +311,7 @@ class TestEmergency(BehindTest):
         self.world.model.held = True
         self.assertTrue(self.begin())
         slow, self.world.model._waiting = self.world.model._waiting, []
-        self.assertEqual([model for *_, model in slow], [OFFLINE_MODEL])
+        self.assertEqual([request.model for *_, request in slow], [OFFLINE_MODEL])
         self.world.model.held = False
         self.say()
         self.assertEqual(self.tick(), "turn")
