@@ -95,8 +95,10 @@ class LocalModels:
         """
         name = model.removeprefix(PREFIX)
         with self._guards[name]:
-            child = self._children.get(name)
-            if child is None or child.poll() is not None or name not in self._serving:
+            child, path = self._children.get(name), str(state_file(self.folder, name))
+            # One that is ending has no command line any more, before it can be waited for.
+            lives = child and child.poll() is None and is_alive(child.pid, path)
+            if not lives or name not in self._serving:
                 self._serving[name] = self._started(name)
             return self._serving[name]
 
