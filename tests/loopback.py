@@ -111,9 +111,9 @@ def calls(*tool_calls: dict[str, Any], content: str | None = None) -> Answer:
     return Answer(content=content, tool_calls=tool_calls)
 
 
-def bad_arguments(name: str = "say") -> Answer:
+def bad_arguments(name: str = "say", arguments: str = '{"text": "Hel') -> Answer:
     """A tool call whose arguments are not JSON."""
-    return calls(call(name, '{"text": "Hel'))
+    return calls(call(name, arguments))
 
 
 def unknown_tool(name: str = "launch_rocket") -> Answer:

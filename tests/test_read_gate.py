@@ -23,11 +23,10 @@ ALLOWED = {
     "staff/export.py": "a player's own data, or all of it for an admin",
     "staff/status.py": "counts",
     "staff/explanation.py": "ids, to tell whether a message is live",
-    "web/acts.py": "a profile, to store it without an observation",
+    "staff/memory.py": "a profile, to store it without an observation; names",
     "turns/agent_loop.py": "the request of the turn itself",
     "turns/tools/journal.py": "profiles, to store an observation",
     "llm_interaction/summary.py": "names that a summary may hold",
-    "commands/memory.py": "counts",
 }
 
 

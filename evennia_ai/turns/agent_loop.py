@@ -90,7 +90,9 @@ def run_turn(
         aside = text or aside
         ended, concluded = yield turn.act(text, calls, reply)
         staged = answer.is_staged
-        if ended or staged or (concluded and (aside or report.spoken or turn.tools.has_acted)):
+        concluded &= bool(aside or report.spoken or turn.tools.has_acted)
+        # The offline model costs nothing, and says what came of it.
+        if ended or staged or (concluded and reply.model != OFFLINE_MODEL):
             if aside and (staged or not report.spoken) and turn.is_fit(aside, reply.model):
                 turn.speak(aside)
             report.stopped_by = "noop"

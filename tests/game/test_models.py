@@ -86,7 +86,7 @@ class TestAttack(WholePagesTest):
             (["local/*"], (own,), (elsewhere, "local/../mine.gguf")),
             ([elsewhere], (elsewhere,), (own,)),
             (["openai/*"], ("openai/gpt-4o", "offline/extractive"), ("local/smollm2", "gpt-4o")),
-            ("openai/gpt-4o", ("offline/extractive",), ("openai/gpt-4o",)),
+            ("openai/gpt-4o", ("offline/extractive", "openai/gpt-4o"), ("openai/gpt-4",)),
         )
         for allowed, good, bad in cases:
             with override_settings(EVENNIA_AI_MODELS=allowed):
