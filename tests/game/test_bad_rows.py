@@ -3,7 +3,7 @@
 import subprocess
 from collections.abc import Mapping
 from datetime import datetime
-from itertools import product
+from itertools import cycle, product
 from pathlib import Path
 
 from django.conf import settings
@@ -323,7 +323,8 @@ class TestJunkEverywhere(BadRowTest):
             for key, value, category in stored
         ]
         self.assertGreater(len(places), 30, [place[1] for place in places])
-        for (owner, key, category, good), junk, state in sampled(product(places, JUNK, STATES)):
+        cases = zip(sampled(product(places, JUNK)), cycle(STATES), strict=False)
+        for ((owner, key, category, good), junk), state in cases:
             with self.subTest(attribute=key, category=category, junk=repr(type(junk)), state=state):
                 self.put_back()
                 self.bad.history.messages()  # half of what is known is known before
