@@ -138,7 +138,7 @@ class AssistantTest(WorldTest):
         cls.keep_objects(aria=aria, script=aria.assistant)
 
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         path = Path(self.folder.name)
         self.settings_on = override_settings(
             EVENNIA_AI_DATA_DIR=str(path),

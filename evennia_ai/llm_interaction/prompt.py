@@ -326,12 +326,13 @@ def serving(
 
     A call of another one is judged like any call; nothing depends on its being left out.
     """
+    if asker is None or script.model_name == OFFLINE_MODEL:
+        return list(tools)  # the offline model pays nothing for them
     game = script.game
-    obeyed = asker is None or game.obeys(asker)
     serves = {
         "": True,
-        "obeyed": obeyed,
-        "things": bool(asker is None or game.carries() or game.things(asker)),
+        "obeyed": game.obeys(asker),
+        "things": bool(game.carries() or game.things(asker)),
         "older": bool(script.seen(audience).summaries()),
         "full": context_usage(script) >= script.config.compact_sleep_threshold / 2,
     }

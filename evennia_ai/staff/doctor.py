@@ -335,6 +335,7 @@ def _examined(
     from evennia_ai.history.aside import name_of
     from evennia_ai.turns import schema as soundness
 
+    script.history.messages()  # puts aside what is none
     for store, readers in (
         (script.store, soundness.SCRIPT),
         (script.journal.store, soundness.BODY),

@@ -75,6 +75,7 @@ class TestGildedLantern(AssistantTest):
     def ask(self, text):
         """The player says something to Aria, who thinks with the offline model."""
         self.model.default = offline
+        self.configure(llm_model="offline/extractive")
         self.say(text, self.char2)
         self.tick()
 
