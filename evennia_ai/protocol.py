@@ -242,6 +242,9 @@ class GamePort(Protocol):
     def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
         """Show a line about the assistant to a turn's audience alone; nobody hears it as speech."""
 
+    def show_typing(self, is_typing: bool, audience: str, channel: str, asker: str | None) -> None:
+        """Let the web clients of a turn's audience show that the assistant thinks, or no longer."""
+
     def say(self, text: str) -> None:
         """Speak aloud."""
 

@@ -407,6 +407,9 @@ class FakeGame:
         """Keep what was said."""
         self.said.append((audience, text))
 
+    def show_typing(self, is_typing: bool, audience: str, channel: str, asker: str | None) -> None:
+        """Nobody has a web client."""
+
     def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
         """Keep what was posed before an audience."""
         self.shown.append((audience, text))

@@ -163,14 +163,27 @@ class GameHandler:
 
     def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
         """Show a line about the assistant to a turn's audience alone; nobody hears it as speech."""
+        line = literal(f"{self.character.key} {text}")
+        for person in self._shown_to(audience, channel, asker):
+            person.msg(text=(line, {"type": "sign"}), from_obj=self.character)
+
+    def show_typing(self, is_typing: bool, audience: str, channel: str, asker: str | None) -> None:
+        """Let web clients show that the assistant thinks, as Evennia 6.1 shows who types."""
+        if not getattr(settings, "WEBCLIENT_TYPING_ENABLED", False):
+            return
+        state = {"name": self.character.key, "state": is_typing}
+        for person in self._shown_to(audience, channel, asker):
+            for session in person.sessions.all():
+                if session.protocol_flags.get("ISTYPING", True):
+                    session.msg(is_typing={"type": "typing", "payload": state})
+
+    def _shown_to(self, audience: str, channel: str, asker: str | None) -> list[Any]:
+        """Who may know of a turn: those here, its circle alone, or the account that paged."""
         here = self.character.location.contents if self.character.location else ()
         account = self._account_of(asker) if channel == "page" and asker else None
         circle = members(audience) if is_private(audience) else None
         seers = [obj for obj in here if circle is None or stable_id(obj) in circle]
-        line = literal(f"{self.character.key} {text}")
-        for person in [account] if account else seers:
-            if person is not self.character:
-                person.msg(text=(line, {"type": "sign"}), from_obj=self.character)
+        return [account] if account else [obj for obj in seers if obj is not self.character]
 
     def account_id(self, asker: str) -> str:
         """Stable id of the account that somebody plays with, or of an account itself."""

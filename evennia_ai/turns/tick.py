@@ -293,7 +293,9 @@ def think(
         answering=_answering(group),
     )
     report, shown_at = None, script.runtime.trouble_shown_at
+    shown_to = request.audience, request.channel, request.asker
     try:
+        script.game.show_typing(True, *shown_to)
         report = yield script.run_turn(request)
         script.runtime.counts["turns"] += 1
         if script.runtime.error_passes and script.model_name not in script.mind.down:
@@ -315,6 +317,7 @@ def think(
             script.show_trouble(group)
         script.runtime.error_passes = True
     finally:
+        script.game.show_typing(False, *shown_to)
         runtime = script.runtime
         runtime.last_turn_at = script.now()
         for event in group.events:

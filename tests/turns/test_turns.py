@@ -535,6 +535,35 @@ class TestCutShort(TurnTest):
         self.assertEqual(self.script.runtime.unanswered, {})
 
 
+class TestTyping(TurnTest):
+    """The web client's sign that somebody types."""
+
+    def test_while_it_thinks(self):
+        """It is on while she thinks, also where the turn breaks off, for those who may know."""
+        sent = {"Alice": [], "Bob": []}
+        for person in (self.alice, self.bob):
+            session = mock.Mock(protocol_flags={})
+            session.msg = lambda is_typing, name=person.key: sent[name].append(is_typing)
+            vars(person)["sessions"] = mock.Mock(all=lambda session=session: [session])
+        on, off = ({"name": "Aria", "state": state} for state in (True, False))
+        both = [{"type": "typing", "payload": state} for state in (on, off)]
+        with override_settings(WEBCLIENT_TYPING_ENABLED=True):
+            self.model.answers = ["Well met.", model_down(), "Hush."]
+            self.say("Aria, hello!", self.alice)
+            self.tick()
+            self.assertEqual(sent, {"Alice": both, "Bob": both})
+            self.say("Aria, are you there?", self.alice)
+            self.tick()
+            self.assertEqual(sent["Bob"], both * 2)
+            self.alice.at_say("Psst!", receivers=[self.aria], whisper=True)
+            self.tick()
+        self.assertEqual((len(sent["Alice"]), len(sent["Bob"])), (6, 4))
+        with override_settings(WEBCLIENT_TYPING_ENABLED=False):
+            self.say("Aria, good day!", self.bob)
+            self.tick()
+        self.assertEqual(len(sent["Bob"]), 4)
+
+
 class TestConcluded(TurnTest):
     """Turns that end without another call of the model."""
 
