@@ -79,7 +79,8 @@ class Profiles:
     def _write(self) -> None:
         if self._path is None:
             return
-        shown = {name: each.as_json() for name, each in sorted(self._profiles.items())}
+        lasting = ((k, v) for k, v in sorted(self._profiles.items()) if not v.guessed)
+        shown = {name: each.as_json() for name, each in lasting}
         try:
             part = self._path.with_suffix(".part")
             part.write_text(json.dumps(shown, indent=1), encoding="utf-8")

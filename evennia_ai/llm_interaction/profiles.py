@@ -39,6 +39,7 @@ class Profile:
         without: Fields it refuses.
         thinks: Its thoughts used up a reply: it gets more room.
         thinks_less: More room did not help: it is told not to think.
+        guessed: It is the plainest shape, as a refusal was not understood; not kept for long.
     """
 
     no_system: bool = False
@@ -52,6 +53,7 @@ class Profile:
     without: tuple[str, ...] = ()
     thinks: bool = False
     thinks_less: bool = False
+    guessed: bool = False
 
     @property
     def limit_field(self) -> str:
@@ -90,6 +92,7 @@ _WORDS = {
     "completion_limit": "is bounded by `max_completion_tokens`",
     "thinks": "thinks at length: its replies get more room",
     "thinks_less": "is told not to think",
+    "guessed": "refused something that was not understood: gets the plainest shape until a restart",
 }
 
 # What the text of a refusal teaches. The first line that fits and is not known yet counts.
@@ -201,6 +204,7 @@ def plainest(profile: Profile) -> Profile:
         no_tools=True,
         no_empty=True,
         without=_OPTIONAL,
+        guessed=True,
     )
 
 

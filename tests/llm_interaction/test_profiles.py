@@ -182,6 +182,9 @@ class TestReshaped(unittest.TestCase):
         only = ModelRequest(model="m", messages=({"role": "user", "content": "Hi."},))
         shape = Profile(no_system=True, alternates=True)
         self.assertEqual(reshaped(only, shape).messages, only.messages)
+        begun = ModelRequest(model="m", messages=(TALK[0], TALK[2]))
+        [first] = reshaped(begun, shape).messages
+        self.assertEqual(first["content"], "You are Aria.\n\nOne.")
         bare = ModelRequest(model="m", messages=TALK[:1])
         self.assertEqual(roles(reshaped(bare, Profile(no_system=True))), ["user"])
         rules = ModelRequest(model="m", messages=TALK[:2])
@@ -210,6 +213,12 @@ class TestBook(unittest.TestCase):
         self.book.forget("m")
         self.assertEqual(Profiles(self.path).of("m"), UNKNOWN)
         self.book.forget("m")
+
+    def test_a_guess_is_not_kept(self):
+        """The plainest shape lasts until a restart: the refusal may have been an accident."""
+        self.book.keep("m", plainest(UNKNOWN))
+        self.assertTrue(self.book.of("m").no_tools)
+        self.assertEqual(Profiles(self.path).of("m"), UNKNOWN)
 
     def test_a_damaged_file(self):
         """It counts as none, and what is not understood of a profile is left out."""
