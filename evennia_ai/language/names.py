@@ -9,7 +9,7 @@ import re
 ALSO_NAMES = frozenset({"will", "may"})
 _VOCATIVE = re.compile(r"^\W*[A-Z][\w'’-]+,\s+")
 # A word that does not begin a sentence, and the one behind it.
-_INNER = re.compile(r"(?<=[\w,;)'’]\s)([^\W\d_]\w*)(?=(?:\s(\w\w+))?)")
+_INNER = re.compile(r"(?<=[\w,;)'’]\s)[^\W\d_]\w*")
 # `Will lives in the mill.`, but neither `Will this do?` nor `Will dogs bite?`
 _SUBJECT = re.compile(
     r"(?:^|[.!?]\s)\W*(Will|May)(?=['’]s\b"
@@ -23,13 +23,7 @@ _MONTH = re.compile(
 
 def capitals(text: str) -> frozenset[str]:
     """The words, in lower case, with a capital that do not begin a sentence."""
-    return frozenset(word.lower() for word, _ in _INNER.findall(text) if word[0].isupper())
-
-
-def lone_capitals(text: str) -> frozenset[str]:
-    """The same words as they stand, without those before another: `Mill` of `the Old Mill`."""
-    found = (pair for pair in _INNER.findall(text) if pair[0][0].isupper())
-    return frozenset(word for word, behind in found if not behind[:1].isupper())
+    return frozenset(word.lower() for word in _INNER.findall(text) if word[0].isupper())
 
 
 def names_among(text: str) -> frozenset[str]:

@@ -331,11 +331,12 @@ class _Turn:
             self.script.log(f"a reply had {left_out} tool calls too many, left out", warning=True)
         names, pose = [self.character.key], ""
         is_long = len(content) > CLEANED_CHARS
-        if self.context.speaks and reply.model != OFFLINE_MODEL and not is_long:
+        is_guarded = self.context.speaks and reply.model != OFFLINE_MODEL
+        if is_guarded and not is_long:
             content, pose = told_apart(content, names)
         text = clean_reply(content, names)
         cuts: tuple[str, ...] = ()
-        if self.context.speaks and reply.model != OFFLINE_MODEL:
+        if is_guarded:
             is_cut_off = reply.finish_reason == "length"
             text, cuts = guarded(text, self.tools.around(is_cut_off))
             if is_small(self.script):  # it invents tools, and has no way to choose silence

@@ -2,7 +2,7 @@
 
 import unittest
 
-from evennia_ai.language.names import capitals, lone_capitals, names_among
+from evennia_ai.language.names import capitals, names_among
 from evennia_ai.language.words import telling_words
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.query import parsed_query
@@ -53,8 +53,6 @@ class TestNamesAmong(unittest.TestCase):
     def test_capitals(self):
         """All capitals but those of a sentence's first word."""
         self.assertEqual(capitals("Who is Elin? The smith Ödön's wife"), {"elin", "ödön"})
-        text = "Who told Elin I owe Odo's wife for the Old Mill?"
-        self.assertEqual(lone_capitals(text), {"Elin", "I", "Odo", "Mill"})
 
 
 class TestReading(unittest.TestCase):

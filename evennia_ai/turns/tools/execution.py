@@ -12,7 +12,6 @@ from evennia_ai.errors import AssistantError, ConfigError, NotObeyedError, ToolE
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.llm_interaction.tool_calls import main_arguments
 from evennia_ai.turns.tools import waiting
 from evennia_ai.turns.tools.asking import check_asked
 from evennia_ai.turns.tools.base import NOT_SAID, Tool, ToolContext
@@ -28,7 +27,7 @@ class ToolRegistry:
     """The tools of one assistant, by name, with their traits.
 
     `levels` returns ``{tool name: off, dry run, confirm or on}`` now. `ending` names those that end
-    a turn. `main_arguments` has the argument of a tool that may be written as plain text.
+    a turn.
     """
 
     def __init__(self, tools: Iterable[type[Tool]], levels: Callable[[], Mapping[str, str]] = dict):
@@ -39,7 +38,6 @@ class ToolRegistry:
                 raise ConfigError(f"The tool `{tool.__name__}` has no name.")
             self.tools[tool.name] = tool()
         self.traits = ToolTraits.of(self.tools)
-        self.main_arguments = main_arguments(tool.schema() for tool in self.tools.values())
         self.ending = frozenset(name for name, tool in self.tools.items() if tool.ends_turn)
 
     def level(self, name: str) -> str:
