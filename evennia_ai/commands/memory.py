@@ -14,7 +14,10 @@ from evennia_ai.game.identity import speaker_of
 from evennia_ai.rag_memory.indexing import rebuild_index
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
 from evennia_ai.rag_memory.profile import Observation, Profile, current
-from evennia_ai.sleep.consolidation import repair_semantic_memory
+from evennia_ai.sleep.consolidation import (
+    prune_orphaned_memory_links,
+    repair_semantic_memory,
+)
 from evennia_ai.staff.memory import decide, forget, memory_status, quarantine, release
 from evennia_ai.staff.show import as_records, audience_mark, moment
 
@@ -178,6 +181,7 @@ def _rebuilt(script: AssistantScript) -> Generator["Deferred[Any]", Any, tuple[i
     indexed = yield rebuild_index(script)
     yield script.mind.memories.status()  # a store that is gone is noticed and made anew
     repaired = yield repair_semantic_memory(script, script.obj)
+    yield prune_orphaned_memory_links(script, script.obj)
     return indexed, repaired["repaired"]
 
 

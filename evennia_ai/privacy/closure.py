@@ -19,6 +19,7 @@ from evennia_ai.language.names import capitals
 from evennia_ai.language.words import STARTERS, words
 from evennia_ai.llm_interaction.reply_trace import TRACE, ReplyTrace
 from evennia_ai.rag_memory.journal_entry import synthesis_id
+from evennia_ai.rag_memory.quarantine import resting_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +53,6 @@ class Forgetting:
     things: frozenset[str]
     emptied: frozenset[str]
     parts: Mapping[str, frozenset[str]]
-
-
-def resting_on(ids: Iterable[str], sources: Mapping[str, Iterable[str]]) -> frozenset[str]:
-    """These ids, and those of all that rests on them, directly or through others.
-
-    `sources` has the ids of what each thing rests on.
-    """
-    above: dict[str, list[str]] = {}
-    for each, below in sources.items():
-        for source in below:
-            above.setdefault(source, []).append(each)
-    reached, waiting = set[str](), list(ids)
-    while waiting:
-        each = waiting.pop()
-        if each not in reached:
-            reached.add(each)
-            waiting += above.get(each, ())
-    return frozenset(reached)
 
 
 def plan_forgetting(

@@ -4,7 +4,7 @@ All functions return new profiles.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised
@@ -14,8 +14,6 @@ from evennia_ai.rag_memory.profile import ALIAS, Observation, Profile, current, 
 
 # A profile, read and written whole, with more observations than the first is cut to the second.
 MOST_KEPT, CUT_BACK_TO = 150, 100
-# Links to memories kept in a profile.
-MOST_LINKS = 200
 # Letters, at least, and words, at most, of a name that is looked for in running text.
 SHORTEST_MENTION, LONGEST_MENTION = 3, 6
 
@@ -122,12 +120,6 @@ def without_observation(profile: Profile, observation_id: str) -> Profile:
     return replace(profile, observations=kept)
 
 
-def link_memories(profile: Profile, memory_ids: Iterable[str]) -> Profile:
-    """A profile with links to these memories too, each once; the newest `MOST_LINKS` stay."""
-    links = tuple(dict.fromkeys((*profile.memory_links, *memory_ids)))
-    return replace(profile, memory_links=links[-MOST_LINKS:])
-
-
 def unmet_id(name: str) -> str:
     """The id of somebody or something that was mentioned and never met."""
     return UNMET + " ".join(name.split()).lower()
@@ -149,10 +141,7 @@ def unmet_of(profiles: Mapping[str, Profile], entity_id: str, names: NamesIndex)
 def joined(profile: Profile, other: Profile) -> Profile:
     """One profile of two of the same name: the first's id and name, the contents of both."""
     both = sorted((*profile.observations, *other.observations), key=lambda item: item.at)
-    return replace(
-        link_memories(profile, other.memory_links),
-        observations=tuple(both),
-    )
+    return replace(profile, observations=tuple(both))
 
 
 def names_index(profiles: Mapping[str, Profile], audience: str) -> NamesIndex:

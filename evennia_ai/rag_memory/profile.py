@@ -121,7 +121,6 @@ class Profile(Stored):
         id: Its stable id.
         kind: ``person``, ``place``, ``thing`` or ``unknown``.
         first_seen: When it was first met; empty if it never was.
-        memory_links: Ids of memories about it.
     """
 
     id: str
@@ -130,7 +129,6 @@ class Profile(Stored):
     first_seen: str = ""
     last_seen: str = ""
     observations: tuple[Observation, ...] = ()
-    memory_links: tuple[str, ...] = ()
 
     def names(self, audience: str) -> tuple[str, ...]:
         """The name, and the other names that an audience may know."""
@@ -179,7 +177,7 @@ class Profile(Stored):
     @property
     def is_bare(self) -> bool:
         """Whether nothing is known of it but its name, and it was never met."""
-        return not (self.observations or self.memory_links or self.first_seen)
+        return not (self.observations or self.first_seen)
 
 
 @lru_cache(maxsize=8192)  # a profile's texts are compared at every reading of it

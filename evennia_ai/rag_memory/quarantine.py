@@ -6,34 +6,32 @@ id, or by the account that paged; an entry, observation, memory or summary by th
 on.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from evennia_ai.history.messages import Message, is_by, utc_iso
-from evennia_ai.history.records import as_dict, as_text
+from evennia_ai.history.stored import Stored, Unreadable
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.ledger import Note
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.recall.values import Hit
 
 KEY = "quarantine"
-# A summary of summaries rests on messages by so many steps at most, in any but a huge history.
-DEPTH = 4
 
 
-def quarantined_people(value: object) -> dict[str, dict[str, str]]:
-    """Name and time (``{"name", "at"}``) by stable id, of a stored value."""
-    held = as_dict(as_dict(value).get("people"))
-    return {
-        str(person): {key: as_text(as_dict(about).get(key)) for key in ("name", "at")}
-        for person, about in held.items()
-    }
+@dataclass(frozen=True, slots=True)
+class Quarantined(Stored):
+    """Name and time (``{"name", "at"}``) of those in quarantine, by stable id."""
 
+    people: Mapping[str, Mapping[str, str]]
 
-def quarantine_value(value: object) -> dict[str, object] | None:
-    """A stored value as it can be used, for `assistant.soundness`; None if nothing of it can."""
-    people = quarantined_people(value)
-    return {"people": people} if people else None
+    @classmethod
+    def read(cls, value: object) -> "Quarantined | None":
+        """What is stored; None if it cannot be read."""
+        try:
+            return cls.from_dict(value)
+        except Unreadable:
+            return None
 
 
 class Quarantine:
@@ -43,34 +41,32 @@ class Quarantine:
         self._script = script
 
     @property
-    def people(self) -> dict[str, dict[str, str]]:
+    def people(self) -> Mapping[str, Mapping[str, str]]:
         """Name and time (``{"name", "at"}``) by stable id."""
         store = self._script.state.store if self._script else None
         if store is None or store.stamp(KEY) is None:
             return {}  # every prompt asks
-        return quarantined_people(store.get(KEY))
+        stored = Quarantined.read(store.get(KEY))
+        return stored.people if stored else {}
 
     def add(self, people: Mapping[str, str]) -> int:
         """Quarantine people, names by stable id; returns how many were not before."""
         assert self._script is not None
         before, at = self.people, utc_iso(self._script.now())
         new = {each: {"name": name, "at": at} for each, name in people.items()}
-        self._save({**new, **before})
+        self._script.state.store.set(KEY, Quarantined({**new, **before}).to_dict())
         return len(new.keys() - before.keys())
 
     def release(self, people: Collection[str]) -> int:
         """Release people by stable id; returns how many were in quarantine."""
-        before = self.people
-        self._save({each: about for each, about in before.items() if each not in people})
-        return len(before.keys() & set(people))
-
-    def _save(self, people: Mapping[str, Mapping[str, str]]) -> None:
         assert self._script is not None
-        store = self._script.state.store
-        if people:
-            store.set(KEY, {"people": dict(people)})
+        before, store = self.people, self._script.state.store
+        left = {each: about for each, about in before.items() if each not in people}
+        if left:
+            store.set(KEY, Quarantined(left).to_dict())
         else:
             store.delete(KEY)
+        return len(before) - len(left)
 
     def messages(self, messages: Iterable[Message]) -> list[Message]:
         """The messages of all others."""
@@ -81,11 +77,8 @@ class Quarantine:
         """The hits that rest on no words of theirs."""
         if self._script is None or not self.people:
             return hits
-        rests_on = {
-            item.id: item.sources
-            for profile in self._script.entities.profiles().values()
-            for item in profile.observations
-        }
+        profiles = self._script.entities.profiles().values()
+        rests_on = {item.id: item.sources for p in profiles for item in p.observations}
         sources = [rests_on.get(hit.turn_id) or (hit.turn_id,) for hit in hits]
         held = self.held({each for ids in sources for each in ids})
         return [hit for hit, ids in zip(hits, sources, strict=True) if held.isdisjoint(ids)]
@@ -94,7 +87,7 @@ class Quarantine:
         """A profile without observations that rest on words of theirs."""
         if not self.people:
             return profile
-        kept = (item for item in profile.observations if not self.holds(item.sources))
+        kept = (item for item in profile.observations if not self.held(item.sources))
         return replace(profile, observations=tuple(kept))
 
     def notes(self, notes: tuple[Note, ...]) -> tuple[Note, ...]:
@@ -102,40 +95,48 @@ class Quarantine:
         people = self.people
         if not people:
             return notes
-        return tuple(n for n in notes if n.by.id not in people and not self.holds([n.source]))
+        return tuple(n for n in notes if n.by.id not in people and not self.held([n.source]))
 
-    def holds(self, ids: Iterable[str]) -> bool:
-        """Whether one of these ids means words of theirs, or what rests on them.
+    def held(self, ids: Iterable[str]) -> frozenset[str]:
+        """What of these ids, and of what they rest on, is words of theirs or rests on them.
 
-        Of messages, journal entries and summaries, which rest on each other at most so deep
-        (`DEPTH`).
+        All are looked up together, as each look into the archive reads whole segments.
         """
-        return bool(self.held(set(ids)))
-
-    def held(self, ids: Set[str]) -> set[str]:
-        """These ids, and what they rest on, as far as it is words of theirs or rests on them.
-
-        All are looked up together: a summary rests on hundreds of messages, and each look into
-        the archive reads whole segments.
-        """
-        script, people, held = self._script, self.people, set[str]()
+        script, people = self._script, self.people
         if script is None or not people:
-            return held
-        below, wanted = dict[str, set[str]](), set(filter(None, ids))
-        for _ in range(DEPTH):
+            return frozenset()
+        theirs, below = set[str](), dict[str, Collection[str]]()
+        wanted = set(filter(None, ids))
+        while wanted:
             messages = script.history.by_ids(wanted)
-            held |= {message.id for message in messages if is_by(message, people)}
-            found = {each: self._below(each) for each in wanted - {m.id for m in messages}}
-            below |= found
-            wanted = {each for under in found.values() for each in under} - below.keys()
-        for _ in range(DEPTH):
-            held |= {each for each, under in below.items() if not held.isdisjoint(under)}
-        return held
+            theirs |= {message.id for message in messages if is_by(message, people)}
+            below |= dict.fromkeys((message.id for message in messages), ())
+            below |= {each: _below(script, each) for each in wanted - below.keys()}
+            wanted = {source for each in wanted for source in below[each]} - below.keys()
+        return resting_on(theirs, below)
 
-    def _below(self, each: str) -> set[str]:
-        """What a journal entry or a summary rests on."""
-        assert self._script is not None
-        if summary := self._script.history.summary(each):
-            return {*summary.source_ids, *summary.child_ids}
-        entry = self._script.journal.get(each)
-        return set(entry.source_message_ids) if entry else set()
+
+def _below(script: Assistant, item_id: str) -> Collection[str]:
+    """What a journal entry or a summary rests on."""
+    if summary := script.history.summary(item_id):
+        return (*summary.source_ids, *summary.child_ids)
+    entry = script.journal.get(item_id)
+    return entry.source_message_ids if entry else ()
+
+
+def resting_on(ids: Iterable[str], sources: Mapping[str, Iterable[str]]) -> frozenset[str]:
+    """These ids, and those of all that rests on them, directly or through others.
+
+    `sources` has the ids of what each thing rests on.
+    """
+    above: dict[str, list[str]] = {}
+    for each, below in sources.items():
+        for source in below:
+            above.setdefault(source, []).append(each)
+    reached, waiting = set[str](), list(ids)
+    while waiting:
+        each = waiting.pop()
+        if each not in reached:
+            reached.add(each)
+            waiting += above.get(each, ())
+    return frozenset(reached)

@@ -67,52 +67,44 @@ def consolidate_memories_to_semantic(
 
 @inlineCallbacks
 def repair_semantic_memory(script: Assistant, character: Character, reactor: Any = None) -> Any:
-    """Make semantic memory hold what the journal says it holds, and nothing else.
+    """Store again what the journal says is in semantic memory, and is not.
 
     A store that was thrown away, or lost a part, is whole again after the next night. Fires with
     ``{"repaired", "linked"}``: entries stored again, links made. Fails with `StoreError` if the
     store fails; what was done before stays done.
     """
-    gone = yield script.mind.memories.ids(script.scope)
-    held, waiting = frozenset(gone), {e.id for e in character.journal.unconsolidated()}
+    held = yield script.mind.memories.ids(script.scope)
+    held |= {entry.id for entry in character.journal.unconsolidated()}
     counts = {"repaired": 0, "linked": 0}
     entries = character.journal.all()
     while some := list(islice(entries, SLICE)):
         memorable = [entry for entry in some if is_memorable(entry, script.now())]
-        gone -= {entry.id for entry in memorable}
-        missing = [entry for entry in memorable if entry.id not in held | waiting]
+        missing = [entry for entry in memorable if entry.id not in held]
         for start in range(0, len(missing), BATCH):
             stored, linked = yield _store(script, character, missing[start : start + BATCH])
             counts["repaired"] += stored
             counts["linked"] += linked
         yield pause(reactor)
-    if gone:
-        yield script.mind.memories.delete(script.scope, gone)
     return counts
 
 
 @inlineCallbacks
-def prune_orphaned_memory_links(script: Assistant, character: Character) -> Any:
-    """Take out of the profiles the links to memories that are gone.
+def prune_orphaned_memory_links(
+    script: Assistant, character: Character, reactor: Any = None
+) -> Any:
+    """Take out of semantic memory what the journal does not hold, or took back.
 
-    Fires with ``{"checked", "pruned"}``: links looked at, links taken out. Fails with `StoreError`
-    if the store fails; then no link is touched.
+    Fires with ``{"checked", "pruned"}``: memories looked at, memories taken out. Fails with
+    `StoreError` if the store fails.
     """
-    # Only links that stood before the question are judged by the answer: a memory stored
-    # meanwhile is not in it.
-    profiles = character.entities.profiles().values()
-    before = {link for profile in profiles for link in profile.memory_links}
     held = yield script.mind.memories.ids(script.scope)
-    gone = before - set(held)
-    changed, pruned = {}, 0
-    for entity_id, profile in character.entities.profiles().items():
-        links = tuple(link for link in profile.memory_links if link not in gone)
-        if len(links) < len(profile.memory_links):
-            changed[entity_id] = replace(profile, memory_links=links)
-            pruned += len(profile.memory_links) - len(links)
-    if changed:
-        character.entities.put(changed)
-    return {"checked": len(before), "pruned": pruned}
+    gone, entries = set(held), character.journal.all()
+    while some := list(islice(entries, SLICE)):
+        gone -= {entry.id for entry in some if is_memorable(entry, script.now())}
+        yield pause(reactor)
+    if gone:
+        yield script.mind.memories.delete(script.scope, gone)
+    return {"checked": len(held), "pruned": len(gone)}
 
 
 def is_memorable(entry: JournalEntry, now: float) -> bool:
@@ -162,24 +154,18 @@ def _extracted(script: Assistant, turn: Turn) -> Any:
 
 
 def _link(character: Character, entries: Sequence[JournalEntry]) -> int:
-    """Link entries to the profiles of the entities they name; how many links are new.
-
-    What an entry tells of an entity becomes an observation of it, in the same write.
-    """
+    """Observe of entities what entries tell of them; how many entries name an entity, by entity."""
     profiles = character.entities.profiles()
-    audiences = {entry.audience for entry in entries}
-    names = {each: entities.names_index(profiles, each) for each in audiences}
+    names = {each: entities.names_index(profiles, each) for each in {e.audience for e in entries}}
     changed: dict[str, Profile] = {}
     linked = 0
     for entry in entries:
         for entity_id in entities_of(entry, profiles, names[entry.audience]):
-            if entry.id not in profiles[entity_id].memory_links:
-                linked += 1
-                profile = changed.get(entity_id, profiles[entity_id])
-                profile = observed(profile, entry, names[entry.audience])
-                changed[entity_id] = entities.link_memories(profile, [entry.id])
-    if changed:
-        character.entities.put(changed)
+            linked += 1
+            profile = changed.get(entity_id, profiles[entity_id])
+            changed[entity_id] = observed(profile, entry, names[entry.audience])
+    if new := {key: profile for key, profile in changed.items() if profile is not profiles[key]}:
+        character.entities.put(new)
     return linked
 
 

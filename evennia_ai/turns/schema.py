@@ -20,7 +20,7 @@ from evennia_ai.history.records import (
 )
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
-from evennia_ai.rag_memory.quarantine import quarantine_value
+from evennia_ai.rag_memory.quarantine import Quarantined
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 from evennia_ai.turns.tools.waiting import waiting_value
 
@@ -87,7 +87,7 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     "compaction_outbox": as_texts,
     "event_queue": queued_events,
     WAITING: waiting_value,
-    QUARANTINE: quarantine_value,
+    QUARANTINE: lambda value: (read := Quarantined.read(value)) and read.to_dict(),
     "followers": account_keys,
     "tombstones": as_dict,
     "last_extraction": as_texts,

@@ -14,7 +14,8 @@ from evennia_ai.history.records import Segment, SummaryRecord
 from evennia_ai.history.verification import Evidence
 from evennia_ai.llm_interaction.budget import REGIONS, BudgetEvent
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
-from evennia_ai.privacy.closure import Made, plan_forgetting, resting_on, without_copies
+from evennia_ai.privacy.closure import Made, plan_forgetting, without_copies
+from evennia_ai.rag_memory.quarantine import resting_on
 from tests.strategies import MANY
 
 ALICE, BOB, ARIA = Speaker("Alice", "o1.a"), Speaker("Bob", "o2.b"), Speaker("Aria", "o9.aria")

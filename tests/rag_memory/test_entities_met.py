@@ -1,7 +1,5 @@
 """Whom the assistant met gets a profile while it dreams, and memories are linked to it."""
 
-from dataclasses import replace
-
 from evennia_ai.game.identity import stable_id
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import present_lines
@@ -74,7 +72,8 @@ class TestEntitiesMet(AssistantTest):
         self.talk()
         self.aria.journal.add("Char owns the mill.")
         self.assertEqual(self.sleep()["memory_links"]["linked"], 1)
-        self.assertEqual(len(self.aria.entities.get(stable_id(self.char1)).memory_links), 1)
+        (told,) = self.aria.entities.get(stable_id(self.char1)).observations
+        self.assertEqual(told.text, "Char owns the mill.")
 
     def test_seen_again(self):
         """A later word moves the last sight, and nothing else."""
@@ -110,18 +109,15 @@ class TestToldOf(AssistantTest):
         self.assertEqual(self.texts("n.bram"), told)
 
     def test_met_at_last(self):
-        """What was noted of a mere name goes over to who is met by it, with its memory links."""
+        """What was noted of a mere name goes over to who is met by it."""
         self.char2.location = self.room2
         self.note("Char2", "Char2 owes Alice seven coins.")
-        unmet = self.aria.entities.get("n.char2")
-        self.aria.entities.put({"n.char2": replace(unmet, memory_links=("v1",))})
         self.char2.location = self.room1
         self.say("It is me.", self.char2)
         self.tick()
         self.assertEqual(note_met(self.script, self.aria)["joined"], 1)
         met = stable_id(self.char2)
         self.assertEqual(self.texts(met), ["Char2 owes Alice seven coins."])
-        self.assertEqual(self.aria.entities.get(met).memory_links, ("v1",))
         self.assertIsNone(self.aria.entities.get("n.char2"))
         again = note_met(self.script, self.aria)
         self.assertEqual((again["met"], again["joined"]), (0, 0))

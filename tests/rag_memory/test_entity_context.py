@@ -3,7 +3,6 @@
 import copy
 import itertools
 import unittest
-from dataclasses import replace
 
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import utc_iso
@@ -108,15 +107,13 @@ class TestJoined(unittest.TestCase):
     """A profile of a mere name and that of who was met."""
 
     def test_holds_what_both_held(self):
-        """Observations by their time, links and pages of both."""
-        told = Profile("n.alice", "alice", memory_links=("v1", "v2"))
+        """The observations of both, by their time."""
+        told = Profile("n.alice", "alice")
         told = entities.observe(told, "Lives in the mill.", DAY, "m1", subject="n.alice")
-        met = replace(alice(), memory_links=("v2", "v3"))
-        met = entities.observe(met, "Lives in Ford.", 2 * DAY, "m2")
+        met = entities.observe(alice(), "Lives in Ford.", 2 * DAY, "m2")
         both = entities.joined(met, told)
         self.assertEqual(both.observations, (*told.observations, *met.observations))
         self.assertEqual((both.id, both.name, both.kind), ("o1", "Alice", "person"))
-        self.assertEqual(both.memory_links, ("v2", "v3", "v1"))
         self.assertEqual(both.first_seen, utc_iso(0.0))
 
     def test_only_the_same_name(self):
@@ -128,15 +125,3 @@ class TestJoined(unittest.TestCase):
         two = {**profiles, "o2": entities.new_profile("o2", "Alice", 0.0)}
         names = entities.names_index(two, PUBLIC)
         self.assertEqual(entities.unmet_of(two, "o1", names), [])
-
-
-class TestLinks(unittest.TestCase):
-    """Links to memories."""
-
-    def test_each_once_the_newest(self):
-        """A memory is linked once; of many those linked last stay."""
-        linked = entities.link_memories(replace(alice(), memory_links=("a",)), ["b", "a", "c"])
-        self.assertEqual(linked.memory_links, ("a", "b", "c"))
-        many = [f"v{number}" for number in range(entities.MOST_LINKS + 2)]
-        linked = entities.link_memories(entities.link_memories(alice(), many[:3]), many[3:])
-        self.assertEqual(linked.memory_links, tuple(many[2:]))

@@ -215,8 +215,8 @@ class TestWithoutSources(unittest.TestCase):
         self.assertIs(both.without_sources(["x1"]), both)
 
     def test_bare(self):
-        """One that was met or linked is more than a name."""
+        """One that was met or observed is more than a name."""
         bare = Profile("n.bram", "Bram")
         self.assertTrue(bare.is_bare)
-        for field in ("observations", "memory_links", "first_seen"):
+        for field in ("observations", "first_seen"):
             self.assertFalse(replace(bare, **{field: ("x",)}).is_bare)

@@ -5,7 +5,7 @@ from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.records import LIVE
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.quarantine import KEY, Quarantine, quarantine_value
+from evennia_ai.rag_memory.quarantine import KEY, Quarantine
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
@@ -107,7 +107,7 @@ class TestQuarantine(CommandLineTest):
         self.assertIn("miller", str(self.model.requests[-1].messages))
         self.assertNotIn(WORD, str(self.model.requests[-1].messages))
         (record,) = [each for each in self.script.history.summaries() if each.status == LIVE]
-        self.assertTrue(self.script.memory.quarantine.holds([record.id]))
+        self.assertTrue(self.script.memory.quarantine.held([record.id]))
         self.assertNotIn(WORD, str(self.found()))
         self.typed("aimemory/release Aria = Char2")
         self.assertIn(WORD, str(self.found()))
@@ -127,15 +127,14 @@ class TestQuarantine(CommandLineTest):
         """Junk hides nobody and is told by the doctor; a good value is used as it is."""
         good = {"people": {"o1.a": {"name": "Al", "at": utc_iso(0)}}}
         self.assertTrue(is_sound(SCRIPT[(None, KEY)], good))
-        for junk in ([], "x", 5, {"people": 5}, {}):
-            self.assertIsNone(quarantine_value(junk))
+        for junk in ([], "x", 5, {"people": 5}, {}, {"people": {"a": 5}}):
+            self.assertFalse(is_sound(SCRIPT[(None, KEY)], junk))
             self.script.attributes.add(KEY, junk)
             self.assertEqual(self.script.memory.quarantine.people, {})
-        self.assertEqual(quarantine_value({"people": {"a": 5}})["people"]["a"]["name"], "")
 
     def test_without_an_assistant(self):
         """A memory that belongs to no assistant hides nothing."""
         nobody = Quarantine()
         self.assertEqual(nobody.messages([self.said]), [self.said])
-        self.assertFalse(nobody.holds([self.said.id]))
+        self.assertFalse(nobody.held([self.said.id]))
         self.assertEqual(nobody.hits([]), [])

@@ -390,7 +390,7 @@ class TestNotes(LosslessTest):
         super().setUp()
         self.fill(50)
         self.aria.journal.add("Written by herself.")
-        bram = replace(new_profile("o9", "Bram", at=1.0), memory_links=("m1",))
+        bram = new_profile("o9", "Bram", at=1.0)
         self.aria.entities.put({"o8": new_profile("o8", "Wren", at=1.0), "o9": bram})
         self.before = self.stored()
 
