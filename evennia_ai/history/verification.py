@@ -15,7 +15,7 @@ From plain data `verify` checks, and names what fails:
 
 import hashlib
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -104,34 +104,31 @@ def _named(ids: Iterable[str]) -> str:
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
-def _unrestored(evidence: Evidence) -> list[Segment]:
-    return [segment for segment in evidence.segments if segment.id not in evidence.restored]
-
-
-def _located(evidence: Evidence) -> Iterator[tuple[str, str]]:
-    """Each message id with each place where it is."""
+def _places_of(evidence: Evidence) -> dict[str, list[str]]:
+    """Where each message stands, by its id."""
+    places = defaultdict[str, list[str]](list)
     for message in evidence.live:
         if not message.is_summary:
-            yield message.id, "the live history"
-    for segment in _unrestored(evidence):
-        for each in segment.message_ids:
-            yield each, f"segment `{segment.id}`"
-    for each in sorted(evidence.tombstones):
-        yield each, "the tombstones"
+            places[message.id].append("the live history")
+    for segment in evidence.segments:
+        for each in segment.message_ids if segment.id not in evidence.restored else ():
+            places[each].append(f"segment `{segment.id}`")
+    for each in evidence.tombstones:
+        places[each].append("the tombstones")
+    return dict(places)
 
 
 def _places(evidence: Evidence) -> Iterator[Violation]:
     """Nothing is in two places, nor twice in one; everything has an id."""
-    places: dict[str, list[str]] = {}
-    for each, place in _located(evidence):
-        places.setdefault(each, []).append(place)
+    places = _places_of(evidence)
     for place in places.pop("", ()):
         yield Violation("place", f"A message without an id stands in {place}.")
-    for each, found in places.items():
-        if len(found) > 1:
-            where = " and in ".join(found)
+    for each, standing in places.items():
+        if len(standing) > 1:
+            where = " and in ".join(standing)
             yield Violation("place", f"Message `{each}` stands in {where}; it must be in one.")
-    for each, times in Counter(m.id for m in evidence.live if m.is_summary).items():
+    markers = Counter(message.id for message in evidence.live if message.is_summary)
+    for each, times in markers.items():
         if times > 1 or each in places:
             yield Violation("place", f"The id of marker `{each}` is used twice.")
 
@@ -142,39 +139,23 @@ def _recorded(evidence: Evidence) -> Iterator[Violation]:
         yield Violation(
             "record",
             f"The record of message ids was lost, by {evidence.rebuilt_at} at the latest, and "
-            "rebuilt from what was left. The messages in the open page then (the newest ones, "
-            "not merged into the history yet) cannot be proven: some may be missing. A backup from "
-            "before shows them.",
+            "rebuilt from what was left: some of the newest messages then may be missing. A backup "
+            "from before shows them.",
         )
-    if not is_digest(evidence.recorded_digest):
-        yield Violation(
-            "digest",
-            f"The recorded digest `{evidence.recorded_digest}` is invalid: it must be 64 hex "
-            "digits.",
+    ids = _places_of(evidence).keys() - {""}
+    gone = evidence.recorded_count - len(ids)
+    if gone:
+        detail = (
+            f"{evidence.recorded_count:,} messages were recorded and {len(ids):,} are there: "
+            f"{abs(gone):,} {'missing' if gone > 0 else 'too many'}."
         )
-        return
-    found = {each for each, _ in _located(evidence)} - {""}
-    digest = digest_add(EMPTY_DIGEST, found)
-    gone = evidence.recorded_count - len(found)
-    if not gone and digest != evidence.recorded_digest:
-        yield Violation(
-            "digest",
-            f"The {len(found):,} messages that are there are not those that were recorded: their "
-            f"digest is {digest}, not {evidence.recorded_digest}.",
-        )
-    if not gone:
-        return
-    detail = (
-        f"{evidence.recorded_count:,} messages were recorded and {len(found):,} are there: "
-        f"{abs(gone):,} {'missing' if gone > 0 else 'too many'}."
-    )
-    cited = {each for record in evidence.summaries.values() for each in record.source_ids} - found
-    if cited and gone > 0:
-        detail += f" Summaries cite {_named(sorted(cited))}."
-    if abs(gone) == 1:  # then the difference of the digests is its hash
-        difference = (int(evidence.recorded_digest, 16) - int(digest, 16)) * gone % _MODULUS
-        detail += f" It is the one the SHA-256 of whose id is {difference:064x}."
-    yield Violation("record", detail)
+        cited = {each for record in evidence.summaries.values() for each in record.source_ids}
+        if gone > 0 and cited - ids:
+            detail += f" Summaries cite {_named(sorted(cited - ids))}."
+        yield Violation("record", detail)
+    elif digest_add(EMPTY_DIGEST, ids) != evidence.recorded_digest:
+        detail = f"The {len(ids):,} messages that are there are not those that were recorded."
+        yield Violation("digest", detail)
 
 
 def _segments(evidence: Evidence) -> Iterator[Violation]:
@@ -188,11 +169,8 @@ def _segments(evidence: Evidence) -> Iterator[Violation]:
     for segment in evidence.segments:
         name, held, graves = f"Segment `{segment.id}`", segment.message_ids, segment.tombstones
         if segment.checksum != segment.sha256:
-            yield Violation(
-                "checksum",
-                f"{name} ({_named(held)}) was changed: its checksum is {segment.checksum}, not "
-                f"{segment.sha256}.",
-            )
+            detail = f"{name} ({_named(held)}) was changed: its checksum differs."
+            yield Violation("checksum", detail)
         if unknown := sorted(set(graves) - evidence.tombstones):
             detail = f"{name} alone has tombstones for {_named(unknown)}."
             yield Violation("tombstone", detail)
@@ -201,106 +179,74 @@ def _segments(evidence: Evidence) -> Iterator[Violation]:
             yield Violation("tombstone", detail)
         record = evidence.summaries.get(segment.summary_id)
         if record is None or record.segment != segment.id:
-            which = "has no record" if record is None else "names another segment"
-            detail = f"{name} names the summary `{segment.summary_id}`, which {which}."
+            detail = f"{name} names the summary `{segment.summary_id}`, which does not name it."
             yield Violation("record", detail)
-        if record is None:
             continue
         cited = [each for each in record.source_ids if each not in graves]
         if cited != held:
             odd = sorted(set(cited) ^ set(held)) or held
-            yield Violation(
-                "sources",
-                f"Summary `{record.id}` does not cite the messages of segment `{segment.id}`, or "
-                f"not in their order: see {_named(odd)}.",
-            )
+            detail = f"Summary `{record.id}` cites other messages than {name}: see {_named(odd)}."
+            yield Violation("sources", detail)
 
 
 def _records(evidence: Evidence) -> Iterator[Violation]:
     """The segments and summaries that a record names exist."""
     segments = {segment.id for segment in evidence.segments}
-    for summary_id, record in evidence.summaries.items():
-        if record.segment and record.segment not in segments:
-            detail = f"Summary `{summary_id}` names the segment `{record.segment}`; there is none."
-            yield Violation("record", detail)
-        lost = [each for each in _children(record) if each not in evidence.summaries]
+    for key, record in evidence.summaries.items():
+        lost = [each for each in record.child_ids if each not in evidence.summaries]
+        lost += [record.segment] if record.segment and record.segment not in segments else []
         if lost:
-            detail = f"Summary `{summary_id}` was made from {_named(lost)}, without a record."
+            detail = f"Summary `{key}` was made from {_named(lost)}, without a record."
             yield Violation("record", detail)
 
 
-def _children(record: SummaryRecord) -> list[str]:
-    """Ids of the summaries a summary was made from."""
-    return [each for each in record.child_ids if each]
-
-
-def _broken_chains(summaries: Mapping[str, SummaryRecord]) -> dict[str, str]:
-    """For each summary why its chain ends at no live one, empty if it does; one pass."""
-    ends: dict[str, str] = {}
-    for summary_id in summaries:
-        path: dict[str, None] = {}
-        at = summary_id
-        why = ends.get(at)
-        while why is None:
-            path[at] = None
-            why, at = _step(summaries, at)
-            if why is None:
-                why = f"runs in a ring at `{at}`" if at in path else ends.get(at)
-        ends.update(dict.fromkeys(path, why))
-    return ends
-
-
-def _step(summaries: Mapping[str, SummaryRecord], at: str) -> tuple[str | None, str]:
-    """Why a chain ends at this summary, empty if it is live; or None and the next one."""
-    record = summaries.get(at)
-    if record is None:
-        return f"breaks at `{at}`, which has no record", ""
-    by = record.absorbed_by
-    if record.status == LIVE:
-        return f"is torn at `{at}`, which is live and absorbed by `{by}` at once" if by else "", ""
-    if record.status != ABSORBED:
-        return f"ends at `{at}`, which is {record.status}", ""
-    return (None, by) if by else (f"ends at `{at}`, which is absorbed by nothing", "")
+def _chain_fault(summaries: Mapping[str, SummaryRecord], summary_id: str) -> str:
+    """Why a chain of summaries ends at no live one; empty if it does."""
+    passed, at = set[str](), summary_id
+    while at not in passed:
+        passed.add(at)
+        record = summaries.get(at)
+        if record is None:
+            return f"breaks at `{at}`, which has no record"
+        by = record.absorbed_by
+        if record.status == LIVE and not by:
+            return ""
+        if record.status != ABSORBED or not by:
+            return f"ends at `{at}`, which is {record.status} and absorbed by `{by}`"
+        at = by
+    return f"runs in a ring at `{at}`"
 
 
 def _chains(evidence: Evidence) -> Iterator[Violation]:
     """From each segment that was not restored, and each summary in use, a chain ends live."""
-    segments = {segment.summary_id: segment.id for segment in _unrestored(evidence)}
-    broken = _broken_chains(evidence.summaries)
-    for summary_id, record in evidence.summaries.items():
-        why = broken[summary_id]
-        if why and (summary_id in segments or record.status != ROLLED_BACK):
-            of = f" of segment `{segments[summary_id]}`" if summary_id in segments else ""
-            yield Violation("chain", f"The chain from summary `{summary_id}`{of} {why}.")
+    segments = {s.summary_id: s.id for s in evidence.segments if s.id not in evidence.restored}
+    for key, record in evidence.summaries.items():
+        is_used = key in segments or record.status != ROLLED_BACK
+        if is_used and (fault := _chain_fault(evidence.summaries, key)):
+            of = f" of segment `{segments[key]}`" if key in segments else ""
+            yield Violation("chain", f"The chain from summary `{key}`{of} {fault}.")
 
 
 def _markers(evidence: Evidence) -> Iterator[Violation]:
     """Each marker shows a live summary, once, and each live summary is shown."""
-    shown: dict[str, str] = {}
-    for marker in evidence.live:
-        if not marker.is_summary:
-            continue
+    shown = list[str]()
+    for marker in (message for message in evidence.live if message.is_summary):
         summary_id = str(marker.metadata.get("summary_id") or "")
         record = evidence.summaries.get(summary_id)
-        if summary_id in shown:
-            why = f", as marker `{shown[summary_id]}` does already"
-        elif record is None:
-            why = ", which has no record"
-        else:
-            why = "" if record.status == LIVE else f", which is {record.status}"
-        if why:
-            detail = f"Marker `{marker.id}` shows summary `{summary_id}`{why}."
+        if summary_id in shown or record is None or record.status != LIVE:
+            is_how = "shown twice" if summary_id in shown else record and record.status or "unknown"
+            detail = f"Marker `{marker.id}` shows summary `{summary_id}`, which is {is_how}."
             yield Violation("marker", detail)
-        shown.setdefault(summary_id, marker.id)
+        shown.append(summary_id)
     waiting, reached = list(shown), set[str]()
     while waiting:
         summary_id = waiting.pop()
         if summary_id not in reached and summary_id in evidence.summaries:
             reached.add(summary_id)
-            waiting += _children(evidence.summaries[summary_id])
-    for summary_id, record in evidence.summaries.items():
-        if record.status == LIVE and record.tier != UNSUMMARISED and summary_id not in reached:
-            detail = f"Summary `{summary_id}` is live, but no marker in the history shows it."
+            waiting += evidence.summaries[summary_id].child_ids
+    for key, record in evidence.summaries.items():
+        if record.status == LIVE and record.tier != UNSUMMARISED and key not in reached:
+            detail = f"Summary `{key}` is live, but no marker in the history shows it."
             yield Violation("marker", detail)
 
 
@@ -310,30 +256,23 @@ def _restored(evidence: Evidence) -> Iterator[Violation]:
     if unknown:
         detail = f"{_named(sorted(unknown))} was restored, but there is no such segment."
         yield Violation("restored", detail)
-    found = {each for each, _ in _located(evidence)}
+    places = _places_of(evidence)
     for segment in evidence.segments:
         if segment.id not in evidence.restored:
             continue
-        if lost := [each for each in segment.message_ids if each not in found]:
+        if lost := [each for each in segment.message_ids if each not in places]:
             detail = f"Segment `{segment.id}` was restored, but {_named(lost)} is nowhere else."
             yield Violation("restored", detail)
         record = evidence.summaries.get(segment.summary_id)
         if record is not None and record.status != ROLLED_BACK:
-            yield Violation(
-                "restored",
-                f"Segment `{segment.id}` was restored, but its summary `{record.id}` is "
-                f"{record.status}.",
-            )
-
-
-# The Attributes whose values hold the history.
-_OF_HISTORY = ("conversation_", "ai_archive_", "ai_summaries_", "ai_compactions_")
+            detail = f"Segment `{segment.id}` was restored; its summary is {record.status}."
+            yield Violation("restored", detail)
 
 
 def _unreadable(evidence: Evidence) -> Iterator[Violation]:
     """Nothing of the history was put aside."""
     for name, count in evidence.aside.items():
-        if name.startswith(_OF_HISTORY):
+        if name.startswith(("conversation_", "ai_archive_", "ai_summaries_", "ai_compactions_")):
             detail = f"{count} of `{name}` could not be read and are put aside in `ai_damaged`."
             yield Violation("unreadable", detail)
 

@@ -1,7 +1,6 @@
 """The proof that nothing was lost holds for whole histories and fails for damaged ones."""
 
 import copy
-import hashlib
 import unittest
 from dataclasses import replace
 
@@ -408,19 +407,12 @@ class TestWords(unittest.TestCase):
         )
 
     def test_missing(self):
-        """A missing message is told by its id where a summary cites it, else by its hash."""
+        """A missing message is told by its id where a summary cites it."""
         evidence = drop_archived(self.world.evidence(), 0)
         self.assertIn("1 missing. Summaries cite `m1`.", self.details(evidence))
         evidence = self.world.evidence()
         evidence = replace(evidence, live=evidence.live[:-1])
-        hashed = hashlib.sha256(b"m30").hexdigest()
-        self.assertIn("29 are there: 1 missing. It is the one the SHA-256", self.details(evidence))
-        self.assertIn(hashed, self.details(evidence))
-        extra = replace(evidence, tombstones=frozenset(("m30", "m99")))
-        self.assertIn(hashlib.sha256(b"m99").hexdigest(), self.details(extra))
-        two = replace(self.world.evidence(), live=self.world.evidence().live[:-2])
-        self.assertIn("2 missing.", self.details(two))
-        self.assertNotIn("SHA-256", self.details(two))
+        self.assertIn("29 are there: 1 missing.", self.details(evidence))
 
     def test_many(self):
         """Of very many ids the first are named."""
