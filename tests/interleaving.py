@@ -355,7 +355,7 @@ class Interleaving:
 
     def _lower(self, is_full=True):
         """Let the automatic triggers fire at the usage there is now; if full, an emergency's."""
-        self.world.script.state.set_hold(False)
+        self.world.script.state.hold = False
         self.world.script.runtime.compaction_waits = (0, 0.0)
         share = max(0.02, min(0.98, context_usage(self.world.script)))
         awake = share if is_full else 0.99

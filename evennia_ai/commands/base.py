@@ -88,7 +88,7 @@ class AssistantCommand(MuxCommand):
         Nobody who has logged out meanwhile does.
         """
         account = getattr(self.caller, "account", self.caller)
-        return account is not None and account.pk in script.state.followers()
+        return account is not None and account.pk in script.state.followers
 
     def confirmed(self, script: AssistantScript, act: str, question: str) -> bool:
         """Whether the caller was asked this within the last minute and now types ``= yes``.

@@ -220,7 +220,7 @@ def compact_now(
     outcome = yield job.run()
     released = isinstance(outcome, Skipped) and script.config.compact_enabled and script.state.hold
     if released:
-        script.state.set_hold(False)
+        script.state.hold = False
     return Result(outcome, job.extraction.report["facts_recorded"], released)
 
 

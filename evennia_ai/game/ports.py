@@ -151,7 +151,7 @@ class AssistantPorts(Assistant):
         """Log a line and send it to staff who follow the assistant; drop those no longer staff."""
         line = " ".join(text.splitlines())
         self.log(line if logged is None else logged)
-        for account in AccountDB.objects.filter(pk__in=self.state.followers()):
+        for account in AccountDB.objects.filter(pk__in=self.state.followers):
             if _is_admin(account):
                 account.msg(literal(line))
             else:
@@ -173,7 +173,7 @@ class AssistantPorts(Assistant):
         self._note_trouble(text)
         line = f"{self.obj.key if self.obj else self.key}: {text}"
         self.tell_staff(line)
-        followers = self.state.followers()
+        followers = self.state.followers
         for account in AccountDB.objects.get_connected_accounts():
             if account.pk not in followers and _is_admin(account):
                 account.msg(literal(line))

@@ -1,6 +1,7 @@
 """The state of an assistant, as commands, pages and metrics show it."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from evennia_ai.game.lease import ELSEWHERE, is_elsewhere
@@ -284,5 +285,5 @@ def shared_usage(script: "AssistantScript") -> list[dict[str, Any]]:
 
 
 def _spent(row: SpendRow, caps: Iterable[Cap]) -> dict[str, Any]:
-    windows = {"day": row.day.spent.to_dict(), "month": row.month.spent.to_dict()}
+    windows = {"day": asdict(row.day.spent), "month": asdict(row.month.spent)}
     return {**windows, "caps": [f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps]}

@@ -7,7 +7,7 @@ the caps until then, so that no more than one call goes beyond a cap.
 import json
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks
@@ -183,7 +183,7 @@ def _read(text: str) -> SpendRow:
     """A row; an empty one if it cannot be read."""
     try:
         return SpendRow.from_dict(json.loads(text or "{}"))
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # `Unreadable` is one
         return SpendRow()
 
 
@@ -224,11 +224,11 @@ class SpendHandler:
     def today(self) -> dict[str, Any]:
         """``{"day", "calls", "tokens", "cost", "cached", "cached_cost"}`` of today."""
         day = self.row().day
-        return {"day": day.label, **day.spent.to_dict()}
+        return {"day": day.label, **asdict(day.spent)}
 
     def add(self, tokens: int, cost: float | None) -> None:
         """Count what was spent without a call through `complete`."""
-        self._count(Amount.from_dict({"calls": 1, "tokens": tokens, "cost": cost}), "")
+        self._count(Amount(1, tokens, cost or 0.0), "")
         self._tell_staff("")
 
     def tell_staff(self, asker: str | None) -> None:

@@ -4,13 +4,14 @@ A `SpendRow` holds the spend of one holder: an assistant, an account, or the who
 are plain and frozen; `assistant.spend` reads, changes and stores them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, field, replace
 from math import isfinite
-from typing import Any
 
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.history.records import as_amount, as_count, as_dict, as_text, as_texts, as_time
+from evennia_ai.history.records import as_amount, as_count, as_time
+from evennia_ai.history.stored import Stored
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
 # A window that lies further ahead than this was made while the clock was wrong.
@@ -45,7 +46,7 @@ LEAST_REPLY_TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Stored):
     """A sum of calls.
 
     Args:
@@ -66,53 +67,27 @@ class Amount:
 
     @classmethod
     def of(cls, reply: ModelReply) -> "Amount":
-        """One call, as its reply says."""
-        raw = {
-            "calls": 1,
-            "tokens": reply.prompt_tokens + reply.completion_tokens,
-            "cost": reply.cost,
-            "cached": reply.cached_tokens,
-            "cached_cost": reply.cached_cost,
-        }
-        return cls.from_dict(raw)
-
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> "Amount":
-        """An amount from what is stored; what is no amount counts 0."""
-        calls, tokens, cached, own = (
-            max(0, as_count(raw.get(key))) for key in ("calls", "tokens", "cached", "own")
-        )
-        cost, cached_cost = (
-            max(0.0, float(as_amount(raw.get(key)))) for key in ("cost", "cached_cost")
-        )
-        return cls(calls, tokens, cost, cached, cached_cost, own)
+        """One call, as its reply says; what is no amount there counts 0."""
+        tokens, cached = reply.prompt_tokens + reply.completion_tokens, reply.cached_tokens
+        cost, cached_cost = (_dollars(each) for each in (reply.cost, reply.cached_cost))
+        return cls(1, max(0, as_count(tokens)), cost, max(0, as_count(cached)), cached_cost)
 
     def on(self, is_own: bool) -> "Amount":
         """The amount of a model on the game's own machine, if it `is_own`."""
         return replace(self, own=self.tokens) if is_own else self
 
-    def to_dict(self) -> dict[str, Any]:
-        """The plain dict that is stored."""
-        return asdict(self)
-
     def __add__(self, other: "Amount") -> "Amount":
-        return Amount(
-            self.calls + other.calls,
-            self.tokens + other.tokens,
-            _dollars(self.cost + other.cost),
-            self.cached + other.cached,
-            _dollars(self.cached_cost + other.cached_cost),
-            self.own + other.own,
-        )
+        # Rounded, or adding leaves dust; a token of a cheap model costs a few millionths of a cent.
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Amount(*(round(mine + theirs, 12) for mine, theirs in pairs))
 
 
-def _dollars(amount: float) -> float:
-    """Without the dust of adding; a token of a cheap model costs a few millionths of a cent."""
-    return round(amount, 12)
+def _dollars(cost: float | None) -> float:
+    return max(0.0, float(as_amount(cost)))
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class Window(Stored):
     """What was spent in one day or month.
 
     Args:
@@ -120,20 +95,9 @@ class Window:
         told: The notices that staff got in it, see `Cap.notice`.
     """
 
-    label: str
+    label: str = ""
     spent: Amount = Amount()
     told: tuple[str, ...] = ()
-
-    @classmethod
-    def from_dict(cls, raw: object) -> "Window":
-        """A window from what is stored, repaired."""
-        held = as_dict(raw)
-        told = tuple(as_texts(held.get("told")))
-        return cls(as_text(held.get("label")), Amount.from_dict(held), told)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plain dict that is stored."""
-        return {"label": self.label, **self.spent.to_dict(), "told": list(self.told)}
 
     def at(self, now: float, length: int) -> "Window":
         """The window of a time: this one, or a new one once it has passed.
@@ -152,31 +116,16 @@ def _label(at: float, length: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class SpendRow:
+class SpendRow(Stored):
     """What one holder has spent in the present day and month.
 
     Args:
         limits: An assistant's caps, by `OWN_LIMITS`: the option `spend_caps` may only lower them.
     """
 
-    day: Window = Window("")
-    month: Window = Window("")
+    day: Window = Window()
+    month: Window = Window()
     limits: Mapping[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def from_dict(cls, raw: object) -> "SpendRow":
-        """A row from what is stored, repaired."""
-        held = as_dict(raw)
-        return cls(
-            Window.from_dict(held.get("day")),
-            Window.from_dict(held.get("month")),
-            {key: as_amount(each) for key, each in as_dict(held.get("limits")).items()},
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plain dict that is stored."""
-        windows = {"day": self.day.to_dict(), "month": self.month.to_dict()}
-        return {**windows, "limits": dict(self.limits)}
 
     def at(self, now: float) -> "SpendRow":
         """The row at a time; windows that have passed are empty."""
@@ -270,33 +219,16 @@ def likely(request: ModelRequest, price: Price | None) -> Amount:
     prompt = prompt_tokens(request)
     dear = price or (0.0, 0.0)
     cost = prompt * dear[0] + request.max_tokens * dear[1]
-    return Amount(1, prompt + request.max_tokens, _dollars(cost))
+    return Amount(1, prompt + request.max_tokens, cost)
 
 
 def prompt_tokens(request: ModelRequest) -> int:
-    """Tokens of a request's prompt, as counted or else estimated."""
-    return request.prompt_tokens or _bytes(request) // _TOKEN_CHARS
-
-
-def _bytes(request: ModelRequest) -> int:
-    texts = (*_texts(request.messages), *_texts(request.tools), request.prompt or "")
-    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-    return size + _FRAME_TOKENS + _MESSAGE_TOKENS * len(request.messages)
-
-
-def _texts(value: object) -> Iterator[str]:
-    """All texts and keys in a plain value; numbers and the like as they are written."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield f'"{key}":,'
-            yield from _texts(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _texts(each)
-    else:
-        yield str(value)
+    """Tokens of a request's prompt, as counted or else estimated from its bytes."""
+    if request.prompt_tokens:
+        return request.prompt_tokens
+    sent = [request.messages, request.tools, request.prompt]
+    text = json.dumps(sent, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
+    return (len(text) + _FRAME_TOKENS + _MESSAGE_TOKENS * len(request.messages)) // _TOKEN_CHARS
 
 
 def fitted(
@@ -334,32 +266,31 @@ def read_limits(value: object) -> tuple[Mapping[str, Mapping[str, float]], tuple
         return DEFAULT, ()
     if not isinstance(value, Mapping):
         return CLOSED, (f"it is of type `{type(value).__name__}`, not a dict",)
-    limits: dict[str, dict[str, float]] = {}
     wrong = []
     for scope, part in value.items():
-        if scope not in SCOPES:
+        names = SCOPES.get(scope, ())
+        if not names:
             wrong.append(f"`{scope}` is none of {', '.join(SCOPES)}")
         elif not isinstance(part, Mapping):
             wrong.append(f"`{scope}` is not a dict")
         else:
-            wrong += [
-                f"`{name}` of `{scope}` is none of {', '.join(SCOPES[scope])}"
-                for name in part
-                if name not in SCOPES[scope]
-            ]
-            wrong += [
-                f"`{name}` of `{scope}` is not a number from 0 up"
-                for name, limit in part.items()
-                if limit is not None and not _is_limit(limit)
-            ]
-            limits[scope] = {name: limit for name, limit in part.items() if limit is not None}
-    return (CLOSED, tuple(wrong)) if wrong else (limits, ())
+            for name, limit in part.items():
+                if name not in names:
+                    wrong.append(f"`{name}` of `{scope}` is none of {', '.join(names)}")
+                elif limit is not None and not _is_limit(limit):
+                    wrong.append(f"`{name}` of `{scope}` is not a number from 0 up")
+    if wrong:
+        return CLOSED, tuple(wrong)
+    return {scope: _limited(part) for scope, part in value.items()}, ()
+
+
+def _limited(part: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: limit for name, limit in part.items() if limit is not None}
 
 
 def _is_limit(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return isfinite(value) and value >= 0
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and isfinite(value) and value >= 0  # type: ignore[arg-type, operator]
 
 
 def lifts(before: object, after: object) -> bool:

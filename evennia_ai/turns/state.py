@@ -5,14 +5,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from operator import is_not
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from evennia_ai.errors import ConfigError
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import (
-    as_dict,
-    as_texts,
-)
+from evennia_ai.history.records import as_dict
 from evennia_ai.history.stored import each_readable
 from evennia_ai.kinds import Allowed
 from evennia_ai.protocol import Store
@@ -26,17 +23,11 @@ from evennia_ai.turns.options import (
     check_option,
     configured,
 )
-from evennia_ai.turns.schema import (
-    AWAKE,
-    PHASES,
-    SLEEP,
-    account_keys,
-    queued_events,
-    sleep_report,
-)
+from evennia_ai.turns.schema import AWAKE, PHASES, SCRIPT, SLEEP, queued_events
 from evennia_ai.turns.spend_book import OWN_LIMITS, lifts
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 
+T = TypeVar("T")
 _UNSET = object()
 _NO_LIMITS: Mapping[str, float] = MappingProxyType({})
 # Attributes every tick looks at besides the options.
@@ -57,6 +48,27 @@ RUNTIME_KEYS = (
 )
 
 
+class Kept(Generic[T]):
+    """An Attribute of the script as a value, read as `schema.SCRIPT` says.
+
+    It is written only where that changes it.
+
+    Args:
+        key: Its name.
+        empty: The value where nothing is stored that can be read.
+    """
+
+    def __init__(self, key: str, empty: T):
+        self._key, self._empty = key, empty
+
+    def __get__(self, state: "StateHandler", owner: object) -> T:
+        return SCRIPT[None, self._key](state.store.get(self._key)) or self._empty  # type: ignore
+
+    def __set__(self, state: "StateHandler", value: T) -> None:
+        if value != self.__get__(state, None):
+            state.store.set(self._key, value)
+
+
 class StateHandler:
     """Reads and writes the script's runtime and configuration Attributes.
 
@@ -64,7 +76,25 @@ class StateHandler:
     what options may name. `limits` returns the spend caps that were set by way of `configure`,
     which Attributes may only lower, and `keep_limits` keeps them. `layers` returns the options that
     the game gives to a group.
+
+    Attributes:
+        dreamt: Whether the memory steps ran in this sleep; they run once a sleep.
+        hold: Whether automatic compaction waits for a manual one, after a rollback.
+        followers: Primary keys of the accounts that are told of compactions.
+        last_sleep: When the last sleep cycle was and its report.
+        extracted: Ids of what extractions since the last compaction wrote.
+        owed: Emergencies whose better summaries are still to be made, by the compaction's id, and
+            whether facts were extracted from their messages.
+        outbox: Ids that rollbacks withdrew and that must still leave index and semantic memory.
     """
+
+    dreamt = Kept("dreamt", False)
+    hold = Kept("compaction_hold", False)
+    followers = Kept[list[int]]("followers", [])
+    last_sleep = Kept[dict[str, Any]]("last_sleep", {})
+    extracted = Kept[list[str]]("last_extraction", [])
+    owed = Kept[dict[str, bool]]("summaries_owed", {})
+    outbox = Kept[list[str]]("compaction_outbox", [])
 
     def __init__(
         self,
@@ -154,17 +184,7 @@ class StateHandler:
             self.store.set("operating_mode", mode)
             self.store.set("sleep_phase", phase)
             if mode == AWAKE:
-                self.set_dreamt(False)
-
-    @property
-    def dreamt(self) -> bool:
-        """Whether the memory steps ran in this sleep; they run once a sleep."""
-        return bool(self.store.get("dreamt", default=False))
-
-    def set_dreamt(self, done: bool) -> None:
-        """Store that they ran, or that a new sleep may begin."""
-        if done != self.dreamt:
-            self.store.set("dreamt", done)
+                self.dreamt = False
 
     def signals(self) -> dict[str, Any]:
         """The context signals that are set."""
@@ -214,62 +234,10 @@ class StateHandler:
         """Switch thinking on or off."""
         self.store.set("enabled", on)
 
-    @property
-    def last_sleep(self) -> dict[str, Any]:
-        """When the last sleep cycle was and its report; empty if there was none."""
-        return sleep_report(self.store.get("last_sleep"))
-
-    def followers(self) -> list[int]:
-        """Primary keys of the accounts that are told of compactions."""
-        return account_keys(self.store.get("followers"))
-
     def follow(self, account_pk: int) -> bool:
         """Follow, or stop following; returns whether the account follows now."""
-        before = self.followers()
+        before = self.followers
         after = [pk for pk in before if pk != account_pk]
         follows = after == before
-        self.store.set("followers", [*before, account_pk] if follows else after)
+        self.followers = [*before, account_pk] if follows else after
         return follows
-
-    @property
-    def hold(self) -> bool:
-        """Whether automatic compaction waits for a manual one, after a rollback."""
-        return bool(self.store.get("compaction_hold", default=False))
-
-    def set_hold(self, on: bool) -> None:
-        """Make automatic compaction wait, or go on."""
-        if on != self.hold:
-            self.store.set("compaction_hold", on)
-
-    @property
-    def extracted(self) -> tuple[str, ...]:
-        """Ids of what extractions since the last compaction wrote."""
-        return tuple(as_texts(self.store.get("last_extraction")))
-
-    def note_extracted(self, ids: Sequence[str]) -> None:
-        """Store what extractions wrote; nothing once a compaction has taken it over."""
-        if ids or self.extracted:
-            self.store.set("last_extraction", list(ids))
-
-    @property
-    def owed(self) -> dict[str, bool]:
-        """Emergencies whose better summaries are still to be made, by the compaction's id.
-
-        The value is whether facts were extracted from their messages.
-        """
-        return {key: bool(done) for key, done in as_dict(self.store.get("summaries_owed")).items()}
-
-    def owe(self, owed: Mapping[str, bool]) -> None:
-        """Store which emergencies are still to get better summaries."""
-        if owed != self.owed:
-            self.store.set("summaries_owed", dict(owed))
-
-    @property
-    def outbox(self) -> list[str]:
-        """Ids that rollbacks withdrew and that must still leave index and semantic memory."""
-        return as_texts(self.store.get("compaction_outbox"))
-
-    def set_outbox(self, ids: Sequence[str]) -> None:
-        """Store these ids."""
-        if ids or self.outbox:
-            self.store.set("compaction_outbox", list(ids))

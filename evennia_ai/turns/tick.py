@@ -404,7 +404,7 @@ def _sleeping(script: Assistant, character: Character) -> Generator[Deferred[Any
     report = yield run_sleep_tick(script, character, first=first)
     script.dreamt(report)
     if script.state.mode == "sleep":  # nobody woke it meanwhile
-        script.state.set_dreamt(True)
+        script.state.dreamt = True
         script.state.set_mode("sleep", "sleeping")
     return "dreamt"
 

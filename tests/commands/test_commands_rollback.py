@@ -104,7 +104,7 @@ class TestHold(RollbackLineTest):
         self.configure(compact_auto=False)
         self.assertTold("compact/on Aria", "by command only")
         self.configure(compact_auto=True)
-        self.script.state.set_hold(False)
+        self.script.state.hold = False
         self.script.runtime.compaction_waits = 1, self.script.now() + 60
         self.assertTold("compact/on Aria", "the last one failed")
         self.script.runtime.compaction_waits = 0, 0.0

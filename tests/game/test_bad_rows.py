@@ -148,7 +148,7 @@ class TestBreaks(BadRowTest):
         for junk in ("lots", {"tokens": "many"}):
             self.bad.attributes.add("followers", junk)
             self.assertTrue(self.bad.state.follow(5))
-            self.assertEqual(self.bad.state.followers(), [5])
+            self.assertEqual(self.bad.state.followers, [5])
             self.assertEqual(self.bad.store.get("followers", ASIDE)[-1], junk)
         self.bad.state.follow(6)
         self.assertEqual(len(self.bad.store.get("followers", ASIDE)), 2)
@@ -295,9 +295,9 @@ class TestJunkEverywhere(BadRowTest):
         bad.state.signal("x", "y")
         bad.state.follow(1)
         bad.state.enable(True)
-        bad.state.set_hold(True)
-        bad.state.note_extracted(["x"])
-        bad.state.set_outbox(["j1"])
+        bad.state.hold = True
+        bad.state.extracted = ["x"]
+        bad.state.outbox = ["j1"]
         bad.attributes.add("tombstones", {"m1": "0" * 64})
         bad.attributes.add("spend", ["lots"], category=ASIDE)
 

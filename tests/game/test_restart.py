@@ -192,7 +192,7 @@ class TestRestart(AssistantTest):
 
     def test_rollback_cut_short(self):
         """What a rollback still had to withdraw is withdrawn."""
-        self.script.state.set_outbox(["j1"])
+        self.script.state.outbox = ["j1"]
         self.restart()
         pump_until(lambda: not self.script.state.outbox)
 

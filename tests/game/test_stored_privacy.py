@@ -76,7 +76,7 @@ class StoredLifeTest(CommandLineTest):
         self.script.history.checkpoint()
         self.script.history.append([Message("user", f"New: {SECRET}.", speaker=alice)])
         self.aria.journal.add(f"Alice said {SECRET}.", audience=private([alice.id]))
-        self.script.state.note_extracted([SECRET])
+        self.script.state.extracted = [SECRET]
         self.be("Builder")
 
     def own(self):

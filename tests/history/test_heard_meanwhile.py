@@ -159,7 +159,7 @@ class TestHeardMeanwhile(AssistantTest):
     def test_a_sleeper_goes_on_sleeping(self):
         """What is not for her is stored and not answered."""
         self.script.fall_asleep()
-        self.script.state.set_dreamt(True)
+        self.script.state.dreamt = True
         self.char2.location = self.room1
         self.compact()
         self.hear(50, channel="pose", metadata={ANSWER: False})

@@ -61,7 +61,7 @@ class TestDue(unittest.TestCase):
         """Not a context that is nearly full, but any that is more than full."""
         for lines, fires in ((60, ""), (400, SLEEP)):
             aria = assistant(lines, max_context_tokens=8000, compact_sleep_threshold=0.1)
-            aria.state.set_hold(True)
+            aria.state.hold = True
             self.assertEqual(context_usage(aria) > 1.0, bool(fires))
             self.assertEqual(firing(aria, SLEEP), fires)
 

@@ -72,7 +72,7 @@ def commit(
         entries += [script.journal.add(**fields).id for fold in folds for fields in fold.entries]
         step("record")
         if script.runtime.extracts:
-            script.state.owe({**script.state.owed, record.id: False})
+            script.state.owed = {**script.state.owed, record.id: False}
         return _close(script, replace(record, entries=tuple(entries)))
 
 
@@ -103,7 +103,7 @@ def commit_remade(
         put(script, records)
         script.at_commit_step("record")
         report = replace(record.report, new_tokens=history.tokens())
-        script.state.owe({})
+        script.state.owed = {}
         return _close(script, replace(record, report=report, summaries_before=texts))
 
 
@@ -117,15 +117,15 @@ def _with_before(script: Assistant, record: CompactionRecord) -> CompactionRecor
     bare = (
         replace(m, content="") if m.metadata.get("summary_id") in stored else m for m in markers
     )
-    return replace(record, markers_before=tuple(bare), entries=script.state.extracted)
+    return replace(record, markers_before=tuple(bare), entries=tuple(script.state.extracted))
 
 
 def _close(script: Assistant, record: CompactionRecord) -> CompactionRecord:
     """The last steps of every commit."""
     script.history.save_compaction(record)
-    script.state.note_extracted(())
+    script.state.extracted = []
     # Under a hold, only a manual compaction or an overflow gets here.
-    script.state.set_hold(False)
+    script.state.hold = False
     script.at_commit_step("last_compaction")
     script.history.note_last_compaction()
     script.at_commit_step("done")

@@ -130,7 +130,7 @@ def run_pre_compaction_extraction(
     if extraction.notes:
         with script.history.store.transaction():
             written = write_notes(script, extraction.notes)
-            script.state.note_extracted((*script.state.extracted, *written))
+            script.state.extracted = [*script.state.extracted, *written]
     return dict(extraction.report)
 
 

@@ -31,7 +31,7 @@ def empty_outbox(script: Assistant) -> Generator[Deferred[Any], Any, bool]:
         except Exception as error:  # noqa: BLE001 - the rollback stands
             script.log_error("publishing", error)
             return False
-        script.state.set_outbox([e for e in script.state.outbox if e not in withdrawn])
+        script.state.outbox = [e for e in script.state.outbox if e not in withdrawn]
     return True
 
 

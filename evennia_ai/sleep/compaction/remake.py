@@ -171,7 +171,7 @@ def better_summaries(
 
 
 def _close(script: Assistant) -> None:
-    script.state.owe({})
+    script.state.owed = {}
     script.runtime.better_tries = (0, 0.0)
 
 
@@ -243,7 +243,7 @@ def _store_facts(script: Assistant, record: CompactionRecord, extraction: Extrac
         if ids := write_notes(script, extraction.notes):
             script.history.save_compaction(replace(record, entries=(*record.entries, *ids)))
         if not extraction.error:
-            script.state.owe({**script.state.owed, record.id: True})
+            script.state.owed = {**script.state.owed, record.id: True}
 
 
 def _commit(

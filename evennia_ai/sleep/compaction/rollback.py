@@ -175,6 +175,6 @@ def _commit(script: Assistant, record: CompactionRecord, undone: Undone) -> None
         step("record")
         history.save_compaction(replace(record, status=ROLLED_BACK, rolled_back_at=at_iso))
         history.note_last_compaction()
-        script.state.set_hold(True)
-        script.state.set_outbox([*script.state.outbox, *record.entries])
+        script.state.hold = True
+        script.state.outbox = [*script.state.outbox, *record.entries]
         step("done")

@@ -366,9 +366,9 @@ class TestRequestCompaction(AssistantTest):
         self.fill(60, words=45)
         self.assertIn("only when staff start it", self.ask())
         self.configure(compact_auto=True)
-        self.script.state.set_hold(True)
+        self.script.state.hold = True
         self.assertIn("waits for them", self.ask())
-        self.script.state.set_hold(False)
+        self.script.state.hold = False
         self.script.runtime.compaction_waits = 1, self.script.now() + 60
         self.assertIn("the last one failed", self.ask())
         self.configure(compact_enabled=False)
