@@ -40,7 +40,6 @@ from evennia_ai.staff.status import (
     shared_usage,
     usage_facts,
 )
-from evennia_ai.turns.tools.approval import approve, refuse, waiting_calls
 
 TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
 NAME_CHARS = 40
@@ -245,7 +244,7 @@ class CmdAI(AssistantCommand):
             return self._list_waiting(script)
         self._waiting_call(script, number)
         by = stable_id(self.caller)
-        done = script.between_turns(lambda: approve(script, script.obj, number, by))
+        done = script.between_turns(lambda: script.approvals.approve(number, by))
         name = script.obj.key
         self.viewer.later(done, lambda text: self.viewer.tell(f"{name}: {text}"), "The call")
 
@@ -256,7 +255,7 @@ class CmdAI(AssistantCommand):
             return self._list_waiting(script)
         self._waiting_call(script, number)
         by = stable_id(self.caller)
-        done = script.between_turns(lambda: refuse(script, number, by))
+        done = script.between_turns(lambda: script.approvals.refuse(number, by))
         self.viewer.later(done, lambda call: self.viewer.tell(f"Refused: {call.act}."), "It")
 
     def _waiting_number(self) -> int | None:
@@ -268,7 +267,7 @@ class CmdAI(AssistantCommand):
 
     def _waiting_call(self, script: AssistantScript, number: int) -> None:
         """Raise `Refusal` unless such a call waits and the caller may know of it."""
-        for call in waiting_calls(script):
+        for call in script.approvals.waiting():
             if call.number == number:
                 if not self.seen(script).shows(call.known_to):
                     raise Refusal(f"Call {number} was made in private talk; admins decide on it.")
@@ -277,7 +276,7 @@ class CmdAI(AssistantCommand):
 
     def _list_waiting(self, script: AssistantScript) -> None:
         """List the calls that wait, as far as the caller may know of them."""
-        calls = waiting_calls(script)
+        calls = script.approvals.waiting()
         if not calls:
             return self.viewer.tell(f"Nothing that {script.obj.key} would do waits for approval.")
         now, lines = script.now(), [f"{script.obj.key} waits for approval of:"]

@@ -27,6 +27,7 @@ from evennia_ai.turns.runtime import Runtime
 from evennia_ai.turns.spend import SharedSpend, SpendHandler
 from evennia_ai.turns.state import StateHandler
 from evennia_ai.turns.tick import is_called
+from evennia_ai.turns.tools.approval import Approvals
 from evennia_ai.turns.tools.execution import ToolRegistry
 
 # While no model answers, those who wait are shown so at most this often.
@@ -140,6 +141,11 @@ class Assistant:
     def ledger(self) -> LedgerHandler:
         """Notes people approved, pinned into every prompt."""
         return LedgerHandler(self.store, lambda: self.now())
+
+    @cached_property
+    def approvals(self) -> Approvals:
+        """Calls of tools that wait until staff approve them."""
+        return Approvals(self)
 
     @cached_property
     def spend(self) -> SpendHandler:

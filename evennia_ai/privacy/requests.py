@@ -32,7 +32,6 @@ from evennia_ai.privacy.secure_erase import erase_free_pages
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.turns.schema import BODY
-from evennia_ai.turns.tools.approval import drop_calls
 
 if TYPE_CHECKING:
     from evennia_ai.assistant_script import AssistantScript
@@ -165,7 +164,7 @@ class ForgettingJob:
 
         def begin() -> "Deferred[dict[str, int]]":
             self._drop_waiting(script)
-            drop_calls(script, request.people)
+            script.approvals.drop(request.people)
             if script.obj:  # Evennia keeps the pages that it sent these people
                 accounts = [find(each) for each in request.people if each.startswith("a")]
                 pages = Msg.objects.filter(db_sender_objects=script.obj)

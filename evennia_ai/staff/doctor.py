@@ -44,7 +44,6 @@ from evennia_ai.processes import is_running
 from evennia_ai.protocol import MemoryBackend, ModelBackend
 from evennia_ai.staff.status import status_lines
 from evennia_ai.turns.spend_book import caps_of, read_limits
-from evennia_ai.turns.tools.approval import waiting_calls
 
 # Attributes that are examined before everything else on the reactor has its turn.
 _ATTRIBUTES_AT_ONCE = 20
@@ -356,7 +355,7 @@ def _examined(
             remarks.append((what, f"`aihistory/export {name}` writes them to a file."))
     if is_elsewhere(script):
         remarks.append((ELSEWHERE.format(name=name), "Stop that server, or this one."))
-    if waits := len(waiting_calls(script)):
+    if waits := len(script.approvals.waiting()):
         remedy = f"Type in the game: ai/approve {name}"
         remarks.append((f"{name}: {waits} call(s) of tools wait for approval", remedy))
     if mends:

@@ -24,7 +24,6 @@ from evennia_ai.sleep.compaction.due import no_room
 from evennia_ai.staff.show import ago, counted, moment
 from evennia_ai.turns.spend import GAME
 from evennia_ai.turns.spend_book import Cap, SpendRow
-from evennia_ai.turns.tools.approval import waiting_calls
 
 if TYPE_CHECKING:
     from evennia_ai.assistant_script import AssistantScript
@@ -74,7 +73,7 @@ def status_lines(script: "AssistantScript") -> list[str]:
         switched += "; somebody puppets the body, so it does not think"
     if not script.is_active:
         switched += "; its timer is stopped"
-    calls = len(waiting_calls(script))
+    calls = len(script.approvals.waiting())
     waiting = f"Waiting for approval: {counted(calls, 'call')} (ai/approve {body.key})"
     trouble = f"{runtime.last_error} ({ago(script.now() - runtime.last_error_at)})"
     counts = ", ".join(f"{name} {count}" for name, count in sorted(runtime.counts.items()))

@@ -22,7 +22,7 @@ from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
 from evennia_ai.rag_memory.quarantine import Quarantined
 from evennia_ai.turns.tools.waiting import KEY as WAITING
-from evennia_ai.turns.tools.waiting import waiting_value
+from evennia_ai.turns.tools.waiting import WaitingCalls
 
 AWAKE, SLEEP = "awake", "sleep"
 PHASES = ("sleeping", "dreaming", "waking")
@@ -86,7 +86,7 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     "context_signals": as_dict,
     "compaction_outbox": as_texts,
     "event_queue": queued_events,
-    WAITING: waiting_value,
+    WAITING: lambda value: (calls := WaitingCalls.read(value)) and calls.to_dict(),
     QUARANTINE: lambda value: (read := Quarantined.read(value)) and read.to_dict(),
     "followers": account_keys,
     "tombstones": as_dict,

@@ -46,7 +46,6 @@ from evennia_ai.turns.events import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.heard import RETRY_WAITS_S, Unanswered
 from evennia_ai.turns.options import within_hours
 from evennia_ai.turns.spend import RATE_S
-from evennia_ai.turns.tools.approval import expire
 
 # Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
 SCHEDULE_IDLE_S = 300.0
@@ -66,7 +65,7 @@ def run_tick(script: Assistant, character: Character) -> Generator[Deferred[Any]
     if not script.ready:
         return "warming up" if script.enabled else "disabled"
     script.runtime.see_clock(script.now())
-    expire(script)
+    script.approvals.expire()
     if not script.enabled:
         script.runtime.stop_behind()
         _store_many(script)

@@ -48,6 +48,7 @@ class ToolContext:
     acts: int = 0  # others noticed in this turn, besides words, and tries at them
     has_acted: bool = False  # whether one of them was done
     confirmed: Proposal | None = None  # the act that the one who asks has said yes to
+    approved: bool = False  # whether staff have approved it
 
     @property
     def seen(self) -> Seen:

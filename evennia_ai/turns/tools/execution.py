@@ -9,10 +9,9 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, ma
 
 from evennia_ai.background import in_time
 from evennia_ai.errors import AssistantError, ConfigError, NotObeyedError, ToolError
-from evennia_ai.history.audience import PUBLIC, is_private, private
+from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.turns.tools import waiting
 from evennia_ai.turns.tools.asking import check_asked
 from evennia_ai.turns.tools.base import NOT_SAID, Tool, ToolContext
 from evennia_ai.turns.tools.parameters import Numbers, read_arguments
@@ -20,6 +19,10 @@ from evennia_ai.turns.tools.parameters import Numbers, read_arguments
 WITHDRAW_AFTER = 3
 LINES, _CITED = "lines", Numbers("Numbers of the lines it rests on.", required=False)
 RESULT_CHARS = 20_000
+WAITS = (
+    "Not done yet: staff were asked to approve this, as number {number}. You will learn what comes "
+    "of it. Do not call it again; say that it takes a while, if somebody waits."
+)
 TOOL_TIMEOUT_S = 60.0
 
 
@@ -103,12 +106,11 @@ def execute_tool_calls(
     ctx: ToolContext,
     failures: Failures,
     extracting: bool = False,
-    approved: bool = False,
 ) -> Generator[Deferred[Any], Any, ToolOutcome]:
     """Run tool calls one after the other; fires with a `ToolOutcome`.
 
     A tool that fails, is unknown, refused or called with bad arguments gives an error as its
-    result; nothing is raised. A call at level `confirm` waits, unless it is `approved`.
+    result; nothing is raised. A call at level `confirm` waits, unless it is approved.
     """
     outcome = ToolOutcome()
     for call in calls:
@@ -120,14 +122,17 @@ def execute_tool_calls(
             arguments = read_arguments(function.get("arguments"), tool.parameters)
             if tool.speaks and arguments.get("text") == NOT_SAID:
                 raise ToolError("that may not be said here; say something else or call noop")
-            if not approved:
+            if not ctx.approved:
                 check_asked(tool, arguments, ctx)
             level = registry.level(name)
             if level == "dry run":
                 ctx.script.audit("tool_dry_run", tool=name, audience=ctx.audience)
                 text = "Dry run: this tool is being tried out and did nothing."
-            elif level == "confirm" and not approved:
-                text = _put_to_staff(tool, function.get("arguments"), arguments, ctx)
+            elif level == "confirm" and not ctx.approved:
+                number = ctx.script.approvals.ask(
+                    tool, function.get("arguments"), arguments, ctx
+                ).number
+                text = WAITS.format(number=number)
             else:
                 text = yield in_time(maybeDeferred(tool.run, ctx, **arguments), TOOL_TIMEOUT_S)
                 ctx.script.audit("tool", tool=name, audience=ctx.audience)
@@ -150,44 +155,6 @@ def execute_tool_calls(
         outcome.ended = outcome.ended or bool(known and known.ends_turn and acted)
         outcome.concluded &= bool(known and known.concludes and acted and not failed)
     return outcome
-
-
-def _put_to_staff(tool: Tool, raw: object, arguments: Mapping[str, Any], ctx: ToolContext) -> str:
-    """Let a call wait for approval and tell staff; returns the result for the model."""
-    script, known_to = ctx.script, ctx.audience
-    if tool.to_one and known_to == PUBLIC:
-        person = ctx.game.addressee(str(arguments.get("target") or ""))
-        known_to = private([person["id"]]) if person else known_to
-    heard = (m for m in ctx.seen.newest() if ctx.asker and m.speaker_id == ctx.asker)
-    name = next((message.speaker_name for message in heard), "")
-    store = script.state.store
-    held = waiting.WaitingCalls.from_stored(store.get(waiting.KEY)).with_call(
-        waiting.WaitingCall(
-            number=0,
-            tool=tool.name,
-            arguments=raw if isinstance(raw, str) else json.dumps(raw or {}, default=str),
-            asker=ctx.asker or "",
-            asker_name=name,
-            audience=ctx.audience,
-            known_to=known_to,
-            channel=ctx.channel,
-            at=script.now(),
-            sources=ctx.source_message_ids,
-        )
-    )
-    store.set(waiting.KEY, held.to_stored())
-    call = held.calls[-1]
-    script.audit("tool_waits", tool=tool.name, number=call.number, audience=known_to)
-    key = ctx.character.key
-    script.tell_controllers(
-        f"{key} waits for your approval: {call.line}. Type: ai/approve {key} = {call.number} "
-        f"or ai/refuse {key} = {call.number}",
-        known_to,
-    )
-    return (
-        f"Not done yet: staff were asked to approve this, as number {call.number}. You will learn "
-        "what comes of it. Do not call it again; say that it takes a while, if somebody waits."
-    )
 
 
 def _usable(

@@ -12,8 +12,8 @@ from typing import Any
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import STAFF
 from evennia_ai.history.frames import quoted
-from evennia_ai.history.records import as_count, as_dict, as_list
-from evennia_ai.history.stored import Stored, Unreadable, each_readable
+from evennia_ai.history.records import as_dict
+from evennia_ai.history.stored import Stored, Unreadable
 
 KEY = "waiting_calls"
 # How long a call waits, and how many do: of one assistant, and for one person.
@@ -79,30 +79,25 @@ class WaitingCall(Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingCalls:
+class WaitingCalls(Stored):
     """All calls of one assistant that wait, oldest first, and the number of the next."""
 
     calls: tuple[WaitingCall, ...] = ()
     next: int = 1
 
     @classmethod
-    def from_stored(cls, value: object) -> "WaitingCalls":
-        """The calls of a stored value that can be used; none if it is no such value."""
-        held = as_dict(value)
-        calls: dict[int, WaitingCall] = {}
-        for call in each_readable(as_list(held.get("calls")), WaitingCall.from_dict, []):
-            calls.setdefault(call.number, call)
-        kept = tuple(calls.values())[:MOST_WAITING]
-        return cls(kept, max(as_count(held.get("next")), 1, *(each + 1 for each in calls)))
+    def read(cls, value: object) -> "WaitingCalls | None":
+        """The calls of a stored value; None if it cannot be read."""
+        try:
+            return cls.from_dict(value)
+        except Unreadable:
+            return None
 
-    def to_stored(self) -> dict[str, Any]:
-        """The plain value that is stored."""
-        calls = [call.to_dict() for call in self.calls]
-        return {"next": self.next, "calls": calls}
-
-    def get(self, number: int) -> WaitingCall | None:
-        """The call with this number that waits for an answer."""
-        return next((c for c in self.calls if c.number == number), None)
+    def check(self) -> None:
+        """Each call has a number of its own, below the next."""
+        numbers = [call.number for call in self.calls]
+        if len(set(numbers)) < len(numbers) or max(numbers, default=0) >= self.next:
+            raise Unreadable("a number twice, or one that is still to come")
 
     def with_call(self, call: WaitingCall) -> "WaitingCalls":
         """With one more call, under the next number; `ToolError` if there are enough."""
@@ -117,11 +112,6 @@ class WaitingCalls:
     def without(self, numbers: Collection[int]) -> "WaitingCalls":
         """Without these calls."""
         return replace(self, calls=tuple(c for c in self.calls if c.number not in numbers))
-
-
-def waiting_value(value: object) -> dict[str, Any] | None:
-    """A stored value as it can be used, for `assistant.soundness`; None if nothing of it can."""
-    return WaitingCalls.from_stored(value).to_stored() if as_dict(value) else None
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.staff.status import status_lines
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.tools import BUILTIN_TOOLS
-from evennia_ai.turns.tools.approval import approve, drop_calls, expire, waiting_calls
 from evennia_ai.turns.tools.execution import ToolRegistry
 from evennia_ai.turns.tools.waiting import KEY, WAIT_S
 from tests.command_line import CommandLineTest
@@ -88,7 +87,7 @@ class TestApproval(CommandLineTest):
         self.assertEqual(audience, "public")
         self.assertIn("Staff approved your call give", text)
         self.assertIn("You give a sword to Char2.", text)
-        self.assertEqual(waiting_calls(self.script), ())
+        self.assertEqual(self.script.approvals.waiting(), ())
         self.assertTold("ai/approve Aria = 1", "No call 1 of Aria waits")
 
     def test_the_model_reads_it(self):
@@ -106,7 +105,7 @@ class TestApproval(CommandLineTest):
         self.assertIs(self.sword.location, self.aria)
         self.assertIn("It was not done.", self.notices()[0][1])
         self.give()
-        self.assertEqual([each.number for each in waiting_calls(self.script)], [2])
+        self.assertEqual([each.number for each in self.script.approvals.waiting()], [2])
 
     def test_listed(self):
         """Without a number both switches list; aistatus and the doctor say how many wait."""
@@ -242,14 +241,13 @@ class TestApproval(CommandLineTest):
         self.assertTold("ai/approve Aria = 1", "No call 1 of Aria waits")
         self.tick()
         self.assertIn("Nobody approved your call give", self.notices()[0][1])
-        self.assertEqual(expire(self.script), 0)
 
     def test_bounded(self):
         """One person's flood fills a part of the list; a repeated call waits once."""
         things = [create_object(OBJECT, key=f"gem {n}", location=self.aria) for n in range(7)]
         for thing in things:
             self.ask(call("give", thing=thing.key, to="Char2"))
-        self.assertEqual(len(waiting_calls(self.script)), 5)
+        self.assertEqual(len(self.script.approvals.waiting()), 5)
         (result,) = self.ask(call("give", to="Char2", thing="gem 0"))
         self.assertIn("waits for approval already, as number 1", result)
 
@@ -267,7 +265,7 @@ class TestApproval(CommandLineTest):
         waiting = []
 
         def at_pre_give(*args, **kwargs):
-            waiting.append(waiting_calls(self.script))
+            waiting.append(self.script.approvals.waiting())
             return True
 
         self.sword.at_pre_give = at_pre_give
@@ -278,16 +276,16 @@ class TestApproval(CommandLineTest):
         """A damaged value stops nothing and is put aside by the next write."""
         self.script.attributes.add(KEY, [5, "x"])
         self.give()
-        self.assertEqual(len(waiting_calls(self.script)), 1)
+        self.assertEqual(len(self.script.approvals.waiting()), 1)
         self.assertEqual(self.script.attributes.get(KEY, category="ai_damaged"), [[5, "x"]])
 
     def test_forgotten(self):
         """Who is forgotten leaves no waiting calls behind."""
         self.give()
-        drop_calls(self.script, ("o404.x",))
-        self.assertEqual(len(waiting_calls(self.script)), 1)
-        drop_calls(self.script, player_ids(self.char2))
-        self.assertEqual(waiting_calls(self.script), ())
+        self.script.approvals.drop(("o404.x",))
+        self.assertEqual(len(self.script.approvals.waiting()), 1)
+        self.script.approvals.drop(player_ids(self.char2))
+        self.assertEqual(self.script.approvals.waiting(), ())
 
     def test_builders_cannot_read_it(self):
         """`examine` shows no waiting calls to builders: they may repeat private talk."""
@@ -312,20 +310,20 @@ class TestApproval(CommandLineTest):
         self.give()
         self.sword.at_pre_give = None
         self.assertTold("ai/approve Aria = 1", "the tool failed")
-        self.assertEqual(waiting_calls(self.script), ())
+        self.assertEqual(self.script.approvals.waiting(), ())
 
     def test_broken_off(self):
         """A call that is broken off in the midst is off the list, and said to be unsure."""
         self.give()
         with mock.patch.object(type(self.script.game), "here", side_effect=KeyError("gone")):
             self.typed("ai/approve Aria = 1")
-        self.assertEqual(waiting_calls(self.script), ())
+        self.assertEqual(self.script.approvals.waiting(), ())
         self.assertIn("It may be done or not", self.notices()[-1][1])
-        self.assertEqual(list(self.script.db.waiting_calls["calls"]), [])
+        self.assertEqual(self.script.approvals.waiting(), ())
 
     def test_no_such_call(self):
         """Typed late, under the lock, a number that is gone fails in words."""
-        failure = self.failureResultOf(approve(self.script, self.aria, 5, "x"))
+        failure = self.failureResultOf(self.script.approvals.approve(5, "x"))
         self.assertIn("No call 5 waits", failure.getErrorMessage())
 
     def failureResultOf(self, deferred):  # noqa: N802 - as trial's
@@ -345,4 +343,4 @@ class TestKnownTo(unittest.TestCase):
         alice = aria.game.people["Alice"]
         asked = TurnRequest(audience=private([alice]), channel="whisper", asker=alice)
         wait_for(aria.run_turn(asked))
-        self.assertEqual([each.known_to for each in waiting_calls(aria)], [private([alice])])
+        self.assertEqual([each.known_to for each in aria.approvals.waiting()], [private([alice])])

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.errors import ToolError
-from evennia_ai.history.audience import PUBLIC, STAFF
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.turns.schema import SCRIPT, is_sound
 from evennia_ai.turns.tools.waiting import (
+    KEY,
     MOST_OF_ONE,
     MOST_WAITING,
     SHOWN_CHARS,
@@ -16,7 +17,6 @@ from evennia_ai.turns.tools.waiting import (
     WAIT_S,
     WaitingCall,
     WaitingCalls,
-    waiting_value,
 )
 from tests.strategies import FEW, awkward_texts
 
@@ -33,7 +33,7 @@ stored = plain | st.fixed_dictionaries({"next": plain, "calls": st.lists(rows) |
 
 def call(tool="give", arguments='{"thing": "ale"}', **fields):
     """A call that has no number yet."""
-    return WaitingCall(0, tool, arguments, **fields)
+    return WaitingCall(1, tool, arguments, **fields)
 
 
 class TestWaitingCalls(unittest.TestCase):
@@ -42,26 +42,27 @@ class TestWaitingCalls(unittest.TestCase):
     @given(stored)
     @FEW
     def test_any_stored_value(self, value):
-        """Whatever hands or a crash left is read, and what was read is sound."""
-        held = WaitingCalls.from_stored(value)
+        """Whatever hands or a crash left is read or not, and what was read is sound."""
+        held = WaitingCalls.read(value)
+        if held is None:
+            return
         numbers = [each.number for each in held.calls]
         self.assertEqual(len(set(numbers)), len(numbers))
         self.assertTrue(all(0 < number < held.next for number in numbers))
-        self.assertLessEqual(len(numbers), MOST_WAITING)
-        again = held.to_stored()
-        self.assertEqual(WaitingCalls.from_stored(again), held)
-        self.assertTrue(is_sound(waiting_value, again))
+        again = held.to_dict()
+        self.assertEqual(WaitingCalls.read(again), held)
+        self.assertTrue(is_sound(SCRIPT[None, KEY], again))
         for each in held.calls:
             self.assertEqual(len(each.line.splitlines()), 1)
             self.assertLessEqual(len(each.act), SHOWN_CHARS + len(each.tool) + 6)
 
-    def test_calls_that_name_nothing(self):
-        """A row without a number or a tool is no call; of two with one number the first counts."""
-        rows = [{"tool": "give"}, {"number": 2}, {"number": 3, "tool": ""}]
-        rows += [{"number": 1, "tool": "give"}]
-        held = WaitingCalls.from_stored({"calls": [*rows, {"number": 1, "tool": "get"}]})
-        self.assertEqual([(each.number, each.tool) for each in held.calls], [(1, "give")])
-        self.assertEqual(held.next, 2)
+    def test_what_cannot_be_read(self):
+        """A row without number or tool, a number twice or still to come: the value is put aside."""
+        good = {"number": 1, "tool": "give"}
+        self.assertEqual(len(WaitingCalls.read({"calls": [good], "next": 2}).calls), 1)
+        for rows in ([{"tool": "give"}], [{"number": 1}], [good, good], [{**good, "number": 2}]):
+            self.assertIsNone(WaitingCalls.read({"calls": rows, "next": 2}))
+        self.assertIsNone(SCRIPT[None, KEY]("junk"))
 
     @given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 9)), max_size=40))
     @FEW
@@ -94,17 +95,6 @@ class TestWaitingCalls(unittest.TestCase):
         with self.assertRaisesRegex(ToolError, "too many"):
             held.with_call(call(asker="o99.x"))
 
-    def test_the_script_knows_it(self):
-        """The Attribute is among those whose soundness is checked."""
-        self.assertIs(SCRIPT[(None, "waiting_calls")], waiting_value)
-        self.assertIsNone(waiting_value("junk"))
-        self.assertIsNone(waiting_value({}))
-
-    def test_unknown_audience(self):
-        """A call without a usable audience is for staff."""
-        (row,) = WaitingCalls.from_stored({"calls": [{"number": 1, "tool": "give"}]}).calls
-        self.assertEqual((row.audience, row.known_to), (STAFF, STAFF))
-
     def test_round_trip(self):
         """Every field comes back."""
         full = WaitingCall(
@@ -128,8 +118,8 @@ class TestWaitingCalls(unittest.TestCase):
     def test_lines(self):
         """A line says what would be done and for whom; nothing in it looks like another line."""
         line = call(asker="o1.a", asker_name="Al").line
-        self.assertEqual(line, '0: give (thing: "ale"), asked by "Al"')
-        self.assertEqual(call(arguments="junk").line, "0: give, asked by nobody")
+        self.assertEqual(line, '1: give (thing: "ale"), asked by "Al"')
+        self.assertEqual(call(arguments="junk").line, "1: give, asked by nobody")
         long = call(arguments='{"a": "' + "x" * 999 + '", "b": [1, 2]}', asker="o1.a").line
         self.assertIn("x" * VALUE_CHARS + "...", long)
         self.assertTrue(long.endswith('b: "[1, 2]"), asked by "o1.a"'))
