@@ -92,7 +92,7 @@ class Tavern:
     def hear(self, who: str, text: str) -> tuple[str, str]:
         """Let somebody speak; return the message's id and the assistant's answer."""
         from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
-        from evennia_ai.turns.tick import run_tick
+        from evennia_ai.turns.tick import Tick
 
         self.world.later(20)
         script, event_id = self.script, new_id("m")
@@ -108,7 +108,7 @@ class Tavern:
         script.runtime.last_turn_at = 0.0
         script.runtime.hear(event, script.now())
         before = len(script.game.said)
-        self.wait_for(run_tick(script, self.world.body))
+        self.wait_for(Tick(script).run())
         return event_id, " ".join(text for _, text in script.game.said[before:])
 
     def compact(self) -> dict[str, Any]:

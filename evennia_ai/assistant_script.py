@@ -22,7 +22,7 @@ from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.turns.events import by_speaker, wants_answer
 from evennia_ai.turns.moderation import moderate, unjudged
 from evennia_ai.turns.runtime import forget_runtime
-from evennia_ai.turns.tick import run_tick, store_meanwhile
+from evennia_ai.turns.tick import Tick
 
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject
@@ -109,7 +109,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         runtime = self.runtime  # another one, if it has just moved in
         if runtime.lock.running is not None:
             runtime.counts["late"] += 1
-            store_meanwhile(self)
+            Tick(self).store_meanwhile()
             self._save_queue()
             return succeed("late")
         runtime.counts["ticks"] += 1
@@ -120,7 +120,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
         def tick() -> "Deferred[str]":
             with self.state.pinned():  # until the tick first waits for something
-                return run_tick(self, self.obj)
+                return Tick(self).run()
 
         done = runtime.lock.run(tick)
         done.addErrback(self._tick_failed)
@@ -160,7 +160,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         self.survived("the timer", lambda: self._retime(result), None)
         if result not in ("error", "cancelled"):
             self.survived("a compaction", lambda: begin_behind(self, self.obj), None)
-        if result in GOES_ON and any(map(wants_answer, runtime.heard())):
+        if result in GOES_ON and runtime.is_called():
             self._tick_soon()
 
     def _retime(self, result: object) -> None:

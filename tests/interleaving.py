@@ -36,7 +36,7 @@ from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
 from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS, rollback_compaction
 from evennia_ai.testing import ScriptedModel, call, model_down
-from evennia_ai.turns.tick import check_emergency, run_tick
+from evennia_ai.turns.tick import Tick
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, StoreFailure, extract_and_compact
 from tests.waiting import pump_until
@@ -293,7 +293,7 @@ class Interleaving:
     def _tick(self):
         script = self.world.script
         script.runtime.last_turn_at = 0.0
-        return self._do_turn(run_tick)
+        return self._do_turn(lambda tick: tick.run())
 
     def _chat(self):
         """So many lines of one audience that a summary of them may be worth it."""
@@ -331,8 +331,8 @@ class Interleaving:
 
     def _do_turn(self, function):
         """Run something under the turn lock as a tick does, beside one."""
-        script, body = self.world.script, self.world.body
-        return self._do(script.runtime.lock.run_next, lambda: function(script, body))
+        script = self.world.script
+        return self._do(script.runtime.lock.run_next, lambda: function(Tick(script)))
 
     def _behind(self):
         """A compaction in the background begins, or goes on to its end."""
@@ -378,7 +378,7 @@ class Interleaving:
     def _emergency(self):
         """Room at once, without a model; the better summary is owed."""
         self._lower()
-        done = self._do_turn(check_emergency)
+        done = self._do_turn(lambda tick: tick.check_emergency())
         self._raise()
         return done
 

@@ -26,7 +26,6 @@ from evennia_ai.turns.options import AssistantConfig, Layer
 from evennia_ai.turns.runtime import Runtime
 from evennia_ai.turns.spend import SharedSpend, SpendHandler
 from evennia_ai.turns.state import StateHandler
-from evennia_ai.turns.tick import is_called
 from evennia_ai.turns.tools.approval import Approvals
 from evennia_ai.turns.tools.execution import ToolRegistry
 
@@ -201,7 +200,7 @@ class Assistant:
         """As `run_exclusive`, for something short, beside a compaction in the background."""
 
         def answer(result: Any) -> Any:
-            if self.is_called():  # a tick that was skipped meanwhile has to follow
+            if self.runtime.is_called():  # a tick that was skipped meanwhile has to follow
                 self.called()
             return result
 
@@ -232,15 +231,17 @@ class Assistant:
             self.mind.down.discard(self.model_name)
             self.tell_staff(f"{self.obj.key}: the model answers again")
 
-    def turn_failed(self, error: Exception, group: Group) -> None:
-        """A turn broke off, by no fault of a model: keep the question, show it to who asked."""
-        runtime, last = self.runtime, group.events[-1]
-        self.log_error("turn", error)
+    def turn_failed(self, error: Exception, group: Group, is_shown: bool) -> None:
+        """A turn broke off: keep the question, show it to who asked, unless it `is_shown`."""
+        runtime, is_model = self.runtime, isinstance(error, ModelError)
+        if not is_model:  # staff know of a model that is down
+            self.log_error("turn", error)
         runtime.error_passes = True
         known = runtime.unanswered.get(group.key)
         if not runtime.postpone(group, self.now()):
-            self.alert(f"gave up answering {last.speaker_name}, after several tries: {error}")
-        elif known is None:
+            tell = self.trouble if is_model else self.alert
+            tell(f"gave up answering {group.events[-1].speaker_name}, after several tries: {error}")
+        elif not is_shown and (known is None or known.group != group):
             self.show_trouble(group)
 
     def show_trouble(self, group: Group) -> None:
@@ -254,10 +255,6 @@ class Assistant:
         last = group.events[-1]
         if emote:
             self.game.show(emote, group.audience, last.channel, last.speaker_id or None)
-
-    def is_called(self) -> bool:
-        """Whether somebody has spoken to it since its last tick."""
-        return is_called(self)
 
     def over_spend(self) -> bool:
         """Whether a cap lets no call be made for the assistant itself."""

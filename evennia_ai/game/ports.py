@@ -219,10 +219,10 @@ class AssistantPorts(Assistant):
         for group in by_speaker(filter(wants_answer, self.runtime.pending())):
             self.show_to(group, self.config.emotes["trouble"])
 
-    def turn_failed(self, error: Exception, group: Group) -> None:
+    def turn_failed(self, error: Exception, group: Group, is_shown: bool) -> None:
         """As of every assistant; that the database cannot be written is told as such."""
         if not isinstance(error, DatabaseError):
-            return super().turn_failed(error, group)
+            return super().turn_failed(error, group, is_shown)
         self.log_error("turn", error)
         self.runtime.postpone(group, self.now(), gives_up=False)
         self.survived("telling staff", lambda: self.storing_failed(error), None)

@@ -60,7 +60,7 @@ def consolidate_memories_to_semantic(
         stored, linked = yield _store(script, character, chosen)
         counts["consolidated"] += stored
         counts["linked"] += linked
-        if not stored + len(skipped) or script.is_called():
+        if not stored + len(skipped) or script.runtime.is_called():
             return counts
         yield pause(reactor)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from evennia_ai.history.messages import Message, is_by
-from evennia_ai.turns.events import UNJUDGED, Group
+from evennia_ai.turns.events import UNJUDGED, Group, wants_answer
 from evennia_ai.turns.turn_lock import TurnLock
 
 QUEUE_LIMIT = 500
@@ -142,6 +142,10 @@ class Heard:
     def heard(self) -> list[Message]:
         """Events that no tick has seen: stored while something held the lock, and queued."""
         return [*self.stored, *self.passed()]
+
+    def is_called(self) -> bool:
+        """Whether somebody has spoken to the assistant since its last tick."""
+        return any(map(wants_answer, self.heard()))
 
     def give_up(self) -> None:
         """Answer nothing of what was asked until now."""

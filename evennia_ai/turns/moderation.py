@@ -19,7 +19,7 @@ from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import SPEECH, Message, Speaker
 from evennia_ai.language.words import storable
 from evennia_ai.protocol import Assistant
-from evennia_ai.turns.events import UNJUDGED, wants_answer
+from evennia_ai.turns.events import UNJUDGED
 from evennia_ai.turns.tools.base import NOT_SAID
 from evennia_ai.turns.tools.parameters import read_arguments
 
@@ -133,7 +133,7 @@ def moderate(script: Assistant, event: Message) -> Generator["Deferred[Any]", An
     except BaseException as error:  # noqa: BLE001 - one that waits for ever holds up all behind it
         script.log(f"moderation broke off ({type(error).__name__}); a line passed", warning=True)
     runtime.judged(event.id, text)
-    if script.pk and any(map(wants_answer, runtime.heard())):
+    if script.pk and runtime.is_called():
         script.called()
 
 

@@ -10,7 +10,7 @@ from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED
 from evennia_ai.llm_interaction import build_llm_messages, format_messages_for_compaction
 from evennia_ai.testing import call
-from evennia_ai.turns.tick import run_tick
+from evennia_ai.turns.tick import Tick
 from evennia_ai.turns.tools.base import Tool
 from tests.memory_assistant import PEOPLE, MemoryWorldTest
 
@@ -52,7 +52,7 @@ class TestTakenUp(MemoryWorldTest):
             self.hear(audience)
         self.world.model.answers = [*answers, call("look")]
         self.world.later(10)
-        self.assertFalse(run_tick(self.script, self.body).called)
+        self.assertFalse(Tick(self.script).run().called)
 
     def due(self):
         """The audiences whose turns are due after a restart."""

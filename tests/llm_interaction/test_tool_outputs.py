@@ -10,7 +10,7 @@ from evennia_ai.rag_memory.recall_jobs import OUTPUTS
 from evennia_ai.recall import RecallIndex
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
-from evennia_ai.turns.tick import run_tick
+from evennia_ai.turns.tick import Tick
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
 
@@ -121,7 +121,7 @@ class TestFound(ToolOutputTest):
         event = Message("user", text, id=new_id("m"), speaker=bob, channel="say")
         self.world.script.runtime.hear(event, self.world.script.now())
         self.world.later(10)
-        wait_for(run_tick(self.world.script, self.world.body))
+        wait_for(Tick(self.world.script).run())
 
     def test_never_unasked(self):
         """No output comes into a prompt as a memory."""

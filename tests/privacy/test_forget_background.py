@@ -10,7 +10,7 @@ from evennia_ai.privacy.forget import forget_people, remake_summary
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS, REMAKE_STEPS
 from evennia_ai.testing import ScriptedModel, call
-from evennia_ai.turns.tick import check_emergency
+from evennia_ai.turns.tick import Tick
 from tests.privacy.test_forget import ALICE, AT, BOB, SECRET, ForgettingTest, parrot
 from tests.waiting import pump_until, wait_for
 
@@ -52,7 +52,7 @@ class TestInTheBackground(ForgettingTest):
             self.talk(1)
         if kind == "better":
             self.world.model.default = self.extract
-            self.assertTrue(wait_for(check_emergency(self.script, self.body)))
+            self.assertTrue(wait_for(Tick(self.script).check_emergency()))
         world, others = self.world, self.lines_of(BOB)
         world.script = world.body = world.model = None  # what no restart outlives
         return world, others

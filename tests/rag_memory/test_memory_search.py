@@ -9,7 +9,7 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.recall import Turn
 from evennia_ai.turns.events import by_speaker
-from evennia_ai.turns.tick import _retrieved
+from evennia_ai.turns.tick import Tick
 from evennia_ai.turns.tools.base import ToolContext
 from evennia_ai.turns.tools.memory import SearchMemory
 from tests.search_case import ECHO, FACT, MOVED, QUESTION, SearchTest, ids
@@ -48,7 +48,7 @@ class TestInjected(SearchTest):
             [Message("user", QUESTION, channel="say", speaker=Speaker(key="Dora"))]
         )
         (group,) = by_speaker(asked)
-        quoted = wait_for(_retrieved(self.world.script, self.world.body, group)).given
+        quoted = wait_for(Tick(self.world.script)._retrieved(group))[0]
         self.assertIn(MOVED, [hit.text for hit in quoted])
         self.assertFalse({"Aria", "Guest"} & {hit.speaker[:5] for hit in quoted}, quoted)
 
@@ -214,7 +214,7 @@ class TestPinned(SearchTest):
             [Message("user", "Aria, what music does Alice like?", channel="say", speaker=ALICE)]
         )
         (group,) = by_speaker(asked)
-        given = wait_for(_retrieved(self.script, self.world.body, group)).given
+        given = wait_for(Tick(self.script)._retrieved(group))[0]
         self.assertEqual(given[0].turn_id, note.id)
 
     def test_follows_the_ledger(self):

@@ -11,7 +11,7 @@ from evennia_ai.sleep.compaction.commit import REMAKE_STEPS
 from evennia_ai.sleep.compaction.compact import WAIT_S
 from evennia_ai.staff.status import compaction_state
 from evennia_ai.testing import call, model_down
-from evennia_ai.turns.tick import check_emergency, run_tick
+from evennia_ai.turns.tick import Tick
 from tests.base import AssistantTest
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, MemoryWorldTest
@@ -69,14 +69,14 @@ class BehindTest(MemoryWorldTest):
     def tick(self):
         self.script.runtime.last_turn_at = 0.0
         self.world.later(1.0)
-        return wait_for(run_tick(self.script, self.body))
+        return wait_for(Tick(self.script).run())
 
     def begin(self):
         return begin_behind(self.script, self.body)
 
     def emergency(self):
         self.fill_to(0.85)
-        self.assertTrue(wait_for(check_emergency(self.script, self.body)))
+        self.assertTrue(wait_for(Tick(self.script).check_emergency()))
 
     def records(self):
         return self.script.history.compactions()
@@ -162,7 +162,7 @@ class TestInALull(BehindTest):
         self.world.model.answers = [call("look")]
         self.say()
         self.script.runtime.last_turn_at = 0.0
-        turn = self.script.runtime.lock.run(lambda: run_tick(self.script, self.body))
+        turn = self.script.runtime.lock.run(lambda: Tick(self.script).run())
         looking, self.world.model._waiting = self.world.model._waiting, []
         self.world.model.held = False
         self.world.model._waiting = extraction
@@ -356,7 +356,7 @@ class TestEmergency(BehindTest):
         """And another one the messages; the history is as it was, byte by byte."""
         self.fill_to(0.85)
         before = self.script.history.messages()
-        wait_for(check_emergency(self.script, self.body))
+        wait_for(Tick(self.script).check_emergency())
         extracted = self.script.history.messages()
         text = self.body.journal.recent(1)[0].content
         self.world.model.answers = [call("add_journal_entry", content="Barrels.")]
@@ -434,7 +434,7 @@ class TestEmergency(BehindTest):
         self.begin()
         self.assertEqual(self.written()[0], ["Mirabel hid barrels."])
         self.roll_back()
-        self.assertEqual((self.written()[0], self.script.state.extracted), ([], ()))
+        self.assertEqual((self.written()[0], self.script.state.extracted), ([], []))
 
     def test_facts_are_extracted_once(self):
         """If only the summary fails, the next try does not extract again."""

@@ -108,7 +108,7 @@ class TestConsolidate(ConsolidationCase):
         for number in range(2 * BATCH):
             self.journal.add(f"fact {number}")
         spoken = []
-        self.script.is_called = lambda: bool(spoken)
+        self.script.runtime.is_called = lambda: bool(spoken)
         self.semantic.before_add = lambda: spoken.append("Aria, wake up!")
         self.assertEqual(self.consolidate()["consolidated"], BATCH)
 

@@ -5,7 +5,7 @@ import unittest
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.testing import ScriptedModel, call
-from evennia_ai.turns.tick import run_tick
+from evennia_ai.turns.tick import Tick
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
 
@@ -42,7 +42,7 @@ class CountTest(unittest.TestCase):
 
     def tick(self):
         self.later(60)
-        return wait_for(run_tick(self.script, self.body))
+        return wait_for(Tick(self.script).run())
 
     def hear(self, lines, text=LINE):
         """So many lines, a tick after each."""

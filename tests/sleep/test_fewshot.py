@@ -7,7 +7,7 @@ from evennia_ai.history.records import UNSUMMARISED
 from evennia_ai.recall.values import Query
 from evennia_ai.turns.events import Group
 from evennia_ai.turns.options import FEWSHOT_PROMPT, PRESETS
-from evennia_ai.turns.tick import think
+from evennia_ai.turns.tick import Tick
 from tests import loopback
 from tests.base import AssistantTest
 from tests.waiting import wait_for
@@ -76,7 +76,7 @@ class TestCountTrigger(AssistantTest):
                 )
             ]
         )
-        wait_for(think(self.script, self.aria, Group("public", (event,))))
+        wait_for(Tick(self.script).think(Group("public", (event,))))
         self.assertIn("Related past experiences", str(self.model.requests[-1].messages))
         self.assertIn("Bram swore", str(self.model.requests[-1].messages))
 

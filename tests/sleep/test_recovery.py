@@ -21,7 +21,7 @@ from evennia_ai.sleep.consolidation import (
     repair_semantic_memory,
 )
 from evennia_ai.testing import call
-from evennia_ai.turns.tick import run_tick, store_events
+from evennia_ai.turns.tick import Tick
 from tests.memory_assistant import MemoryWorldTest, StoreFailure
 from tests.waiting import wait_for
 
@@ -70,8 +70,8 @@ class TestFailures(MemoryWorldTest):
         )
         self.world.storage.disk.fail_in(1)
         with self.assertRaises(StoreFailure):
-            store_events(self.script)
-        store_events(self.script)
+            Tick(self.script).store_events()
+        Tick(self.script).store_events()
         self.assertEqual([m.id for m in self.script.history.messages()], ["m1"])
 
 
@@ -223,7 +223,7 @@ class TestCutShort(MemoryWorldTest):
             self.script.now(),
         )
         self.world.later(10)
-        return run_tick(self.script, self.body)
+        return Tick(self.script).run()
 
     def stored(self):
         return [(m.role, m.content) for m in self.script.history.messages()]
@@ -243,7 +243,7 @@ class TestCutShort(MemoryWorldTest):
                 wait_for(self.ask())
             except StoreFailure:
                 self.world.later(10)
-                wait_for(run_tick(self.script, self.body))
+                wait_for(Tick(self.script).run())
             self.assertEqual(self.stored(), [("user", "Aria?"), ("assistant", "Here.")], writes)
             self.assertEqual(self.script.runtime.pending(), [])
 
@@ -311,7 +311,7 @@ class TestCutShort(MemoryWorldTest):
             for event in (said, whisper):
                 self.script.runtime.hear(replace(event, id=new_id("m")), self.script.now())
             self.world.later(10)
-            running = run_tick(self.script, self.body)
+            running = Tick(self.script).run()
             self.assertFalse(running.called)
             self.world.restart()
             self.assertEqual(list(self.script.runtime.unanswered), [(alice, CHAR.id)])
@@ -380,7 +380,7 @@ class TestOffWithoutSummaries(MemoryWorldTest):
         said = Message("user", "Aria, which raven steals spoons?", channel="say", speaker=CHAR)
         self.script.runtime.hear(replace(said, id=new_id("m")), self.script.now())
         self.world.later(10)
-        wait_for(run_tick(self.script, self.body))
+        wait_for(Tick(self.script).run())
         return str(self.world.model.requests[-1].messages)
 
     def test_nothing_twice(self):

@@ -44,11 +44,11 @@ class TestAlerts(AssistantTest):
             state.follow(account.pk)
         self.script.tell_staff("compacted")
         self.assertEqual([len(lines) for lines in self.told.values()], [1, 0])
-        self.assertEqual(state.followers(), [self.account.pk])
+        self.assertEqual(state.followers, [self.account.pk])
         self.account.permissions.clear()
         self.script.alert("stopped")
         self.assertEqual([len(lines) for lines in self.told.values()], [1, 0])
-        self.assertEqual(state.followers(), [])
+        self.assertEqual(state.followers, [])
 
     def test_a_quelled_superuser_follows_on(self):
         """Who tries the game as a player for a while is still told."""

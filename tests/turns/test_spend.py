@@ -13,7 +13,7 @@ from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnRequ
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call, model_down
 from evennia_ai.turns.spend import GAME, SharedSpend
 from evennia_ai.turns.spend_book import DEFAULT
-from evennia_ai.turns.tick import run_tick
+from evennia_ai.turns.tick import Tick
 
 ALICE = "o1.alice"
 
@@ -326,7 +326,7 @@ class TestQuestions(SpendTest):
 
     def tick(self):
         self.aria.runtime.last_turn_at = 0.0
-        done = self.successResultOf(run_tick(self.aria, self.aria.obj))
+        done = self.successResultOf(Tick(self.aria).run())
         self.aria.save_queue()
         return done
 

@@ -14,7 +14,7 @@ from evennia_ai.rag_memory import search as retrieval
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call, model_down
 from evennia_ai.turns.events import Group
-from evennia_ai.turns.tick import check_emergency, run_tick
+from evennia_ai.turns.tick import Tick
 from tests.base import AssistantTest
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import pump_until, started_reactor, wait_for
@@ -232,7 +232,7 @@ class TestEmergency(MemoryWorldTest):
             call("add_journal_entry", content="Bob owes Alice 3 barrels."),
             call("noop"),
         ]
-        running = check_emergency(self.script, self.body)
+        running = Tick(self.script).check_emergency()
         purposes = [request.purpose for request in self.world.model.requests]
         self.assertEqual(purposes, [CONTEXT_PRE_COMPACTION])
         self.world.model.release()
@@ -252,7 +252,7 @@ class TestHeard(unittest.TestCase):
         alice = Speaker("Alice", aria.game.people["Alice"])
         line = Message("user", "Aria?", id="m1", audience=audience, speaker=alice, channel="say")
         aria.runtime.hear(line, aria.now())
-        return aria, wait_for(run_tick(aria, aria.obj))
+        return aria, wait_for(Tick(aria).run())
 
     def test_for_staff(self):
         """What only staff may read is stored and never answered."""
@@ -289,6 +289,6 @@ class TestSchedule(MemoryWorldTest):
                 self.world.configure(sleep_schedule=hours, sleep_after_idle_s=idle_s)
                 self.script.wake()
                 self.world.later(quiet_s - 1)
-                self.assertEqual(wait_for(run_tick(self.script, self.body)), "idle")
+                self.assertEqual(wait_for(Tick(self.script).run()), "idle")
                 self.world.later(1)
-                self.assertEqual(wait_for(run_tick(self.script, self.body)), "fell asleep")
+                self.assertEqual(wait_for(Tick(self.script).run()), "fell asleep")

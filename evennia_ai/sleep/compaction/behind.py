@@ -63,7 +63,7 @@ def _due(script: Assistant) -> Due | str | None:
         return BETTER
     found = due(script, COUNT, REQUEST, BACKGROUND)
     half = (config.compact_sleep_threshold + config.compact_emergency_threshold) / 2
-    is_early = script.is_called() and context_usage(script) < half
+    is_early = script.runtime.is_called() and context_usage(script) < half
     if found is None or (found.trigger != COUNT and is_early):
         return None
     script.runtime.compaction_requested = False
