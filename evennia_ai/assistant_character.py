@@ -1,6 +1,5 @@
 """The assistant's body: a character that hears what happens around it."""
 
-import re
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -9,23 +8,13 @@ from evennia import DefaultCharacter, ScriptDB
 from evennia.utils.create import create_script
 from evennia.utils.utils import lazy_property, make_iter
 
+from evennia_ai import conf
 from evennia_ai.game.copies import begin_life
 from evennia_ai.game.evennia_internals import AttributeStore
-from evennia_ai.game.identity import speaker_of, stable_id
+from evennia_ai.game.hearing import channel_event, heard_event, is_ignored, paged_event, subscribe
+from evennia_ai.game.identity import stable_id
 from evennia_ai.game.people import is_to_answer
-from evennia_ai.game.world import (
-    hearers,
-    is_assistant,
-    is_ignored,
-    is_person,
-    is_private_room,
-    plain,
-    seen,
-)
-from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.frames import UNSEEN
-from evennia_ai.history.messages import SPEECH, Message, Speaker, new_id, utc_iso
-from evennia_ai.language.words import storable
+from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profiles import EntityHandler
@@ -39,9 +28,6 @@ if TYPE_CHECKING:
     Speaking = DefaultObject | DefaultAccount
 
 SCRIPT_CATEGORY = "evennia_ai"
-MOVE_TYPES = ("move", "traverse", "teleport", "follow")
-# A line longer than this is cut before it is stored; telnet clients cannot send so much.
-LINE_CHARS = 20_000
 # Who made an assistant may change and delete it, besides the game's admins.
 OWNER_LOCKS = (
     "control:id({id}) or perm(Admin);edit:id({id}) or perm(Admin);delete:id({id}) or perm(Admin)"
@@ -96,6 +82,7 @@ class AssistantMixin:
         if script is None:
             script = create_script(self.script_typeclass, key=self.key, obj=self)  # type: ignore
             begin_life(self)
+            subscribe(self)
         return script
 
     @property
@@ -138,14 +125,15 @@ class AssistantMixin:
     ) -> bool:
         """Hear a message: what others say, whisper, pose, and their coming and going."""
         try:
-            self._listen(heard_event(self, text, from_obj))
+            self.listen(heard_event(self, text, from_obj))
         except Exception as error:  # noqa: BLE001 - the others in the room hear the line too
             script = self.assistant
             if script is not None:
                 script.log_error("hearing a line", error)
         return super().at_msg_receive(text=text, from_obj=from_obj, **kwargs)  # type: ignore
 
-    def _listen(self, event: Message | None) -> None:
+    def listen(self, event: Message | None) -> None:
+        """Take in an event, if it is one, and decide whether it is answered."""
         if event is not None and event.channel in SPEECH:
             answers = self._is_to_answer(event)
             event = replace(event, metadata={**event.metadata, ANSWER: answers})
@@ -177,11 +165,25 @@ class AssistantMixin:
         """
         if is_ignored(account):
             return False
-        body = puppet or next(iter(make_iter(account.get_all_puppets())), None) or account
-        event = new_event(body, "page", text, private([stable_id(body)]))
-        # The answer is for who paged, whoever plays that character by then.
-        self.hear(replace(event, metadata={**event.metadata, "account": stable_id(account)}))
+        self.hear(paged_event(self, account, text, puppet))
         return self.assistant is not None
+
+    @property
+    def is_connected(self) -> bool:
+        """Evennia's channels pass over who is not; one that listens to some always is."""
+        return bool(conf.setting("CHANNELS") or super().is_connected)  # type: ignore[misc]
+
+    def at_pre_channel_msg(self, message: str, channel: Any, **kwargs: Any) -> str:
+        """Take the line of a channel as it is."""
+        return message
+
+    def channel_msg(self, message: str, channel: Any, senders: Any = None, **kwargs: Any) -> None:
+        """Hear a channel that the setting ``EVENNIA_AI_CHANNELS`` names."""
+        sender = next(iter(make_iter(senders)), None) if senders else None
+        self.listen(channel_event(self, message, channel, sender))
+
+    def at_post_channel_msg(self, message: str, channel: Any, **kwargs: Any) -> None:
+        """Nothing follows a line of a channel."""
 
     def at_rename(self, oldname: str, newname: str) -> None:
         """The script goes by the name of its body."""
@@ -201,67 +203,3 @@ class AssistantMixin:
 
 class AssistantCharacter(AssistantMixin, DefaultCharacter):
     """An assistant's body. Create one with ``create/drop Aria:evennia_ai.…AssistantCharacter``."""
-
-
-def heard_event(
-    listener: "DefaultObject", text: object, from_obj: "Speaking | None"
-) -> Message | None:
-    """What a message means to a listener, or None if it is nothing to hear.
-
-    `text` is what `at_msg_receive` gets: a text, or a text and its options.
-    """
-    speaker = next(iter(make_iter(from_obj)), None) if from_obj else None
-    if speaker is None or speaker is listener or not isinstance(text, tuple) or len(text) < 2:
-        return None
-    if not is_person(speaker) or not isinstance(text[1], dict):
-        return None
-    if is_ignored(speaker):
-        return None
-    kind, line = str(text[1].get("type")), storable(plain(text[0])[:LINE_CHARS])
-    room = listener.location
-    is_here = room is not None and speaker.location is room
-    is_unseen = is_here and not seen(room, listener, [speaker])
-    if is_unseen:
-        line = re.sub(rf"^\W*{re.escape(plain(speaker.key))}(?!\w)", UNSEEN, line)
-    if kind in ("say", "whisper", "pose"):
-        content = spoken_part(line) if kind != "pose" else line
-        if kind == "whisper":
-            circle = {speaker, *(speaker.ndb.whispers_to or ())} - {listener}
-            audience = private(stable_id(obj) for obj in circle)
-        else:
-            audience = _room_audience(listener, speaker)
-        return new_event(speaker, kind, content, audience, is_unseen)
-    if kind in MOVE_TYPES and not is_unseen:
-        return new_event(speaker, "move", line, _room_audience(listener, speaker))
-    return None
-
-
-def spoken_part(line: str) -> str:
-    """The words of ``Alice says, "hello"``; the whole line where there are no quotes."""
-    first, last = line.find('"'), line.rfind('"')
-    return line[first + 1 : last].strip() if 0 <= first < last else line
-
-
-def new_event(
-    speaker: "Speaking", channel: str, content: str, audience: str, is_unseen: bool = False
-) -> Message:
-    """An event with its own id and time; an unseen speaker is not named."""
-    return Message(
-        "user",
-        storable(content),
-        id=new_id("m"),
-        created_at=utc_iso(time.time()),
-        speaker=Speaker(UNSEEN, stable_id(speaker)) if is_unseen else speaker_of(speaker),
-        audience=audience,
-        channel=channel,
-        metadata={"assistant": is_assistant(speaker)},
-    )
-
-
-def _room_audience(listener: "DefaultObject", speaker: "DefaultObject") -> str:
-    """Public, or those who stand in a room marked private."""
-    room = listener.location
-    if not is_private_room(room):
-        return PUBLIC
-    people = {*filter(is_person, room.contents), *hearers(room), speaker}
-    return private(stable_id(obj) for obj in people - {listener})

@@ -12,10 +12,12 @@ from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.game.copies import begin_life
 from evennia_ai.game.deletions import delete_later
 from evennia_ai.game.evennia_internals import pace, restart_timer
+from evennia_ai.game.hearing import noticed_event, subscribe
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.lease import is_elsewhere, lives_here, reconnect
 from evennia_ai.game.ports import AssistantPorts
 from evennia_ai.game.recovery import repair_at_start, repair_when_ready
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
@@ -208,6 +210,21 @@ class AssistantScript(AssistantPorts, DefaultScript):
             elif wants_answer(event):
                 self.called()
 
+    def notice(
+        self, text: str, from_obj: "TypedObject | None" = None, audience: str = PUBLIC
+    ) -> None:
+        """Let it know what no hook tells: an announcement, weather, an event of the game.
+
+        It remembers the text and answers it never.
+
+        Args:
+            text: What happens, as one would see it.
+            from_obj: Who or what causes it, if that is known.
+            audience: Who may learn of it: ``public``, ``staff``, or those that
+                `history.audience.private` names by their stable ids.
+        """
+        self.hear(noticed_event(self.obj, text, from_obj, audience))
+
     def called(self) -> None:
         """Begin a tick soon, because something heard is to be answered."""
         self._tick_soon()
@@ -311,6 +328,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
     def _repair_here(self) -> None:
         repair_at_start(self)
+        if self.is_embodied:
+            subscribe(self.obj)
         if self.ready:
             repair_when_ready(self)
 

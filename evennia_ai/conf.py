@@ -151,6 +151,9 @@ SETTINGS: dict[str, Setting] = {
         closed="(a setting that is no dotted path)",
         is_module=True,
     ),
+    "CHANNELS": Setting(
+        NAMES, "Names of the game's channels that assistants [listen to](games.md).", value=()
+    ),
     "LISTENING_NOTICE": Setting(
         FLAG,
         "Whether players are told at login that [assistants listen](privacy.md).",

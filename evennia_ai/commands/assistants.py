@@ -19,8 +19,8 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.why import why
 from evennia_ai.errors import Refusal
 from evennia_ai.game.deletions import delete_derived, dequeue, enqueue
+from evennia_ai.game.hearing import IGNORED_TAG, is_ignored
 from evennia_ai.game.identity import stable_id
-from evennia_ai.game.world import IGNORED_TAG, is_ignored
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH, Message

@@ -12,7 +12,7 @@ from evennia_ai.commands.ledger import CmdAIRemember
 from evennia_ai.commands.memory import CmdAIMemory, CmdMemoryStatus
 from evennia_ai.commands.privacy import CmdAIForget
 from evennia_ai.commands.status import CmdAIStatus
-from evennia_ai.commands.talk import CmdPage, CmdWhisper
+from evennia_ai.commands.talk import CmdAIPage
 
 COMMANDS = (
     CmdAI,
@@ -27,8 +27,7 @@ COMMANDS = (
     CmdAIJournal,
     CmdAIRemember,
     CmdAIForget,
-    CmdPage,
-    CmdWhisper,
+    CmdAIPage,
 )
 
 

@@ -1,104 +1,90 @@
-"""Evennia's `page` and `whisper`, which also reach assistants."""
+"""Paging assistants, besides whatever `page` the game has."""
 
 from typing import Any
 
-from evennia import AccountDB, default_cmds
+from evennia import AccountDB
 
-from evennia_ai.assistant_character import LINE_CHARS
-from evennia_ai.assistant_script import AssistantScript
-from evennia_ai.commands.base import named
-from evennia_ai.game.world import is_ignored
+from evennia_ai.commands.base import MuxCommand, named
+from evennia_ai.game.hearing import is_ignored
+from evennia_ai.game.seeing import name_of
 from evennia_ai.staff.show import escaped
 
-EvenniaPage: Any = default_cmds.CmdPage
-EvenniaWhisper: Any = default_cmds.CmdWhisper
+_WORDS = ("page", "tell")
 
 
-class CmdPage(EvenniaPage):
+class CmdAIPage(MuxCommand):  # type: ignore[misc]
     """
-    write to an account or an assistant in private
+    write to an assistant in private, wherever you both are
 
     Usage:
-      page <name> <message>
+      page <assistant> <message>
       page <name>, <name>, ... = <message>
-      page [<number>]
-      page/last
-
-    Switches:
-      last - the last one you paged
-      list - your latest pages, as without a message
 
     Use the equal sign for more than one name, or for a name with a space in
-    it. A number shows that many of your latest pages. `tell` does the same.
+    it. `tell` and `aipage` do the same. What is paged stays between you and
+    the assistant: it tells nobody else. It answers by a page.
 
-    An assistant hears a page wherever you both are. What is paged stays
-    between you and the assistant: it tells nobody else. It answers by a page.
+    All other pages go to the game's own `page`.
     """
 
+    key = "aipage"
+    help_category = "AI assistants"
+    locks = "cmd:not pperm(page_banned)"
+    account_caller = True
+
+    def match(self, cmdname: str, include_prefixes: bool = True) -> Any:
+        """Take ``page`` and ``tell`` only where an assistant is named.
+
+        The name with its space is longer than the game's own command, so Evennia's parser prefers
+        it; no command of the game is replaced.
+        """
+        word, space, rest = cmdname.partition(" ")
+        if space and word in _WORDS and _addressed(rest)[0]:
+            return word + space, word + space
+        return super().match(cmdname, include_prefixes)
+
     def func(self) -> None:
-        """Page the assistants among the targets; leave the others to Evennia."""
-        names, message = self._addressed()
-        scripts = {
-            name: script
-            for name in names
-            if (script := named(name)) is not None
-            # People come before assistants.
-            and not AccountDB.objects.filter(username__iexact=name.strip().lstrip("*")).exists()
-        }
+        """Page the assistants among the targets; leave the others to the game."""
+        scripts, rest, message = _addressed(self.args.strip())
         if not scripts or not message:
-            return super().func()
-        for script in scripts.values():
-            self._page(script, message)
-        rest = [name for name in names if name not in scripts]
-        if rest:
-            self.lhslist, self.lhs = rest, ", ".join(rest)
-            self.args = f"{self.lhs} = {self.rhs}"
-            super().func()
-
-    def _addressed(self) -> tuple[list[str], str]:
-        """Names and message as they were typed; no names if it is not a new message."""
-        if self.switches or not self.args:
-            return [], ""
-        if self.rhs is not None:
-            return [name for name in self.lhslist if name], self.rhs
-        first, _, rest = self.args.partition(" ")
-        return [first], rest.strip()
-
-    def _page(self, script: AssistantScript, message: str) -> None:
-        text, body = message, script.obj
-        if text.startswith(":"):
-            text = f"{self.caller.key} {text[1:].strip()}"
+            return self.msg("Usage: page <assistant> = <message>")
         puppet = getattr(self.session, "puppet", None)
-        heard = body.hear_page(self.caller, text[:LINE_CHARS], puppet)
-        if is_ignored(self.caller):
-            return self.msg(
-                f"{escaped(body.key)} does not hear you: you want assistants to ignore you. "
-                "Type ai/ignore to change that."
-            )
-        if not heard or script.db.enabled is False:
-            self.msg(escaped(f"{body.key} is switched off and will not answer for now."))
-        self.msg(f"You paged |c{escaped(body.key)}|n with: '{escaped(message)}'.")
+        for script in scripts:
+            body = script.obj
+            name = escaped(name_of(body, puppet or self.caller))
+            text = message
+            if text.startswith(":"):
+                text = f"{name_of(puppet or self.caller, body)} {text[1:].strip()}"
+            heard = body.hear_page(self.caller, text, puppet)
+            if is_ignored(self.caller):
+                self.msg(
+                    f"{name} does not hear you: you want assistants to ignore you. "
+                    "Type ai/ignore to change that."
+                )
+                continue
+            if not heard or script.db.enabled is False:
+                self.msg(f"{name} is switched off and will not answer for now.")
+            self.msg(f"You paged |c{name}|n with: '{escaped(message)}'.")
+        if rest:
+            word = self.cmdstring.strip() if self.cmdstring.strip() in _WORDS else _WORDS[0]
+            self.caller.execute_cmd(f"{word} {', '.join(rest)} = {message}", session=self.session)
 
 
-class CmdWhisper(EvenniaWhisper):
+def _addressed(text: str) -> tuple[list[Any], list[str], str]:
+    """The assistants that a page names, its other names, and its message.
+
+    People come before assistants: an account of the same name gets its pages.
     """
-    say something only some people here hear
-
-    Usage:
-      whisper <name> = <message>
-      whisper <name>, <name>, ... = <message>
-
-    Nobody else in the room learns of it. What is whispered to an assistant
-    stays between it, you and whomever else you whispered to.
-    """
-
-    def func(self) -> None:
-        """Whisper; meanwhile `ndb.whispers_to` of the caller holds all who hear it."""
-        names = {name.strip() for name in (self.lhs or "").split(",")} - {""}
-        found = [self.caller.search(name, quiet=True) for name in sorted(names)]
-        # Those meant by the names that mean exactly one.
-        self.caller.ndb.whispers_to = [people[0] for people in found if len(people) == 1]
-        try:
-            super().func()
-        finally:
-            del self.caller.ndb.whispers_to
+    listed, equals, message = text.partition("=")
+    if not equals:
+        listed, _, message = text.partition(" ")
+    names = [name.strip() for name in listed.split(",") if name.strip()]
+    scripts, rest = [], []
+    for name in names if message.strip() else ():
+        is_account = AccountDB.objects.filter(username__iexact=name.lstrip("*")).exists()
+        script = None if is_account else named(name)
+        if script is None:
+            rest.append(name)
+        else:
+            scripts.append(script)
+    return scripts, rest, message.strip()

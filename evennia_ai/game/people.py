@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from evennia_ai.game.identity import find, stable_id
-from evennia_ai.game.world import is_assistant, is_person, seen
+from evennia_ai.game.seeing import is_assistant, is_person, names_of, seen
 from evennia_ai.history.messages import Message
 from evennia_ai.language.words import telling_words
 from evennia_ai.turns.turn_taking import (
@@ -99,11 +99,14 @@ def people_of(room: "DefaultRoom", speaker: "DefaultObject | None") -> list[Pers
     """
     visible = [speaker, *seen(room, speaker)] if speaker is not None else room.contents
     people = filter(is_person, room.contents)
-    return [_person(obj) for obj in people if is_assistant(obj) or obj in visible]
+    return [_person(obj, speaker) for obj in people if is_assistant(obj) or obj in visible]
 
 
-def _person(obj: "DefaultObject") -> Person:
-    names = (str(obj.key), *map(str, obj.aliases.all()))
+def _person(obj: "DefaultObject", speaker: "DefaultObject | None") -> Person:
+    names = names_of(obj, obj)
+    if speaker is not None:  # who may know it by another name, or somebody by that name
+        theirs = names_of(obj, speaker)
+        names = tuple(dict.fromkeys((*theirs, *names))) if is_assistant(obj) else theirs
     script = obj.assistant if is_assistant(obj) else None
     scripted = Person(stable_id(obj), names, "player" if obj.has_account else "scripted")
     if script is None or not script.enabled:
@@ -118,9 +121,11 @@ def _person(obj: "DefaultObject") -> Person:
 
 def _words(event: Message) -> str:
     """What was said; of a pose what stands behind the name."""
+    words = event.content
     if event.channel == "pose" and event.speaker is not None:
-        return event.content.removeprefix(event.speaker.key).strip()
-    return event.content
+        name = event.speaker.key
+        words = words[len(name) :] if words.lower().startswith(name.lower()) else words
+    return words.strip()
 
 
 def _same(one: Line, other: Line) -> bool:

@@ -4,7 +4,7 @@ Text of models never reaches Evennia's parsers: it is escaped and sent as a mapp
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,24 @@ from evennia import (
     settings_default,
 )
 from evennia.utils import logger
-from evennia.utils.ansi import raw, strip_ansi
+from evennia.utils.ansi import raw
 from evennia.utils.create import create_message
 from evennia.utils.gametime import gametime
 
 from evennia_ai.errors import NotObeyedError, ToolError
+from evennia_ai.game.hearing import SIGN
 from evennia_ai.game.identity import find, stable_id
+from evennia_ai.game.seeing import (
+    described,
+    hearers,
+    is_assistant,
+    is_person,
+    is_private_room,
+    name_of,
+    names_of,
+    plain,
+    seen,
+)
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.language.times import spoken_time, spoken_units
@@ -35,9 +47,6 @@ from evennia_ai.rag_memory.profile import Profile
 if TYPE_CHECKING:
     from evennia_ai.assistant_character import AssistantCharacter
 
-PRIVATE_TAG = ("private", "evennia_ai")
-# On the account, or the character, of a player who wants no assistant to listen.
-IGNORED_TAG = ("ignored", "evennia_ai")
 DESCRIPTION_CHARS = 600
 # What the assistant calls a room that it cannot see.
 DARK = "a place too dark to see"
@@ -47,12 +56,9 @@ _NAME_WORDS = 60
 # doubling does not protect them: the pipe before such a tag becomes a broken one.
 _LINK_TAG = re.compile(r"\|(?=l[cute])")
 _ARTICLE = re.compile(r"^(?:the|an?|some|another|my|your)\s+", re.IGNORECASE)
+# What `rpsystem` puts before a speech for the speaker's name.
+_OWN_REFERENCE = re.compile(r"[/@]me\s+", re.IGNORECASE)
 _MEASURE = re.compile(r"^.*\bof\s+", re.IGNORECASE)  # `a pint of ale` may be drawn as ale
-
-
-def plain(text: object) -> str:
-    """Game text without colours and markup."""
-    return strip_ansi(str(text or "")).strip()
 
 
 def literal(text: str) -> str:
@@ -60,15 +66,6 @@ def literal(text: str) -> str:
     if settings.FUNCPARSER_PARSE_OUTGOING_MESSAGES_ENABLED:
         text = text.replace("$", "\\$")
     return str(raw(_LINK_TAG.sub("¦", text)))
-
-
-def is_private_room(room: "DefaultObject | None") -> bool:
-    """Whether a room is marked private: tag `private` of category `evennia_ai`."""
-    if room is None:
-        return False
-    key, category = PRIVATE_TAG
-    # By category, because Evennia caches that there is none; a key would be a query each prompt.
-    return key in room.tags.get(category=category, return_list=True)
 
 
 class GameHandler:
@@ -84,42 +81,53 @@ class GameHandler:
             raise ToolError("you are nowhere; staff must put you into a room")
         return room
 
+    def _name(self, obj: DefaultObject) -> str:
+        """What the assistant calls somebody or something."""
+        return name_of(obj, self.character)
+
     def say(self, text: str) -> None:
         """Speak aloud, in pieces of MUD length."""
         self._room  # noqa: B018 - raises where there is none
+        self._voice(text)
+
+    def _voice(self, text: str, people: list[DefaultObject] | None = None) -> None:
+        """Say, or whisper to some people, by the body's own hooks."""
+        body, options = self.character, {"whisper": True, "receivers": people} if people else {}
         for piece in self._pieces(text):
-            speech = self.character.at_pre_say(piece)
-            if speech:
-                self.character.at_say(speech, msg_self=None)
+            speech = body.at_pre_say(piece, **options)
+            if speech and (reference := _OWN_REFERENCE.match(speech)):
+                self._pose(speech[reference.end() :], "whisper" if people else "say", people)
+            elif speech:
+                body.at_say(speech, msg_self=None, **options)
 
     def emote(self, text: str) -> None:
         """Pose: the name, then the text."""
-        pieces = self._pieces(text)
-        if pieces:
-            line = f"{self.character.key} {pieces[0]}"
-            self._room.msg_contents(
-                text=("{pose}", {"type": "pose"}),
-                mapping={"pose": line},
-                from_obj=self.character,
-            )
+        for piece in self._pieces(text)[:1]:
+            self._pose(piece)
+
+    def _pose(
+        self, text: str, kind: str = "pose", people: list[DefaultObject] | None = None
+    ) -> None:
+        """Show a text behind the body's name, as each knows it, to the room or to some people."""
+        body, line = self.character, "{actor} {pose}"
+        if people is None:
+            mapping = {"actor": body, "pose": text}
+            self._room.msg_contents(text=(line, {"type": kind}), mapping=mapping, from_obj=body)
+        for person in people or ():
+            shown = line.format(actor=body.get_display_name(person), pose=text)
+            person.msg(text=(shown, {"type": kind}), from_obj=body)
 
     def whisper(self, target: str, text: str, audience: str = "public") -> None:
         """Whisper to somebody present; in a private talk only to its members."""
         person = self._person(target)
         if is_private(audience) and stable_id(person) not in members(audience):
-            raise ToolError(f"this talk is private and {person.key} is not part of it")
-        self._whisper([person], text)
-
-    def _whisper(self, people: list[DefaultObject], text: str) -> None:
-        for piece in self._pieces(text):
-            speech = self.character.at_pre_say(piece, whisper=True, receivers=people)
-            if speech:
-                self.character.at_say(speech, msg_self=None, receivers=people, whisper=True)
+            raise ToolError(f"this talk is private and {self._name(person)} is not part of it")
+        self._voice(text, [person])
 
     def _whisper_all(self, asker: str, text: str, audience: str) -> None:
         """Whisper to the one who asked and to the other members of the talk who are here."""
         circle = [obj for obj in self._room.contents if stable_id(obj) in members(audience)]
-        self._whisper(list(dict.fromkeys([self._person(asker), *circle])), text)
+        self._voice(text, list(dict.fromkeys([self._person(asker), *circle])))
 
     def page(self, target_id: str, text: str) -> None:
         """Answer a page: shown if they are online, kept as a page if not."""
@@ -131,7 +139,8 @@ class GameHandler:
         create_message(
             self.character, shown, receivers=[account], locks=locks, tags=[("page", "comms")]
         )
-        account.msg(f"|c{self.character.key}|n |wpages:|n {shown}", from_obj=self.character)
+        name = plain(self.character.get_display_name(account))
+        account.msg(f"|c{name}|n |wpages:|n {shown}", from_obj=self.character)
 
     def _account_of(self, speaker_id: str) -> AccountDB | None:
         """The account behind the speaker of a page."""
@@ -163,16 +172,15 @@ class GameHandler:
 
     def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
         """Show a line about the assistant to a turn's audience alone; nobody hears it as speech."""
-        line = literal(f"{self.character.key} {text}")
-        for person in self._shown_to(audience, channel, asker):
-            person.msg(text=(line, {"type": "sign"}), from_obj=self.character)
+        self._pose(literal(text), SIGN, self._shown_to(audience, channel, asker))
 
     def show_typing(self, is_typing: bool, audience: str, channel: str, asker: str | None) -> None:
         """Let web clients show that the assistant thinks, as Evennia 6.1 shows who types."""
         if not getattr(settings, "WEBCLIENT_TYPING_ENABLED", False):
             return
-        state = {"name": self.character.key, "state": is_typing}
         for person in self._shown_to(audience, channel, asker):
+            name = plain(self.character.get_display_name(person))
+            state = {"name": name, "state": is_typing}
             for session in person.sessions.all():
                 if session.protocol_flags.get("ISTYPING", True):
                     session.msg(is_typing={"type": "typing", "payload": state})
@@ -243,18 +251,18 @@ class GameHandler:
         wanted, before = direction.strip().lower(), self._room
         ways = [obj for obj in self._seen(asker) if obj.destination]
         for way in ways:
-            if wanted in (name.lower() for name in (way.key, *way.aliases.all())):
+            if wanted in (name.lower() for name in names_of(way, self.character)):
                 break
         else:
-            known = ", ".join(way.key for way in ways) or "none"
+            known = ", ".join(map(self._name, ways)) or "none"
             raise ToolError(f"there is no exit `{direction}`; exits: {known}")
         person = find(asker) if asker and not self.obeys(asker) else self.character
         may_pass = person is not None and way.access(person, "traverse")
         if not (may_pass and way.access(self.character, "traverse")):
-            raise ToolError(f"the way `{way.key}` is barred to you")
+            raise ToolError(f"the way `{self._name(way)}` is barred to you")
         way.at_traverse(self.character, way.destination)
         if self.character.location is before:
-            raise ToolError(f"you could not go `{way.key}`")
+            raise ToolError(f"you could not go `{self._name(way)}`")
         return self.look(asker=asker)
 
     def get(self, thing: str, asker: str | None = None) -> str:
@@ -275,7 +283,7 @@ class GameHandler:
         if not carried:
             gift = self._pick_up(gift)
         is_seen = person in self._seen()
-        receiver = plain(person.get_display_name(self.character)) if is_seen else UNSEEN
+        receiver = self._name(person) if is_seen else UNSEEN
         name = self._numbered(gift)
         if not (
             gift.at_pre_give(self.character, person)
@@ -298,7 +306,7 @@ class GameHandler:
         return tuple(
             {
                 "id": stable_id(obj),
-                "key": obj.key,
+                "key": self._name(obj),
                 "player": bool(obj.has_account),
                 "assistant": is_assistant(obj),
             }
@@ -358,9 +366,9 @@ class GameHandler:
             return {**place, "id": "", "key": DARK, "description": "", "exits": []}
         return {
             **place,
-            "key": plain(room.key),
-            "description": plain(room.db.desc)[:DESCRIPTION_CHARS],
-            "exits": [plain(way.key) for way in self._seen(asker) if way.destination],
+            "key": self._name(room),
+            "description": described(room, self.character)[:DESCRIPTION_CHARS],
+            "exits": [self._name(way) for way in self._seen(asker) if way.destination],
         }
 
     def things(self, asker: str | None = None) -> tuple[str, ...]:
@@ -383,10 +391,10 @@ class GameHandler:
             return None
         visible = {room, self.character, *self._seen()}
         for obj in [room, *room.contents]:
-            names = [obj.key, *obj.aliases.all()] if obj in visible else []
-            if wanted == stable_id(obj) or wanted in (plain(n).lower() for n in names):
+            names = names_of(obj, self.character) if obj in visible else ()
+            if wanted == stable_id(obj) or wanted in (name.lower() for name in names):
                 kind = "place" if obj is room else "person" if is_person(obj) else "thing"
-                key = plain(obj.key) if obj in visible else UNSEEN
+                key = self._name(obj) if obj in visible else UNSEEN
                 return {"id": stable_id(obj), "key": key, "kind": kind}
         return None
 
@@ -397,7 +405,7 @@ class GameHandler:
         return [
             Named(
                 stable_id(obj),
-                tuple(plain(name) for name in (obj.key, *obj.aliases.all())),
+                names_of(obj, self.character),
                 bool(obj.destination),
             )
             for obj in self._found(value, self._within_reach(value, asker))
@@ -414,7 +422,7 @@ class GameHandler:
             person = self._person(name)
         except ToolError:
             return None
-        return {"id": stable_id(person), "key": plain(person.key)}
+        return {"id": stable_id(person), "key": self._name(person)}
 
     def people_in(self, text: str) -> dict[str, Profile]:
         """Profiles by stable id of everybody a text may name, apart from the assistant itself.
@@ -428,7 +436,8 @@ class GameHandler:
         runs = {" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, i + 4)}
         forms = {form for run in runs for form in (run, run.lower(), run.capitalize(), run.title())}
         for person in ObjectDB.objects.filter(db_key__in=forms) if forms else ():
-            if isinstance(person, DefaultCharacter):
+            # A true name means nobody whom the body knows by another one.
+            if isinstance(person, DefaultCharacter) and self._name(person) == plain(person.key):
                 known[stable_id(person)] = Profile(stable_id(person), plain(person.key), "person")
         known.pop(stable_id(self.character), None)
         return known
@@ -512,7 +521,7 @@ class GameHandler:
     def _person(self, name: str, asker: str | None = None) -> DefaultObject:
         thing = self._thing(name, asker=asker)
         if not is_person(thing):
-            raise ToolError(f"{thing.key} is not a person")
+            raise ToolError(f"{self._name(thing)} is not a person")
         return thing
 
     def _thing(
@@ -532,7 +541,7 @@ class GameHandler:
             raise ToolError(f"there is no `{name}` here")
         people = [obj for obj in found if is_person(obj)]
         if len(people) > 1:
-            ids = ", ".join(f"{plain(obj.key)} [{stable_id(obj)}]" for obj in people)
+            ids = ", ".join(f"{self._name(obj)} [{stable_id(obj)}]" for obj in people)
             raise ToolError(f"there are several `{name}` here, say which id: {ids}")
         return found[0]
 
@@ -548,47 +557,3 @@ class GameHandler:
             if here := [obj for obj in found if obj in among]:
                 return here
         return []
-
-
-def is_person(obj: DefaultObject) -> bool:
-    """Whether an object is a character, or anything else that somebody plays."""
-    return isinstance(obj, DefaultCharacter) or bool(getattr(obj, "has_account", False))
-
-
-def seen(
-    place: DefaultObject, looker: DefaultObject, among: Sequence[DefaultObject] | None = None
-) -> list[DefaultObject]:
-    """What is in a place, or of some things there, as far as the looker sees it.
-
-    The place's own hook decides. The looker is left out.
-    """
-    if not place.access(looker, "view", default=True):
-        return []  # it is dark
-    objects = place.contents if among is None else among
-    visible: list[DefaultObject] = place.filter_visible(objects, looker)
-    return [obj for obj in visible if obj is not looker]
-
-
-def hearers(place: DefaultObject) -> Iterator[DefaultObject]:
-    """Everything in a place by way of which somebody may hear what is said there, seen or not.
-
-    What somebody plays, assistants, what has a hook of its own for messages, and whatever of these
-    it holds, as a vehicle its crew.
-    """
-    for obj in place.contents:
-        hooks = type(obj).at_msg_receive, type(obj).msg
-        if obj.has_account or hooks != (DefaultObject.at_msg_receive, DefaultObject.msg):
-            yield obj
-        yield from hearers(obj)
-
-
-def is_ignored(speaker: "DefaultObject | AccountDB") -> bool:
-    """Whether a player wants no assistant to listen, by `ai/ignore`."""
-    key, category = IGNORED_TAG
-    known = (speaker, getattr(speaker, "account", None))
-    return any(key in each.tags.get(category=category, return_list=True) for each in known if each)
-
-
-def is_assistant(obj: DefaultObject) -> bool:
-    """Whether an object is an assistant's body that nobody puppets."""
-    return getattr(type(obj), "is_assistant_body", False) and not obj.has_account

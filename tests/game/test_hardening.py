@@ -5,8 +5,9 @@ from dataclasses import replace
 from evennia import DefaultCharacter, create_object
 from evennia.comms.models import Msg
 
-from evennia_ai.assistant_character import AssistantMixin, heard_event
-from evennia_ai.game.world import is_assistant
+from evennia_ai.assistant_character import AssistantMixin
+from evennia_ai.game.hearing import heard_event
+from evennia_ai.game.seeing import is_assistant
 from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
@@ -55,7 +56,7 @@ class TestOddText(AssistantTest):
 
     def test_odd_message_types(self):
         """Options of any type in a message are passed over."""
-        for kind in (["say"], None, 5, {"a": 1}):
+        for kind in (["say"], 5, {"a": 1}):
             self.assertIsNone(heard_event(self.aria, ("hi", {"type": kind}), self.char1))
 
 

@@ -1,0 +1,206 @@
+"""What an assistant hears: each line that reaches a body, as one event.
+
+This is the only place that knows how a game speaks: which lines are speech, who speaks and under
+which name, and who may know of it. A line's kind is Evennia's message type where it has one, else
+what the line looks like; a line that was sent to few is private to them, whatever it is called.
+"""
+
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from evennia import AccountDB, ChannelDB, Msg, ObjectDB
+from evennia.utils.utils import make_iter
+
+from evennia_ai import conf
+from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import (
+    hearers,
+    is_assistant,
+    is_person,
+    is_private_room,
+    name_of,
+    names_of,
+    plain,
+    seen,
+)
+from evennia_ai.game.sending import Origin, origin_of_line
+from evennia_ai.game.spoken import spoken
+from evennia_ai.history.audience import PUBLIC, STAFF, private
+from evennia_ai.history.frames import UNSEEN
+from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
+from evennia_ai.language.words import storable
+
+if TYPE_CHECKING:
+    from evennia import DefaultObject
+    from evennia.typeclasses.models import TypedObject
+
+    from evennia_ai.assistant_character import AssistantMixin
+
+# On the account, or the character, of a player who wants no assistant to listen.
+IGNORED_TAG = ("ignored", "evennia_ai")
+MOVE_TYPES = ("move", "traverse", "teleport", "follow")
+# What the assistants' own signs are sent as, and what is shown to one who looks: no talk.
+SIGN = "sign"
+_NOT_HEARD = (SIGN, "look")
+# A line longer than this is cut before it is stored; telnet clients cannot send so much.
+LINE_CHARS = 20_000
+
+
+def heard_event(listener: "AssistantMixin", text: object, from_obj: object) -> Message | None:
+    """What a message means to a listener, or None if it is nothing to hear.
+
+    `text` is what `at_msg_receive` gets: a text, or a text and its options.
+    """
+    parts = list(text) if isinstance(text, tuple | list) else [text]
+    options = parts[1] if len(parts) > 1 and isinstance(parts[1], dict) else {}
+    line, kind = storable(plain(parts[0] if parts else "")[:LINE_CHARS]), options.get("type")
+    if not line or kind in _NOT_HEARD or not (kind is None or isinstance(kind, str)):
+        return None
+    origin = origin_of_line(listener)
+    speaker = _body(next(iter(make_iter(from_obj)), None) if from_obj else origin.caller)
+    if speaker is None or speaker is listener or not is_person(speaker) or is_ignored(speaker):
+        return None
+    room = listener.location
+    is_here = room is not None and speaker.location is room
+    is_unseen = is_here and not seen(room, listener, [speaker])
+    if kind in MOVE_TYPES:
+        audience = _room_audience(listener, speaker)
+        return None if is_unseen else event_of(listener, speaker, "move", line, audience)
+    names = (*names_of(speaker, listener), plain(speaker.key))
+    if is_unseen:
+        line = re.sub(rf"^\W*{re.escape(names[-1])}(?!\w)", UNSEEN, line)
+        names = (UNSEEN, *names)
+    circle = _circle(listener, speaker, origin, kind)
+    channel, words = _speech(line, kind, names, origin.typed)
+    if circle is None:
+        audience = _room_audience(listener, speaker)
+    else:
+        audience = private(map(stable_id, circle))
+        if channel == "say":
+            channel = "whisper" if is_here else "page"
+    return event_of(listener, speaker, channel, words, audience, is_unseen)
+
+
+def _body(obj: object) -> "DefaultObject | None":
+    """The character that speaks: of an account one that it plays."""
+    if isinstance(obj, AccountDB):
+        return next(iter(obj.get_all_puppets()), None)
+    return obj if isinstance(obj, ObjectDB) else None
+
+
+def _speech(
+    line: str, kind: str | None, names: Iterable[str], typed: tuple[str, ...]
+) -> tuple[str, str]:
+    """The channel of a line, ``say`` or ``pose``, and its words without what frames them."""
+    if kind in ("pose", "emote"):
+        return "pose", line
+    is_speech = kind in ("say", "whisper")
+    words = spoken(line, names, typed, is_speech)
+    return ("say", words) if words or is_speech else ("pose", line)
+
+
+def _circle(
+    listener: "DefaultObject", speaker: "DefaultObject", origin: Origin, kind: str | None
+) -> "set[DefaultObject] | None":
+    """Who besides a listener knows of a line; None if everybody in the room does."""
+    receivers, room = origin.receivers, listener.location
+    if kind != "whisper":
+        if receivers is None:
+            return None
+        everybody = set(filter(is_person, room.contents if room is not None else ()))
+        if len(receivers) > 1 and everybody <= {*receivers, speaker}:
+            return None
+    return {speaker, *(receivers or ())} - {listener}
+
+
+def event_of(
+    listener: "DefaultObject",
+    speaker: "TypedObject",
+    channel: str,
+    content: str,
+    audience: str,
+    is_unseen: bool = False,
+) -> Message:
+    """An event with its own id and time; the speaker bears the name that the listener knows."""
+    name = UNSEEN if is_unseen else name_of(speaker, listener)
+    return Message(
+        "user",
+        storable(content),
+        id=new_id("m"),
+        created_at=utc_iso(time.time()),
+        speaker=Speaker(name, stable_id(speaker)),
+        audience=audience,
+        channel=channel,
+        metadata={"assistant": is_assistant(speaker)},
+    )
+
+
+def paged_event(
+    listener: "DefaultObject", account: AccountDB, text: str, puppet: "DefaultObject | None"
+) -> Message:
+    """A page of an account, which typed it as `puppet`; any that it plays if None."""
+    body = puppet or _body(account) or account
+    event = event_of(listener, body, "page", text[:LINE_CHARS], private([stable_id(body)]))
+    # The answer is for who paged, whoever plays that character by then.
+    return replace(event, metadata={**event.metadata, "account": stable_id(account)})
+
+
+def noticed_event(
+    listener: "DefaultObject", text: str, from_obj: "TypedObject | None", audience: str
+) -> Message:
+    """What a game lets an assistant know without speech; without a cause it is a bare notice."""
+    if audience == PUBLIC and is_private_room(listener.location):
+        audience = _room_audience(listener, listener)
+    event = event_of(listener, from_obj or listener, "notice", plain(text)[:LINE_CHARS], audience)
+    return event if from_obj is not None else replace(event, role="system", speaker=None)
+
+
+def subscribe(listener: "AssistantMixin") -> None:
+    """Let a body hear the channels that ``EVENNIA_AI_CHANNELS`` names."""
+    for name in conf.setting("CHANNELS"):
+        for channel in ChannelDB.objects.channel_search(name):
+            if not channel.has_connection(listener):
+                channel.connect(listener)
+
+
+def channel_event(
+    listener: "DefaultObject", text: str, channel: "TypedObject", sender: "TypedObject | None"
+) -> Message | None:
+    """A line on a channel, for staff alone unless everybody may listen there; never answered."""
+    names = [name.lower() for name in conf.setting("CHANNELS")]
+    if sender is None or channel.key.lower() not in names or is_ignored(sender):
+        return None
+    audience = PUBLIC if channel.locks.get("listen") == "listen:all()" else STAFF
+    words = storable(plain(text)[:LINE_CHARS])
+    return event_of(listener, sender, f"on {channel.key}"[:24], words, audience)
+
+
+def hear_mail(sender: object, instance: Msg, action: str, pk_set: Iterable[int], **_: Any) -> None:
+    """Django's signal of a message that got receivers: what has a subject is mail."""
+    if action != "post_add" or not instance.header:
+        return
+    for body in filter(is_assistant, ObjectDB.objects.filter(pk__in=pk_set)):
+        for writer in instance.senders[:1]:
+            account = getattr(writer, "account", None) or writer
+            if not is_ignored(writer):
+                text = f"{instance.header}: {instance.message}"
+                body.listen(paged_event(body, account, plain(text), writer))
+
+
+def is_ignored(speaker: "TypedObject") -> bool:
+    """Whether a player wants no assistant to listen, by `ai/ignore`."""
+    key, category = IGNORED_TAG
+    known = (speaker, getattr(speaker, "account", None))
+    return any(key in each.tags.get(category=category, return_list=True) for each in known if each)
+
+
+def _room_audience(listener: "DefaultObject", speaker: "DefaultObject") -> str:
+    """Public, or those who stand in a room marked private."""
+    room = listener.location
+    if not is_private_room(room):
+        return PUBLIC
+    people = {*filter(is_person, room.contents), *hearers(room), speaker}
+    return private(stable_id(obj) for obj in people - {listener})

@@ -1,0 +1,89 @@
+"""What a body sees: who and what is there, by the game's own locks and hooks, by which names."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from django.conf import settings
+from evennia import DefaultCharacter, DefaultObject
+from evennia.utils.ansi import strip_ansi
+from evennia.utils.funcparser import FuncParser
+
+PRIVATE_TAG = ("private", "evennia_ai")
+_DBREF = re.compile(r"\s*\(#\d+\)$")
+
+
+def plain(text: object) -> str:
+    """Game text without colours and markup."""
+    return strip_ansi(str(text or "")).strip()
+
+
+def name_of(obj: "DefaultObject", looker: "DefaultObject") -> str:
+    """What a looker calls something: its sdesc, recog or mask where the game has them."""
+    if obj is looker:
+        return plain(obj.key)
+    name = _DBREF.sub("", plain(obj.get_display_name(looker, noid=True)))
+    return " ".join(name.split()) or plain(obj.key)
+
+
+def names_of(obj: "DefaultObject", looker: "DefaultObject") -> tuple[str, ...]:
+    """All names by which a looker may know something; the true ones only if it is shown so."""
+    name, key = name_of(obj, looker), plain(obj.key)
+    if obj is not looker and name.lower() != key.lower():
+        return (name,)
+    return (key, *(plain(alias) for alias in obj.aliases.all()))
+
+
+def is_private_room(room: "DefaultObject | None") -> bool:
+    """Whether a room is marked private: tag `private` of category `evennia_ai`."""
+    if room is None:
+        return False
+    key, category = PRIVATE_TAG
+    # By category, because Evennia caches that there is none; a key would be a query each prompt.
+    return key in room.tags.get(category=category, return_list=True)
+
+
+def is_person(obj: DefaultObject) -> bool:
+    """Whether an object is a character, or anything else that somebody plays."""
+    return isinstance(obj, DefaultCharacter) or bool(getattr(obj, "has_account", False))
+
+
+def seen(
+    place: DefaultObject, looker: DefaultObject, among: Sequence[DefaultObject] | None = None
+) -> list[DefaultObject]:
+    """What is in a place, or of some things there, as far as the looker sees it.
+
+    The place's own hook decides. The looker is left out.
+    """
+    if not place.access(looker, "view", default=True):
+        return []  # it is dark
+    objects = place.contents if among is None else among
+    visible: list[DefaultObject] = place.filter_visible(objects, looker)
+    return [obj for obj in visible if obj is not looker]
+
+
+def hearers(place: DefaultObject) -> Iterator[DefaultObject]:
+    """Everything in a place by way of which somebody may hear what is said there, seen or not.
+
+    What somebody plays, assistants, what has a hook of its own for messages, and whatever of these
+    it holds, as a vehicle its crew.
+    """
+    for obj in place.contents:
+        hooks = type(obj).at_msg_receive, type(obj).msg
+        if obj.has_account or hooks != (DefaultObject.at_msg_receive, DefaultObject.msg):
+            yield obj
+        yield from hearers(obj)
+
+
+def is_assistant(obj: DefaultObject) -> bool:
+    """Whether an object is an assistant's body that nobody puppets."""
+    return getattr(type(obj), "is_assistant_body", False) and not obj.has_account
+
+
+def described(obj: "DefaultObject", looker: "DefaultObject") -> str:
+    """A description as a looker is shown it; empty where a thing has none of its own."""
+    text = str(obj.get_display_desc(looker) or "")
+    if text == str(getattr(obj, "default_description", "")):
+        return ""
+    if settings.FUNCPARSER_PARSE_OUTGOING_MESSAGES_ENABLED:
+        text = FuncParser(settings.FUNCPARSER_OUTGOING_MESSAGES_MODULES).parse(text)
+    return plain(text)

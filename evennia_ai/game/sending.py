@@ -1,0 +1,102 @@
+"""Who sends the line that is heard now, and to whom: what Evennia's hooks leave out.
+
+Evennia hands each listener a line of its own. Whether others got it too, and who caused a line
+without a sender, stands on the call stack alone: the command that runs, and what it sends to.
+"""
+
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from django.db.models import QuerySet
+from evennia import Command, ObjectDB
+
+from evennia_ai.game.seeing import is_person
+
+if TYPE_CHECKING:
+    from evennia import DefaultObject
+    from evennia.typeclasses.models import TypedObject
+
+_DEPTH = 60
+_COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<setcomp>")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a line comes from.
+
+    Args:
+        caller: Who typed the command that sends it; None if no command does.
+        typed: The arguments of that command, and what of them stands behind an equals sign.
+        receivers: To whom it is sent; None if to everything in the room.
+    """
+
+    caller: "TypedObject | None" = None
+    typed: tuple[str, ...] = ()
+    receivers: "tuple[DefaultObject, ...] | None" = None
+
+
+def origin_of_line(listener: "DefaultObject") -> Origin:
+    """The origin of the line that a listener's `at_msg_receive` was called with."""
+    frame: FrameType | None = sys._getframe(1)
+    receivers: tuple[DefaultObject, ...] | None = None
+    is_read = False
+    for _ in range(_DEPTH):
+        if frame is None:
+            break
+        owner = frame.f_locals.get("self")
+        if owner is not listener:
+            if not is_read and frame.f_globals.get("__name__") != "evennia_ai.game.hearing":
+                is_read, receivers = True, _receivers(frame, listener)
+            if isinstance(owner, Command):
+                return Origin(_caller(owner), _words(owner), receivers)
+        frame = frame.f_back
+    return Origin(receivers=receivers)
+
+
+def _caller(command: Command) -> "TypedObject | None":
+    """The character that a command is typed as; the account if it plays none."""
+    caller, session = command.caller, getattr(command, "session", None)
+    if isinstance(caller, ObjectDB):
+        return caller
+    return getattr(session, "puppet", None) or caller
+
+
+def _words(command: Command) -> tuple[str, ...]:
+    parts = (getattr(command, name, None) for name in ("args", "rhs"))
+    return tuple(part.strip() for part in parts if isinstance(part, str) and part.strip())
+
+
+def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObject, ...] | None":
+    """Whom a function sends to that calls `msg` of a listener; None if everybody in the room."""
+    code, local, room = frame.f_code, frame.f_locals, listener.location
+    if code.co_name == "msg_contents":
+        people = set(filter(is_person, room.contents if room is not None else ()))
+        excluded = local.get("exclude") or ()
+        excluded = {*(excluded if isinstance(excluded, Collection) else (excluded,))}
+        is_whisper = people - excluded == {listener} and len(people & excluded) > 1
+        return (listener,) if is_whisper and not _speaks(frame) else None
+    if frame.f_back is not None and frame.f_back.f_code.co_name == "for_contents":
+        return None
+    if code.co_name == "at_say" and "whisper" in local and not local["whisper"]:
+        return None  # Evennia shows the room what it says to somebody
+    groups = [
+        value
+        for value in local.values()
+        if isinstance(value, list | tuple | set | frozenset | QuerySet) and listener in value
+    ]
+    group = min(groups, key=len, default=None)
+    if group is not None and len(group) > 1:
+        return tuple(obj for obj in group if isinstance(obj, ObjectDB))
+    if code.co_name in _COMPREHENSIONS and frame.f_back is not None:
+        code = frame.f_back.f_code
+    # A loop over all that is there keeps it in no variable.
+    is_loop = "contents" in code.co_names and "search" not in code.co_names
+    return None if is_loop else (listener,)
+
+
+def _speaks(frame: FrameType) -> bool:
+    """Whether Evennia's `at_say` sends: it leaves out those to whom it has spoken before."""
+    return frame.f_back is not None and frame.f_back.f_code.co_name == "at_say"

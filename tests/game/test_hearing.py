@@ -1,0 +1,314 @@
+"""What an assistant hears of a game that speaks in its own way: who, on what channel, for whom."""
+
+from django.test import override_settings
+from evennia import Command, create_object
+from evennia.comms.models import Msg
+from evennia.contrib.game_systems.mail.mail import CmdMailCharacter
+from evennia.contrib.rpg.rpsystem import ContribRPCharacter
+from evennia.contrib.rpg.rpsystem.rpsystem import CmdEmote, CmdMask, CmdSay
+from evennia.utils.create import create_channel
+
+from evennia_ai.assistant_character import AssistantMixin
+from evennia_ai.game.hearing import hear_mail
+from evennia_ai.game.identity import stable_id
+from evennia_ai.history.audience import PUBLIC, STAFF, private
+from evennia_ai.testing import call
+from tests.base import AssistantTest, PlayedCharacter
+
+PLAYED = "tests.base.PlayedCharacter"
+
+
+class Say(Command):
+    """A say of a game's own: plain text, no type."""
+
+    key = "say"
+
+    def func(self):
+        """To the room."""
+        room = self.caller.location
+        room.msg_contents(f"{self.caller.key} sagt: „{self.args}“", from_obj=self.caller)
+
+
+class Unmarked(Say):
+    """Without a sender, and without quotation marks."""
+
+    def func(self):
+        """To the room, by a loop."""
+        for obj in self.caller.location.contents:
+            if obj is not self.caller:
+                obj.msg(f"{self.caller.key} says {self.args}")
+
+
+class Listed(Say):
+    """To a list of everybody here."""
+
+    def func(self):
+        """To each of a list."""
+        others = [obj for obj in self.caller.location.contents if obj is not self.caller]
+        for obj in others:
+            obj.msg((f"{self.caller.key} 说：「{self.args}」",), from_obj=self.caller)
+
+
+class Whisper(Command):
+    """A whisper of a game's own, tagged as speech."""
+
+    key = "whisper"
+
+    def func(self):
+        """To those named."""
+        names, _, words = self.args.partition("=")
+        targets = [self.caller.search(name.strip()) for name in names.split(",")]
+        for target in targets:
+            target.msg((f'{self.caller.key} says, "{words}"', {"type": "say"}), self.caller)
+
+
+class Murmur(Whisper):
+    """Without a sender, type or list."""
+
+    def func(self):
+        """To one."""
+        name, _, words = self.args.partition("=")
+        self.caller.search(name).msg(f"{self.caller.key} murmurs to you: {words}")
+
+
+class Aside(Whisper):
+    """By leaving everybody else out."""
+
+    def func(self):
+        """To one of the room."""
+        name, _, words = self.args.partition("=")
+        target, room = self.caller.search(name), self.caller.location
+        others = [obj for obj in room.contents if obj is not target]
+        room.msg_contents((f"{self.caller.key}: {words}", {"type": "say"}), others, self.caller)
+
+
+class HearingTest(AssistantTest):
+    """Char and Cora are players beside Aria."""
+
+    def setUp(self):
+        super().setUp()
+        self.cora = create_object(PLAYED, key="Cora", location=self.room1)
+
+    def typed(self, kind, args):
+        """Somebody types a command of a game's own."""
+        command = kind()
+        command.caller, command.args, command.session = self.char1, args, self.session
+        command.func()
+
+    def heard(self):
+        """Channel, words and audience of what was heard."""
+        return [(e.channel, e.content, e.audience) for e in self.script.runtime.queue]
+
+    def circle(self, *people):
+        return private(map(stable_id, people))
+
+
+class TestOwnCommands(HearingTest):
+    """A game whose every communication command is its own."""
+
+    def test_said(self):
+        """A say is heard as one, whatever it looks like and however it is sent."""
+        for kind in (Say, Unmarked, Listed):
+            with self.subTest(kind.__name__):
+                self.script.runtime.queue.clear()
+                self.typed(kind, "Aria, hello there")
+                self.assertEqual(self.heard(), [("say", "Aria, hello there", PUBLIC)])
+                self.assertEqual(self.script.runtime.queue[0].speaker.key, "Char")
+
+    def test_said_where_nobody_else_is(self):
+        """Alone with the assistant what was said aloud is public, too."""
+        self.cora.location = self.room2
+        self.char2.location = self.room2
+        self.test_said()
+
+    def test_whispered(self):
+        """What was sent to one is private to them, whatever it is tagged and however it is sent."""
+        for kind in (Whisper, Murmur, Aside):
+            with self.subTest(kind.__name__):
+                self.script.runtime.queue.clear()
+                self.typed(kind, "Aria=the key")
+                self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
+
+    def test_whispered_to_few(self):
+        """All who got it are of the circle."""
+        create_object(PLAYED, key="Dora", location=self.room1)
+        self.typed(Whisper, "Aria, Cora=the key")
+        circle = self.circle(self.char1, self.cora)
+        self.assertEqual(self.heard(), [("whisper", "the key", circle)])
+
+    def test_from_afar(self):
+        """A line that reaches one alone from elsewhere is a page."""
+        self.char1.location = self.room2
+        aria = self.aria
+
+        class Tell(Command):
+            def func(self):
+                """To one, anywhere."""
+                aria.msg(f"{self.caller.key} tells you: {self.args}", from_obj=self.caller)
+
+        self.typed(Tell, "hello")
+        self.assertEqual(self.heard(), [("page", "hello", self.circle(self.char1))])
+
+    def test_acts(self):
+        """What is no speech is heard as a pose, and answered only by name."""
+        self.room1.msg_contents("Char picks up a ball.", from_obj=self.char1)
+        self.assertEqual(self.heard(), [("pose", "Char picks up a ball.", PUBLIC)])
+        self.assertEqual(self.tick(), "heard")
+
+
+class TestNoHook(HearingTest):
+    """What no hook of Evennia tells: notices, channels, mail."""
+
+    def test_notice(self):
+        """A notice is remembered and not answered; the game says who may know of it."""
+        self.script.notice("A bell tolls.")
+        self.script.notice("Char wins.", self.char1, private([stable_id(self.char1)]))
+        expected = [("A bell tolls.", PUBLIC), ("Char wins.", self.circle(self.char1))]
+        self.assertEqual([(text, who) for _, text, who in self.heard()], expected)
+        self.assertEqual(self.tick(), "heard")
+        self.say("Aria, what was that?")
+        self.tick()
+        prompt = str(self.model.requests[-1].messages)
+        self.assertIn("[Notice] A bell tolls.", prompt)
+        self.assertNotIn("Char wins", prompt)
+
+    @override_settings(EVENNIA_AI_CHANNELS=["Town", "Watch"])
+    def test_channels(self):
+        """It listens to the channels that the setting names; a closed one is for staff."""
+        channels = {
+            name: create_channel(name, locks=locks)
+            for name, locks in (
+                ("Town", "listen:all();send:all()"),
+                ("Watch", "listen:perm(Admin);send:all()"),
+                ("Other", "listen:all();send:all()"),
+            )
+        }
+        self.aria.permissions.add("Admin")
+        self.script.at_server_start()
+        self.script.stop()
+        channels["Other"].connect(self.aria)
+        for channel in channels.values():
+            channel.msg("Gates close at ten.", senders=[self.char1])
+        expected = [("on Town", PUBLIC), ("on Watch", STAFF)]
+        self.assertEqual([(channel, who) for channel, _, who in self.heard()], expected)
+
+    def test_mail(self):
+        """Mail of Evennia's contrib is heard once, for its writer alone."""
+        from django.db.models.signals import m2m_changed
+
+        m2m_changed.connect(hear_mail, sender=Msg.db_receivers_objects.through)
+        self.addCleanup(m2m_changed.disconnect, hear_mail, Msg.db_receivers_objects.through)
+        command = CmdMailCharacter()
+        command.caller, command.session, command.account = self.char1, self.session, self.account
+        command.send_mail([self.aria], "The key", "It is under the mat.", self.char1)
+        mail = [event for event in self.heard() if event[0] == "page"]
+        self.assertEqual(mail, [("page", "The key: It is under the mat.", self.circle(self.char1))])
+
+
+class MaskedPlayer(ContribRPCharacter, PlayedCharacter):
+    """A player of a game with rpsystem."""
+
+
+class MaskedAssistant(AssistantMixin, ContribRPCharacter):
+    """An assistant of such a game."""
+
+
+class TestMasks(AssistantTest):
+    """rpsystem: everybody is known by what the assistant may know them as."""
+
+    def setUp(self):
+        super().setUp()
+        self.aria.location = self.char1.location = self.char2.location = self.room2
+        kind = "tests.game.test_hearing.MaskedAssistant"
+        self.body = create_object(kind, key="Aria", location=self.room1)
+        self.script = self.body.assistant
+        self.script.stop()
+        self.body.sdesc.add("a slender innkeeper")
+        self.people = []
+        for key, sdesc in (
+            ("Zebulon", "a tall sailor"),
+            ("Quentin", "a man in grey"),
+            ("Ysolde", "a young woman"),
+        ):
+            person = create_object(
+                "tests.game.test_hearing.MaskedPlayer", key=key, location=self.room1
+            )
+            person.sdesc.add(sdesc)
+            self.people.append(person)
+
+    def typed(self, kind, person, args):
+        """Somebody types a command of rpsystem."""
+        command = kind()
+        command.caller, command.args, command.cmdstring = person, args, kind.key
+        command.session = None
+        command.func()
+
+    def everything(self):
+        """All that the model, staff and players were shown, and all that is stored."""
+        script = self.script
+        memory = [script.history.messages(), self.body.entities.profiles(), self.body.journal.all()]
+        requests = [request.messages for request in self.model.requests]
+        return str([requests, memory, script.game.present(), script.game.place()])
+
+    def test_no_true_names(self):
+        """An evening of three people with a model that repeats all it is told: no true name."""
+        sailor, grey, woman = self.people
+        self.typed(CmdSay, sailor, "Aria, good evening!")
+        self.tick()
+        self.typed(CmdMask, grey, "a masked figure")
+        self.typed(CmdSay, grey, "Aria, who is here?")
+        self.model.answers = [
+            lambda request: str(request.messages[-1]["content"])[:400],
+            call("look"),
+            "I see.",
+        ]
+        self.tick()
+        self.typed(CmdEmote, woman, "/me nods to /slender.")
+        self.tick()
+        self.model.answers = [call("whisper", target="a tall sailor", text="Beware."), "Done."]
+        self.typed(CmdSay, sailor, "Aria, whisper to me: Beware.")
+        self.tick()
+        shown = self.everything()
+        for person in self.people:
+            self.assertNotIn(person.key, shown)
+        self.assertIn("a tall sailor", shown)
+        self.assertIn("a masked figure", shown)
+        self.assertNotIn("/Me", shown)
+
+    def test_addressed(self):
+        """It answers to its own description, to what somebody calls it, and to an emote at it."""
+        sailor, _, woman = self.people
+        sailor.recog.add(self.body, "Goldie")
+        for kind, person, args in (
+            (CmdSay, woman, "Slender innkeeper, are you open?"),
+            (CmdSay, sailor, "Goldie, a beer please"),
+            (CmdEmote, woman, "/me waves to /slender"),
+        ):
+            with self.subTest(args):
+                self.typed(kind, person, args)
+                [event] = self.script.runtime.queue
+                self.assertTrue(event.metadata["answer"])
+                self.assertEqual(event.speaker.id, stable_id(person))
+                self.script.runtime.queue.clear()
+
+    def test_it_speaks(self):
+        """What it says and shows bears the name that each listener knows."""
+        sailor = self.people[0]
+        shown = []
+        sailor.msg = lambda text=None, **kwargs: shown.append(str(text[0]))
+        self.addCleanup(sailor.__dict__.pop, "msg")
+        self.script.game.say("Well met, /tall one.")
+        self.script.game.emote("waves")
+        self.script.game.whisper("a tall sailor", "Beware.")
+        for line in shown:
+            self.assertNotIn("Aria", line)
+            self.assertIn("slender innkeeper", line)
+            self.assertNotIn("/Me", line)
+        self.assertIn("Well met, /tall one.", shown[0])
+        self.assertIn("Beware.", shown[2])
+
+    def test_a_true_name_tells_nobody(self):
+        """What is said of a true name is not noted of the one who hides it."""
+        self.assertEqual(self.script.game.people_in("Quentin is a thief"), {})
+        self.assertIsNone(self.script.game.identify("Quentin"))
+        self.assertIsNone(self.script.game.addressee("Quentin"))

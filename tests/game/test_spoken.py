@@ -1,0 +1,86 @@
+"""What was said, from lines as games show them."""
+
+import unittest
+
+from evennia_ai.game.spoken import spoken
+
+# Of a speaker called Alice: the line that a listener is shown, and the words.
+FRAMED = {
+    'Alice says, "hello"': "hello",
+    'Alice says, "She said "no" to me."': 'She said "no" to me.',
+    "Alice sagt: „Guten Tag“": "Guten Tag",
+    "Alice sagt: »Guten Tag«": "Guten Tag",
+    "Alice dit : « Bonjour »": "Bonjour",
+    "Alice говорит: «Привет»": "Привет",
+    "Alice says, ‘it’s late’": "it’s late",
+    "Alice says 'it's late'": "it's late",
+    "Alice säger ”hej”": "hej",
+    "Alice mówi „cześć”": "cześć",
+    "Aliceは言った「こんにちは」": "こんにちは",
+    "Aliceは囁いた『秘密』": "秘密",
+    "Alice 说：“你好”": "你好",
+    "Alice कहती है: नमस्ते": "नमस्ते",
+    "Alice يقول: مرحبا": "مرحبا",
+    "Alice: hello there": "hello there",
+    "[OOC] Alice: brb": "brb",
+    "„Hallo“, sagt Alice.": "Hallo",
+    '"Hello," says Alice.': "Hello,",
+    'Alice says to you softly, "hello"': "hello",
+    'Alice whispers: "/Me whispers "the key""': "the key",
+    'Alice says, "/Me says, "hello""': "hello",
+}
+# Known to be speech only by the message's type.
+TYPED = {
+    "Alice says hello there": "hello there",
+    "hello there": "hello there",
+    "Alice: a sign reads: closed": "a sign reads: closed",
+    "Alice hello": "Alice hello",
+    "Alice": "Alice",
+    'It was late. I said "no" and left.': 'It was late. I said "no" and left.',
+    'Alice says, "hello': '"hello',
+}
+# Acts, which are no speech.
+ACTS = (
+    "Alice waves.",
+    "Alice picks up a ball.",
+    'Alice points at the sign "closed" and laughs.',
+    'Alice draws. Then she says, "stand back"',
+    "The clock shows: noon",
+    "A bell tolls.",
+)
+
+
+class TestSpoken(unittest.TestCase):
+    """`spoken`."""
+
+    def test_frames(self):
+        """Every usual quotation mark, a colon, rpsystem's own reference; with and without type."""
+        for line, words in FRAMED.items():
+            for is_speech in (True, False):
+                with self.subTest(line, is_speech=is_speech):
+                    self.assertEqual(spoken(line, ["Alice"], is_speech=is_speech), words)
+
+    def test_speech_without_marks(self):
+        """Where the type says so, a name and a verb are a frame, and other lines stay whole."""
+        for line, words in TYPED.items():
+            with self.subTest(line):
+                self.assertEqual(spoken(line, ["Alice", ""]), words)
+
+    def test_acts(self):
+        """What is no speech has no words."""
+        for line in ACTS:
+            with self.subTest(line):
+                self.assertEqual(spoken(line, ["Alice"], is_speech=False), "")
+
+    def test_typed(self):
+        """What was typed is what was said, whatever stands before it; a pose is none."""
+        for line, typed, words in (
+            ("Alice says hello there", ("hello there",), "hello there"),
+            ("Alice shouts from afar ~ hello!", ("hello!",), "hello!"),
+            ('Char says, "2 + 2 = 4"', ("2 + 2 = 4", "4"), "2 + 2 = 4"),
+            ("Alice murmurs to you the key", ("Aria = the key", "the key"), "the key"),
+            ("Alice waves", ("waves",), ""),
+            ("Alice says hello in Elvish", ("hello",), ""),
+        ):
+            with self.subTest(line):
+                self.assertEqual(spoken(line, ["Alice"], typed, is_speech=False), words)
