@@ -208,7 +208,7 @@ def _tell(
         for _ in range(WINDOW):
             tavern.hear(tavern.rng.choice(talk.PLAYERS), tavern.rng.choice(PHRASES["chatter"]))
         results.append(tavern.compact())
-        naive.fold(tavern.script.history.each_below(results[-1]["summary_id"]))
+        naive.fold(tavern.script.history.below(results[-1]["summary_id"]))
         if len(results) == compactions // 2:
             tavern.world.restart()
     return ids, results

@@ -11,8 +11,7 @@ PACKAGE = Path(evennia_ai.__file__).parent
 SHOWING = ("commands", "web", "staff", "turns", "llm_interaction")
 # Methods that hand out content without asking who looks, by the attribute that holds the object.
 READS = {
-    "history": "messages by_ids around segment segments summaries summary each_below "
-    "listed_below raw_back archived",
+    "history": "messages by_ids around segment segments summaries summary below raw_back archived",
     "journal": "recent stretch all get oldest",
     "entities": "profiles get archived archived_profiles profiles_for",
     "ledger": "entries shown closed everything get",

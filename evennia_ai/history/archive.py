@@ -4,7 +4,9 @@ Segments hold the messages, word for word. Records of summaries and of compactio
 became. Records are held in memory (`history.pages`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import TypeVar
 
 from evennia_ai.history.audience import visible
@@ -133,29 +135,20 @@ class Archive:
                 records.all(keys[start : start + SLICE])
                 yield
 
-    def records_below(self, summary_id: str) -> list[SummaryRecord]:
-        """The records of a summary and of those below it, the deepest and oldest first."""
+    def below(self, summary_id: str) -> "MessagesBelow":
+        """The raw messages below a summary, to be read by slices."""
         records, seen = self._summaries.all(), set[str]()
 
-        def below(key: str) -> Iterator[SummaryRecord]:
+        def places(key: str) -> Iterator[tuple[str, str]]:
             record = records.get(key)
             if record is not None and key not in seen:
                 seen.add(key)
                 for child in record.child_ids:
-                    yield from below(child)
-                yield record
+                    yield from places(child)
+                for each in record.source_ids if record.segment else ():
+                    yield str(record.segment), each
 
-        return list(below(summary_id))
-
-    def each_below(self, summary_id: str) -> Iterator[Message]:
-        """The raw messages below a summary, oldest first, loaded segment by segment."""
-        for record in self.records_below(summary_id):
-            segment = self.segment(record.segment) if record.segment else None
-            yield from segment.messages if segment else ()
-
-    def listed_below(self, summary_id: str) -> "MessagesBelow":
-        """The raw messages below a summary, to be read by slices."""
-        return MessagesBelow(self, self.records_below(summary_id))
+        return MessagesBelow(self, list(places(summary_id)))
 
     def archived(self, message_ids: Iterable[str]) -> dict[str, Message]:
         """Archived messages by their ids, with the others of their segments."""
@@ -163,12 +156,6 @@ class Archive:
         self.store.preload(keys, ARCHIVE)
         segments = filter(None, map(self.segment, keys))
         return {message.id: message for segment in segments for message in segment.messages}
-
-    def archived_around(self, message_id: str) -> tuple[Message, ...]:
-        """The messages of the newest segment that holds one; empty if none does."""
-        segments = filter(None, map(self.segment, reversed(self._segments_with({message_id}))))
-        held = (segment.messages for segment in segments if message_id in segment.message_ids)
-        return next(held, ())
 
     def _segments_with(self, message_ids: set[str]) -> list[str]:
         """Ids of the segments that records cite one of these messages of, oldest first."""
@@ -204,20 +191,25 @@ class Archive:
 
 
 class MessagesBelow:
-    """The messages that records of summaries cite, oldest first, read by slices, as a pager does.
+    """The messages at some places (segment and id), read by slices, as a pager does.
 
     Only the segments that a slice lies in are loaded.
     """
 
-    def __init__(self, archive: Archive, records: Iterable[SummaryRecord]):
-        self._archive = archive
-        self._places = [(r.segment, each) for r in records if r.segment for each in r.source_ids]
+    def __init__(self, archive: Archive, places: Sequence[tuple[str, str]]):
+        self._archive, self._places = archive, places
 
     def __len__(self) -> int:
         return len(self._places)
 
+    def __iter__(self) -> Iterator[Message]:
+        for _, places in groupby(self._places, itemgetter(0)):
+            yield from self._at(list(places))
+
     def __getitem__(self, part: slice) -> list[Message]:
-        places = self._places[part]
+        return self._at(self._places[part])
+
+    def _at(self, places: Sequence[tuple[str, str]]) -> list[Message]:
         segments = map(self._archive.segment, dict.fromkeys(key for key, _ in places))
         known = {m.id: m for segment in segments if segment for m in segment.messages}
         return [known[each] for _, each in places if each in known]

@@ -206,10 +206,11 @@ class HistoryHandler(Archive):
 
     def around(self, message_id: str) -> Sequence[Message]:
         """The messages around one: the live history or its archive segment; empty if it is gone."""
-        live = self.messages()
-        if any(message.id == message_id for message in live):
-            return live
-        return self.archived_around(message_id)
+        segments = map(self.segment, reversed(self._segments_with({message_id})))
+        for messages in (self.messages(), *(segment.messages for segment in segments if segment)):
+            if any(message.id == message_id for message in messages):
+                return messages
+        return ()
 
     def by_ids(self, message_ids: Iterable[str]) -> list[Message]:
         """Messages by their ids, live or archived; unknown ids are left out."""
@@ -251,17 +252,16 @@ class HistoryHandler(Archive):
         known = dict[str, tuple[object, Segment | None]]()
         for _ in self.warm():
             yield pause(reactor)
-
-        def read(key: str) -> Segment | None:
-            if key not in known or known[key][0] is not self.store.stamp(key, ARCHIVE):
+        changed = list(self.store.keys(ARCHIVE))
+        while changed:
+            for key in changed:
                 segment = self.segment(key)
                 known[key] = self.store.stamp(key, ARCHIVE), segment
-            return known[key][1]
-
-        for key in self.store.keys(ARCHIVE):
-            read(key)
-            yield pause(reactor)
-        return self.evidence(filter(None, map(read, self.store.keys(ARCHIVE))))
+                yield pause(reactor)
+            keys = self.store.keys(ARCHIVE)
+            stamps = zip(keys, self.store.stamps(keys, ARCHIVE), strict=True)
+            changed = [k for k, stamp in stamps if k not in known or known[k][0] is not stamp]
+        return self.evidence(segment for _, segment in known.values() if segment)
 
     def _refresh(self) -> None:
         """Load again if somebody else changed an Attribute; otherwise two comparisons."""

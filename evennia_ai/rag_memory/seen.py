@@ -102,16 +102,16 @@ class Seen:
 
     def below(self, summary_id: str) -> Iterator[Message]:
         """The messages that a summary stands for, oldest first, loaded segment by segment."""
-        for message in self._script.history.each_below(summary_id):
+        for message in self._script.history.below(summary_id):
             yield from self._said([message])
 
     def part_below(self, summary_id: str, start: int, stop: int) -> list[Message]:
         """Those of the messages below a summary from one place to before another."""
-        return self._said(self._script.history.listed_below(summary_id)[start:stop])
+        return self._said(self._script.history.below(summary_id)[start:stop])
 
     def count_below(self, summary_id: str) -> int:
         """How many messages a summary stands for, also such as the viewer may not see."""
-        return len(self._script.history.listed_below(summary_id))
+        return len(self._script.history.below(summary_id))
 
     # Notes, entries, profiles
 

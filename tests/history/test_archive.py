@@ -154,14 +154,14 @@ class TestReadings(unittest.TestCase):
 
     def test_a_page_loads_its_segments(self):
         """Of a long summary only the segments in sight are loaded."""
-        below = self.history.listed_below(self.long)
+        below = self.history.below(self.long)
         self.assertEqual(len(below), LEAVES * EACH)
         self.assertEqual(self.store.taken(ARCHIVE), [])
         page = below[EACH - 2 : EACH + 2]
         self.assertEqual(len(self.store.taken(ARCHIVE)), 2)
-        self.assertEqual(page, list(self.history.each_below(self.long))[EACH - 2 : EACH + 2])
+        self.assertEqual(page, list(self.history.below(self.long))[EACH - 2 : EACH + 2])
         self.store.read = []
-        next(self.history.each_below(self.long))
+        next(iter(self.history.below(self.long)))
         self.assertLessEqual(len(self.store.taken(ARCHIVE)), 1)
 
     def test_evidence_in_slices(self):

@@ -350,7 +350,7 @@ class TestEmergency(BehindTest):
         self.assertFalse(self.begin())
 
     def expanded(self, summary_id):
-        return [m.content for m in self.script.history.each_below(summary_id)]
+        return [m.content for m in self.script.history.below(summary_id)]
 
     def test_a_rollback_brings_the_extract_back(self):
         """And another one the messages; the history is as it was, byte by byte."""

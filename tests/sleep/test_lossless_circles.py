@@ -136,7 +136,7 @@ class TestFewLines(CirclesTest):
         """The archive is proven and readable; taken back, all is as it was."""
         self.assertEqual(verify_history(self.script), ())
         for record in self.archived_alone():
-            (message,) = self.script.history.each_below(record.id)
+            (message,) = self.script.history.below(record.id)
             self.assertEqual(message.audience, record.audience)
         self.assertFalse([r for r in self.model.requests if "secret" in str(r.messages)])
         wait_for(rollback_compaction(self.script, self.body))

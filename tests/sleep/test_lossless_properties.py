@@ -232,7 +232,7 @@ class Run:
     def expand(self):
         """Looking at what summaries rest on changes nothing."""
         for record in self.script.history.summaries():
-            list(self.script.history.each_below(record.id))
+            list(self.script.history.below(record.id))
 
     def prompts(self):
         """What would be sent to each audience; summaries in use are named by their number."""

@@ -69,7 +69,7 @@ class TestWhatModelsRead(unittest.TestCase):
         # What leaves is counted and archived as it was.
         left = result["compacted_messages"]
         self.assertEqual(left, len(record.source_ids))
-        archived = world.script.history.each_below(record.id)
+        archived = world.script.history.below(record.id)
         self.assertEqual([m.to_dict() for m in archived], before[:left])
         self.assertEqual(verify_history(world.script), ())
 
