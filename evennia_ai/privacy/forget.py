@@ -26,7 +26,7 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.commit import REMADE
-from evennia_ai.sleep.compaction.remake import put_remade, put_text, remade
+from evennia_ai.sleep.compaction.remake import put_remade, put_texts, remade
 
 # Key of the ids that must leave the search index and semantic memory.
 OUTBOX = "forgetting"
@@ -122,7 +122,7 @@ class _Removal:
         said: dict[str, Any] = {"lost": [], "rejected": []}
         empty = [replace(r, text=EMPTIED, extra={**r.extra, **said}) for r in summaries]
         yield from self._each(empty, history.save_summary)
-        put_text(self.script, plan.emptied, EMPTIED)
+        put_texts(self.script, dict.fromkeys(plan.emptied, EMPTIED))
         step("forget compactions")
         pairs = [(each, self._compaction_left(each)) for each in history.compactions()]
         yield from self._each([new for old, new in pairs if new != old], history.save_compaction)

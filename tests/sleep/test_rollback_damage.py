@@ -11,7 +11,7 @@ from evennia_ai.history.masking import masked
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import CompactionRecord, Segment
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
-from evennia_ai.sleep.compaction.rollback import damage, rollback_compaction
+from evennia_ai.sleep.compaction.rollback import misfit, rollback_compaction
 from evennia_ai.testing import ScriptedModel
 from tests.memory_assistant import MemoryWorld, count
 from tests.waiting import wait_for
@@ -93,50 +93,28 @@ class TestEditMeanwhile(DamageTest):
         self.assert_proven()
 
 
-class TestDamage(unittest.TestCase):
+class TestMisfit(unittest.TestCase):
     """What is wrong with what a rollback would bring back."""
 
-    def setUp(self):
-        self.record = CompactionRecord(id="c1", at="", trigger="", leaving=("m1", "m2", "m3"))
-
-    def segment(self, *ids, **fields):
-        """A sealed segment of these messages."""
-        said = [{"role": "user", "id": each, "content": each} for each in ids]
-        made = {"id": "g1", "summary_id": "s1", "sha256": "", "messages": said, **fields}
-        return Segment.from_dict(made).resealed().to_dict()
-
-    def judged(self, **segments):
-        read = {key: stored and Segment.from_dict(stored) for key, stored in segments.items()}
-        return damage(self.record, read)
-
-    def test_whole(self):
-        """Segments that hold what left are sound; so is a compaction that only masked."""
-        self.assertEqual(self.judged(g1=self.segment("m2"), g2=self.segment("m1", "m3")), "")
-        self.record = replace(self.record, leaving=(), masked=("m1",))
-        self.assertEqual(self.judged(), "")
-
-    def test_changed_or_gone(self):
-        """The segment is named, whatever it is that does not fit."""
-        whole = self.segment("m1", "m2", "m3")
-        changed = {
-            **whole,
-            "messages": [*whole["messages"][:2], {**whole["messages"][2], "content": "x"}],
-        }
-        self.assertRegex(self.judged(g1=changed), "`g1` was changed")
-        self.assertRegex(self.judged(g1=whole, g2=None), "`g2` is missing or cannot be read")
+    def misfit(self, *segments):
+        """What is said of these segments, each a list of messages' ids and of tombstones."""
+        record = CompactionRecord(id="c1", at="", trigger="", leaving=("m1", "m2", "m3"))
+        sealed = [
+            replace(
+                Segment.sealed(f"g{n}", "s1", [Message("user", each, id=each) for each in ids]),
+                tombstones=dict.fromkeys(graves, ""),
+            )
+            for n, (ids, graves) in enumerate(segments, 1)
+        ]
+        return misfit(record, sealed)
 
     def test_other_ids(self):
-        """Too few and too many are told, also where the seal is right."""
-        short = self.judged(g1=self.segment("m1"), g2=self.segment("m3"))
-        self.assertRegex(short, r"1 of 3 messages, `m2` the first, are missing .*\(`g1`, `g2`\)")
-        self.assertRegex(self.judged(), r"3 of 3 messages, `m1` the first, .*\(none\)")
-        self.assertRegex(self.judged(g1=self.segment("m1", "m9")), "`g1` holds `m9`")
-
-    def test_forgotten_messages_are_not_missed(self):
-        """A tombstone stands for a message, under the same seal."""
-        segment = self.segment("m1", "m3", tombstones={"m2": "0" * 64})
-        self.assertEqual(self.judged(g1=segment), "")
-        self.assertRegex(self.judged(g1={**segment, "tombstones": {}}), "`g1` was changed")
+        """Too few and too many are told; a tombstone stands for a message."""
+        self.assertEqual(self.misfit((["m2"], []), (["m1", "m3"], [])), "")
+        self.assertEqual(self.misfit((["m1", "m3"], ["m2"])), "")
+        self.assertRegex(self.misfit((["m1"], []), (["m3"], [])), r"\(`g1`, `g2`\).*: see `m2`")
+        self.assertRegex(self.misfit(), r"\(none\).*: see `m1`")
+        self.assertRegex(self.misfit((["m1", "m2", "m3", "m9"], [])), "see `m9`")
 
 
 class TestRollbackOfADamagedArchive(DamageTest):

@@ -4,7 +4,7 @@ A record keeps its id and its sources; only what it says changes, and with it th
 journal entry and the summaries above that were made from it. No message moves.
 """
 
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -103,26 +103,26 @@ def put_remade(script: Assistant, records: Sequence[SummaryRecord]) -> None:
     """
     for record in records:
         script.history.save_summary(record)
-        put_text(script, [record.id], record.text)
-    correct_syntheses(script, {record.id: record.text for record in records})
+    texts = {record.id: record.text for record in records}
+    put_texts(script, texts)
+    correct_syntheses(script, texts)
 
 
-def put_text(script: Assistant, summary_ids: Collection[str], text: str) -> None:
-    """Show this text wherever the live history shows one of these summaries."""
+def put_texts(script: Assistant, texts: Mapping[str, str]) -> None:
+    """Show these texts, by summary ids, where the live history shows one of the summaries."""
     live = script.history.messages()
-    shown = [with_text(script, message, summary_ids, text) for message in live]
+    shown = [with_text(script, message, texts) for message in live]
     if any(new is not old for new, old in zip(shown, live, strict=True)):
         script.history.replace(shown)
 
 
-def with_text(
-    script: Assistant, marker: Message, summary_ids: Collection[str], text: str
-) -> Message:
-    """A marker with another text; the same if it shows none of these summaries."""
-    if not marker.is_summary or marker.metadata.get("summary_id") not in summary_ids:
-        return marker
-    metadata = {**marker.metadata, "summary_token_count": script.count(text)}
-    changed = replace(marker, content=f"{SUMMARY_TITLE}\n{text}", metadata=metadata)
+def with_text(script: Assistant, message: Message, texts: Mapping[str, str]) -> Message:
+    """A marker with the text of its summary; the same for others, and without a text for it."""
+    text = texts.get(str(message.metadata.get("summary_id")))
+    if text is None or not message.is_summary:
+        return message
+    metadata = {**message.metadata, "summary_token_count": script.count(text)}
+    changed = replace(message, content=f"{SUMMARY_TITLE}\n{text}", metadata=metadata)
     return changed.counted(script.count)
 
 

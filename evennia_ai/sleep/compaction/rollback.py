@@ -1,7 +1,7 @@
 """Rollback: undo the latest compaction and the extraction before it, in one transaction."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, maybeDeferred
@@ -20,17 +20,6 @@ from evennia_ai.sleep.compaction.remake import with_text
 # What compactions change of summaries.
 CHANGED = ("status", "absorbed_by", *REMADE)
 ROLLBACK_STEPS = ("history", "summaries", "journal", "entities", "record")
-
-
-@dataclass(frozen=True)
-class Undone:
-    """A history taken back: former markers, what had left, what stayed and came since.
-
-    `restored` is how many messages came back from the archive.
-    """
-
-    history: tuple[Message, ...]
-    restored: int = 0
 
 
 def rollback_compaction(
@@ -55,8 +44,8 @@ def rollback_compaction(
             raise AssistantError(
                 "Another compaction was made meanwhile. Type `compact/rollback` again."
             )
-        before, undone = script.history.tokens(), undo(script, record)
-        tokens = widest_view_tokens(undone.history)
+        before, history = script.history.tokens(), undo(script, record)
+        tokens = widest_view_tokens(history)
         if usage_of(script, tokens) > 1.0:
             room = room_of(script)
             raise AssistantError(
@@ -64,10 +53,12 @@ def rollback_compaction(
                 f"is room for {room.tokens:,} of the {room.limit:,} that a request may hold. Raise "
                 "`max_context_tokens` first."
             )
-        _commit(script, record, undone)
+        _commit(script, record, history)
+        segments = filter(None, map(script.history.segment, record.segments))
+        restored = sum(len(segment.messages) for segment in segments)
         report = {
             "compaction_id": record.id,
-            "restored_messages": undone.restored,
+            "restored_messages": restored,
             "masks_removed": len(record.masked),
             "original_tokens": before,
             "new_tokens": script.history.tokens(),
@@ -87,22 +78,47 @@ def latest(script: Assistant) -> CompactionRecord:
     return record
 
 
-def undo(script: Assistant, record: CompactionRecord) -> Undone:
+def undo(script: Assistant, record: CompactionRecord) -> tuple[Message, ...]:
     """What the history would be; raises `AssistantError` if the archive is damaged."""
-    segments = {key: script.history.segment(key) for key in record.segments}
-    if wrong := damage(record, segments):
-        raise AssistantError(
-            f"{wrong} Nothing was changed. `compact/verify` shows all that is wrong; put "
-            "the segment back from a backup, then take the compaction back."
-        )
-    sound = [segment for segment in segments.values() if segment]
-    texts = {summary.id: summary.text for summary in script.history.summaries()}
-    texts |= former_texts(record)
-    markers = list(record.markers_before)
-    for key, text in texts.items():
-        markers = [with_text(script, marker, [key], text) for marker in markers]
-    record = replace(record, markers_before=tuple(markers))
-    return plan_rollback(script.history.messages(), record, sound)
+    history, segments = script.history, list[Segment]()
+    for key in record.segments:
+        segment = history.segment(key)
+        if segment is None or segment.checksum != segment.sha256:
+            raise _damaged(f"Archive segment `{key}` is missing or was changed.")
+        segments.append(segment)
+    if fault := misfit(record, segments):
+        raise _damaged(fault)
+    texts = {summary.id: summary.text for summary in history.summaries()} | former_texts(record)
+    markers = [with_text(script, marker, texts) for marker in record.markers_before]
+    return (*markers, *raw_before(history.messages(), record, segments))
+
+
+def _damaged(why: str) -> AssistantError:
+    return AssistantError(
+        f"{why} Nothing was changed. `compact/verify` shows all that is wrong; put the segment "
+        "back from a backup, then take the compaction back."
+    )
+
+
+def misfit(record: CompactionRecord, segments: Sequence[Segment]) -> str:
+    """Which segment does not hold just what left; empty if all do. Forgotten ones may be missing.
+
+    A sentence that names it.
+    """
+    present = [each for segment in segments for each in (*segment.message_ids, *segment.tombstones)]
+    if odd := sorted(set(present) ^ set(record.leaving)):
+        keys = ", ".join(f"`{segment.id}`" for segment in segments) or "none"
+        return f"The archive segments ({keys}) do not hold just what left: see `{odd[0]}`."
+    return ""
+
+
+def raw_before(
+    current: Sequence[Message], record: CompactionRecord, segments: Sequence[Segment]
+) -> list[Message]:
+    """The raw messages as they stood, without masks of the compaction, with what came since."""
+    restored = [message for segment in segments for message in segment.messages]
+    raw = in_order([*restored, *(m for m in current if not m.is_summary)])
+    return [unmasked(m) if m.id in record.masked else m for m in raw]
 
 
 def former_texts(record: CompactionRecord) -> dict[str, str]:
@@ -111,55 +127,13 @@ def former_texts(record: CompactionRecord) -> dict[str, str]:
     return {key: str(fields["text"]) for key, fields in former if "text" in fields}
 
 
-def damage(record: CompactionRecord, segments: Mapping[str, Segment | None]) -> str:
-    """Why the messages of a compaction cannot come back as they left.
-
-    Args:
-        record: The compaction's record.
-        segments: Its archive segments by id, None for one that is missing or cannot be read.
-
-    Returns:
-        A sentence that names the segment; empty if all is there. Forgotten messages may be missing.
-    """
-    left, present = set(record.leaving), set[str]()
-    for key, segment in segments.items():
-        if segment is None:
-            return f"Archive segment `{key}` is missing or cannot be read."
-        if segment.checksum != segment.sha256:
-            return f"Archive segment `{key}` was changed since it was sealed: its checksum differs."
-        present.update(segment.message_ids, segment.tombstones)
-        if odd := sorted(set(segment.message_ids) - left):
-            return f"Archive segment `{key}` holds `{odd[0]}`, which did not leave with it."
-    if lost := sorted(left - present):
-        named = ", ".join(f"`{key}`" for key in segments) or "none"
-        return (
-            f"{len(lost)} of {len(left)} messages, `{lost[0]}` the first, are missing from the "
-            f"compaction's archive segments ({named})."
-        )
-    return ""
-
-
-def plan_rollback(
-    current: Sequence[Message], record: CompactionRecord, segments: Sequence[Segment]
-) -> Undone:
-    """The history before a compaction, with what came since.
-
-    Masks set by the compaction are removed.
-    """
-    restored = [message for segment in segments for message in segment.messages]
-    raw = in_order([*restored, *(m for m in current if not m.is_summary)])
-    masks = set(record.masked)
-    messages = [unmasked(m) if m.id in masks else m for m in raw]
-    return Undone((*record.markers_before, *messages), len(restored))
-
-
-def _commit(script: Assistant, record: CompactionRecord, undone: Undone) -> None:
+def _commit(script: Assistant, record: CompactionRecord, messages: Sequence[Message]) -> None:
     """Take it back in one transaction, calling `at_commit_step` before each step."""
     history, step, at_iso = script.history, script.at_commit_step, utc_iso(script.now())
     changed = record.summaries_before
     with history.store.transaction():
         step("history")
-        history.replace(undone.history)
+        history.replace(messages)
         step("summaries")
         for summary in history.summaries():
             if summary.id in record.summaries:
