@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple
+from dataclasses import astuple, dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -54,38 +54,30 @@ _TURN = "id, speaker, text, at, session, audience, kind"
 _ASIDE, _PARTS = ".damaged", ("", "-wal", "-shm")
 
 
+@dataclass
 class _Scope:
     """What is in memory of a scope: the numbers of its turns, ascending, and their records.
 
-    Of turns that were looked at, it also holds the numbers of their words in the lexicon.
+    `views` are those of audiences; `words` the lexicon's numbers of the words of turns that were
+    looked at.
     """
 
-    def __init__(self, numbers: Ints, records: Records):
-        self._numbers, self._records, self._size = numbers, records, len(records)
-        self.views: dict[str | None, View] = {}
-        self.words: dict[int, Ints] = {}
-
-    @property
-    def numbers(self) -> Ints:
-        return self._numbers[: self._size]
-
-    @property
-    def records(self) -> Records:
-        return self._records[: self._size]
+    numbers: Ints
+    records: Records
+    views: dict[str | None, View] = field(default_factory=dict)
+    words: dict[int, Ints] = field(default_factory=dict)
 
     def add(self, numbers: Sequence[int], records: Records) -> None:
-        start, self._size = self._size, self._size + len(records)
-        if self._size > len(self._records):  # with room for as many again
-            self._numbers = np.concatenate([self._numbers, np.zeros(self._size, dtype=np.int64)])
-            more = np.zeros(self._size, self._records.dtype)
-            self._records = np.concatenate([self._records, more])
-        self.numbers[start:], self.records[start:] = numbers, records
+        self.numbers = np.append(self.numbers, numbers)
+        self.records = np.concatenate([self.records, records])
         self.views.clear()
+
+    def __len__(self) -> int:
+        return len(self.records)
 
     def drop(self, numbers: Sequence[int]) -> None:
         left = ~np.isin(self.numbers, numbers)
-        self._numbers, self._records = self.numbers[left], self.records[left]
-        self._size = len(self._records)
+        self.numbers, self.records = self.numbers[left], self.records[left]
         self.views.clear()
         for number in numbers:
             self.words.pop(number, None)
@@ -318,7 +310,7 @@ class RecallIndex:
         scope = self._scopes.get(number)
         if scope is None:
             scope = self._scopes[number] = self._read(number)
-            while len(self._scopes) > 1 and self._turns_held() > _MOST_TURNS:
+            while len(self._scopes) > 1 and sum(map(len, self._scopes.values())) > _MOST_TURNS:
                 self._scopes.popitem(last=False)
         self._scopes.move_to_end(number)
         if seen_by not in scope.views:
@@ -331,9 +323,6 @@ class RecallIndex:
             view = View(scope.numbers, scope.records, mask, names, holders, words)
             scope.views[seen_by] = view
         return scope.views[seen_by]
-
-    def _turns_held(self) -> int:
-        return sum(len(scope.records) for scope in self._scopes.values())
 
     def _read(self, number: int) -> _Scope:
         query = (

@@ -46,10 +46,7 @@ _YEAR = re.compile(r"^(19|20)\d\d$")
 _DAY = re.compile(r"^([0-3]?\d)(st|nd|rd|th)?$")
 
 
-@lru_cache(maxsize=16_384)
-def name_parts(name: str) -> tuple[str, ...]:
-    """The folded words of a name."""
-    return tuple(words(name))
+_name_parts = lru_cache(maxsize=16_384)(lambda name: tuple(words(name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +98,7 @@ def parsed_query(text: str, speakers: Iterable[str] = ()) -> ParsedQuery:
     names = {
         name: own
         for name in speakers
-        if (own := name_parts(name)) and any(_is_called(token, own[0]) for token in tokens)
+        if (own := _name_parts(name)) and any(_is_called(token, own[0]) for token in tokens)
     }
     asked = _in_order_of_doing(tokens, names)
     parts = {part for name in asked for part in names[name]}
