@@ -6,15 +6,15 @@ kept by audience and summed as messages come, so that usage costs the same at an
 
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 from twisted.internet.interfaces import IReactorTime
 
-from evennia_ai.background import pause
+from evennia_ai.background import Steps, pause
 from evennia_ai.history.archive import ARCHIVE, COMPACTIONS, Archive
 from evennia_ai.history.aside import aside, put_aside
 from evennia_ai.history.audience import visible, widest_of
@@ -241,9 +241,7 @@ class HistoryHandler(Archive):
         )
 
     @inlineCallbacks
-    def gathered_evidence(
-        self, reactor: IReactorTime | None = None
-    ) -> Generator[Deferred[Any], Any, Evidence]:
+    def gathered_evidence(self, reactor: IReactorTime | None = None) -> Steps[Evidence]:
         """Fires with the same `Evidence`, gathered with pauses between slices of the archive.
 
         Segments that are written or changed meanwhile are read again, so that the evidence is

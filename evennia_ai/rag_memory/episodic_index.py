@@ -6,7 +6,7 @@ never leave the journal.
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import SPEECH, Message, tool_calls
@@ -80,21 +80,16 @@ def turn_of_note(note: Note) -> Turn:
     return Turn(note.id, note.by.key, note.text, note.at, None, note.audience, "ledger")
 
 
-class Pruning(TypedDict):
-    """How many entries leave retrieval and how many stay, and the ids of the former."""
-
-    pruned: int
-    kept: int
-    pruned_ids: list[str]
-
-
 def is_pruned(importance: int, timestamp: str, now: float) -> bool:
     """Whether something is old, by a readable time, and of a low importance."""
     return importance < MIN_IMPORTANCE and 0 < seconds(timestamp) < now - KEEP_DAYS * DAY_S
 
 
-def prune_low_importance_entries(entries: Iterable[JournalEntry], now: float) -> Pruning:
-    """Decide which entries leave retrieval at `now`, seconds since the epoch."""
+def prune_low_importance_entries(entries: Iterable[JournalEntry], now: float) -> dict[str, Any]:
+    """Decide which entries leave retrieval at `now`, seconds since the epoch.
+
+    Returns ``{"pruned", "kept", "pruned_ids"}``: how many leave and stay, the ids of the former.
+    """
     everything = list(entries)
     pruned = [each.id for each in everything if is_pruned(each.importance, each.timestamp, now)]
     return {"pruned": len(pruned), "kept": len(everything) - len(pruned), "pruned_ids": pruned}

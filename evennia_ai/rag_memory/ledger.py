@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypedDict
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
@@ -67,17 +66,6 @@ _WORDS_TOO = re.compile(
 
 class LedgerError(AssistantError):
     """A note cannot be added, found or changed; the text says why."""
-
-
-class NoteFields(TypedDict, total=False):
-    """The optional arguments of `new_note`."""
-
-    kind: str | None
-    weight: int
-    source: str
-    about: Iterable[str]
-    audience: str
-    staff: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ closed ones.
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any, Unpack
+from typing import Any
 
 from evennia_ai.history.messages import Speaker, new_id
 from evennia_ai.history.pages import Cache, Pages
@@ -15,7 +15,7 @@ from evennia_ai.history.records import as_dict
 from evennia_ai.history.stored import each_readable
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory import ledger
-from evennia_ai.rag_memory.ledger import APPROVED, LedgerError, Note, NoteFields
+from evennia_ai.rag_memory.ledger import APPROVED, LedgerError, Note
 
 LEDGER, CATEGORY, PAGES = "ledger", "ai_ledger", "ai_ledger_closed"
 PAGE_ENTRIES = 50
@@ -63,7 +63,7 @@ class LedgerHandler:
         """As `rag_memory.ledger.shown_to`."""
         return ledger.shown_to(self.entries(), audience)
 
-    def add(self, text: str, by: Speaker, *, state: str, **fields: Unpack[NoteFields]) -> Note:
+    def add(self, text: str, by: Speaker, *, state: str, **fields: Any) -> Note:
         """Add a note; arguments and errors are those of `rag_memory.ledger.new_note`.
 
         Returns the note, with the ids of those it `replaces`, or a known one of the same words,

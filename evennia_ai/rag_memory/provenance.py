@@ -1,4 +1,4 @@
-"""What a note rests on: which messages, and whether it only repeats memories.
+"""What a note rests on: who said it, in which messages, and whether it only repeats memories.
 
 A model that writes down what it was shown from memory makes a memory of a memory; one repeated text
 has filled whole stores. Such notes are marked, and never searched or consolidated.
@@ -13,12 +13,16 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import MEMORIES, ToolTraits
 from evennia_ai.language.sentences import asks, sentences
 from evennia_ai.language.words import telling_words
+from evennia_ai.protocol import Assistant
 from evennia_ai.recall.values import Hit
 
 # A text bears a note out if it has this share of the note's telling words.
 LEAST_SHARE = 0.4
 # Newest replies whose memories are looked at; older ones have left the prompt or will soon.
 _REPLIES = 40
+# Kinds of hits that are notes of the assistant on what people said.
+NOTES = ("journal", "memory")
+MOST_TELLERS = 2
 
 
 def is_recalled(
@@ -102,3 +106,16 @@ def hits_in(result: str) -> Iterator[Hit]:
         items = (loaded, *(loaded.get("results") or ()), *(loaded.get("around") or ()))
         hits = (Hit.from_dict(item) for item in items if isinstance(item, dict))
         yield from (hit for hit in hits if hit.text)
+
+
+def attributed(script: Assistant, hit: Hit) -> Hit:
+    """A hit with who said it (``Bram said``), if it is a note that does not begin with the name.
+
+    Without the speaker, hearsay would read like a fact.
+    """
+    entry = script.journal.get(hit.turn_id) if hit.kind in NOTES and not hit.speaker else None
+    said = script.history.by_ids(entry.source_message_ids) if entry else []
+    names = dict.fromkeys(m.speaker_name for m in said if m.role == "user" and m.speaker_name)
+    if not names or len(names) > MOST_TELLERS or hit.text.startswith(tuple(names)):
+        return hit
+    return replace(hit, speaker=f"{' and '.join(names)} said")

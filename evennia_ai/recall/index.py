@@ -199,8 +199,8 @@ class RecallIndex:
     def _name(self, records: Records, names: Sequence[tuple[Any, ...]]) -> None:
         """Put the numbers of speaker, audience and kind into records."""
         known = self._names
-        for place, field in enumerate(("speaker", "audience", "kind")):
-            records[field] = [known.setdefault(row[place], len(known)) for row in names]
+        for place, name in enumerate(("speaker", "audience", "kind")):
+            records[name] = [known.setdefault(row[place], len(known)) for row in names]
 
     def _remove(self, numbers: Sequence[int]) -> None:
         """Remove turns, in a transaction after which `_clean_up` must follow."""

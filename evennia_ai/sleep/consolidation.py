@@ -11,7 +11,7 @@ from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
 
-from evennia_ai.background import pause
+from evennia_ai.background import Steps, pause
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.summary import call_llm_simple
 from evennia_ai.protocol import Assistant, Character
@@ -38,7 +38,7 @@ EXTRACTION_PROMPT = (
 @inlineCallbacks
 def consolidate_memories_to_semantic(
     script: Assistant, character: Character, reactor: Any = None
-) -> Any:
+) -> Steps[dict[str, int]]:
     """Store journal entries that are not yet in semantic memory, and link them to entities.
 
     One entry becomes one memory: its text, or, with `infer` in `EVENNIA_AI_MEM0_CONFIG`, the facts
@@ -66,7 +66,9 @@ def consolidate_memories_to_semantic(
 
 
 @inlineCallbacks
-def repair_semantic_memory(script: Assistant, character: Character, reactor: Any = None) -> Any:
+def repair_semantic_memory(
+    script: Assistant, character: Character, reactor: Any = None
+) -> Steps[dict[str, int]]:
     """Store again what the journal says is in semantic memory, and is not.
 
     A store that was thrown away, or lost a part, is whole again after the next night. Fires with
@@ -91,7 +93,7 @@ def repair_semantic_memory(script: Assistant, character: Character, reactor: Any
 @inlineCallbacks
 def prune_orphaned_memory_links(
     script: Assistant, character: Character, reactor: Any = None
-) -> Any:
+) -> Steps[dict[str, int]]:
     """Take out of semantic memory what the journal does not hold, or took back.
 
     Fires with ``{"checked", "pruned"}``: memories looked at, memories taken out. Fails with
@@ -116,7 +118,9 @@ def is_memorable(entry: JournalEntry, now: float) -> bool:
 
 
 @inlineCallbacks
-def _store(script: Assistant, character: Character, entries: Sequence[JournalEntry]) -> Any:
+def _store(
+    script: Assistant, character: Character, entries: Sequence[JournalEntry]
+) -> Steps[tuple[int, int]]:
     """Store, link and mark some entries; fires with how many, and how many links are new.
 
     None if a model is billed for embedding them and a spend limit is reached. Somebody may change
@@ -140,7 +144,7 @@ def _store(script: Assistant, character: Character, entries: Sequence[JournalEnt
 
 
 @inlineCallbacks
-def _extracted(script: Assistant, turn: Turn) -> Any:
+def _extracted(script: Assistant, turn: Turn) -> Steps[Turn]:
     """A turn with the facts that a model reads in it; as it is where no model is to, or answers."""
     if not script.extracts_memories:
         return turn

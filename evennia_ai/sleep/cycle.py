@@ -3,14 +3,14 @@
 Adding a step is adding a line to `SLEEP_STEPS`. A failing step is reported, and the next runs.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
 
-from evennia_ai.background import pause
+from evennia_ai.background import Steps, pause
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.episodic_index import prune_low_importance_entries
 from evennia_ai.rag_memory.profiles import note_met, run_entity_consolidation_batch
@@ -45,7 +45,7 @@ class SleepStep:
 @inlineCallbacks
 def prune_episodic_index(
     script: Assistant, character: Character, reactor: Any = None
-) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+) -> Steps[dict[str, Any]]:
     """Take old entries of low importance out of retrieval; the journal keeps them.
 
     The same goes for withdrawn ones, in case a crash kept the index from forgetting them. Pauses
@@ -74,7 +74,7 @@ def clear_stale(script: Assistant, character: Character) -> dict[str, Any]:
 @inlineCallbacks
 def extract_before_compaction(
     script: Assistant, character: Character
-) -> Generator[Deferred[Any], Any, Outcome | dict[str, Any]]:
+) -> Steps[Outcome | dict[str, Any]]:
     """The extraction, only when a compaction will follow; what it gives the compaction stores."""
     script.runtime.prepared, found = None, due(script, SLEEP, COUNT)
     if found is None:
@@ -94,9 +94,7 @@ def compact_if_needed(script: Assistant, character: Character) -> "Deferred[Outc
 
 
 @inlineCallbacks
-def repair_memory(
-    script: Assistant, character: Character
-) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+def repair_memory(script: Assistant, character: Character) -> Steps[dict[str, Any]]:
     """Make semantic memory hold what the journal says, and nothing that was taken back."""
     yield empty_outbox(script)
     counts = yield repair_semantic_memory(script, character)
@@ -120,7 +118,7 @@ SLEEP_STEPS: tuple[SleepStep, ...] = (
 @inlineCallbacks
 def run_sleep_tick(
     script: Assistant, character: Character, first: bool = True
-) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+) -> Steps[dict[str, Any]]:
     """Run the sleep cycle; after the first tick of a sleep only the steps that repeat.
 
     Returns:

@@ -24,8 +24,8 @@ from evennia_ai.llm_interaction.budget import shortened
 from evennia_ai.llm_interaction.prompt import context_usage, shown_history
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.hearsay import attributed
 from evennia_ai.rag_memory.injection import chosen
+from evennia_ai.rag_memory.provenance import attributed
 from evennia_ai.rag_memory.working_memory import note, visible_conversations
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick

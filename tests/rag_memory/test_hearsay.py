@@ -4,8 +4,8 @@ import json
 
 from evennia_ai.game.identity import stable_id
 from evennia_ai.llm_interaction import build_llm_messages
-from evennia_ai.rag_memory.hearsay import attributed
 from evennia_ai.rag_memory.profile import Belief
+from evennia_ai.rag_memory.provenance import attributed
 from evennia_ai.recall.values import Hit
 from evennia_ai.testing import call
 from tests.base import AssistantTest

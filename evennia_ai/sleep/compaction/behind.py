@@ -4,11 +4,9 @@ One runs at a time. It takes the turn lock only between turns, and whatever take
 itself cancels it (`assistant.runtime.Runtime`).
 """
 
-from collections.abc import Generator
-from typing import Any
+from twisted.internet.defer import CancelledError, inlineCallbacks
 
-from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
-
+from evennia_ai.background import Steps
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.compact import Compaction
@@ -71,9 +69,7 @@ def _due(script: Assistant) -> Due | str | None:
 
 
 @inlineCallbacks
-def _behind(
-    script: Assistant, character: Character, work: Due | str
-) -> Generator[Deferred[Any], Any, None]:
+def _behind(script: Assistant, character: Character, work: Due | str) -> Steps[None]:
     """One compaction; what it fails with is logged."""
     try:
         yield script.breathe()

@@ -5,7 +5,7 @@ callers), summaries scope by scope, one commit, what follows from it. Nothing is
 there.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
 
+from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC, most_seen
 from evennia_ai.history.masking import masked, plan_masks, unmasked
@@ -115,7 +116,7 @@ class Compaction:
         return self.plan
 
     @inlineCallbacks
-    def extract(self) -> Generator[Deferred[Any], Any, None]:
+    def extract(self) -> Steps[None]:
         """The extraction before a compaction, if one follows that calls a model."""
         script = self.script
         plan = self.planned()
@@ -140,7 +141,7 @@ class Compaction:
             )
 
     @inlineCallbacks
-    def run(self) -> Generator[Deferred[Any], Any, Outcome]:
+    def run(self) -> Steps[Outcome]:
         """Fires with the outcome; nothing is raised for a failing model."""
         script = self.script
         with self._waiting_after_failures():
@@ -237,7 +238,7 @@ class Compaction:
         )
 
     @inlineCallbacks
-    def _summarise(self) -> Generator[Deferred[Any], Any, Outcome]:
+    def _summarise(self) -> Steps[Outcome]:
         """Summaries first, then the commit."""
         script, plan, notes = self.script, self.planned(), self.extraction.notes
         original, cap, folds = script.history.tokens(), summary_cap(script, plan), list[Fold]()

@@ -6,12 +6,13 @@ and its audience is the scope. Nothing is written before all is there.
 """
 
 import json
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
+from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, ToolError, WindowError
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message, new_id, utc_iso
@@ -115,7 +116,7 @@ class Extraction:
 @inlineCallbacks
 def run_pre_compaction_extraction(
     script: Assistant, character: Character, max_iterations: int = MAX_ITERATIONS
-) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+) -> Steps[dict[str, Any]]:
     """Let the assistant save facts of its whole live history, and write them at once.
 
     Before a compaction `extracted` is used, whose notes the commit writes. A rollback of the next
@@ -143,7 +144,7 @@ def extracted(
     trigger: str,
     instructions: str | None = None,
     summarises: bool = False,
-) -> Generator[Deferred[Any], Any, Extraction]:
+) -> Steps[Extraction]:
     """Look through the lines of each scope.
 
     Args:
@@ -230,9 +231,7 @@ class _Job:
         self.extraction = Extraction()
 
     @inlineCallbacks
-    def look_through(
-        self, key: str, messages: Sequence[Message]
-    ) -> Generator[Deferred[Any], Any, None]:
+    def look_through(self, key: str, messages: Sequence[Message]) -> Steps[None]:
         """The passes over one part: one, or as many as its lines need."""
         script = self.script
         said = said_and_done(messages, script.tools.traits)
@@ -265,7 +264,7 @@ class _Job:
     @inlineCallbacks
     def _pass(
         self, scope: str, lines: Sequence[str], owners: Mapping[int, Message]
-    ) -> Generator[Deferred[Any], Any, ModelReply | None]:
+    ) -> Steps[ModelReply | None]:
         """One pass over lines that fit into a request; fires with a summary it closed with."""
         script, extraction = self.script, self.extraction
         text = request_text(lines)
@@ -301,7 +300,7 @@ class _Job:
         return None
 
     @inlineCallbacks
-    def _ask(self, prompt: Prompt, scope: str) -> Generator[Deferred[Any], Any, Any]:
+    def _ask(self, prompt: Prompt, scope: str) -> Steps[Any]:
         """One model call; fires with the reply and its calls."""
         script, purpose = self.script, CONTEXT_PRE_COMPACTION
         trigger = str(script.state.signals().get(SIGNAL, {}).get("trigger", ""))

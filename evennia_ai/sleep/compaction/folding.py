@@ -6,12 +6,13 @@ made from the topmost nodes, never from its own former text.
 """
 
 import textwrap
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.background import Steps
 from evennia_ai.history.archive import ARCHIVE, SUMMARIES
 from evennia_ai.history.audience import visible
 from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
@@ -81,7 +82,7 @@ class Fold:
         notes: Sequence[str] = (),
         instructions: str | None = None,
         written: ModelReply | None = None,
-    ) -> Generator[Deferred[Any], Any, None]:
+    ) -> Steps[None]:
         """Make the summaries; fails with `ModelError` when no level gave one.
 
         Args:
@@ -121,7 +122,7 @@ class Fold:
         notes: Sequence[str] = (),
         instructions: str | None = None,
         written: ModelReply | None = None,
-    ) -> Generator[Deferred[Any], Any, tuple[Summary, Covered]]:
+    ) -> Steps[tuple[Summary, Covered]]:
         """Fires with the summary of the messages, and its text with what it must not lose."""
         script = self.script
         told = script.memory.quarantine.messages(self.leaving)
@@ -132,9 +133,7 @@ class Fold:
         return summary, text
 
     @inlineCallbacks
-    def merged(
-        self, children: Sequence[SummaryRecord]
-    ) -> Generator[Deferred[Any], Any, tuple[Summary, Covered]]:
+    def merged(self, children: Sequence[SummaryRecord]) -> Steps[tuple[Summary, Covered]]:
         """Fires with summaries as one: their texts as they are if they fit, else a model's."""
         texts = [f"[{r.created_at[:16].replace('T', ' ')}] {r.text}" for r in children]
         whole = "\n".join(texts)
@@ -152,7 +151,7 @@ class Fold:
     @inlineCallbacks
     def _covered(
         self, source: Sequence[Message] | str, text: str, notes: Sequence[str] = ()
-    ) -> Generator[Deferred[Any], Any, Covered]:
+    ) -> Steps[Covered]:
         """Fires with a summary's text and what of its source it must not lose.
 
         The source are messages or other summaries' texts; `notes` are texts that the journal gets
@@ -175,7 +174,7 @@ class Fold:
         return result
 
     @inlineCallbacks
-    def _cascade(self, former: Sequence[SummaryRecord]) -> Generator[Deferred[Any], Any, None]:
+    def _cascade(self, former: Sequence[SummaryRecord]) -> Steps[None]:
         """Merge the former recent summaries into the long-term one."""
         older = [r for r in former if r.tier in ("recent", "node")]
         if not older:
@@ -191,7 +190,7 @@ class Fold:
     @inlineCallbacks
     def _merge(
         self, children: Sequence[SummaryRecord], tier: str, level: int = 0
-    ) -> Generator[Deferred[Any], Any, SummaryRecord]:
+    ) -> Steps[SummaryRecord]:
         """A summary of summaries, which absorbs them."""
         summary, text = yield self.merged(children)
         record = self._record(summary, text, tier, children, level)
@@ -279,7 +278,7 @@ class Fold:
         return marker.counted(self.script.count)
 
     @inlineCallbacks
-    def _seal(self, record: SummaryRecord) -> Generator[Deferred[Any], Any, None]:
+    def _seal(self, record: SummaryRecord) -> Steps[None]:
         """Make the segment, and what else can be done before the commit, which is one piece."""
         script = self.script
         script.history.store.preload(self.records, SUMMARIES)

@@ -5,20 +5,20 @@ leaves the index and semantic memory: it is noted in the rollback's transaction,
 again after a crash.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
+from evennia_ai.background import Steps
 from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal_entry import JournalEntry, synthesis_id
 
 
 @inlineCallbacks
-def empty_outbox(script: Assistant) -> Generator[Deferred[Any], Any, bool]:
+def empty_outbox(script: Assistant) -> Steps[bool]:
     """Take what rollbacks withdrew out of the recall index and of semantic memory.
 
     What fails stays noted: it is tried again after the next rollback, in the next night and at the

@@ -4,13 +4,14 @@ A record keeps its id and its sources; only what it says changes, and with it th
 journal entry and the summaries above that were made from it. No message moves.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
 
+from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import SUMMARY_TITLE
 from evennia_ai.history.messages import Message, new_id, utc_iso
@@ -56,7 +57,7 @@ def remade(
     record: SummaryRecord,
     changed: Mapping[str, SummaryRecord],
     written: ModelReply | None = None,
-) -> Generator[Deferred[Any], Any, tuple[SummaryRecord, Fold]]:
+) -> Steps[tuple[SummaryRecord, Fold]]:
     """A summary made again from its messages, or from the summaries below it.
 
     Args:
@@ -146,7 +147,7 @@ def is_better_due(script: Assistant) -> bool:
 @inlineCallbacks
 def better_summaries(
     script: Assistant, character: Character, background: bool = False
-) -> Generator[Deferred[Any], Any, Outcome]:
+) -> Steps[Outcome]:
     """Extract facts behind emergencies, and make their extracts again, by a model.
 
     `background` is whether turns go on meanwhile. If not, call it under the turn lock. Fires with
@@ -176,9 +177,7 @@ def _close(script: Assistant) -> None:
 
 
 @inlineCallbacks
-def _better(
-    script: Assistant, character: Character, locked: Locked
-) -> Generator[Deferred[Any], Any, Outcome]:
+def _better(script: Assistant, character: Character, locked: Locked) -> Steps[Outcome]:
     """The facts, the summaries from below upward, then the commit."""
     owed, before = owed_compactions(script), script.history.summaries()
     then = {each for record in owed for each in record.summaries}
@@ -215,7 +214,7 @@ def _facts(
     owed: Sequence[CompactionRecord],
     extracts: Mapping[str, SummaryRecord],
     locked: Locked,
-) -> Generator[Deferred[Any], Any, dict[str, ModelReply]]:
+) -> Steps[dict[str, ModelReply]]:
     """Extract facts from the messages that left with the emergencies, once, and store them.
 
     Fires with the summaries with which the passes closed, by the ids of the extracts.

@@ -13,8 +13,8 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.records import ROLLED_BACK
 from evennia_ai.language.excerpt import excerpt
 from evennia_ai.llm_interaction.prompt import context_limit, context_usage
-from evennia_ai.rag_memory.hearsay import attributed
 from evennia_ai.rag_memory.profile import Observation, Profile, current
+from evennia_ai.rag_memory.provenance import attributed
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.turns.tools.base import Tool, ToolContext
 from evennia_ai.turns.tools.parameters import Scale, Text
