@@ -492,7 +492,7 @@ class TestEmergency(BehindTest):
                 self.roll_back()
                 self.assertEqual(self.script.history.messages(), before)
                 self.roll_back()  # the facts are the emergency's
-                self.assertEqual(self.written(), ([], {}, ()))
+                self.assertEqual(self.written(), ([], {}, []))
                 self.assert_proven()
 
 
