@@ -52,13 +52,11 @@ class OfflineClient:
         answer = ModelReply(content=reply.content or "", tool_calls=calls, model=name, cost=0.0)
         return succeed(answer)
 
-    def window(self, model: str) -> int | None:
-        """Return None: the window is unknown."""
-        return None
+    def facts(self, model: str) -> Any:
+        """Nothing but that it is free."""
+        from evennia_ai.llm_interaction.values import ModelFacts
 
-    def price(self, model: str) -> tuple[float, float]:
-        """It is free."""
-        return 0.0, 0.0
+        return ModelFacts(price=(0.0, 0.0))
 
 
 class Tavern:

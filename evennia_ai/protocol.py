@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # for annotations only
 
     from evennia_ai.background import Worker
     from evennia_ai.game.parts import Assistant as Assistant
-    from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
+    from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, ProbeReport
     from evennia_ai.mind.values import MindStatus
     from evennia_ai.rag_memory.journal import JournalHandler
     from evennia_ai.rag_memory.profile import Profile
@@ -116,23 +116,11 @@ class ModelBackend(Protocol):
     def probe(self, model: str) -> Deferred[ProbeReport]:
         """Fires with whether a model can be reached."""
 
-    def window(self, model: str) -> int | None:
-        """Most tokens, as we count, of a prompt and its reply; None if unknown. Answers at once."""
-
-    def window_source(self, model: str) -> str:
-        """Where the figure of `window` comes from, in words; empty if it is unknown."""
-
-    def carries_tools(self, model: str) -> bool | None:
-        """Whether the tools of a request reach a model, None if unknown. Answers at once."""
-
-    def profile(self, model: str) -> tuple[str, ...]:
-        """What was learned of a model, in words. Answers at once."""
+    def facts(self, model: str) -> ModelFacts:
+        """What is known of a model. Answers at once."""
 
     def forget(self, model: str) -> Deferred[None]:
         """Forget what was learned of a model; fires when it is done."""
-
-    def price(self, model: str) -> tuple[float, float] | None:
-        """US dollars for a token of a prompt and of a reply, None if unknown. Answers at once."""
 
     def cancel_all(self) -> int:
         """Cancel all calls in flight; returns how many there were."""

@@ -29,7 +29,8 @@ from evennia_ai.language.times import spoken_time
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.dialects import read
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
+from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, ProbeReport
+from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.mind.mind import Mind
 from evennia_ai.protocol import MemoryBackend, ModelBackend, Named, Store
 from evennia_ai.rag_memory.journal import JournalHandler
@@ -88,7 +89,7 @@ class ScriptedModel:
         self.default = default
         self.requests: list[ModelRequest] = []
         self.held = held
-        self._window, self._price, self.carries = window, price, carries
+        self._window, self.price, self.carries = window, price, carries
         self._waiting: list[tuple[Deferred[ModelReply], Answer, ModelRequest]] = []
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
@@ -130,29 +131,14 @@ class ScriptedModel:
         """Ready at once."""
         return succeed(None)
 
-    def window(self, model: str) -> int | None:
-        """The window given at construction."""
-        return self._window
-
-    def window_source(self, model: str) -> str:
-        """That a test set it."""
-        return "the script" if self._window else ""
-
-    def carries_tools(self, model: str) -> bool | None:
+    def facts(self, model: str) -> ModelFacts:
         """What was given at construction."""
-        return self.carries
-
-    def profile(self, model: str) -> tuple[str, ...]:
-        """Nothing."""
-        return ()
+        window = Window(self._window, "the script") if self._window else None
+        return ModelFacts(window, self.carries, (), self.price)
 
     def forget(self, model: str) -> "Deferred[None]":
         """Nothing was learned."""
         return succeed(None)
-
-    def price(self, model: str) -> tuple[float, float] | None:
-        """The price given at construction."""
-        return self._price
 
 
 def _fired(answer: Answer, request: ModelRequest) -> "Deferred[ModelReply]":

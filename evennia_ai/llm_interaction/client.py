@@ -17,7 +17,7 @@ import contextlib
 import random as random_module
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, succeed
@@ -34,7 +34,7 @@ from evennia_ai.llm_interaction.profiles import Profile
 from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, Failure, RetryPolicy
 from evennia_ai.llm_interaction.tokens import Counter, counter_for
 from evennia_ai.llm_interaction.tracing import Tracing
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
+from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, ProbeReport
 from evennia_ai.llm_interaction.window_lookup import ask_server
 from evennia_ai.llm_interaction.windows import KnownWindow, Overflow, Refused, Window
 
@@ -74,17 +74,6 @@ _EXPLAINED = {
     "bad_request": "the request was refused as invalid",
     "breaker_open": "not asked for a while after repeated failures",
 }
-
-
-@dataclass(frozen=True)
-class ModelFacts:
-    """What `window`, `window_source`, `carries_tools` and `price` of a client say of a model."""
-
-    window: int | None = None
-    window_source: str = ""
-    carries_tools: bool | None = None
-    profile: tuple[str, ...] = ()
-    price: tuple[float, float] | None = None
 
 
 class ModelClient:
@@ -178,16 +167,6 @@ class ModelClient:
             deferred.cancel()
         return len(running)
 
-    def window(self, model: str) -> int | None:
-        """Most tokens, as we count, of a prompt and its reply; None if unknown."""
-        known = self._window(model)
-        return known.tokens if known else None
-
-    def window_source(self, model: str) -> str:
-        """Where the figure of `window` comes from, in words; empty if it is unknown."""
-        known = self._window(model)
-        return known.source if known else ""
-
     def price(self, model: str) -> tuple[float, float] | None:
         """US dollars for a token of a prompt and of a reply; None if LiteLLM knows none."""
         if model.startswith((wire.OFFLINE_PREFIX, LOCAL_PREFIX)):
@@ -256,11 +235,10 @@ class ModelClient:
         self._doubted.pop(model, None)
         return succeed(None)
 
-    def facts(self, model: str) -> Deferred[ModelFacts]:
-        """Fires with what is known of a model now."""
-        window, source = self.window(model), self.window_source(model)
-        carries, price = self.carries_tools(model), self.price(model)
-        return succeed(ModelFacts(window, source, carries, self.profile(model), price))
+    def facts(self, model: str) -> ModelFacts:
+        """What is known of a model now."""
+        said = self.carries_tools(model), self.profile(model), self.price(model)
+        return ModelFacts(self._window(model), *said)
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
         deferred = self._thread.submit(work)

@@ -70,16 +70,15 @@ def context_limit(script: Assistant, model: str = "") -> int:
 
     The configured limit, the model's window or the spend cap of a call.
     """
-    window = script.mind.model.window(model or script.model_name)
-    bounds = (script.config.max_context_tokens, window, script.spend.call_limits.get("tokens"))
+    window = learned_window(script, model)
+    known = window.tokens if window else None
+    bounds = (script.config.max_context_tokens, known, script.spend.call_limits.get("tokens"))
     return min(int(bound) for bound in bounds if bound)
 
 
 def learned_window(script: Assistant, model: str = "") -> Window | None:
     """The window of a model (its own by default), and where the figure comes from."""
-    model = model or script.model_name
-    tokens = script.mind.model.window(model)
-    return Window(tokens, script.mind.model.window_source(model)) if tokens else None
+    return script.mind.model.facts(model or script.model_name).window
 
 
 class LimitSource(NamedTuple):
@@ -348,7 +347,8 @@ def is_small(script: Assistant) -> bool:
     """
     if context_limit(script) >= SMALL_WINDOW_TOKENS:
         return False
-    return _writes_calls(script) or script.mind.model.carries_tools(script.model_name) is False
+    facts = script.mind.model.facts(script.model_name)
+    return _writes_calls(script) or facts.carries_tools is False
 
 
 def _fixed_tokens(prompt: Prompt) -> int:

@@ -29,5 +29,5 @@ def tool_protocol(script: Assistant, model: str = "") -> ToolProtocol:
         return NATIVE
     if script.config.llm_api == "completion":
         return ToolProtocol(True, "base models write calls as text")
-    carries = script.mind.model.carries_tools(model)
+    carries = script.mind.model.facts(model).carries_tools
     return NATIVE if carries is None else CARRIED if carries else DROPPED

@@ -7,6 +7,7 @@ from typing import Any
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
+from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.recall.values import Hit
 
 OFFLINE_MODEL = "offline/extractive"
@@ -149,6 +150,23 @@ class TurnRequest:
     rules: str | None = None
     talks: tuple[str, ...] = ()
     answering: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What is known of a model.
+
+    Args:
+        window: Most tokens, as we count, of a prompt and its reply; None if unknown.
+        carries_tools: Whether the tools of a request reach it; None if unknown.
+        profile: What was learned of it, in words.
+        price: US dollars for a token of a prompt and of a reply; None if unknown.
+    """
+
+    window: Window | None = None
+    carries_tools: bool | None = None
+    profile: tuple[str, ...] = ()
+    price: tuple[float, float] | None = None
 
 
 @dataclass(slots=True)

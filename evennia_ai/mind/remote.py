@@ -14,9 +14,14 @@ from twisted.python.failure import Failure
 
 from evennia_ai.background import Worker
 from evennia_ai.errors import WindowError
-from evennia_ai.llm_interaction.client import ModelFacts
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
-from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply, ModelRequest, ProbeReport
+from evennia_ai.llm_interaction.values import (
+    OFFLINE_MODEL,
+    ModelFacts,
+    ModelReply,
+    ModelRequest,
+    ProbeReport,
+)
 from evennia_ai.mind.link import Link, starter
 from evennia_ai.mind.mind import log_failures, name_of
 from evennia_ai.mind.values import MindSettings, MindStatus
@@ -117,30 +122,19 @@ class RemoteModel:
         """Fires with whether a model can be reached."""
         return self._tracked(self._link.ask("model.probe", model))
 
-    def window(self, model: str) -> int | None:
-        """A model's context window in tokens; None if unknown."""
-        return self._known(model).window
-
-    def window_source(self, model: str) -> str:
-        """Where the figure of `window` comes from, in words; empty if it is unknown."""
-        return self._known(model).window_source
-
-    def carries_tools(self, model: str) -> bool | None:
-        """Whether the tools of a request reach a model; None if unknown."""
-        return self._known(model).carries_tools
-
-    def profile(self, model: str) -> tuple[str, ...]:
-        """What was learned of a model, in words."""
-        return tuple(self._known(model).profile)
+    def facts(self, model: str) -> ModelFacts:
+        """What the process last said of a model; it is asked again every few seconds."""
+        asked_at, facts = self._facts.get(model, (float("-inf"), ModelFacts()))
+        now = time.monotonic()
+        if now - asked_at > _FACTS_S:
+            self._facts[model] = now, facts
+            self.learn(model).addErrback(lambda _: None)  # asked again
+        return facts
 
     def forget(self, model: str) -> "Deferred[None]":
         """Forget what was learned of a model."""
         self._facts.pop(model, None)
         return self._link.ask("model.forget", model)
-
-    def price(self, model: str) -> tuple[float, float] | None:
-        """US dollars for a token of a prompt and of a reply, None if unknown."""
-        return self._known(model).price
 
     def cancel_all(self) -> int:
         """Cancel all calls in flight; returns how many there were."""
@@ -156,15 +150,6 @@ class RemoteModel:
             self._facts[model] = time.monotonic(), facts
 
         return self._link.ask("model.facts", model).addCallback(note)
-
-    def _known(self, model: str) -> ModelFacts:
-        """What the process last said of a model; it is asked again every few seconds."""
-        asked_at, facts = self._facts.get(model, (float("-inf"), ModelFacts()))
-        now = time.monotonic()
-        if now - asked_at > _FACTS_S:
-            self._facts[model] = now, facts
-            self.learn(model).addErrback(lambda _: None)  # asked again
-        return facts
 
     def _note_window(self, failure: Failure) -> Any:
         """A prompt was too large: learn the window before anybody makes another one."""

@@ -464,10 +464,10 @@ def check_model(patient: Patient) -> Any:
     if model == OFFLINE_MODEL:
         detail = "the offline model speaks: rules, no network, no key"
         return _remark(detail, f"For better conversation, set `{checks.MODEL}`.")
-    detail, tokens = report.detail, client.window(model)
-    if tokens:
-        detail += f"; its window: {tokens:,} tokens, by {client.window_source(model)}"
-    if client.carries_tools(model) is False:
+    detail, facts = report.detail, client.facts(model)
+    if window := facts.window:
+        detail += f"; its window: {window.tokens:,} tokens, by {window.source}"
+    if facts.carries_tools is False:
         detail += f"; {DROPPED.why}"
     return _fine(detail)
 

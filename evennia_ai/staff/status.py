@@ -54,14 +54,14 @@ def status_or_trouble(script: "AssistantScript") -> list[str]:
 
 def model_lines(script: "AssistantScript") -> list[str]:
     """What is known of an assistant's model, in words."""
-    name, model = script.model_name, script.mind.model
-    window, learned = model.window(name), model.profile(name)
-    source = f", by {model.window_source(name)}" if window else ""
+    name = script.model_name
+    facts = script.mind.model.facts(name)
+    window = f"{facts.window.tokens:,} tokens, by {facts.window.source}" if facts.window else ""
     return [
         f"{script.obj.key}'s model: {name}",
-        f"Window: {f'{window:,} tokens' if window else 'unknown'}{source}",
+        f"Window: {window or 'unknown'}",
         f"Tools: {tool_protocol(script)}",
-        "Learned: " + ("; ".join(learned) or "nothing that it cannot do"),
+        "Learned: " + ("; ".join(facts.profile) or "nothing that it cannot do"),
     ]
 
 

@@ -362,13 +362,10 @@ class SpendHandler:
 
     def _price(self, request: ModelRequest) -> Price | None:
         """The highest known price among the models that may answer; None if none is known."""
-        price, models = self._script.mind.model.price, (request.model, *request.fallback_models)
-        known = [
-            price(model) or ((0.0, 0.0) if model in self.shared.unpriced else None)
-            for model in models
-            if model != OFFLINE_MODEL
-        ]
-        prices = [each for each in known if each is not None]
+        models = {request.model, *request.fallback_models} - {OFFLINE_MODEL}
+        facts = {model: self._script.mind.model.facts(model) for model in models}
+        prices = [each.price for each in facts.values() if each.price]
+        prices += [(0.0, 0.0)] * any(m in self.shared.unpriced for m in models)
         if not prices:
             return None
         return max(each[0] for each in prices), max(each[1] for each in prices)
@@ -438,6 +435,6 @@ class SpendHandler:
             self._tell_staff("")
             return False
         tokens = sum(len(text.encode()) for text in texts) // _EMBEDDED_BYTES
-        price = self._script.mind.model.price(model)
+        price = self._script.mind.model.facts(model).price
         self.add(tokens, tokens * price[0] if price else None)
         return True

@@ -356,9 +356,9 @@ class TestProfiles(LoopbackCase):
         self.refuse(lambda body: True, "nonsense 19")
         kinds = [self.fail(prompt_tokens=9_000).kind for _ in range(3)]
         self.assertEqual(kinds, ["context_window", "context_window", "context_window"])
-        self.assertEqual(self.client.window("any"), 4_525)
+        self.assertEqual(self.client.facts("any").window.tokens, 4_525)
         self.assertEqual(self.fail(prompt_tokens=4_000).kind, "bad_request")
-        self.assertIsNone(self.client.window("any"))
+        self.assertIsNone(self.client.facts("any").window)
         self.assertEqual(self.fail(prompt_tokens=9_000).kind, "bad_request")
 
     def test_thoughts_that_use_up_the_reply(self):
@@ -693,11 +693,11 @@ class TestProbeAndWindow(LoopbackCase):
 
     def test_window(self):
         """The window is read once LiteLLM is loaded, and None before and for unknown models."""
-        self.assertIsNone(self.client.window("gpt-4o"))
+        self.assertIsNone(self.client.facts("gpt-4o").window)
         wait_for(self.client.warm_up(), 60)
-        self.assertEqual(self.client.window("gpt-4o"), 128000)
-        self.assertEqual(self.client.window("openai/gpt-4o"), 128000)
-        self.assertIsNone(self.client.window("nobody/knows"))
+        self.assertEqual(self.client.facts("gpt-4o").window.tokens, 128000)
+        self.assertEqual(self.client.facts("openai/gpt-4o").window.tokens, 128000)
+        self.assertIsNone(self.client.facts("nobody/knows").window)
 
 
 HANGING_GAME = """

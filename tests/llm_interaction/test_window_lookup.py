@@ -97,7 +97,8 @@ class TestLearning(LoopbackCase):
 
     def learned(self, model="any"):
         """The window, and where the figure comes from."""
-        return self.client.window(model), self.client.window_source(model)
+        window = self.client.facts(model).window
+        return (window.tokens, window.source) if window else (None, "")
 
     def test_asked_at_warm_up(self):
         """The home model's window is known after warm-up, before any request."""

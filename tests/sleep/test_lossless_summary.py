@@ -10,7 +10,8 @@ from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_caps
 from evennia_ai.llm_interaction.summary import summarise
-from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.llm_interaction.values import ModelFacts, ModelReply
+from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.rag_memory.journal_entry import OWN
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import ScriptedModel, call, model_down
@@ -28,9 +29,10 @@ class Windows(ScriptedModel):
         super().__init__(**options)
         self.windows = windows
 
-    def window(self, model):
+    def facts(self, model):
         """The window of this name."""
-        return self.windows.get(model)
+        tokens = self.windows.get(model)
+        return ModelFacts(Window(tokens, "the script") if tokens else None)
 
 
 def lines(number, words=30):

@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred, succeed
 
 from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.llm_interaction.values import ModelFacts
 from evennia_ai.staff import doctor
 from evennia_ai.staff.doctor import Check, Patient, report, run_checks
 from evennia_ai.testing import ScriptedModel
@@ -66,11 +67,9 @@ class Probed:
         """Fires with the answer."""
         return succeed(self.answer)
 
-    def window(self, model):
-        """The window is not known."""
-
-    def carries_tools(self, model):
-        """Nor whether it is shown tools."""
+    def facts(self, model):
+        """Nothing is known of any model."""
+        return ModelFacts()
 
 
 class Stored:

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnRequest
+from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, TurnRequest
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call, model_down
 from evennia_ai.turns.spend import GAME, SharedSpend
 from evennia_ai.turns.spend_book import DEFAULT
@@ -136,7 +136,7 @@ class TestCaps(SpendTest):
 
     def test_parallel_calls_cross_a_cap_once(self):
         """Of many calls at once, those are refused that could cross the cap together."""
-        self.model.price = lambda model: (0.01, 0.01)
+        self.model.price = (0.01, 0.01)
         for caps in ({"tokens_day": 250}, {"cost_day": 2.5}):
             with self.subTest(caps=caps):
                 self.aria = FakeAssistant(self.model)
@@ -161,7 +161,8 @@ class TestCaps(SpendTest):
     def test_one_unknown_price_among_others(self):
         """The known ones bound a call: calls far from the cap do not wait for each other."""
         self.configure(spend_caps={"cost_day": 1000.0})
-        self.model.price = {"listed": (0.001, 0.001)}.get
+        prices = {"listed": (0.001, 0.001)}
+        self.model.facts = lambda model: ModelFacts(price=prices.get(model))
         self.model.held = True
         for _ in range(2):
             self.aria.complete(ModelRequest(model="listed", fallback_models=("unlisted",)))

@@ -79,7 +79,7 @@ class TestWhoPays(SpendGameTest):
     def test_embeddings_are_paid(self):
         """Where a model is billed for embeddings, they count, and stop at a cap."""
         self.semantic.billed_embedder = "text-embedding-3-small"
-        self.model._price = (1e-3, 0.0)
+        self.model.price = (1e-3, 0.0)
         self.aria.journal.add("Alice owes Bob 12 crowns, said at dawn.")
         self.configure(spend_caps={"tokens_day": 10})
         from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic

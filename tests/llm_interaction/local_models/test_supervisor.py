@@ -191,7 +191,7 @@ class TestClient(LocalCase):
             self.assertEqual((reply.model, reply.cost), ("local/x.gguf", 0.0))
             [serving] = self.models.all_running()
             self.kill(serving)
-        self.assertEqual(self.client.window("local/x.gguf"), 8192)
+        self.assertEqual(self.client.facts("local/x.gguf").window.tokens, 8192)
         self.assertEqual(self.client.price("local/x.gguf"), (0.0, 0.0))
 
     def test_the_game_s_own_model_is_loaded_before_the_first_line(self):
