@@ -11,7 +11,6 @@ from evennia_ai.history.pairs import ANSWERED, ASKER, INTERRUPTED, ToolTraits
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.indexing import mend_index
-from evennia_ai.rag_memory.working_memory import from_history
 from evennia_ai.recall.values import seconds
 from evennia_ai.sleep.compaction.due import check_room
 from evennia_ai.sleep.compaction.outbox import empty_outbox
@@ -32,13 +31,11 @@ def repair_at_start(script: Assistant) -> None:
 
 
 def repair_when_ready(script: Assistant) -> None:
-    """Repair token counts, tool calls, compactions, the index and conversations."""
+    """Repair token counts, tool calls, compactions and the index."""
     script.history.recount()
     script.history.heal()
     empty_outbox(script)
     mend_index(script)
-    if not script.runtime.conversations:
-        script.runtime.conversations = from_history(script.history.messages(), script.now())
     check_room(script)
 
 

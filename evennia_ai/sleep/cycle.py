@@ -63,12 +63,9 @@ def prune_episodic_index(
     return {"pruned": pruned, "kept": kept}
 
 
-def clear_stale(script: Assistant, character: Character) -> dict[str, Any]:
-    """Drop working memory of talks that ended long ago."""
-    counts = clear_stale_conversations(script.runtime.conversations, script.now())
-    for key in counts["stale"]:
-        script.runtime.conversations.pop(key, None)
-    return {"cleared": counts["cleared"], "kept": counts["kept"]}
+def clear_stale(script: Assistant, character: Character) -> dict[str, int]:
+    """Count the talks that ended long ago; no prompt shows them any more."""
+    return clear_stale_conversations(reversed(script.history.messages()), script.now())
 
 
 @inlineCallbacks

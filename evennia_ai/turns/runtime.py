@@ -85,7 +85,6 @@ class Runtime(Heard):
     counts: "Counter[str]" = field(default_factory=Counter)
     budgets: "deque[BudgetEvent]" = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
     left_out: frozenset[str] = frozenset()
-    conversations: dict[str, dict[str, Any]] = field(default_factory=dict)
     behind: "tuple[Deferred[Any], str] | None" = None
     prepared: "Compaction | None" = None
     compacting: str = ""
@@ -143,9 +142,6 @@ class Runtime(Heard):
         The last lines spoken are dropped too, as they may repeat it.
         """
         super().forget(people, until)
-        self.conversations = {
-            key: talk for key, talk in self.conversations.items() if talk["partner"] not in people
-        }
         self.said.clear()
 
     def run_behind(self, function: Callable[[], Any], trigger: str) -> None:

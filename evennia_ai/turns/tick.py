@@ -18,7 +18,7 @@ from evennia_ai.history.frames import (
     one_line,
     quoted,
 )
-from evennia_ai.history.messages import SPEECH, Message
+from evennia_ai.history.messages import Message
 from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.budget import shortened
 from evennia_ai.llm_interaction.prompt import context_usage, shown_history
@@ -26,7 +26,7 @@ from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.injection import chosen
 from evennia_ai.rag_memory.provenance import attributed
-from evennia_ai.rag_memory.working_memory import note, visible_conversations
+from evennia_ai.rag_memory.working_memory import last_topics
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import better_follows
@@ -284,7 +284,7 @@ class Tick:
             passed_over=passed_over,
             max_iterations=script.config.max_react_iterations,
             deadline=script.now() + script.turn_timeout_s,
-            talks=self._talks(group.audience, last.speaker_id or None),
+            talks=self._talks(group, last.speaker_id or None),
             answering=_answering(group),
         )
         shown_to = request.audience, request.channel, request.asker
@@ -300,22 +300,18 @@ class Tick:
             return report
         finally:
             script.game.show_typing(False, *shown_to)
-            runtime.last_turn_at = now = script.now()
-            for event in group.events:
-                if (who := event.speaker_id) and event.channel in SPEECH:
-                    said = event.content, now, group.audience
-                    runtime.conversations = note(runtime.conversations, who, *said)
+            runtime.last_turn_at = script.now()
 
-    def _talks(self, audience: str, asker: str | None) -> tuple[str, ...]:
-        """What those present last spoke of with the assistant, newest first."""
-        shut_out = self.script.memory.quarantine.people
-        people = [each for each in self.script.game.present(asker) if each["id"] not in shut_out]
-        names = {person["id"]: person["key"] for person in people}
-        talks = visible_conversations(self.runtime.conversations, audience, self.script.now())
-        here = [talk for talk in talks if talk["partner"] in names][:TALKS_SHOWN]
+    def _talks(self, group: Group, asker: str | None) -> tuple[str, ...]:
+        """What those present last spoke of with the assistant before this, newest first."""
+        names = {person["id"]: person["key"] for person in self.script.game.present(asker)}
+        answered = {event.id for event in group.events}
+        newest = self.script.seen(group.audience, trusted=True).newest()
+        before = (message for message in newest if message.id not in answered)
+        topics = last_topics(before, self.script.now()).items()
+        here = [(names[partner], topic) for partner, topic in topics if partner in names]
         return tuple(
-            f"{one_line(names[talk['partner']])} last spoke of: {quoted(talk['topic'])}"
-            for talk in here
+            f"{one_line(name)} last spoke of: {quoted(topic)}" for name, topic in here[:TALKS_SHOWN]
         )
 
     @inlineCallbacks

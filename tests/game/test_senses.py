@@ -215,7 +215,6 @@ class TestSight(SenseTest):
         """Somebody alone with it, as far as they see, is answered without calling it."""
         self.asked("Aria, what a night")
         self.hide("view:false()")
-        self.script.runtime.conversations.clear()
         self.room1.ndb.ai_manners = None
         self.assertIn("what a day", self.asked("what a day"))
 
