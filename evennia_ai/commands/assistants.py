@@ -430,7 +430,7 @@ def ask(
     regions = Regions(system=system, tools=(), history=(message,))
     prompt = fit_prompt(regions, context_caps(script), context_limit(script), script.count)
     request = model_request(script, script.obj, prompt, "test")
-    reply = yield script.complete(request, asker)
+    reply = yield script.spend.complete(request, asker)
     script.spent(reply, "test")
     return reply
 

@@ -11,7 +11,7 @@ from evennia_ai.history.live import HistoryHandler
 from evennia_ai.kinds import Allowed
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.budget_log import BudgetLog
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
+from evennia_ai.llm_interaction.values import ModelReply, TurnReport, TurnRequest
 from evennia_ai.protocol import Character, GamePort, Mind, Store
 from evennia_ai.rag_memory.indexing import memory_of
 from evennia_ai.rag_memory.journal import JournalHandler
@@ -263,10 +263,6 @@ class Assistant:
     def is_flooded(self) -> bool:
         """Whether one of those heard last goes on talking beyond what is answered."""
         return self.spend.is_flooded({m.speaker_id for m in self.history.messages()[-HEARD_LAST:]})
-
-    def complete(self, request: ModelRequest, asker: str | None = None) -> Deferred[ModelReply]:
-        """Ask a model within the spend caps; see `assistant.spend.SpendHandler.complete`."""
-        return self.spend.complete(request, asker)
 
     def save_queue(self) -> None:
         """Save what was heard but not stored or not answered yet, if that changed."""

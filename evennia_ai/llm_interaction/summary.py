@@ -183,7 +183,7 @@ def ask_model(
     request = replace(request, prompt_tokens=prompt_tokens)
     trigger = script.runtime.compacting if purpose == "summary" else ""
     event = note_request(script, budget, purpose, name, trigger=trigger)
-    reply: ModelReply = yield script.complete(request)
+    reply: ModelReply = yield script.spend.complete(request)
     script.spent(reply, purpose, script.budgets.answered(event, reply))
     return reply
 

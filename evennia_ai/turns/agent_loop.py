@@ -271,7 +271,7 @@ class _Turn:
         """The offline model's answer; it answers what else this turn asks, too."""
         self.is_offline, purpose = True, self.request.context
         asked = model_request(self.script, self.character, prompt, purpose=purpose, offline=True)
-        reply = yield self.script.complete(asked, self.request.asker)
+        reply = yield self.script.spend.complete(asked, self.request.asker)
         return self._read(reply)
 
     @inlineCallbacks
@@ -295,7 +295,7 @@ class _Turn:
         script, request = self.script, self.request
         left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
         asked = replace(asked, timeout_s=min(asked.timeout_s, left_s), key=self._key())
-        reply = yield script.complete(asked, request.asker)
+        reply = yield script.spend.complete(asked, request.asker)
         yield script.breathe()
         answer = self._read(reply)
         if answer.cuts:

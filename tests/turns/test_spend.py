@@ -42,7 +42,7 @@ class SpendTest(SynchronousTestCase):
             self.aria.store.set(name, value)
 
     def ask(self, asker=None, **fields):
-        return self.aria.complete(request(**fields), asker)
+        return self.aria.spend.complete(request(**fields), asker)
 
     def spent(self, holder=""):
         return self.aria.spend.row(holder).day.spent
@@ -73,7 +73,7 @@ class TestCounting(SpendTest):
     def test_the_offline_model_is_free(self):
         """The offline model is asked whatever the caps are, and counts nothing."""
         self.configure(spend_caps={"tokens_day": 0})
-        self.successResultOf(self.aria.complete(ModelRequest(model=OFFLINE_MODEL)))
+        self.successResultOf(self.aria.spend.complete(ModelRequest(model=OFFLINE_MODEL)))
         self.model.default = ModelReply(content="", model=OFFLINE_MODEL, prompt_tokens=50)
         self.configure(spend_caps={"tokens_day": None})
         self.successResultOf(self.ask())
@@ -165,7 +165,7 @@ class TestCaps(SpendTest):
         self.model.facts = lambda model: ModelFacts(price=prices.get(model))
         self.model.held = True
         for _ in range(2):
-            self.aria.complete(ModelRequest(model="listed", fallback_models=("unlisted",)))
+            self.aria.spend.complete(ModelRequest(model="listed", fallback_models=("unlisted",)))
         self.assertEqual(len(self.model.requests), 2)
 
     def test_two_assistants_share_the_game_s_cap(self):
@@ -241,25 +241,25 @@ class TestDefaultCap(SpendTest):
         self.model.default = paid(self.limit, model="own")
         own = ModelRequest(model="own", messages=())
         for _ in range(3):
-            self.successResultOf(self.aria.complete(own))
+            self.successResultOf(self.aria.spend.complete(own))
         self.assertEqual(self.spent(GAME).tokens, 3 * self.limit)
         self.model.default = paid(self.limit)
         self.successResultOf(self.ask())
         self.failureResultOf(self.ask(), SpendError)
         self.assertIsNotNone(self.aria.spend.reached())
-        self.successResultOf(self.aria.complete(own))
+        self.successResultOf(self.aria.spend.complete(own))
         self.aria.model_name = "own"
         self.assertIsNone(self.aria.spend.reached())
         billed = replace(own, fallback_models=("m",))
-        self.failureResultOf(self.aria.complete(billed), SpendError)
+        self.failureResultOf(self.aria.spend.complete(billed), SpendError)
 
     def test_caps_of_the_owner_count_all(self):
         """A cap that is set counts models on this machine, too."""
         self.aria.spend_caps = {"game": {"tokens_day": 100}}
         self.model.default = paid(model="own")
         own = ModelRequest(model="own", messages=())
-        self.successResultOf(self.aria.complete(own))
-        self.failureResultOf(self.aria.complete(own), SpendError)
+        self.successResultOf(self.aria.spend.complete(own))
+        self.failureResultOf(self.aria.spend.complete(own), SpendError)
 
     def test_a_probe_counts(self):
         """The doctor's question is counted for the game and refused at its cap."""

@@ -305,7 +305,7 @@ class _Job:
         script, purpose = self.script, CONTEXT_PRE_COMPACTION
         trigger = str(script.state.signals().get(SIGNAL, {}).get("trigger", ""))
         event = note_request(script, prompt.budget, purpose, script.model_name, scope, trigger)
-        reply = yield script.complete(model_request(script, self.character, prompt, purpose))
+        reply = yield script.spend.complete(model_request(script, self.character, prompt, purpose))
         script.spent(reply, purpose, script.budgets.answered(event, reply))
         calls, _ = bounded(reply.tool_calls)
         if not calls and script.config.llm_api == "completion" and reply.model != OFFLINE_MODEL:
