@@ -145,9 +145,6 @@ class RecallBackend(Protocol):
     def clear(self, scope: str, at_most: int) -> Deferred[int]:
         """Remove so many turns; fires with how many there were."""
 
-    def set_filling(self, scope: str, filling: bool) -> Deferred[bool]:
-        """Note in the index whether it is being filled; fires with whether it was until now."""
-
     def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
         """Fires with how many of these turns are not indexed."""
 

@@ -353,13 +353,6 @@ class MemoryIndex:
         """How many turns there are in a part of a scope."""
         return sum(_part_of(turn) == scope.partition(" ")[2] for turn in self.turns.values())
 
-    def set_filling(self, scope: str, filling: bool) -> None:
-        """Not needed: a dict does not outlive a crash."""
-
-    def is_filling(self, scope: str) -> bool:
-        """Never."""
-        return False
-
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
     ) -> tuple[Hit, ...]:

@@ -15,21 +15,20 @@ from twisted.internet.defer import inlineCallbacks
 from twisted.internet.task import cooperate
 
 from evennia_ai.background import Steps
-from evennia_ai.errors import ModelError, StoreError
+from evennia_ai.errors import ModelError
 from evennia_ai.history.aside import drop_from_aside
 from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import ROLLED_BACK, UNSUMMARISED, CompactionRecord, as_texts
+from evennia_ai.history.records import ROLLED_BACK, UNSUMMARISED, CompactionRecord
 from evennia_ai.history.sealed import UNMET, unseal
 from evennia_ai.privacy.closure import Forgetting, Made, plan_forgetting, without_copies
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.commit import REMADE
+from evennia_ai.sleep.compaction.outbox import clear_outbox
 from evennia_ai.sleep.compaction.remake import put_remade, put_texts, remade
 
-# Key of the ids that must leave the search index and semantic memory.
-OUTBOX = "forgetting"
 # The text of a summary until it is made again, and of one that was rolled back.
 EMPTIED = "Part of what this summary was made from is forgotten."
 # Records, or pages of the journal, written in one transaction before others get their turn.
@@ -71,7 +70,7 @@ def forget_people(
     )
     yield cooperate(_Removal(script, character, people, asked_at, plan).steps()).whenDone()
     script.at_commit_step("forget index")
-    yield _clear_derived(script)
+    yield clear_outbox(script)
     return {"messages": len(plan.theirs), "others": len(plan.replies) + len(plan.things)}
 
 
@@ -109,7 +108,7 @@ class _Removal:
         journal, step = self.character.journal, self.script.at_commit_step
         step("forget replies")
         if ids := plan.theirs | plan.replies | plan.things | self.syntheses:
-            store.set(OUTBOX, sorted({*as_texts(store.get(OUTBOX)), *ids}))
+            self.script.state.outbox = sorted({*self.script.state.outbox, *ids})
         yield from self._messages(plan.replies.union(*plan.parts.values()) - plan.theirs)
         step("forget profiles")
         yield from self.character.entities.forget(self._profile_left)
@@ -205,21 +204,6 @@ class _Removal:
     def _is_of_theirs(self, text: str) -> bool:
         words = {*re.findall(r"\w+", text), *re.findall(r"\w+\.\w+", text)}
         return not words.isdisjoint([*self.plan.theirs, *self.plan.replies, *self.people])
-
-
-@inlineCallbacks
-def _clear_derived(script: Assistant) -> Steps[None]:
-    """Take what is noted out of the index and semantic memory, and look whether it is gone."""
-    ids = as_texts(script.history.store.get(OUTBOX))
-    if not ids:
-        return
-    yield script.memory.forget(ids)
-    if (yield script.memory.missing(ids)) != len(ids):
-        raise StoreError("The search index could not be cleared of what is to be forgotten.")
-    yield script.mind.memories.delete(script.scope, ids)
-    if not set(ids).isdisjoint((yield script.mind.memories.ids(script.scope))):
-        raise StoreError("Semantic memory could not be cleared of what is to be forgotten.")
-    script.history.store.delete(OUTBOX)
 
 
 @inlineCallbacks

@@ -1,6 +1,6 @@
 """Keeping the search index complete: adding what is stored, removing what is not.
 
-The index file notes a filling from its start to its end, so that the next start resumes it.
+The oldest is indexed last: if that is missing, the next start resumes the filling.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +65,7 @@ def rebuild_index(script: Assistant, reactor: IReactorTime | None = None) -> Ste
     memory, added = script.memory, None
     if memory.syncing:
         raise StoreError("The search index is being filled already; try again later.")
-    if (yield memory.set_filling(True)) is not None and (yield memory.clear()) is not None:
+    if (yield memory.clear()) is not None:
         added = yield sync_index(script, True, reactor, SHORT_PAUSE_S)
     if added is None:
         raise StoreError("The search index cannot be written; see the log, then try again.")
@@ -111,12 +111,11 @@ def _synced(
     script: Assistant, whole: bool, reactor: IReactorTime | None, pause_s: float
 ) -> Steps[int | None]:
     memory, added, began = script.memory, 0, script.memory.recall.replaced
-    was_filling = yield memory.set_filling(True)
-    if was_filling is None:
+    if (missing := (yield missing_oldest(script))) is None:
         return None
     for batches in (_messages(script), _entries(script)):
         for read in batches:
-            if not (whole or was_filling):
+            if not (whole or missing):
                 ids = [turn.id for turn in read()]
                 if ids and not (yield memory.missing(ids)):
                     break
@@ -128,7 +127,7 @@ def _synced(
             yield pause(reactor, pause_s)
             if script.pk is None or memory.recall.replaced != began:
                 return added  # deleted meanwhile, or to be done again
-    return added if (yield memory.set_filling(False)) is not None else None
+    return added
 
 
 def _messages(script: Assistant) -> Iterator[Read]:

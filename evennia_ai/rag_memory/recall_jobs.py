@@ -71,16 +71,6 @@ class RecallJobs:
 
         return self._submit(clear_part)
 
-    def set_filling(self, scope: str, filling: bool) -> Deferred[bool]:
-        """Note in the index whether it is being filled; fires with whether it was until now."""
-
-        def note(index: "RecallIndex") -> bool:
-            before = index.is_filling(scope)
-            index.set_filling(scope, filling)
-            return before
-
-        return self._submit(note)
-
     def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
         """Fires with how many of these turns are not indexed."""
 

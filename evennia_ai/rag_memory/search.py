@@ -117,13 +117,6 @@ class Memory:
         self._pinned = None
         return total
 
-    def set_filling(self, filling: bool) -> Deferred[bool | None]:
-        """Note in the index whether it is being filled.
-
-        Fires with whether it was until now, None if that failed.
-        """
-        return self._watched(self.recall.set_filling(self.scope, filling), None)
-
     def missing(self, ids: Iterable[str]) -> Deferred[int | None]:
         """Fires with how many of these turns are not indexed."""
         return self._watched(self.recall.missing(self.scope, set(ids)), None)

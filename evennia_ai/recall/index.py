@@ -28,7 +28,7 @@ from evennia_ai.recall.view import Ints, Records, View, new_records, record_type
 
 # Increased when what is stored changes meaning; a file of another version is emptied, as it can be
 # rebuilt from what the game stores.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 # Turns of a transaction.
 _BATCH = 2_000
 # Beyond so many turns in memory, scopes that were not asked for long are read again; beyond so many
@@ -38,7 +38,7 @@ _SHIFT = 32
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS scopes (
-    number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, filling INTEGER NOT NULL DEFAULT 0);
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS turns (
     number INTEGER PRIMARY KEY, scope INTEGER NOT NULL, id TEXT NOT NULL, speaker TEXT NOT NULL,
     text TEXT NOT NULL, at, session TEXT, audience TEXT NOT NULL, kind TEXT NOT NULL,
@@ -257,18 +257,6 @@ class RecallIndex:
             if at_most is None or len(numbers) < at_most:
                 self._clean_up()
             return len(numbers)
-
-    def set_filling(self, scope: str, filling: bool) -> None:
-        """Note in the file whether a scope is being filled, for a start after a crash."""
-        with self._at_work(), self._db:
-            number = self._number_of(scope) or self._new_scope(scope)
-            self._db.execute("UPDATE scopes SET filling=? WHERE number=?", (filling, number))
-
-    def is_filling(self, scope: str) -> bool:
-        """Whether the filling of a scope began and has not ended."""
-        with self._at_work():
-            query = "SELECT 1 FROM scopes WHERE name=? AND filling"
-            return self._db.execute(query, (scope,)).fetchone() is not None
 
     def count(self, scope: str) -> int:
         """How many turns a scope has."""

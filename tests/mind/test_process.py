@@ -47,8 +47,6 @@ class TestRequests(MindTest):
         self.assertEqual(wait_for(recall.remove("a", ["t4"])), 1)
         self.assertEqual(wait_for(recall.missing("a", {"t1", "t4", "t9"})), 2)
         self.assertEqual(wait_for(recall.count("a")), 4)
-        self.assertFalse(wait_for(recall.set_filling("a", True)))
-        self.assertTrue(wait_for(recall.set_filling("a", False)))
         other = Hit("v1", 0.5, "", "The bees of old", None, "memory")
         found = wait_for(recall.search("a", Query("bees"), [other]))
         self.assertIn("v1", [hit.turn_id for hit in found])

@@ -11,7 +11,7 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
 from evennia_ai.history.records import LIVE, CompactionRecord
 from evennia_ai.llm_interaction.budget import BudgetEvent
-from evennia_ai.privacy.forget import EMPTIED, OUTBOX, forget_people, remake_summary
+from evennia_ai.privacy.forget import EMPTIED, forget_people, remake_summary
 from evennia_ai.rag_memory.entities import new_profile, observe, unmet_id, with_alias
 from evennia_ai.rag_memory.journal_entry import synthesis_id
 from evennia_ai.recall.values import Query
@@ -125,7 +125,7 @@ class ForgettingTest(MemoryWorldTest):
         self.assertEqual(everything.find("I like jazz"), -1)
         self.assertEqual(self.lines_of(ALICE), [])
         self.assertEqual(self.lines_of(BOB), self.others)
-        self.assertIsNone(self.world.attribute(OUTBOX))
+        self.assertFalse(self.world.script.state.outbox)
         violations = self.script.history.evidence()
         self.assertEqual(sum(violations.aside.values()), 1)
         self.assert_proven()
@@ -389,6 +389,6 @@ class TestInterrupted(ForgettingTest):
             setattr(store, name, odd)
             with self.assertRaises(StoreError):
                 self.forget()
-            self.assertTrue(self.world.attribute(OUTBOX))
+            self.assertTrue(self.world.script.state.outbox)
             delattr(store, name)
         self.finish()

@@ -1,8 +1,7 @@
-"""What a rollback changes outside the database, and texts that summaries stand in.
+"""What must leave the search index and semantic memory, and texts that summaries stand in.
 
-A summary goes into the recall index as the journal's synthesis of it. What a rollback withdrew
-leaves the index and semantic memory: it is noted in the rollback's transaction, and done after it,
-again after a crash.
+What a rollback withdrew, or what is forgotten, is noted in one transaction with it, and taken out
+after it, again after a crash. A summary is indexed as the journal's synthesis of it.
 """
 
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from functools import partial
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
+from evennia_ai.errors import StoreError
 from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal_entry import JournalEntry, synthesis_id
@@ -19,20 +19,31 @@ from evennia_ai.rag_memory.journal_entry import JournalEntry, synthesis_id
 
 @inlineCallbacks
 def empty_outbox(script: Assistant) -> Steps[bool]:
-    """Take what rollbacks withdrew out of the recall index and of semantic memory.
+    """As `clear_outbox`; fires with whether nothing is left. Never fails."""
+    try:
+        yield clear_outbox(script)
+    except Exception as error:  # noqa: BLE001 - what was done stands
+        script.log_error("publishing", error)
+        return False
+    return True
+
+
+@inlineCallbacks
+def clear_outbox(script: Assistant) -> Steps[None]:
+    """Take what was withdrawn or forgotten out of the recall index and of semantic memory.
 
     What fails stays noted: it is tried again after the next rollback, in the next night and at the
-    next start. Fires with whether nothing is left; never fails.
+    next start. Fails with `StoreError` if either holds it still.
     """
-    while withdrawn := script.state.outbox:
-        try:
-            yield script.memory.forget(withdrawn)
-            yield script.mind.memories.delete(script.scope, withdrawn)
-        except Exception as error:  # noqa: BLE001 - the rollback stands
-            script.log_error("publishing", error)
-            return False
-        script.state.outbox = [e for e in script.state.outbox if e not in withdrawn]
-    return True
+    memory, memories = script.memory, script.mind.memories
+    while gone := script.state.outbox:
+        yield memory.forget(gone)
+        if (yield memory.missing(gone)) != len(set(gone)):
+            raise StoreError("The search index could not be cleared of what is to go.")
+        yield memories.delete(script.scope, gone)
+        if not (yield memories.ids(script.scope)).isdisjoint(gone):
+            raise StoreError("Semantic memory could not be cleared of what is to go.")
+        script.state.outbox = [each for each in script.state.outbox if each not in gone]
 
 
 def correct_syntheses(script: Assistant, texts: Mapping[str, str]) -> None:
