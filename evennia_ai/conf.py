@@ -8,7 +8,6 @@ from typing import Any
 
 from django.conf import settings
 
-from evennia_ai.background import Worker
 from evennia_ai.errors import ConfigError
 from evennia_ai.kinds import (
     FLAG,
@@ -30,9 +29,8 @@ from evennia_ai.llm_interaction import own_machine
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tracing import CALLBACKS, TEXTS
-from evennia_ai.mind.mind import MEM0_BACKEND, load_backend
+from evennia_ai.mind.mind import MEM0_BACKEND
 from evennia_ai.mind.values import MindSettings
-from evennia_ai.protocol import MemoryBackend
 from evennia_ai.turns.options import check_option
 from evennia_ai.turns.spend_book import CALLS_A_MINUTE, read_limits
 
@@ -287,14 +285,6 @@ def memory_backend_path() -> str:
     return str(setting("MEMORY_BACKEND", MEM0_BACKEND))
 
 
-def memory_backend(worker: Worker | None = None) -> MemoryBackend:
-    """A new memory back end, by ``EVENNIA_AI_MEMORY_BACKEND``, on a worker or its own.
-
-    Raises `ConfigError` if the dotted path names no class that can be used.
-    """
-    return load_backend(memory_backend_path(), data_dir(), setting, worker)
-
-
 def mind_dir() -> Path:
     """The folder where the Server and the mind's process meet."""
     return Path(settings.GAME_DIR) / "server" / "mind"
@@ -325,30 +315,34 @@ def infers_memories() -> bool:
     return setting("MEM0_CONFIG").get("infer") is True
 
 
-def moderate_function() -> Callable[..., Any]:
-    """The function that ``EVENNIA_AI_MODERATE`` names; `ConfigError` if there is none."""
+def _imported(name: str, path: object) -> Any:
+    """What a dotted path of a setting leads to; `ConfigError` if to nothing."""
     from django.utils.module_loading import import_string
 
-    path = setting("MODERATE")
     try:
-        function: Callable[..., Any] = import_string(path)
+        return import_string(str(path))
     except Exception as error:  # a game's own module may raise anything
-        raise _unusable("MODERATE", path, error) from error
-    if not callable(function):
-        raise ConfigError(f"`{PREFIX}MODERATE` names `{path}`, which is no function.")
-    return function
+        raise _unusable(name, path, f"{type(error).__name__}: {error}") from error
 
 
-def _unusable(name: str, path: object, error: Exception) -> ConfigError:
-    why = f"{type(error).__name__}: {error}"
+def _unusable(name: str, path: object, why: str) -> ConfigError:
     return ConfigError(f"`{PREFIX}{name}` names `{path}`, which cannot be used: {why}")
+
+
+def moderate_function() -> Callable[..., Any]:
+    """The function that ``EVENNIA_AI_MODERATE`` names; `ConfigError` if there is none."""
+    path = setting("MODERATE")
+    function: Callable[..., Any] = _imported("MODERATE", path)
+    if not callable(function):
+        raise _unusable("MODERATE", path, "it is no function")
+    return function
 
 
 def usable_tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
     """The package's tools and the game's own, by ``EVENNIA_AI_TOOLS``; unusable ones reported."""
     from evennia_ai.turns.tools import BUILTIN_TOOLS
 
-    found: dict[str, type] = {tool.name: tool for tool in BUILTIN_TOOLS}
+    tools: dict[str, type] = {tool.name: tool for tool in BUILTIN_TOOLS}
     try:
         paths = checked_setting("TOOLS") or ()
     except ConfigError as error:
@@ -360,22 +354,19 @@ def usable_tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
         except ConfigError as error:
             report(error)
         else:
-            found[tool.name] = tool
-    return tuple(found.values())
+            tools[tool.name] = tool
+    return tuple(tools.values())
 
 
 def _tool(path: object) -> Any:
     """A tool's class, after making one and building its schema."""
-    from evennia.utils.utils import class_from_module
-
     from evennia_ai.turns.tools import Tool
 
+    tool = _imported("TOOLS", path)
+    if not (isinstance(tool, type) and issubclass(tool, Tool) and tool.name):
+        raise _unusable("TOOLS", path, "it is no `evennia_ai.turns.tools.Tool` with a name")
     try:
-        tool = class_from_module(path)
-        if isinstance(tool, type) and issubclass(tool, Tool) and tool.name:
-            tool().schema()
-            return tool
-    except Exception as error:  # a game's own module may raise anything
-        raise _unusable("TOOLS", path, error) from error
-    wanted = "an `evennia_ai.turns.tools.Tool` with a name"
-    raise ConfigError(f"`{path}` in `EVENNIA_AI_TOOLS` is not {wanted}.")
+        tool().schema()
+    except Exception as error:  # a game's own class may raise anything
+        raise _unusable("TOOLS", path, f"{type(error).__name__}: {error}") from error
+    return tool

@@ -7,7 +7,7 @@ thread. What returns a Deferred does its work elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
@@ -24,7 +24,8 @@ if TYPE_CHECKING:  # for annotations only
     from evennia_ai.rag_memory.journal import JournalHandler
     from evennia_ai.rag_memory.profile import Profile
     from evennia_ai.rag_memory.profiles import EntityHandler
-    from evennia_ai.recall.values import Hit, Query, Turn
+    from evennia_ai.rag_memory.recall_jobs import RecallJobs
+    from evennia_ai.recall.values import Hit, Turn
 else:
     Assistant = Any
 
@@ -129,35 +130,6 @@ class ModelBackend(Protocol):
         """Load what is slow; fires when it is loaded."""
 
 
-class RecallBackend(Protocol):
-    """The recall index of all assistants (`rag_memory.recall_jobs.RecallJobs`)."""
-
-    @property
-    def replaced(self) -> int:
-        """How often another index took the place of the one before."""
-
-    def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[int]:
-        """Index turns in place of those with the same ids; fires with how many differ."""
-
-    def remove(self, scope: str, ids: Collection[str]) -> Deferred[int]:
-        """Remove turns; fires with how many there were."""
-
-    def clear(self, scope: str, at_most: int) -> Deferred[int]:
-        """Remove so many turns; fires with how many there were."""
-
-    def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
-        """Fires with how many of these turns are not indexed."""
-
-    def count(self, scope: str) -> Deferred[int]:
-        """Fires with how many turns are indexed."""
-
-    def search(self, scope: str, query: Query, others: Sequence[Hit] = ()) -> Deferred[list[Hit]]:
-        """Fires with the result of a search, with hits of other sources in their places."""
-
-    def observations(self, profiles: Mapping[str, Profile], query: Query) -> Deferred[list[Hit]]:
-        """Fires with what profiles hold about those in a query."""
-
-
 class Mind(Protocol):
     """All that computes or waits: models, long-term memory, long work on texts.
 
@@ -174,7 +146,7 @@ class Mind(Protocol):
         """Long-term memory of all assistants."""
 
     @property
-    def recall(self) -> RecallBackend:
+    def recall(self) -> RecallJobs:
         """The recall index of all assistants."""
 
     def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:

@@ -25,9 +25,10 @@ from evennia_ai.llm_interaction.values import (
 from evennia_ai.mind.link import Link, starter
 from evennia_ai.mind.mind import log_failures, name_of
 from evennia_ai.mind.values import MindSettings, MindStatus
-from evennia_ai.protocol import MemoryBackend, RecallBackend
+from evennia_ai.protocol import MemoryBackend
 from evennia_ai.rag_memory.observations import found_observations
 from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.recall.values import Hit, Query
 
 P = ParamSpec("P")
@@ -57,12 +58,6 @@ class RemoteMemories(_Part):
         """The model that embeds texts, if somebody is billed for it; else empty."""
         return str(self._link.facts.get("billed_embedder", ""))
 
-    def search(
-        self, scope: str, query: str, limit: int = 10, audience: str | None = None
-    ) -> "Deferred[list[Hit]]":
-        """Fires with memories, best first, only those `audience` may see."""
-        return self._link.ask("memories.search", scope, query, limit, audience)
-
     def status(self) -> "Deferred[dict[str, Any]]":
         """Fires with ``{"ok", "detail", "path"}``."""
 
@@ -77,7 +72,7 @@ class RemoteMemories(_Part):
 
 
 class RemoteRecall(_Part):
-    """`protocol.RecallBackend` in the process."""
+    """`RecallJobs` in the process."""
 
     def __init__(self, link: Link, desk: Worker):
         super().__init__(link, "recall")
@@ -185,7 +180,7 @@ class RemoteMind:
         self._desk, self._models = Worker("evennia-ai-desk"), models
         self.model = RemoteModel(self.link)
         self.memories = cast(MemoryBackend, RemoteMemories(self.link, "memories"))
-        self.recall = cast(RecallBackend, RemoteRecall(self.link, self._desk))
+        self.recall = cast(RecallJobs, RemoteRecall(self.link, self._desk))
         self.down: set[str] = set()
         self._ends = False
 

@@ -15,7 +15,7 @@ from evennia_ai.background import Steps, in_time
 from evennia_ai.history.audience import viewer
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.protocol import MemoryBackend, RecallBackend
+from evennia_ai.protocol import MemoryBackend
 from evennia_ai.rag_memory.episodic_index import (
     is_indexed,
     turn_of_entry,
@@ -26,6 +26,7 @@ from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import APPROVED, Note
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.quarantine import Quarantine
+from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.recall.values import Hit, Query, Turn
 
 T = TypeVar("T")
@@ -57,7 +58,7 @@ class Memory:
     """
 
     scope: str
-    recall: RecallBackend
+    recall: RecallJobs
     semantic: Callable[[], MemoryBackend | None] = lambda: None
     report: Callable[[str, BaseException], None] = lambda what, error: None
     now: Callable[[], float] = time.time

@@ -8,14 +8,11 @@ reactor. Its name in the report is the function's, without ``check_``.
 import os
 import re
 import shutil
-import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from django.core.checks import ERROR
@@ -173,69 +170,23 @@ def _is_kind(path: str, kind: type) -> bool:
         return False
 
 
-@inlineCallbacks
-def check_storage(patient: Patient) -> Any:
-    """The database and the game's folders can be written, and their disks have room."""
+def check_storage(patient: Patient) -> Check:
+    """The database can be written, and the game's disk has room."""
     from django.conf import settings
-
-    # From a shell, the game may hold the database for the moment: SQLite waits for it.
-    remedy = "Make room on the disk, or make it writable for the user who runs the game."
-    try:
-        _write_to_database()
-    except DatabaseError as error:
-        return _fault(f"the database cannot be written: {error}", remedy)
-    folders = {Path(settings.GAME_DIR) / "server", Path(settings.LOG_DIR), conf.data_dir()}
-    least = yield patient.worker.submit(_write_to_folders, sorted(folders))
-    if isinstance(least, OSError):
-        return _fault(f"{least.filename} cannot be written: {least.strerror}", remedy)
-    if least < _ROOM_MB:
-        return _remark(f"only {least:,} MB are left on the disk", "Make room.")
-    return _fine("the database and the game's folders can be written")
-
-
-def _write_to_database() -> None:
-    """Store a row and delete it, in one transaction."""
     from django.db import transaction
     from evennia.server.models import ServerConfig
 
-    with transaction.atomic():
-        ServerConfig.objects.conf("evennia_ai_doctor", "0" * 1000)
-        ServerConfig.objects.conf("evennia_ai_doctor", delete=True)
-
-
-def _write_to_folders(folders: Iterable[Path]) -> int | OSError:
-    """Write a passing file into each that is there; the least room in MB, or what went wrong."""
-    least = sys.maxsize
-    for folder in filter(Path.is_dir, folders):
-        try:
-            with tempfile.TemporaryFile(dir=folder) as file:
-                file.write(bytes(100_000))
-                file.flush()
-            least = min(least, shutil.disk_usage(folder).free // 1_000_000)
-        except OSError as error:
-            return OSError(error.errno, error.strerror, str(folder))
-    return least
-
-
-@inlineCallbacks
-def check_tokenizer(patient: Patient) -> Any:
-    """A real tokenizer for the model."""
-    from evennia_ai.llm_interaction.tokens import counter_name
-
-    name = yield patient.worker.submit(counter_name, conf.model_name())
-    if name == "estimate":
-        remedy = "Install it again: `pip install --force-reinstall tiktoken litellm`."
-        return _remark("tokens are estimated from bytes, rather too many than too few", remedy)
-    return _fine(name)
-
-
-@inlineCallbacks
-def check_embedder(patient: Patient) -> Any:
-    """The embedder shipped with the package, where the game's mind is."""
-    from evennia_ai.recall.embedding import dimensions
-
-    found: int = yield services.mind().work(dimensions)
-    return _fine(f"{found} dimensions")
+    try:
+        with transaction.atomic():  # from a shell, SQLite waits for the game that holds it
+            ServerConfig.objects.conf("evennia_ai_doctor", "0" * 1000)
+            ServerConfig.objects.conf("evennia_ai_doctor", delete=True)
+    except DatabaseError as error:
+        remedy = "Make room on the disk, or make it writable for the user who runs the game."
+        return _fault(f"the database cannot be written: {error}", remedy)
+    free_mb = shutil.disk_usage(settings.GAME_DIR).free // 1_000_000
+    if free_mb < _ROOM_MB:
+        return _remark(f"only {free_mb:,} MB are left on the disk", "Make room.")
+    return _fine("the database can be written")
 
 
 @inlineCallbacks
@@ -478,8 +429,6 @@ CHECKS: tuple[Callable[[Patient], Any], ...] = (
     check_tools,
     check_database,
     check_storage,
-    check_tokenizer,
-    check_embedder,
     check_memory,
     check_moderation,
     check_assistants,

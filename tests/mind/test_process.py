@@ -21,7 +21,6 @@ from evennia_ai.llm_interaction.tokens import TokenCounter, count_tokens
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.mind.mind import WORK, find, name_of
 from evennia_ai.mind.wire import socket_path
-from evennia_ai.recall.embedding import dimensions
 from evennia_ai.recall.values import Hit, Query, Turn
 from evennia_ai.sleep.compaction.coverage import covered
 from tests.loopback import HANG, failure, slow, text
@@ -60,7 +59,7 @@ class TestRequests(MindTest):
         memories = self.mind().memories
         told = Turn("j1", "", "Elin keeps bees.", "2026-01-02", None, "public", "journal")
         wait_for(memories.add("a", [told]), START_S)
-        (found,) = wait_for(memories.search("a", "bees", audience="public"))
+        (found,) = wait_for(memories.search("a", "bees", 10, "public"))
         self.assertEqual((found.turn_id, found.text, found.at), ("j1", told.text, told.at))
         self.assertEqual(wait_for(memories.ids("a")), {"j1"})
         self.assertTrue(wait_for(memories.status())["ok"])
@@ -96,7 +95,6 @@ class TestRequests(MindTest):
             (packed, (["one two", "three"], 3, COUNT)),
             (shortened, (reply, 100, 50, COUNT)),
             (grounded_in, ("Elin came. Zed paid 12.", "Elin came.", ["Elin"])),
-            (dimensions, ()),
             (items_of, ("Elin in Oakhaven", ["Elin"])),
             (source_items, ([said], ToolTraits(), ["Elin"])),
             (covered, (lost, "Elin", [], 100, COUNT)),

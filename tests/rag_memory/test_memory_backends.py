@@ -8,6 +8,7 @@ from django.test import override_settings
 from evennia_ai import conf, services
 from evennia_ai.errors import ConfigError, StoreError
 from evennia_ai.history.audience import STAFF, private
+from evennia_ai.mind.mind import load_backend
 from evennia_ai.recall.values import Query
 from tests.base import AssistantTest
 from tests.rag_memory.tiny_backend import TinyBackend
@@ -31,7 +32,7 @@ class Contract:
         )
         on.enable()
         self.addCleanup(on.disable)
-        self.backend = conf.memory_backend()
+        self.backend = load_backend(conf.memory_backend_path(), conf.data_dir(), conf.setting)
         self.addCleanup(lambda: self.done(self.backend.close()))
 
     def done(self, deferred):
@@ -140,7 +141,7 @@ class TestBySetting(AssistantTest):
         """With one that cannot be made, searches go on in the index; its status names it."""
         self.use("world.nothing.Backend")
         with self.assertRaisesRegex(ConfigError, "EVENNIA_AI_MEMORY_BACKEND"):
-            conf.memory_backend()
+            load_backend(conf.memory_backend_path(), conf.data_dir(), conf.setting)
         entry = self.aria.journal.add("Elin keeps bees behind the mill.")
         wait_for(self.script.memory.remember_entry(entry))  # a search overtakes what is indexed
         (hit,) = wait_for(self.script.memory.search(Query("who keeps bees")))

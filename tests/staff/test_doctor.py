@@ -1,6 +1,5 @@
 """The doctor: each check on a healthy and on a broken installation."""
 
-import os
 import shutil
 import tempfile
 
@@ -17,7 +16,6 @@ from evennia_ai.staff import doctor
 from evennia_ai.staff.doctor import Check, Patient, report, run_checks
 from evennia_ai.testing import ScriptedModel
 from evennia_ai.turns.tools import Tool
-from tests.waiting import wait_for
 
 BROKEN_TOOLS = (
     "tests.staff.test_doctor.Nothing",
@@ -154,11 +152,8 @@ class TestChecks(DoctorCase):
         self.assertIn("no assistant", found.detail)
 
     def test_storage_that_works(self):
-        """The database and the folders take a write, and nothing of it stays."""
-        with override_settings(GAME_DIR=self.folder, LOG_DIR=self.folder, EVENNIA_AI_DATA_DIR="x"):
-            found = self.outcome(doctor.check_storage)
-        self.assertIsNot(found.ok, False)
-        self.assertEqual(os.listdir(self.folder), [])
+        """The database takes a write, and nothing of it stays."""
+        self.assertIsNot(self.outcome(doctor.check_storage).ok, False)
         self.assertFalse(ServerConfig.objects.filter(db_key="evennia_ai_doctor").exists())
 
     def test_a_database_that_takes_no_writes(self):
@@ -174,16 +169,6 @@ class TestChecks(DoctorCase):
                 cursor.execute(off)
         self.assertIs(found.ok, False)
         self.assertRegex(found.detail, "read-?only")
-
-    def test_a_folder_that_takes_no_writes(self):
-        """The folder is named with the system's reason; one that is not there yet is no fault."""
-        pseudo = "/proc/self"
-        if not os.path.isdir(pseudo):
-            self.skipTest("there is no folder that refuses files to everybody")
-        with override_settings(GAME_DIR=self.folder, LOG_DIR=pseudo, EVENNIA_AI_DATA_DIR="x"):
-            found = self.outcome(doctor.check_storage)
-        self.assertIs(found.ok, False)
-        self.assertIn(pseudo, found.detail)
 
     def test_scripts_of_a_games_own_class_are_counted(self):
         """A class derived from the assistant's script counts, others do not."""
@@ -202,17 +187,6 @@ class TestChecks(DoctorCase):
                 self.assertIs(found.ok, False)
                 self.assertIn(path, found.detail)
                 self.assertTrue(found.remedy)
-
-    def test_the_tokenizer_is_a_real_one(self):
-        """Tokens are counted, not estimated, with what the package installs."""
-        found = self.outcome(doctor.check_tokenizer)
-        self.assertIs(found.ok, True)
-
-    def test_the_shipped_embedder_works(self):
-        """One text becomes a vector, and the size is shown."""
-        [found] = wait_for(run_checks(self.patient(), [doctor.check_embedder]))
-        self.assertIs(found.ok, True)
-        self.assertRegex(found.detail, r"\d+ dimensions")
 
     def test_a_store_that_cannot_be_opened_is_bad(self):
         """Its own sentence is shown."""

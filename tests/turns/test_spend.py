@@ -174,7 +174,7 @@ class TestCaps(SpendTest):
         other.scope, other.shared_spend = "Borg", self.aria.shared_spend
         self.aria.spend_caps = {"game": {"tokens_day": 100}}
         self.successResultOf(self.ask())
-        self.failureResultOf(other.complete(request()), SpendError)
+        self.failureResultOf(other.spend.complete(request()), SpendError)
         self.assertEqual((other.spend.row().day.spent.calls, self.spent(GAME).calls), (0, 1))
 
     def test_a_model_without_a_price(self):

@@ -424,9 +424,9 @@ class TestDoctor(PagesTest):
         """Without scripts a link runs a check; the page itself runs only the quick ones."""
         self.client.force_login(self.account)
         page = self.get("/ai/doctor/")
-        self.assertShows(page, "tools can be used", "?check=model", "?check=embedder")
-        self.assertHides(page, "dimensions", "?check=settings")
-        self.assertShows(self.get("/ai/doctor/?check=embedder"), "dimensions", "?check=settings")
+        self.assertShows(page, "tools can be used", "?check=model", "?check=memory")
+        self.assertHides(page, "in memory", "?check=settings")
+        self.assertShows(self.get("/ai/doctor/?check=memory"), "in memory", "?check=settings")
         page = self.get("/ai/doctor/?check=nonsense")
         self.assertShows(page, "tools can be used", "?check=model")
         self.assertHides(self.get("/ai/doctor/?check=all"), "?check=")
