@@ -4,6 +4,7 @@
 # make install    create the virtual environment (the other targets do this if needed)
 # make test       run the tests (four minutes on two cores)
 # make test-e2e   run the tests that start real games
+# make test-games run the package's own suite in eight games that were not written for it
 # make test-all   run all of them with every example, and the long games (hours)
 # make test-postgres  run the tests that store something on a private PostgreSQL with pgvector
 # make mutants    change the code in 200 ways and list what no test notices (an hour or two)
@@ -38,7 +39,7 @@ export EVENNIA_AI_MAKE := 1
 export TEST_SHARE := $(SHARE)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-local install-lint install-postgres demo demo-stop test test-e2e \
+.PHONY: help install install-local install-lint install-postgres demo demo-stop test test-e2e test-games \
     test-all test-postgres mutants bench lint lint-style lint-format lint-types lint-imports clean
 
 help:
@@ -94,6 +95,10 @@ test-all: install-local
 	$(BIN)/evennia-ai model pull smollm2
 	TEST_SHARE=1 $(BIN)/python -m pytest -m "not e2e" $(SPREAD) $(TESTS)
 	TEST_SHARE=1 $(BIN)/python -m pytest -m e2e $(GAMES) $(or $(TESTS),tests/e2e)
+
+test-games: $(STAMP)
+	@$(BIN)/python -c "import scipy" 2>/dev/null || $(PIP_INSTALL) scipy
+	$(BIN)/python -m tests.games $(GAME)
 
 install-postgres: $(STAMP)
 	@$(BIN)/python -c "import psycopg" >/dev/null 2>&1 || \

@@ -1,12 +1,14 @@
-"""Add the package to an existing game: three edits, shown as a diff, made with ``--apply``.
+"""Add the package to an existing game, or take it out: three edits, made with ``--apply``.
 
 The files belong to the user, so they are parsed. If one cannot be understood, the installer names
-the line to add by hand and changes no file.
+the line to add by hand and changes no file. A line that stands in another of the game's modules
+counts as added.
 """
 
 import ast
 import difflib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from evennia_ai.errors import ConfigError
 
 APP = "evennia_ai"
 APP_LINE = 'INSTALLED_APPS += ["evennia_ai"]'
+APPS_LINE = 'INSTALLED_APPS = [*INSTALLED_APPS, "evennia_ai"]'
 CMDSET_LINE = "self.add(evennia_ai.commands.AssistantCmdSet)"
 URL_LINE = 'path("ai/", include("evennia_ai.web.urls"))'
 BACKUP = ".before-evennia-ai"
@@ -66,13 +69,115 @@ def install(
     return 0
 
 
+def uninstall(
+    game_dir: str | os.PathLike[str], apply: bool = False, say: Callable[[str], None] = print
+) -> int:
+    """Show the edits that take the package out of a game, or make them; returns 0. Idempotent.
+
+    A file that is as the installer left it becomes what it was before; of others the added lines
+    are taken out. Raises `ConfigError` if more of the package is left in one of the files.
+    """
+    folder = Path(game_dir)
+    edits = []
+    for path, change, line in _places(folder):
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if APP in text:
+            edits.append(Edit(path, text, _without_us(path, text, change, line)))
+    for edit in edits:
+        say(edit.diff(folder) + "\n")
+    if not edits:
+        say("evennia_ai is not in this game's files.")
+    elif not apply:
+        say("Nothing was changed. To make these edits: evennia-ai uninstall --apply")
+    for edit in edits if apply else ():
+        _replace(edit)
+        for backup in _backups(edit.path):
+            backup.unlink()
+        say(f"Changed {edit.path.relative_to(folder)}")
+    return 0
+
+
+def is_installed(folder: Path) -> bool:
+    """Whether the settings of a game name the app."""
+    path = folder / "server" / "conf" / "settings.py"
+    text = path.read_text(encoding="utf-8")
+    return with_app(text) == text or _is_elsewhere(folder, path, APP)
+
+
 def planned_edits(folder: Path) -> list[Edit]:
     """The edits of the three files, including those that change nothing."""
+    marks = (APP, "AssistantCmdSet", "evennia_ai.web.urls")
+    places = zip(_places(folder), marks, strict=True)
     return [
-        _edit(folder / "server" / "conf" / "settings.py", with_app, APP_LINE),
-        _edit(folder / "commands" / "default_cmdsets.py", with_cmdset, CMDSET_LINE),
-        _edit(folder / "web" / "urls.py", with_url, URL_LINE),
+        _edit(path, (lambda text: text) if _is_elsewhere(folder, path, mark) else change, line)
+        for (path, change, line), mark in places
     ]
+
+
+def _places(folder: Path) -> list[tuple[Path, Callable[[str], str], str]]:
+    """The files to edit, as the game's settings name them; how, and the line to add."""
+    cmdset = _setting(folder, "CMDSET_CHARACTER", "commands.default_cmdsets.CharacterCmdSet")
+    module, _, name = cmdset.rpartition(".")
+    urls = _setting(folder, "ROOT_URLCONF", "web.urls")
+    return [
+        (folder / "server" / "conf" / "settings.py", with_app, APP_LINE),
+        (_file(folder, module), lambda text: with_cmdset(text, name), CMDSET_LINE),
+        (_file(folder, urls), with_url, URL_LINE),
+    ]
+
+
+def _file(folder: Path, module: str) -> Path:
+    """The file of a module of the game, or of a package's own."""
+    path = folder.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def _setting(folder: Path, name: str, default: str, module: str = "server.conf.settings") -> str:
+    """A setting's text, if the settings or what they take `*` from assign one; else `default`."""
+    try:
+        body = ast.parse(_file(folder, module).read_text(encoding="utf-8")).body
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        return default
+    parts = module.split(".")
+    for part in ast.walk(ast.Module(body, [])):
+        if isinstance(part, ast.ImportFrom) and _imported(part) == ["*"]:
+            above = parts[: -part.level] if part.level else []
+            inner = ".".join([*above, *filter(None, [part.module])])
+            default = default if inner == module else _setting(folder, name, default, inner)
+        elif isinstance(part, ast.Assign) and _names(part, name):
+            value = getattr(part.value, "value", None)
+            default = value if isinstance(value, str) else default
+    return default
+
+
+def _is_elsewhere(folder: Path, file: Path, mark: str) -> bool:
+    """Whether another of the game's modules has what an edit would add."""
+    within = folder / "server" / "conf" if mark == APP else folder
+    for path in within.rglob("*.py"):
+        if path != file and not path.name.startswith("test"):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            if re.search(rf"^[^#\n]*[\"'.\s(]{re.escape(mark)}[\"'\s(),]", text, re.M):
+                return True
+    return False
+
+
+def _without_us(path: Path, text: str, change: Callable[[str], str], line: str) -> str:
+    for backup in _backups(path):
+        before = backup.read_text(encoding="utf-8")
+        if change(before.replace("\r\n", "\n")) == text.replace("\r\n", "\n"):
+            return before
+    ours = {APP_LINE, APPS_LINE, CMDSET_LINE, f"{URL_LINE},", "import evennia_ai.commands"}
+    after = "".join(row for row in text.splitlines(keepends=True) if row.strip() not in ours)
+    if APP in re.sub(r"#.*", "", after):
+        number = next(n for n, row in enumerate(text.splitlines(), 1) if APP in row)
+        raise ConfigError(
+            f"`{path}`, line {number}: take `{APP}` out by hand, then run this again."
+        )
+    return after
+
+
+def _backups(path: Path) -> list[Path]:
+    return sorted(path.resolve().parent.glob(f"{path.name}{BACKUP}*"))
 
 
 def with_app(text: str) -> str:
@@ -81,11 +186,11 @@ def with_app(text: str) -> str:
     uses = [node for node in tree.body if _names(node, "INSTALLED_APPS")]
     if any(_holds_text(node, APP) for node in uses):
         return text
-    defaults = [node for node in tree.body if _imported(node, "evennia.settings_default") == ["*"]]
+    defaults = [node for node in tree.body if _imported(node) == ["*"]]
     if not uses and not defaults:
         raise ValueError("it neither takes Evennia's defaults nor sets `INSTALLED_APPS`")
     reassigned = any(isinstance(node, ast.Assign) for node in uses)
-    line = 'INSTALLED_APPS = [*INSTALLED_APPS, "evennia_ai"]' if reassigned else APP_LINE
+    line = APPS_LINE if reassigned else APP_LINE
     earliest = max(node.end_lineno for node in uses + defaults)
     later = [
         node.lineno
@@ -105,25 +210,25 @@ def with_app(text: str) -> str:
     return _with_lines(text, at, [line, ""])
 
 
-def with_cmdset(text: str) -> str:
+def with_cmdset(text: str, name: str = "CharacterCmdSet") -> str:
     """Command sets with the assistants' added to what characters can do."""
     tree = ast.parse(text)
     methods = [
         part
         for cmdset in tree.body
-        if isinstance(cmdset, ast.ClassDef) and cmdset.name == "CharacterCmdSet"
+        if isinstance(cmdset, ast.ClassDef) and cmdset.name == name
         for part in cmdset.body
         if isinstance(part, ast.FunctionDef) and part.name == "at_cmdset_creation"
     ]
     if not methods:
-        raise ValueError("it has no `CharacterCmdSet` with a method `at_cmdset_creation`")
+        raise ValueError(f"it has no `{name}` with a method `at_cmdset_creation`")
     method = methods[0]
     used = {getattr(part, "id", getattr(part, "attr", None)) for part in ast.walk(method)}
     if "AssistantCmdSet" in used:
         return text
     first = method.body[0]
     if first.lineno == method.lineno:
-        raise ValueError("`CharacterCmdSet.at_cmdset_creation` is written on one line")
+        raise ValueError(f"`{name}.at_cmdset_creation` is written on one line")
     indent = " " * first.col_offset
     end, lines = method.end_lineno, text.splitlines()
     while end < len(lines) and lines[end].startswith(indent + "#"):  # comments of its body
@@ -178,13 +283,23 @@ def _edit(path: Path, change: Callable[[str], str], line: str) -> Edit:
 
 
 def _write(edit: Edit) -> Path:
-    """Copy the old file, put the new text in place by a rename; returns the copy's path."""
+    """Copy the old file, put the new text in place; returns the copy's path."""
     path = edit.path.resolve()
     backup, number = path.with_name(path.name + BACKUP), 2
     while backup.exists():
         backup, number = path.with_name(f"{path.name}{BACKUP}-{number}"), number + 1
     try:
         shutil.copy2(path, backup)
+    except OSError as error:
+        raise ConfigError(f"`{path}` cannot be written: {error.strerror}.") from error
+    _replace(edit)
+    return backup
+
+
+def _replace(edit: Edit) -> None:
+    """Put the new text in place by a rename."""
+    path = edit.path.resolve()
+    try:
         handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with open(handle, "w", encoding="utf-8", newline="") as file:
             file.write(edit.after)
@@ -192,7 +307,6 @@ def _write(edit: Edit) -> Path:
         os.replace(draft, path)
     except OSError as error:
         raise ConfigError(f"`{path}` cannot be written: {error.strerror}.") from error
-    return backup
 
 
 def _with_lines(text: str, after_line: int, new: list[str]) -> str:
@@ -223,9 +337,9 @@ def _holds_text(node: ast.AST, text: str) -> bool:
     )
 
 
-def _imported(node: ast.stmt, module: str | None = None) -> list[str]:
-    """The names that a `from ... import` binds, from a module or from any."""
-    if not isinstance(node, ast.ImportFrom) or module not in (None, node.module):
+def _imported(node: ast.AST) -> list[str]:
+    """The names that a `from ... import` binds."""
+    if not isinstance(node, ast.ImportFrom):
         return []
     return [alias.asname or alias.name for alias in node.names]
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evennia_ai.errors import AssistantError
 
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
     from evennia_ai.staff.doctor import Check
 
-USAGE = "evennia ai doctor    check this game's assistants and suggest remedies"
+USAGE = """evennia ai doctor    check this game's assistants and suggest remedies
+evennia ai remove    export every assistant to a file, then delete it with all it remembers"""
 
 
 def main(*args: str) -> None:
     """Run ``evennia ai <args>`` and end the process; its exit code is 1 on a fault."""
     if args and args[0] == "doctor":
         sys.exit(1 if doctor() else 0)
+    if args and args[0] == "remove":
+        sys.exit(1 if remove() else 0)
     print(USAGE)
     sys.exit(0 if not args or args[0] in ("help", "--help", "-h") else 2)
 
@@ -62,11 +65,47 @@ def doctor() -> int:
     return sum(check.ok is False for check in found)
 
 
-def run_in(game_dir: Path) -> int:
-    """`evennia-ai doctor`: the same, from outside the game's folder; returns the exit code."""
+def remove() -> int:
+    """Export and delete every assistant of a game that is not running; returns how many stayed."""
+    import evennia
+    from twisted.internet import reactor
+    from twisted.internet.defer import inlineCallbacks
+
+    evennia._init()
+    from evennia_ai.assistant_script import all_assistants
+    from evennia_ai.game.evennia_internals import SpendRows
+    from evennia_ai.staff.export import export_and_delete
+
+    failures = []
+
+    @inlineCallbacks
+    def work() -> Any:
+        for script in all_assistants():
+            name = script.obj.key
+            try:
+                path = yield export_and_delete(script)
+                print(f"{name} is deleted. Its export is in {path}", flush=True)
+            except AssistantError as error:
+                failures.append(name)
+                print(f"{name} was not deleted: {error}", flush=True)
+        for holder in () if failures else SpendRows().all():
+            SpendRows().save(holder, "")
+
+    def begin() -> None:
+        work().addErrback(failures.append).addBoth(lambda _: reactor.stop())
+
+    reactor.callWhenRunning(begin)
+    reactor.run()
+    for failure in failures:
+        print(failure)
+    return len(failures)
+
+
+def run_in(game_dir: Path, function: str = "doctor") -> int:
+    """`evennia-ai doctor` and the like, from outside the game's folder; returns the exit code."""
     source = (
         "import django, sys; django.setup();"
-        "from evennia_ai.cli.launcher import doctor; sys.exit(1 if doctor() else 0)"
+        f"from evennia_ai.cli.launcher import {function}; sys.exit(1 if {function}() else 0)"
     )
     environ = {**os.environ, "DJANGO_SETTINGS_MODULE": "server.conf.settings"}
     command = [sys.executable, "-W", "ignore", "-c", source]

@@ -14,17 +14,20 @@ from pathlib import Path
 
 from evennia_ai import __version__
 from evennia_ai.cli import model
-from evennia_ai.cli.install import install
+from evennia_ai.cli.install import install, is_installed, uninstall
 from evennia_ai.cli.launcher import run_in
 from evennia_ai.cli.new import create_game, is_game
 from evennia_ai.cli.run import ADMIN, PASSWORD_FILE, Connection, GameError, start_game, stop_game
 from evennia_ai.errors import AssistantError, ConfigError, LocalModelError
+from evennia_ai.processes import is_running
 from evennia_ai.turns.spend_book import DEFAULT
 
 _CAP = (
     f"Models that are billed get at most {DEFAULT['game']['tokens_day']:,} tokens a day. To change "
     "that, set EVENNIA_AI_SPEND_CAPS in server/conf/settings.py."
 )
+# What the package leaves in the folder `server`.
+DATA = ("ai_memory", "ai_models", "ai_exports", "logs/ai.log")
 _UNWRITABLE = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -71,14 +74,17 @@ def _parser() -> argparse.ArgumentParser:
             lambda args: install(_game(args.folder), apply=args.apply),
             "add assistants to a game: show or make the edits",
         ),
+        ("uninstall", _uninstall, "take assistants out of a game: show or make the edits"),
         ("doctor", lambda args: run_in(_game(args.folder)), "check a game and suggest remedies"),
     ):
         command = commands.add_parser(name, help=says)
         command.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
         command.set_defaults(run=run)
-    commands.choices["install"].add_argument(
-        "--apply", action="store_true", help="make the edits (backups are kept)"
-    )
+    for name, says in (
+        ("install", "make the edits (backups are kept)"),
+        ("uninstall", "export and delete all assistants, then make the edits"),
+    ):
+        commands.choices[name].add_argument("--apply", action="store_true", help=says)
     return parser
 
 
@@ -108,6 +114,19 @@ def _stop(args: argparse.Namespace) -> int:
         return 0
     ran = stop_game(_game(folder))
     print(f"The game in {folder} {'has stopped' if ran else 'was not running'}.")
+    return 0
+
+
+def _uninstall(args: argparse.Namespace) -> int:
+    folder = _game(args.folder)
+    if args.apply and is_running(folder):
+        raise ConfigError(f"The game is running: stop it first (evennia-ai stop {args.folder}).")
+    if args.apply and is_installed(folder) and run_in(folder, "remove"):
+        raise ConfigError("Not all assistants could be deleted; no file was changed.")
+    uninstall(folder, apply=args.apply)
+    if args.apply:
+        data = ", ".join(f"server/{name}" for name in DATA if (folder / "server" / name).exists())
+        print(f"Delete {data} when you need them no longer." if data else "Nothing is left over.")
     return 0
 
 

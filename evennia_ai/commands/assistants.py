@@ -2,6 +2,7 @@
 
 import re
 import time
+import unicodedata
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.why import why
 from evennia_ai.errors import Refusal
-from evennia_ai.game.deletions import delete_derived, dequeue, enqueue
 from evennia_ai.game.hearing import IGNORED_TAG, is_ignored
 from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import STAFF, private
@@ -31,7 +31,7 @@ from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.staff import doctor
 from evennia_ai.staff.audit_log import last_lines
 from evennia_ai.staff.budget import cached_part, price
-from evennia_ai.staff.export import export_assistant
+from evennia_ai.staff.export import export_and_delete
 from evennia_ai.staff.show import Viewer, ago, as_records, escaped
 from evennia_ai.staff.status import (
     facts_or_trouble,
@@ -43,7 +43,8 @@ from evennia_ai.staff.status import (
 
 TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
 NAME_CHARS = 40
-_NAME = re.compile(r"^[^\W\d_][\w' -]*$")
+# Marks that commands and prompts are written with stand in no name.
+_NAME = re.compile(r"[^\W_][^=:;,/|#*{}\[\]\"<>\\]*")
 # A player's reports: how often, how many of the last lines, and characters of each.
 REPORT_EVERY_S, REPORT_LINES, REPORT_CHARS = 60, 10, 300
 
@@ -385,13 +386,13 @@ def _figures(spent: dict[str, Any]) -> tuple[str, ...]:
 
 def good_name(text: str) -> str:
     """A valid, free name for an assistant; raises `Refusal` otherwise."""
-    name = text.strip()
+    name = unicodedata.normalize("NFC", text.strip())
     if not name:
         raise Refusal("Usage: ai/create <name>[:<typeclass>]")
-    if len(name) > NAME_CHARS or not _NAME.match(name):
+    if len(name) > NAME_CHARS or not _NAME.fullmatch(name) or not name.isprintable():
         raise Refusal(
-            f"`{name[:NAME_CHARS]}` cannot be a name: use up to {NAME_CHARS} letters, digits, "
-            "spaces, hyphens or apostrophes, and begin with a letter."
+            f"`{name[:NAME_CHARS]}` cannot be a name: use up to {NAME_CHARS} characters, begin "
+            "with a letter or digit, and use none of = : ; , / | # * { } [ ] < > and quotes."
         )
     for script in all_assistants():
         if script.obj.key.lower() == name.lower():
@@ -453,23 +454,3 @@ def delete_and_tell(viewer: Viewer, script: AssistantScript) -> None:
     viewer.tell(f"Writing {name} into a file...")
     done = script.run_exclusive(lambda: export_and_delete(script)).addErrback(failed)
     viewer.later(done, tell, "The deletion")
-
-
-@inlineCallbacks
-def export_and_delete(script: AssistantScript) -> Generator["Deferred[Any]", Any, Path]:
-    """Write an assistant to a file, then delete body, script and derived data.
-
-    Fires with the file's path. If the file cannot be written it fails, and nothing is deleted. The
-    next start deletes what a crash or a failing store leaves.
-    """
-    try:
-        path = yield export_assistant(script)
-    except OSError as error:
-        raise Refusal(f"The export cannot be written: {error}") from error
-    scope = script.scope
-    enqueue(scope)
-    if not script.obj.delete():
-        dequeue(scope)
-        raise Refusal("Evennia refused to delete the body; see its `at_object_delete`.")
-    yield delete_derived(scope)
-    return path

@@ -1,6 +1,7 @@
 """What the assistants' commands share: their base class, and finding the assistant meant."""
 
 import difflib
+import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -137,7 +138,7 @@ def find_assistant(caller: "TypedObject", name: str = "") -> AssistantScript:
     here = [script for script in known if place is not None and script.obj.location is place]
     if not name:
         return _one_of(here, "There is no assistant here. Name the one you mean.", "here")
-    beginning = [script for script in known if script.obj.key.lower().startswith(name.lower())]
+    beginning = [script for script in known if folded(script.obj.key).startswith(folded(name))]
     for group in ([s for s in known if _is_called(s, name)], beginning):
         if group:
             return _one_of([s for s in group if s in here] or group, "", f"called `{name}`")
@@ -160,6 +161,11 @@ def named(name: str) -> AssistantScript | None:
 
 
 def _is_called(script: AssistantScript, name: str) -> bool:
-    body, wanted = script.obj, name.strip().lower()
-    names = [body.key.lower(), *(alias.lower() for alias in body.aliases.all())]
+    body, wanted = script.obj, folded(name)
+    names = [folded(each) for each in (body.key, *body.aliases.all())]
     return wanted in names or wanted == f"#{body.pk}"
+
+
+def folded(name: str) -> str:
+    """A name for comparison, in one case and one normal form."""
+    return unicodedata.normalize("NFC", name.strip().lower())

@@ -114,10 +114,13 @@ def check_wiring(patient: Patient) -> Check:
     theirs = import_string(settings.CMDSET_CHARACTER)()
     if {command.key for command in ours} - {command.key for command in theirs}:
         detail = f"the assistants' commands are not in `{settings.CMDSET_CHARACTER}`"
-        return _fault(detail, _INSTALL)
+        line = "self.add(evennia_ai.commands.AssistantCmdSet)"
+        return _fault(detail, f"Add to its `at_cmdset_creation`: {line}")
     modules = [getattr(part, "urlconf_name", None) for part in get_resolver().url_patterns]
     if "evennia_ai.web.urls" not in [getattr(one, "__name__", one) for one in modules]:
-        return _remark("the pages under `ai/` are not in `web/urls.py`", _INSTALL)
+        line = 'path("ai/", include("evennia_ai.web.urls"))'
+        where = f"`urlpatterns` of `{settings.ROOT_URLCONF}`"
+        return _remark(f"the pages under `ai/` are not in {where}", f"Add to it: {line}")
     return _fine("app, commands and pages are in place")
 
 

@@ -11,6 +11,8 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.task import cooperate
 
 from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.errors import Refusal
+from evennia_ai.game.deletions import delete_derived, dequeue, enqueue
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.privacy.export import write_export
@@ -33,6 +35,26 @@ def export_assistant(script: AssistantScript) -> Generator["Deferred[Any]", Any,
     at = time.strftime("%Y%m%d-%H%M%S", time.gmtime(script.now()))
     name = re.sub(r"[^\w-]+", "_", script.obj.key) or "assistant"
     path: Path = yield write_export(f"{name}-{script.obj.pk}-{at}.json", data)
+    return path
+
+
+@inlineCallbacks
+def export_and_delete(script: AssistantScript) -> Generator["Deferred[Any]", Any, Path]:
+    """Write an assistant to a file, then delete body, script and derived data.
+
+    Fires with the file's path. If the file cannot be written it fails, and nothing is deleted. The
+    next start deletes what a crash or a failing store leaves.
+    """
+    try:
+        path = yield export_assistant(script)
+    except OSError as error:
+        raise Refusal(f"The export cannot be written: {error}") from error
+    scope = script.scope
+    enqueue(scope)
+    if not script.obj.delete():
+        dequeue(scope)
+        raise Refusal("Evennia refused to delete the body; see its `at_object_delete`.")
+    yield delete_derived(scope)
     return path
 
 

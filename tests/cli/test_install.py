@@ -13,6 +13,7 @@ from evennia_ai.cli.install import (
     CMDSET_LINE,
     URL_LINE,
     install,
+    uninstall,
     with_app,
     with_cmdset,
     with_url,
@@ -89,6 +90,75 @@ class TestInstall(unittest.TestCase):
         with self.assertRaisesRegex(ConfigError, "urls.py.*by hand"):
             install(self.folder, apply=True, say=self.said.append)
         self.assertEqual(self.texts(), before)
+
+    def write(self, name, text):
+        """A file of the game."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def split(self):
+        """Settings in modules, command sets elsewhere, URLs of its own."""
+        self.write("server/conf/base.py", "from evennia.settings_default import *\n")
+        self.write(
+            "server/conf/settings.py",
+            "from .base import *\nfrom server.conf.names import *\n",
+        )
+        self.write(
+            "server/conf/names.py",
+            'CMDSET_CHARACTER = "commands.sets.People"\nROOT_URLCONF = "web.pages.urls"\n',
+        )
+        self.write(
+            "commands/sets.py",
+            "class People(C):\n    def at_cmdset_creation(self):\n        pass\n",
+        )
+        self.write("web/pages/urls.py", "urlpatterns = []\n")
+
+    def test_a_changed_layout(self):
+        """Split settings, another command set and other URLs are found and edited."""
+        self.split()
+        self.run_install(apply=True)
+        self.assertIn(APP_LINE, (self.folder / "server/conf/settings.py").read_text())
+        self.assertIn(CMDSET_LINE, (self.folder / "commands/sets.py").read_text())
+        self.assertIn(URL_LINE, (self.folder / "web/pages/urls.py").read_text())
+        self.assertIn("already", self.run_install(apply=True))
+
+    def test_what_was_added_elsewhere_counts(self):
+        """A line that the installer asked for is not asked for again, wherever it was put."""
+        self.split()
+        self.write("commands/sets.py", "from commands.people import People\n")
+        with self.assertRaisesRegex(ConfigError, "sets.py.*AssistantCmdSet"):
+            install(self.folder, apply=True, say=self.said.append)
+        self.write("commands/people.py", "x.add(evennia_ai.commands.AssistantCmdSet)\n")
+        self.write("server/conf/base.py", 'INSTALLED_APPS = ["evennia_ai"]\n')
+        shown = self.run_install(apply=True)
+        self.assertNotIn("settings.py", shown)
+        self.assertNotIn("sets.py", shown)
+        self.assertIn("urls.py", shown)
+
+    def test_uninstall(self):
+        """Each file becomes what it was, without backups; edited since, it only loses the lines."""
+        before = self.texts()
+        self.run_install(apply=True)
+        uninstall(self.folder, say=self.said.append)
+        self.assertNotEqual(self.texts(), before)
+        uninstall(self.folder, apply=True, say=self.said.append)
+        self.assertEqual(self.texts(), before)
+        self.assertEqual([*self.folder.rglob("*before-evennia-ai*")], [])
+        self.run_install(apply=True)
+        for name in FILES:
+            path = self.folder / name
+            path.write_text(path.read_text() + "\nMINE = 1\n")
+        uninstall(self.folder, apply=True, say=self.said.append)
+        for name in FILES:
+            text = (self.folder / name).read_text()
+            self.assertNotIn("evennia_ai", text)
+            self.assertIn("MINE", text)
+            ast.parse(text)
+        self.run_install(apply=True)
+        self.write("server/conf/settings.py", 'INSTALLED_APPS = ["evennia_ai"]\n')
+        with self.assertRaisesRegex(ConfigError, "line 1: take `evennia_ai` out"):
+            uninstall(self.folder, apply=True, say=self.said.append)
 
     def test_a_missing_file_is_refused_in_plain_words(self):
         """The message names the file and the line it should hold."""

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, fail
 
 from evennia_ai import services, startstop
 from evennia_ai.assistant_script import all_assistants
-from evennia_ai.commands.base import find_assistant
+from evennia_ai.commands.base import find_assistant, named
 from evennia_ai.commands.cmdset import COMMANDS
 from evennia_ai.errors import AssistantError, StoreError, ToolError
 from evennia_ai.game.deletions import delete_queued, enqueue, queued_scopes
@@ -191,12 +191,20 @@ class TestCreate(CommandLineTest):
         self.assertEqual(len(all_assistants()), 1)
 
     def test_bad_names(self):
-        """Names with markup, signs or digits in front, or too long, are refused."""
-        for name in ("|rRed", "a=b", "1st", "#12", "x" * 41, "{name}", "Ann,Bob", "-"):
+        """Names with markup or signs, or too long, are refused."""
+        for name in ("|rRed", "a=b", "#12", "x" * 41, "{name}", "Ann,Bob", "-"):
             with self.subTest(name=name):
                 self.assertTold(f"ai/create {name}", "cannot be a name")
         self.assertTold("ai/create", "Usage: ai/create <name>")
         self.assertEqual(len(all_assistants()), 1)
+
+    def test_names_of_any_script(self):
+        """What Evennia takes is taken, in one normal form, and found in any."""
+        for name in ("आरिया", "อารียา", "Ари́я", "アリア", "O’Hara", "R2.D2", "Zoe\u0308"):
+            with self.subTest(name=name):
+                self.assertTold(f"ai/create {name}", "is here")
+        self.assertEqual(named("ZOË").obj.key, "Zoë")
+        self.assertEqual(named("zoe\u0308").obj.key, "Zoë")
 
     def test_typeclass(self):
         """A typeclass can be named; one that is none, or no assistant, is refused."""

@@ -137,13 +137,13 @@ class TestChecks(DoctorCase):
         self.assertNotIn("hidden", found.detail)
 
     def test_the_wiring_of_a_game_without_our_commands_is_bad(self):
-        """Evennia's own command set lacks ours, and the remedy is the installer."""
+        """Evennia's own command set lacks ours, and the remedy is the line itself."""
         with override_settings(
             CMDSET_CHARACTER="evennia.commands.default.cmdset_character.CharacterCmdSet"
         ):
             found = self.outcome(doctor.check_wiring)
         self.assertIs(found.ok, False)
-        self.assertIn("evennia-ai install", found.remedy)
+        self.assertIn("self.add(evennia_ai.commands.AssistantCmdSet)", found.remedy)
 
     def test_a_database_without_assistants_is_worth_a_note(self):
         """Tables are there, nobody lives in them yet."""
