@@ -41,6 +41,7 @@ WORK = frozenset(
         "llm_interaction.summary.extract",
         "llm_interaction.summary.shortened",
         "llm_interaction.tokens.count_tokens",
+        "recall.embedding.dimensions",
         "sleep.compaction.coverage.covered",
     )
 )

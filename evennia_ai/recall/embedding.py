@@ -89,6 +89,11 @@ def _load(path: Path) -> Any:
         raise StoreError(f"The embedding model in `{path}` cannot be read: {error}") from error
 
 
+def dimensions() -> int:
+    """The length of the vectors of the packaged embedder, which embeds a text for it."""
+    return int(default_embedder().embed(["a lantern in the window"]).shape[1])
+
+
 @cache
 def default_embedder() -> StaticEmbedder:
     """The packaged embedder, one for the whole process."""

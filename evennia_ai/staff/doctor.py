@@ -193,6 +193,27 @@ def check_storage(patient: Patient) -> Check:
 
 
 @inlineCallbacks
+def check_tokenizer(patient: Patient) -> Any:
+    """A real tokenizer for the model."""
+    from evennia_ai.llm_interaction.tokens import counter_name
+
+    name = yield patient.worker.submit(counter_name, conf.model_name())
+    if name == "estimate":
+        remedy = "Install it again: `pip install --force-reinstall tiktoken litellm`."
+        return _remark("tokens are estimated from bytes, rather too many than too few", remedy)
+    return _fine(name)
+
+
+@inlineCallbacks
+def check_embedder(patient: Patient) -> Any:
+    """The embedder shipped with the package, where the game's mind is."""
+    from evennia_ai.recall.embedding import dimensions
+
+    count: int = yield services.mind().work(dimensions)
+    return _fine(f"{count} dimensions")
+
+
+@inlineCallbacks
 def check_memory(patient: Patient) -> Any:
     """The semantic memory store can be opened."""
     if patient.store is None and is_running(patient.game_dir):
@@ -432,6 +453,8 @@ CHECKS: tuple[Callable[[Patient], Any], ...] = (
     check_tools,
     check_database,
     check_storage,
+    check_tokenizer,
+    check_embedder,
     check_memory,
     check_moderation,
     check_assistants,

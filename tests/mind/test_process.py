@@ -21,6 +21,7 @@ from evennia_ai.llm_interaction.tokens import TokenCounter, count_tokens
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.mind.mind import WORK, find, name_of
 from evennia_ai.mind.wire import socket_path
+from evennia_ai.recall.embedding import dimensions
 from evennia_ai.recall.values import Hit, Query, Turn
 from evennia_ai.sleep.compaction.coverage import covered
 from tests.loopback import HANG, failure, slow, text
@@ -95,6 +96,7 @@ class TestRequests(MindTest):
             (packed, (["one two", "three"], 3, COUNT)),
             (shortened, (reply, 100, 50, COUNT)),
             (grounded_in, ("Elin came. Zed paid 12.", "Elin came.", ["Elin"])),
+            (dimensions, ()),
             (items_of, ("Elin in Oakhaven", ["Elin"])),
             (source_items, ([said], ToolTraits(), ["Elin"])),
             (covered, (lost, "Elin", [], 100, COUNT)),

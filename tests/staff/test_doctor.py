@@ -188,6 +188,13 @@ class TestChecks(DoctorCase):
                 self.assertIn(path, found.detail)
                 self.assertTrue(found.remedy)
 
+    def test_the_tokenizer_and_the_embedder_are_real(self):
+        """Tokens are counted, not estimated, and a text becomes a vector."""
+        checks = [doctor.check_tokenizer, doctor.check_embedder]
+        counter, embedder = wait_for(run_checks(self.patient(), checks))
+        self.assertEqual((counter.ok, embedder.ok), (True, True))
+        self.assertRegex(embedder.detail, r"\d+ dimensions")
+
     def test_a_store_that_cannot_be_opened_is_bad(self):
         """Its own sentence is shown."""
         patient = self.patient(store=Stored(False, "The folder is locked."))
