@@ -16,6 +16,7 @@ from evennia_ai.staff import doctor
 from evennia_ai.staff.doctor import Check, Patient, report, run_checks
 from evennia_ai.testing import ScriptedModel
 from evennia_ai.turns.tools import Tool
+from tests.waiting import wait_for
 
 BROKEN_TOOLS = (
     "tests.staff.test_doctor.Nothing",
