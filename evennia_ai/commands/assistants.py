@@ -294,7 +294,7 @@ class CmdAI(AssistantCommand):
         if not scripts:
             return self.viewer.tell("There are no assistants yet.")
         found = [facts_or_trouble(usage_facts, script) for script in scripts]
-        shared = shared_usage(scripts[0])
+        shared = shared_usage(scripts[0].spend)
         if self.audience != STAFF:  # who talks how much is for admins
             shared = shared[:1]
         for facts in [*found, *shared]:

@@ -183,7 +183,7 @@ def verify_lines(script: AssistantScript, violations: Sequence[Violation]) -> li
     """The proof in a line, or every violation."""
     name, (count, _) = script.obj.key, script.history.recorded
     if not violations:
-        segments = counted(archive_segments(script), "archive segment")
+        segments = counted(archive_segments(script.history), "archive segment")
         return [
             f"{name}: proven. Every message ever recorded ({count:,}) is live or in the archive "
             f"({segments}), and its checksum matches."

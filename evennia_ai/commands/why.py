@@ -32,8 +32,8 @@ def why(
 
     Only of what the viewer may see. Fires with escaped lines.
     """
-    message, hits = yield found_message(script, words, seen)
-    refused = "" if words else refused_since(script, message, seen)
+    message, hits = yield found_message(words, seen, script.obj.key, script.tools.traits.speaks)
+    refused = "" if words else refused_since(script.runtime.refused, message, seen)
     news = [f"Moderation refused a newer reply, {moment(refused)}."] if refused else []
     if message is None:
         return _not_found(script, words, hits) if words else [*news, *_silent(script)]

@@ -4,7 +4,7 @@ Plain values, for the command `ai/why` and for the page of the same name.
 """
 
 import json
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -25,6 +25,8 @@ from evennia_ai.staff.show import counted, moment
 # Hits among which words are looked for.
 SEARCHED = 20
 BEGINNING_CHARS = 60
+# Names of the tools that say something.
+Speaks = Collection[str]
 
 
 @dataclass(frozen=True)
@@ -73,31 +75,32 @@ class Explanation:
 
 @inlineCallbacks
 def found_message(
-    script: AssistantScript, words: str, seen: Seen
+    words: str, seen: Seen, own_name: str, speaks: Speaks
 ) -> Generator[Deferred[Any], Any, tuple[Message | None, tuple[Hit, ...] | None]]:
     """The newest reply, or the newest message that holds these words, that a viewer may see.
 
     Looks in the live history, then through the search index, then through the whole archive, with
-    pauses. Fires with the message, or None, and what the search gave if there was one.
+    pauses. Fires with the message, or None, and what the search gave if there was one. `speaks` are
+    the names of the tools that say something.
     """
-    heard = [m for m in seen.newest() if not m.is_summary and holds(spoken(m, script), words)]
-    found = next((m for m in heard if is_reply(m, script)), None)
+    heard = [m for m in seen.newest() if not m.is_summary and holds(spoken(m, speaks), words)]
+    found = next((m for m in heard if is_reply(m, speaks)), None)
     if found or not words:
         return found, None
     if heard:
         return heard[0], None
-    query = Query(words, SEARCHED, own_name=script.obj.key, observations=True, tools=True)
+    query = Query(words, SEARCHED, own_name=own_name, observations=True, tools=True)
     hits = tuple((yield seen.search(query)))
-    found = yield _archived(script, words, seen, hits)
+    found = yield _archived(words, seen, hits, speaks)
     return found, hits
 
 
-def refused_since(script: AssistantScript, message: Message | None, seen: Seen) -> str:
+def refused_since(refused: tuple[float, str] | None, message: Message | None, seen: Seen) -> str:
     """When moderation refused a reply newer than a message, as it is stored; empty if it did not.
 
-    Only of a turn that the viewer may know of, and since the server started.
+    Only of a turn that the viewer may know of; `refused` is when it was and the turn's audience.
     """
-    at, whose = script.runtime.refused or (0.0, PUBLIC)
+    at, whose = refused or (0.0, PUBLIC)
     moment_of = utc_iso(at)
     is_newer = at and (message is None or moment_of > message.created_at)
     return moment_of if is_newer and seen.shows(whose) else ""
@@ -107,7 +110,8 @@ def explanation(
     script: AssistantScript, message: Message, seen: Seen, words: str = ""
 ) -> Explanation:
     """What is known of a message, as far as a viewer may see it."""
-    answer, trace = is_reply(message, script), ReplyTrace.of(message)
+    speaks = script.tools.traits.speaks
+    answer, trace = is_reply(message, speaks), ReplyTrace.of(message)
     where = tuple(_whereabouts(script, message, words, seen))
     if trace is None or not answer:
         return Explanation(message, where, None, answer)
@@ -119,7 +123,7 @@ def explanation(
         "Found but not put into the prompt (there already, or too weak):": trace.passed_over,
     }
     sources = {
-        what: tuple(_sources(script, scores, seen)) for what, scores in lists.items() if scores
+        what: tuple(_sources(scores, seen, speaks)) for what, scores in lists.items() if scores
     }
     called = (call["function"]["name"] for call in message.tool_calls)
     return Explanation(message, where, trace, answer, sources, (*trace.tools, *called))
@@ -134,11 +138,11 @@ def holds(text: str, words: str) -> bool:
     return _plain(words) in _plain(text)
 
 
-def spoken(message: Message, script: AssistantScript) -> str:
-    """The text of a message, with what its calls say."""
+def spoken(message: Message, speaks: Speaks) -> str:
+    """The text of a message, with what its calls say, of the tools that `speaks` names."""
     said = [message.content]
     for call in message.tool_calls:
-        if call["function"]["name"] in script.tools.traits.speaks:
+        if call["function"]["name"] in speaks:
             said.append(_text_of(call["function"]["arguments"]))
     return " ".join(said)
 
@@ -151,18 +155,18 @@ def _text_of(arguments: str) -> str:
     return str(read.get("text") or "") if isinstance(read, Mapping) else ""
 
 
-def is_reply(message: Message, script: AssistantScript) -> bool:
+def is_reply(message: Message, speaks: Speaks) -> bool:
     """Whether the assistant spoke in a message."""
-    return message.role == "assistant" and bool(spoken(message, script).strip())
+    return message.role == "assistant" and bool(spoken(message, speaks).strip())
 
 
 @inlineCallbacks
 def _archived(
-    script: AssistantScript, words: str, seen: Seen, hits: Iterable[Hit]
+    words: str, seen: Seen, hits: Iterable[Hit], speaks: Speaks
 ) -> Generator[Deferred[Any], Any, Message | None]:
     """Fires with the archived message that holds the words: a hit, or else the newest of all."""
     for stretch in chain([seen.by_ids(hit.turn_id for hit in hits)], seen.stretches()):
-        found = next((m for m in stretch if holds(spoken(m, script), words)), None)
+        found = next((m for m in stretch if holds(spoken(m, speaks), words)), None)
         if found is not None:
             return found
         yield pause()
@@ -181,7 +185,7 @@ def _whereabouts(script: AssistantScript, message: Message, words: str, seen: Se
             return ["It is in the live history; the newest turn's prompt had no room for it."]
         return ["It is in the live history: prompts hold it word for word."]
     lines = []
-    if made := _compaction_of(script, message.id):
+    if made := _compaction_of(history.compactions(), message.id):
         lines.append(f"Compaction {made.id} ({made.trigger}) folded it at {moment(made.at)}.")
     summaries = _chain(seen, message.id)
     if not summaries:
@@ -201,10 +205,10 @@ def _whereabouts(script: AssistantScript, message: Message, words: str, seen: Se
     return [*lines, f"The raw words: aihistory/expand {name} = {first.id}"]
 
 
-def _compaction_of(script: AssistantScript, message_id: str) -> CompactionRecord | None:
+def _compaction_of(records: Sequence[CompactionRecord], message_id: str) -> CompactionRecord | None:
     """The compaction by which a message left the live history."""
-    made = reversed(script.history.compactions())
-    return next((r for r in made if r.status == COMMITTED and message_id in r.leaving), None)
+    made = (r for r in reversed(records) if r.status == COMMITTED and message_id in r.leaving)
+    return next(made, None)
 
 
 def _chain(seen: Seen, message_id: str) -> list[SummaryRecord]:
@@ -220,14 +224,12 @@ def _chain(seen: Seen, message_id: str) -> list[SummaryRecord]:
     return summaries
 
 
-def _sources(
-    script: AssistantScript, scores: Mapping[str, float | None], seen: Seen
-) -> Iterator[Source]:
+def _sources(scores: Mapping[str, float | None], seen: Seen, speaks: Speaks) -> Iterator[Source]:
     """What ids stand for, with their scores."""
     messages = {message.id: message for message in seen.by_ids(scores)}
     for each, score in scores.items():
         if message := messages.get(each):
-            who, text = message.speaker_name or message.role, _beginning(spoken(message, script))
+            who, text = message.speaker_name or message.role, _beginning(spoken(message, speaks))
             yield Source(each, who, message.created_at, text, message.audience, score)
         elif source := _derived(seen, each):
             yield replace(source, score=score)

@@ -152,6 +152,6 @@ def memory_status(script: AssistantScript) -> Generator["Deferred[Any]", Any, li
         f"Memory of {script.obj.key}",
         f"Search index: {'cannot be read' if indexed is None else f'{indexed} items'}",
         f"Semantic memory: {semantic}",
-        f"Journal: {journal.count()} entries, {unconsolidated(script)} not yet consolidated",
+        f"Journal: {journal.count()} entries, {unconsolidated(journal)} not yet consolidated",
         f"Entity profiles: {len(script.obj.entities.profiles())}",
     ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from evennia_ai.game.lease import ELSEWHERE, is_elsewhere
 from evennia_ai.history.aside import aside
+from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.records import CompactionRecord
 from evennia_ai.llm_interaction.contexts import CONTEXTS
@@ -20,12 +21,15 @@ from evennia_ai.llm_interaction.prompt import (
     offered_tools,
 )
 from evennia_ai.llm_interaction.tool_protocol import tool_protocol
+from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.sleep.compaction.due import no_room
 from evennia_ai.staff.show import ago, counted, moment
-from evennia_ai.turns.spend import GAME
+from evennia_ai.turns.spend import GAME, SpendHandler
 from evennia_ai.turns.spend_book import Cap, SpendRow
 
 if TYPE_CHECKING:
+    from evennia import DefaultObject
+
     from evennia_ai.assistant_script import AssistantScript
 
 UNCONSOLIDATED_SHOWN = 200
@@ -78,7 +82,7 @@ def status_lines(script: "AssistantScript") -> list[str]:
     trouble = f"{runtime.last_error} ({ago(script.now() - runtime.last_error_at)})"
     counts = ", ".join(f"{name} {count}" for name, count in sorted(runtime.counts.items()))
     return [
-        f"{body.key} ({room_name(script)})",
+        f"{body.key} ({room_name(script.obj)})",
         f"Mode: {state.mode}" + (f", {state.phase}" if state.phase else ""),
         f"Enabled: {switched}",
         f"Model: {script.model_name}",
@@ -124,16 +128,16 @@ def _stored_lines(script: "AssistantScript") -> list[str]:
     archived = history.recorded[0] - live - len(history.tombstones())
     return [
         f"Messages: {live} live ({history.tokens():,} tokens), {archived} archived in "
-        f"{counted(archive_segments(script), 'segment')}",
+        f"{counted(archive_segments(history), 'segment')}",
         f"Summaries: {len(history.summary_ids())}",
-        f"Journal: {journal.count()} entries, {unconsolidated(script)} not yet consolidated",
+        f"Journal: {journal.count()} entries, {unconsolidated(journal)} not yet consolidated",
         f"Entity profiles: {len(script.obj.entities.profiles())}",
     ]
 
 
-def unconsolidated(script: "AssistantScript") -> str:
+def unconsolidated(journal: JournalHandler) -> str:
     """How many journal entries wait for consolidation, in words."""
-    waiting = len(script.obj.journal.unconsolidated(UNCONSOLIDATED_SHOWN))
+    waiting = len(journal.unconsolidated(UNCONSOLIDATED_SHOWN))
     return f"{waiting} or more" if waiting >= UNCONSOLIDATED_SHOWN else str(waiting)
 
 
@@ -182,9 +186,8 @@ def compaction_state(script: "AssistantScript") -> str:
     return "on"
 
 
-def archive_segments(script: "AssistantScript") -> int:
+def archive_segments(history: HistoryHandler) -> int:
     """How many archive segments hold messages that are not live again by a rollback."""
-    history = script.history
     return max(0, history.segment_count() - len(history.restored_segments()))
 
 
@@ -238,9 +241,9 @@ def warnings(script: "AssistantScript") -> list[str]:
     return found
 
 
-def room_name(script: "AssistantScript") -> str:
-    """The name of the room that its body is in, or ``nowhere``."""
-    place = script.obj.location
+def room_name(body: "DefaultObject") -> str:
+    """The name of the room that a body is in, or ``nowhere``."""
+    place = body.location
     return place.key if place else "nowhere"
 
 
@@ -253,7 +256,7 @@ def overview(script: "AssistantScript") -> dict[str, Any]:
         mode = "puppeted"
     return {
         "name": script.obj.key,
-        "room": room_name(script),
+        "room": room_name(script.obj),
         "mode": mode,
         "model": script.model_name,
         "usage": context_usage(script),
@@ -269,12 +272,11 @@ def usage_facts(script: "AssistantScript") -> dict[str, Any]:
     return {**who, **_spent(spend.row(), spend.caps())}
 
 
-def shared_usage(script: "AssistantScript") -> list[dict[str, Any]]:
+def shared_usage(spend: SpendHandler) -> list[dict[str, Any]]:
     """The same for the whole game and for the accounts that asked this month, dearest first.
 
-    Any assistant of the game will do.
+    `spend` is that of any assistant of the game.
     """
-    spend = script.spend
     months = {account: spend.row(account).month.spent for account in spend.shared.accounts()}
     busy = sorted(months, key=lambda a: (-months[a].cost, -months[a].tokens))[:ACCOUNTS_SHOWN]
     return [

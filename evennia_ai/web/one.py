@@ -82,7 +82,7 @@ def _fits(
         wants["who"].casefold() in who.casefold()
         and wants["channel"] in ("", message.channel)
         and (private is None or (message.audience != PUBLIC) == private)
-        and wants["q"].casefold() in spoken(message, script).casefold()
+        and wants["q"].casefold() in spoken(message, script.tools.traits.speaks).casefold()
         and (not since or message.created_at >= since)
         and (not until or message.created_at[: len(until)] <= until)
     )
@@ -170,7 +170,7 @@ def why(visit: Visit) -> dict[str, Any]:
     return {
         **page_head(visit),
         "message": row,
-        "said": spoken(message, script),
+        "said": spoken(message, script.tools.traits.speaks),
         "whereabouts": known.whereabouts,
         "is_reply": known.is_reply,
         "trace": facts,

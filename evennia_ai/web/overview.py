@@ -42,7 +42,9 @@ def assistants(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
         rows.append(facts_or_trouble(lambda s: _row(s, visit), script) | {"pk": script.pk})
         if len(rows) % ROWS_AT_ONCE == 0:
             yield pause()
-    shared = scripts[0].survived("spend", lambda: shared_usage(scripts[0]), []) if scripts else []
+    shared = (
+        scripts[0].survived("spend", lambda: shared_usage(scripts[0].spend), []) if scripts else []
+    )
     game = shared[0] if shared else None
     return {
         "assistants": rows,
@@ -53,14 +55,14 @@ def assistants(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
 
 
 def _row(script: AssistantScript, visit: Visit) -> dict[str, Any]:
-    facts = overview(script)
+    facts, speaks = overview(script), script.tools.traits.speaks
     spent = script.spend.today()
     cap = script.spend.reached()
     last = None
     if visit.is_admin:
         said = (m for m in script.seen(visit.audience).newest() if not m.is_summary)
         last = next(
-            (m for m in said if m.role in ("user", "assistant") and spoken(m, script)), None
+            (m for m in said if m.role in ("user", "assistant") and spoken(m, speaks)), None
         )
     shown = last is not None and last.audience == PUBLIC
     return {
@@ -72,7 +74,7 @@ def _row(script: AssistantScript, visit: Visit) -> dict[str, Any]:
         "trouble": script.runtime.last_error,
         "last_at": last.created_at if last else "",
         "last_who": (last.speaker_name or facts["name"]) if last and shown else "",
-        "last": spoken(last, script)[:LINE_CHARS] if last and shown else "",
+        "last": spoken(last, speaks)[:LINE_CHARS] if last and shown else "",
         "last_private": last is not None and not shown,
     }
 
@@ -105,7 +107,7 @@ def spend(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
         caps.append(usage_facts(script))
         if len(caps) % ROWS_AT_ONCE == 0:
             yield pause()
-    caps += shared_usage(scripts[0]) if scripts else []
+    caps += shared_usage(scripts[0].spend) if scripts else []
     titles = {"day": "day", "assistant": "assistant", "purpose": "purpose"}
     titles |= {"model": "model", "account": "player"}
     return {
