@@ -1,6 +1,6 @@
 """Work on the recall index, on the daemon thread that owns it."""
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,8 +22,6 @@ T = TypeVar("T")
 TOOLS, NOTES = " tools", " notes"
 OUTPUTS, PINNED = 3, 3
 _PART_OF = {"tool": TOOLS, "ledger": NOTES}
-# Turns of a scope kept while the index cannot be written; beyond them the next start catches up.
-MOST_PENDING = 5_000
 
 
 class RecallJobs:
@@ -38,38 +36,25 @@ class RecallJobs:
         self.open_index = open_index
         self.replaced = 0
         self._index: RecallIndex | None = None
-        self._pending = defaultdict[str, deque[Turn]](lambda: deque(maxlen=MOST_PENDING))
 
     def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[int]:
-        """Index turns; what comes while the thread is busy goes into one batch.
+        """Put turns where their kind belongs; fires with how many were new or changed."""
 
-        Searches come first: somebody waits for their answer, and excludes what was just said.
-        """
-        pending = self._pending[scope]
-        pending.extend(turns)
+        def put(index: "RecallIndex") -> int:
+            parts = defaultdict[str, list[Turn]](list)
+            for turn in turns:
+                parts[_PART_OF.get(turn.kind, "")].append(turn)
+            return sum(index.add(scope + part, some) for part, some in parts.items())
 
-        def flush(index: "RecallIndex") -> int:
-            batch = [pending.popleft() for _ in range(len(pending))]
-            try:
-                return _put(index, scope, batch)
-            except Exception:
-                pending.extendleft(reversed(batch))  # for the next time
-                raise
-
-        return self._submit(flush, self.worker.submit_later)
+        return self._later(put)
 
     def remove(self, scope: str, ids: Collection[str]) -> Deferred[int]:
         """Remove turns; fires with how many there were."""
-        return self._submit(lambda index: self._remove(index, scope, ids))
+        return self._later(lambda index: sum(index.remove(part, ids) for part in _parts(scope)))
 
     def clear(self, scope: str, at_most: int) -> Deferred[int]:
         """Remove so many turns; fires with how many there were."""
-
-        def clear_part(index: "RecallIndex") -> int:
-            self._pending[scope].clear()
-            return sum(index.clear(part, at_most) for part in _parts(scope))
-
-        return self._submit(clear_part)
+        return self._later(lambda index: sum(index.clear(part, at_most) for part in _parts(scope)))
 
     def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
         """Fires with how many of these turns are not indexed."""
@@ -77,14 +62,11 @@ class RecallJobs:
         def count(index: "RecallIndex") -> int:
             return len(ids) - sum(len(index.get(part, ids)) for part in _parts(scope))
 
-        return self._submit(count)
+        return self._later(count)
 
     def count(self, scope: str) -> Deferred[int]:
         """Fires with how many turns are indexed, after those that were added before."""
-        return self._submit(
-            lambda index: sum(index.count(part) for part in _parts(scope)),
-            self.worker.submit_later,
-        )
+        return self._later(lambda index: sum(index.count(part) for part in _parts(scope)))
 
     def search(self, scope: str, query: Query, others: Sequence[Hit] = ()) -> Deferred[list[Hit]]:
         """Fires with the result of a search, with hits of other sources in their places."""
@@ -98,38 +80,24 @@ class RecallJobs:
             outputs = beside(TOOLS, OUTPUTS) if query.tools else []
             return ranked(hits, [*beside(NOTES, PINNED), *others, *outputs], query)
 
-        return self._submit(search)
+        return self.worker.submit(self._done, search)
 
     def observations(self, profiles: Mapping[str, Profile], query: Query) -> Deferred[list[Hit]]:
         """Fires with what profiles hold about those in a query."""
         return self.worker.submit(found_observations, profiles, query.text, query.audience)
 
-    def _remove(self, index: "RecallIndex", scope: str, ids: Collection[str]) -> int:
-        self._drop_pending(scope, ids)
-        return sum(index.remove(part, ids) for part in _parts(scope))
+    def _later(self, work: Callable[["RecallIndex"], T]) -> Deferred[T]:
+        """Do work, in the order of these calls; searches come first, as somebody waits for them."""
+        return self.worker.submit_later(self._done, work)
 
-    def _drop_pending(self, scope: str, ids: Collection[str]) -> None:
-        pending = self._pending[scope]  # in place, as the reactor thread appends to it meanwhile
-        for _ in range(len(pending)):
-            turn = pending.popleft()
-            if turn.id not in ids:
-                pending.append(turn)
-
-    def _submit(
-        self,
-        work: Callable[["RecallIndex"], T],
-        submit: Callable[[Callable[[], T]], Deferred[T]] | None = None,
-    ) -> Deferred[T]:
-        def run() -> T:
-            index = self._opened()
-            try:
-                return work(index)
-            except Exception:
-                if not index.damaged:
-                    raise
-            return work(self._opened())  # an empty one by now, unless a game put its own in place
-
-        return (submit or self.worker.submit)(run)
+    def _done(self, work: Callable[["RecallIndex"], T]) -> T:
+        index = self._opened()
+        try:
+            return work(index)
+        except Exception:
+            if not index.damaged:
+                raise
+        return work(self._opened())  # an empty one by now, unless a game put its own in place
 
     def _opened(self) -> "RecallIndex":
         """The index, on its thread; counted if it is another one than before."""
@@ -142,11 +110,3 @@ class RecallJobs:
 
 def _parts(scope: str) -> tuple[str, ...]:
     return tuple(scope + part for part in ("", TOOLS, NOTES))
-
-
-def _put(index: "RecallIndex", scope: str, turns: Sequence[Turn]) -> int:
-    """Put turns where their kind belongs; returns how many were new or changed."""
-    parts = defaultdict[str, list[Turn]](list)
-    for turn in turns:
-        parts[_PART_OF.get(turn.kind, "")].append(turn)
-    return sum(index.add(scope + part, some) for part, some in parts.items())

@@ -50,7 +50,8 @@ class Memory:
         profiles: Returns all profiles by id.
         notes: Returns the living notes of the ledger; a new tuple only if one has changed.
         quarantine: Whose words are not used.
-        on_new_index: Called when another index has replaced the one used before.
+        on_new_index: Called when another index has replaced the one used before, or one that could
+            not be written can be again.
         may_embed: Returns whether the store may embed texts now, for which a model may be billed.
 
     Attributes:
@@ -72,7 +73,7 @@ class Memory:
     def __post_init__(self) -> None:
         self._known_replaced = self.recall.replaced
         self._pinned: tuple[Note, ...] | None = None  # the ledger's notes, as the index has them
-        self.syncing = False
+        self.syncing = self._is_failing = False
 
     def remember_messages(self, messages: Iterable[Message]) -> Deferred[int | None]:
         """Index what was said; fires with how many turns were indexed."""
@@ -83,14 +84,20 @@ class Memory:
         """Index a journal entry, unless it takes no part in retrieval."""
         return self.add([turn_of_entry(entry)] if is_indexed(entry, self.now()) else [])
 
-    def add(self, turns: Iterable[Turn]) -> Deferred[int | None]:
+    @inlineCallbacks
+    def add(self, turns: Iterable[Turn]) -> Steps[int | None]:
         """Index turns in place of those with the same ids.
 
-        Fires with how many were new or changed, None if the index failed.
+        Fires with how many were new or changed, None if the index failed. After a failure the first
+        success makes the index whole.
         """
-        if new := list(turns):
-            return self._watched(self.recall.add(self.scope, new), None)
-        return succeed(0)
+        new, count = list(turns), 0
+        if new:
+            count = yield self._watched(self.recall.add(self.scope, new), None)
+            was_failing, self._is_failing = self._is_failing, count is None
+            if was_failing and not self._is_failing:
+                self.on_new_index()
+        return count
 
     def forget(self, ids: Iterable[str]) -> Deferred[int | None]:
         """Take turns out of the index; fires with how many there were, None if that failed."""
