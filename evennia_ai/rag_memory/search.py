@@ -80,10 +80,6 @@ class Memory:
         traits = self.traits()
         return self.add(turn for each in messages if (turn := turn_of_message(each, traits)))
 
-    def remember_entry(self, entry: JournalEntry) -> Deferred[int | None]:
-        """Index a journal entry, unless it takes no part in retrieval."""
-        return self.add([turn_of_entry(entry)] if is_indexed(entry, self.now()) else [])
-
     @inlineCallbacks
     def add(self, turns: Iterable[Turn]) -> Steps[int | None]:
         """Index turns in place of those with the same ids.
@@ -106,10 +102,10 @@ class Memory:
             return succeed(0)
         return self._watched(self.recall.remove(self.scope, unwanted), None)
 
-    def correct_entry(self, entry: JournalEntry) -> Deferred[int | None]:
-        """Index a journal entry that has changed; take it out if it is not to be found any more."""
+    def remember_entry(self, entry: JournalEntry) -> Deferred[int | None]:
+        """Index a journal entry as it is now; take it out if it takes no part in retrieval."""
         if is_indexed(entry, self.now()):
-            return self.remember_entry(entry)
+            return self.add([turn_of_entry(entry)])
         return self.forget([entry.id])
 
     @inlineCallbacks

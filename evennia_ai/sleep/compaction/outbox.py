@@ -61,4 +61,4 @@ def correct_syntheses(script: Assistant, texts: Mapping[str, str]) -> None:
 
     journal = script.journal
     for entry in journal.rewrite(corrected, journal.pages_with(wanted)):
-        script.history.store.on_commit(partial(script.memory.correct_entry, entry))
+        script.history.store.on_commit(partial(script.memory.remember_entry, entry))
