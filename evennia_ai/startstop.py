@@ -95,13 +95,18 @@ def _repair_all() -> Iterator[None]:
     from evennia_ai.assistant_script import all_assistants
     from evennia_ai.game.lease import is_elsewhere
     from evennia_ai.game.recovery import repair_when_ready
+    from evennia_ai.turns.ahead import read_ahead
 
+    is_first = True  # a model's server keeps few prompts: others are read when a player comes
     for script in all_assistants():
         if is_elsewhere(script):
             continue
         try:
             yield from script.history.warm()
             repair_when_ready(script)
+            if is_first and script.enabled:
+                is_first = False
+                read_ahead(script)
         except Exception as error:  # noqa: BLE001 - one broken assistant must not stop the others
             script.log_error("repairs after the start", error)
         yield

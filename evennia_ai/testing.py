@@ -89,7 +89,7 @@ class ScriptedModel:
         self.default = default
         self.requests: list[ModelRequest] = []
         self.held = held
-        self._window, self.price, self.carries = window, price, carries
+        self._window, self.price, self.carries, self.own = window, price, carries, False
         self._waiting: list[tuple[Deferred[ModelReply], Answer, ModelRequest]] = []
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
@@ -134,7 +134,7 @@ class ScriptedModel:
     def facts(self, model: str) -> ModelFacts:
         """What was given at construction."""
         window = Window(self._window, "the script") if self._window else None
-        return ModelFacts(window, self.carries, (), self.price)
+        return ModelFacts(window, self.carries, price=self.price, own=self.own)
 
     def forget(self, model: str) -> "Deferred[None]":
         """Nothing was learned."""

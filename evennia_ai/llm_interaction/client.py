@@ -34,7 +34,13 @@ from evennia_ai.llm_interaction.profiles import Profile
 from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, Failure, RetryPolicy
 from evennia_ai.llm_interaction.tokens import Counter, counter_for
 from evennia_ai.llm_interaction.tracing import Tracing
-from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, ProbeReport
+from evennia_ai.llm_interaction.values import (
+    READ_AHEAD,
+    ModelFacts,
+    ModelReply,
+    ModelRequest,
+    ProbeReport,
+)
 from evennia_ai.llm_interaction.window_lookup import ask_server
 from evennia_ai.llm_interaction.windows import KnownWindow, Overflow, Refused, Window
 
@@ -54,6 +60,9 @@ LARGE_TOKENS = 2_000
 _LEAST_SHARE = 0.1
 # A server is asked for its window again after this long: it may have been started anew.
 _ASK_AGAIN_S = 300.0
+# A server of the game's own that has not answered for so long may have to load its model and to
+# read the whole prompt: it gets so many times the time.
+KEEP_WARM_S, COLD_FACTOR = 300.0, 2.0
 
 # LiteLLM keeps connections and a task on the loop it is first used from: one loop serves all
 # clients of the process.
@@ -131,6 +140,7 @@ class ModelClient:
         self._doubted: dict[str, KnownWindow] = {}
         self._carrying: dict[wire.Endpoint, bool | None] = {}
         self._next_trial: dict[wire.Endpoint, float] = {}
+        self._answered_at: dict[wire.Endpoint, float] = {}
 
     def __repr__(self) -> str:
         base, key = self._address
@@ -167,8 +177,17 @@ class ModelClient:
             deferred.cancel()
         return len(running)
 
-    def price(self, model: str) -> tuple[float, float] | None:
-        """US dollars for a token of a prompt and of a reply; None if LiteLLM knows none."""
+    def facts(self, model: str) -> ModelFacts:
+        """What is known of a model now."""
+        known, price = self._window(model), self._price(model)
+        if self._caller is None:
+            return ModelFacts(known, price=price)
+        where = self._endpoint(model, model)
+        learned = () if where.is_offline else tuple(self.profiles.of(where.model).said())
+        free = not any(price or ()) and wire.is_own_server(self._caller.litellm, where)
+        return ModelFacts(known, self._carries_tools(where), learned, price, free)
+
+    def _price(self, model: str) -> tuple[float, float] | None:
         if model.startswith((wire.OFFLINE_PREFIX, LOCAL_PREFIX)):
             return 0.0, 0.0
         return wire.price_of(self._caller.litellm, model) if self._caller else None
@@ -188,20 +207,19 @@ class ModelClient:
             self._listed[model] = wire.window_of(self._caller.litellm, model)
         return self._listed[model]
 
-    def carries_tools(self, model: str) -> bool | None:
+    def _carries_tools(self, where: wire.Endpoint) -> bool | None:
         """Whether the tools of a request reach a model; None if unknown. Answers at once.
 
         A model on a server of the game's own is tried once, in the background, when this is first
         asked; again after a while if the server did not answer. Known providers are not tried.
         """
-        if self._caller is None or model.startswith(wire.OFFLINE_PREFIX):
+        if where.is_offline:
             return None
-        where = self._endpoint(model, model)
         if self.profiles.of(where.model).no_tools:
             return False
         if where not in self._carrying and self._clock() >= self._next_trial.get(where, 0.0):
             self._next_trial[where] = self._clock() + TRIAL_PAUSE_S
-            if wire.is_own_server(self._caller.litellm, where):
+            if wire.is_own_server(self._ready().litellm, where):
                 # A server that does not answer shows in the calls that matter.
                 self._start(self._try_tools(where)).addErrback(lambda _: None)
         return self._carrying.get(where)
@@ -215,13 +233,7 @@ class ModelClient:
 
     def _try_home(self, result: None) -> None:
         if self._home:
-            self.carries_tools(self._home)
-
-    def profile(self, model: str) -> tuple[str, ...]:
-        """What was learned of a model, in words."""
-        if self._caller is None or model.startswith(wire.OFFLINE_PREFIX):
-            return ()
-        return tuple(self.profiles.of(self._endpoint(model, model).model).said())
+            self.facts(self._home)
 
     def forget(self, model: str) -> Deferred[None]:
         """Forget what was learned of a model, its window, too."""
@@ -234,11 +246,6 @@ class ModelClient:
         self._asked_until.pop(model, None)
         self._doubted.pop(model, None)
         return succeed(None)
-
-    def facts(self, model: str) -> ModelFacts:
-        """What is known of a model now."""
-        said = self.carries_tools(model), self.profile(model), self.price(model)
-        return ModelFacts(self._window(model), *said)
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
         deferred = self._thread.submit(work)
@@ -281,6 +288,8 @@ class ModelClient:
 
     async def _complete(self, request: ModelRequest) -> ModelReply:
         began, attempts = self._clock(), 0
+        if self._is_cold(self._endpoint(request.model, request.model)):
+            request = replace(request, timeout_s=COLD_FACTOR * request.timeout_s)
         ends = began + self._retry.total_factor * request.timeout_s
         models = (request.model, *request.fallback_models)
         failures: list[tuple[str, Failure]] = []
@@ -324,6 +333,11 @@ class ModelClient:
             retryable=any(failure.retryable for _, failure in failures),
             kind=(asked or [failures[0][1]])[0].kind,
         )
+
+    def _is_cold(self, where: wire.Endpoint) -> bool:
+        """Whether a model has to be loaded, or a long prompt to be read, before it answers."""
+        since = self._clock() - self._answered_at.get(where, float("-inf"))
+        return since > KEEP_WARM_S and wire.is_own_server(self._ready().litellm, where)
 
     async def _look_up(self, model: str, where: wire.Endpoint) -> None:
         """Ask the server at the configured address for a model's window, if that is due."""
@@ -406,8 +420,8 @@ class ModelClient:
             limit_s = min(request.timeout_s, max(0.0, until - self._clock()))
             outcome = await self._attempt(where, request, breaker, limit_s, profile)
             calls += 1
-            if where.is_offline:
-                break
+            if where.is_offline or request.purpose == READ_AHEAD:
+                return outcome, calls, []
             taught = self.profiles.taught(where.model, profile, request, outcome)
             if isinstance(outcome, ModelReply) and outcome.is_empty:
                 wasted.append(outcome)
@@ -464,6 +478,7 @@ class ModelClient:
             breaker.failed()
         else:
             breaker.succeeded()
+            self._answered_at[where] = self._clock()
         return outcome
 
     def _wait_s(

@@ -11,6 +11,8 @@ from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.recall.values import Hit
 
 OFFLINE_MODEL = "offline/extractive"
+# The purpose of a request whose prompt is only to be read into the server's cache.
+READ_AHEAD = "read ahead"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +102,25 @@ class ModelReply:
 
 
 @dataclass(frozen=True)
+class ModelFacts:
+    """What is known of a model.
+
+    Args:
+        window: Most tokens, as we count, of a prompt and its reply, and who says so.
+        carries_tools: Whether the tools of a request reach it.
+        profile: What was learned of it, in words.
+        price: US dollars for a token of a prompt and of a reply.
+        own: Whether it runs on a server of the game's own, which nobody bills.
+    """
+
+    window: Window | None = None
+    carries_tools: bool | None = None
+    profile: tuple[str, ...] = ()
+    price: tuple[float, float] | None = None
+    own: bool = False
+
+
+@dataclass(frozen=True)
 class ProbeReport:
     """Whether a model can be reached.
 
@@ -150,23 +171,6 @@ class TurnRequest:
     rules: str | None = None
     talks: tuple[str, ...] = ()
     answering: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ModelFacts:
-    """What is known of a model.
-
-    Args:
-        window: Most tokens, as we count, of a prompt and its reply; None if unknown.
-        carries_tools: Whether the tools of a request reach it; None if unknown.
-        profile: What was learned of it, in words.
-        price: US dollars for a token of a prompt and of a reply; None if unknown.
-    """
-
-    window: Window | None = None
-    carries_tools: bool | None = None
-    profile: tuple[str, ...] = ()
-    price: tuple[float, float] | None = None
 
 
 @dataclass(slots=True)

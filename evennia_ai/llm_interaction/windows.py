@@ -7,7 +7,7 @@ same text. `KnownWindow` keeps both apart and returns what a prompt may hold by 
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from evennia_ai.history.records import as_dict, as_list
@@ -28,6 +28,13 @@ PROPS, MODELS = "the server's `/props`", "the server's `/v1/models`"
 LOADED, SHOWN = "Ollama's `/api/ps`", "Ollama's `/api/show`"
 NAMED = "an overflow error that names it"
 HALVED = "half of a request that was refused as too large"
+CUT = "the tokens that its server counts of longer prompts, which it cuts"
+
+# A server that cuts prompts silently counts less than this part of the tokens that it usually
+# counts, in so many prompts in a row, and about the same number each time.
+CUT_PART, CUT_SEEN, CUT_SPREAD = 0.75, 3, 1.15
+# Smaller counts are those of a server that leaves out what it had in its cache, or that guesses.
+LEAST_CEILING = 1_500
 
 # Addresses of providers whose windows LiteLLM's table has. They are never asked.
 _PROVIDERS = (
@@ -59,6 +66,9 @@ class Window:
 
     tokens: int
     source: str
+
+    def __str__(self) -> str:
+        return f"{self.tokens:,} tokens, by {self.source}"
 
 
 @dataclass(frozen=True)
@@ -97,11 +107,15 @@ class KnownWindow:
         served: What the server says.
         refused: What an overflow told.
         ratio: The model's tokens for one of ours, at least 1.
+        usual: The same ratio without that bound, the largest that was seen.
+        ceilings: Suspiciously small counts of the newest prompts.
     """
 
     served: Window | None = None
     refused: Window | None = None
     ratio: float = 1.0
+    usual: float = field(default=0.0, compare=False)
+    ceilings: tuple[int, ...] = field(default=(), compare=False)
 
     def limit(self, listed: int | None = None) -> Window | None:
         """What prompt and reply may hold by our count; None if nothing is known.
@@ -127,11 +141,25 @@ class KnownWindow:
 
     def counted(self, ours: int, theirs: int) -> "KnownWindow":
         """With the two counts of one prompt: the ratio only grows."""
-        if ours < RATIO_TOKENS or theirs <= ours:
+        if ours < RATIO_TOKENS:
             return self
+        known = self._suspected(ours, theirs)
+        if theirs <= ours:
+            return known
         steps = math.ceil(round(theirs / ours / RATIO_STEP, 6))
         ratio = min(MOST_RATIO, round(steps * RATIO_STEP, 2))
-        return replace(self, ratio=max(self.ratio, ratio))
+        return replace(known, ratio=max(self.ratio, ratio))
+
+    def _suspected(self, ours: int, theirs: int) -> "KnownWindow":
+        """With the count of a prompt that the server may have cut."""
+        usual = max(self.usual, theirs / ours)
+        if not LEAST_CEILING <= theirs < CUT_PART * usual * ours:
+            return replace(self, usual=usual, ceilings=())
+        ceilings = (*self.ceilings, theirs)[-CUT_SEEN:]
+        known, most = replace(self, usual=usual, ceilings=ceilings), max(ceilings)
+        if len(ceilings) < CUT_SEEN or most > CUT_SPREAD * min(ceilings):
+            return known
+        return replace(known, ceilings=(), refused=Window(most, CUT))
 
     def overflowed(
         self, said: Overflow, request: Refused, listed: int | None = None

@@ -440,8 +440,8 @@ def check_model(patient: Patient) -> Any:
         detail = "the offline model speaks: rules, no network, no key"
         return _remark(detail, f"For better conversation, set `{checks.MODEL}`.")
     detail, facts = report.detail, client.facts(model)
-    if window := facts.window:
-        detail += f"; its window: {window.tokens:,} tokens, by {window.source}"
+    if facts.window:
+        detail += f"; its window: {facts.window}"
     if facts.carries_tools is False:
         detail += f"; {DROPPED.why}"
     return _fine(detail)

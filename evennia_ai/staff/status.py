@@ -60,10 +60,9 @@ def model_lines(script: "AssistantScript") -> list[str]:
     """What is known of an assistant's model, in words."""
     name = script.model_name
     facts = script.mind.model.facts(name)
-    window = f"{facts.window.tokens:,} tokens, by {facts.window.source}" if facts.window else ""
     return [
         f"{script.obj.key}'s model: {name}",
-        f"Window: {window or 'unknown'}",
+        f"Window: {facts.window or 'unknown'}",
         f"Tools: {tool_protocol(script)}",
         "Learned: " + ("; ".join(facts.profile) or "nothing that it cannot do"),
     ]

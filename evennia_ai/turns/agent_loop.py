@@ -219,8 +219,8 @@ class _Turn:
         """A prompt was too large for a model: the next one is made for it."""
         script = self.script
         window = learned_window(script, model)
-        shown = f"{window.tokens:,} tokens, by {window.source}" if window else "unknown"
-        script.log(f"the prompt is too large for {model} (window: {shown}); shortening it")
+        known = window or "unknown"
+        script.log(f"the prompt is too large for {model} (window: {known}); shortening it")
         self.model = "" if model == script.model_name else model
 
     @inlineCallbacks

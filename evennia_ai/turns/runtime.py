@@ -68,6 +68,7 @@ class Runtime(Heard):
         proposals: Acts that wait for a yes of the one who asked, by stable id.
         notes: When what each person said caused the newest notes, by stable id.
         rest_s: Most seconds between two ticks while there is nothing to do.
+        has_company: Whether a player was near at its last tick.
         ends: Whether the server stops: what is heard from now on is saved at once.
         cannot_store: Whether the last tick failed because the database could not be written.
         logged: When each error was logged last, by its text, on the monotonic clock.
@@ -101,6 +102,7 @@ class Runtime(Heard):
     proposals: dict[str, Proposal] = field(default_factory=dict)
     notes: dict[str, "deque[float]"] = field(default_factory=dict)
     rest_s: float = field(default_factory=lambda: random.uniform(*REST_S))
+    has_company: bool = False
     ends: bool = False
     cannot_store: bool = False
     logged: dict[str, float] = field(default_factory=dict)

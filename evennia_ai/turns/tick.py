@@ -42,6 +42,7 @@ from evennia_ai.sleep.compaction.due import (
 )
 from evennia_ai.sleep.compaction.extraction import SIGNAL
 from evennia_ai.sleep.compaction.report import Done, Skipped
+from evennia_ai.turns.ahead import see_company
 from evennia_ai.turns.events import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.heard import Unanswered
 from evennia_ai.turns.options import within_hours
@@ -78,6 +79,7 @@ class Tick:
             self._store_many()
             return "disabled"
         check_room(self.script)
+        see_company(self.script)
         if self.script.state.mode == "sleep":
             self.runtime.stop_behind()
             if not self.runtime.is_called():

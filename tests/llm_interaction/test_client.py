@@ -20,7 +20,7 @@ from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.dialects import MOST_CHARS
 from evennia_ai.llm_interaction.profiles import Profile
 from evennia_ai.llm_interaction.retry import BreakerPolicy, RetryPolicy
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelRequest
 from tests import loopback
 from tests.loopback import HANG, RESET, TRUNCATED, LoopbackServer, failure, rate_limited, text
 from tests.waiting import pump_until, wait_for
@@ -28,6 +28,7 @@ from tests.waiting import pump_until, wait_for
 ROOT = Path(__file__).parents[2]
 KEY = "sk-very-secret-0123456789"
 SAID = "the dragon sleeps under the mill"
+ONCE = RetryPolicy(attempts=1)
 QUICK = RetryPolicy(attempts=3, base_s=0.04)
 TOOL = {
     "type": "function",
@@ -180,16 +181,16 @@ class TestReplies(LoopbackCase):
         self.client = self.new_client(home_model="openai/gpt-4o")
         plain, cheap = (self.ask(model="openai/gpt-4o") for _ in range(2))
         self.assertEqual((plain.cached_tokens, cheap.cached_tokens), (0, 800))
-        prompt, _ = self.client.price("openai/gpt-4o")
+        prompt, _ = self.client.facts("openai/gpt-4o").price
         self.assertAlmostEqual(plain.cost - cheap.cost, 800 * prompt - cheap.cached_cost)
         self.assertTrue(0 < cheap.cached_cost < 800 * prompt)
 
     def test_prices(self):
         """Prices come from LiteLLM's list; the offline model is free, others are unknown."""
-        self.assertEqual(self.client.price("offline/extractive"), (0.0, 0.0))
+        self.assertEqual(self.client.facts("offline/extractive").price, (0.0, 0.0))
         self.ask()
-        self.assertIsNone(self.client.price("no/such-model"))
-        self.assertIsNone(ModelClient().price("gpt-4o"))  # LiteLLM is not loaded yet
+        self.assertIsNone(self.client.facts("no/such-model").price)
+        self.assertIsNone(ModelClient().facts("gpt-4o").price)  # LiteLLM is not loaded yet
 
     def test_many_calls_at_a_time(self):
         """Twenty slow calls take as long as one."""
@@ -292,6 +293,30 @@ class TestFaults(LoopbackCase):
         self.assertEqual(self.ask(timeout_s=3).content, "At last.")
 
 
+class TestCold(LoopbackCase):
+    """A server of the game's own may have to load its model before it answers."""
+
+    def test_more_time_after_a_pause(self):
+        """The first call has more time than those after it."""
+        clock = Clock()
+        self.client = self.new_client(clock=clock.seconds, retry=ONCE)
+        for waited_s, is_answered in ((0, True), (1, False), (400, True)):
+            clock.advance(waited_s)
+            self.server.script(loopback.slow(0.6))
+            with self.subTest(waited_s=waited_s):
+                if is_answered:
+                    self.ask(timeout_s=0.4)
+                else:
+                    self.assertEqual(self.fail(timeout_s=0.4).kind, "timeout")
+
+    def test_reading_ahead_teaches_nothing(self):
+        """A reply of one token that is a thought is no sign that thoughts use up replies."""
+        self.server.respond = lambda body: text("<think>")
+        self.ask(purpose=READ_AHEAD, max_tokens=2)
+        self.assertEqual(self.client.facts("any").profile, ())
+        self.assertEqual(len(self.server.requests), 1)
+
+
 class TestProfiles(LoopbackCase):
     """What a model cannot do is met in the same call, and remembered."""
 
@@ -315,9 +340,9 @@ class TestProfiles(LoopbackCase):
         self.refuse(lambda body: body["messages"][0]["role"] == "system", said, 500)
         self.assertEqual(self.ask(messages=self.RULES).attempts, 2)
         self.assertEqual(self.ask(messages=self.RULES).attempts, 1)
-        self.assertEqual(self.client.profile("any"), ("takes no system role",))
+        self.assertEqual(self.client.facts("any").profile, ("takes no system role",))
         wait_for(self.client.forget("any"))
-        self.assertEqual(self.client.profile("any"), ())
+        self.assertEqual(self.client.facts("any").profile, ())
         self.assertEqual(self.ask(messages=self.RULES).attempts, 2)
 
     def test_several_refusals(self):
@@ -331,15 +356,15 @@ class TestProfiles(LoopbackCase):
         )
         said = ({"role": "user", "content": "One."}, {"role": "user", "content": "Two."})
         self.assertEqual(self.ask(messages=said, tools=(TOOL,)).content, "Here.")
-        self.assertFalse(self.client.carries_tools("any"))
-        self.assertEqual(len(self.client.profile("any")), 2)
+        self.assertFalse(self.client.facts("any").carries_tools)
+        self.assertEqual(len(self.client.facts("any").profile), 2)
 
     def test_a_call_shows_that_tools_arrive(self):
         """A model that was thought to be shown no tools, and calls one, is told of them again."""
         self.client.profiles.keep("openai/any", Profile(no_tools=True))
         self.server.script(loopback.calls(loopback.call("say", {"text": "Aye."})))
         self.assertTrue(self.ask(tools=(TOOL,)).native)
-        self.assertTrue(self.client.carries_tools("any"))
+        self.assertTrue(self.client.facts("any").carries_tools)
 
     def test_an_unknown_refusal(self):
         """The plainest shape is tried; a model that refuses it, too, is asked once from then on."""

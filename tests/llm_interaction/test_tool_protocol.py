@@ -38,9 +38,9 @@ class TestTrial(unittest.TestCase):
         for drops in (True, False):
             server = self.server(drops_tools=drops)
             client = self.client(server)
-            self.assertIsNone(client.carries_tools(MODEL))
-            pump_until(lambda client=client: client.carries_tools(MODEL) is not None)
-            self.assertEqual(client.carries_tools(MODEL), not drops)
+            self.assertIsNone(client.facts(MODEL).carries_tools)
+            pump_until(lambda client=client: client.facts(MODEL).carries_tools is not None)
+            self.assertEqual(client.facts(MODEL).carries_tools, not drops)
             self.assertEqual((server.trials, server.requests), (2, []))
 
     def test_the_home_model_is_tried_at_the_start(self):
@@ -48,19 +48,19 @@ class TestTrial(unittest.TestCase):
         server = self.server(drops_tools=True)
         client = self.client(server, home_model=MODEL)
         pump_until(lambda: server.trials == 2)
-        pump_until(lambda: client.carries_tools(MODEL) is False)
+        pump_until(lambda: client.facts(MODEL).carries_tools is False)
 
     def test_a_server_that_is_down_is_tried_again_later(self):
         """What cannot be tried is unknown, and is not asked at every prompt."""
         server, now = self.server(), [0.0]
         client = self.client(server, clock=lambda: now[0])
         server.stop()
-        self.assertIsNone(client.carries_tools(MODEL))
+        self.assertIsNone(client.facts(MODEL).carries_tools)
         pump_until(lambda: not client._in_flight)
-        self.assertIsNone(client.carries_tools(MODEL))
+        self.assertIsNone(client.facts(MODEL).carries_tools)
         self.assertFalse(client._in_flight)
         now[0] += TRIAL_PAUSE_S
-        self.assertIsNone(client.carries_tools(MODEL))
+        self.assertIsNone(client.facts(MODEL).carries_tools)
         self.assertEqual(client.cancel_all(), 1)
 
     def test_known_providers_are_never_tried(self):
@@ -77,7 +77,7 @@ class TestTrial(unittest.TestCase):
             self.assertEqual(wire.is_own_server(litellm, where), own, base)
         offline = wire.Endpoint("offline/extractive", "offline", "http://127.0.0.1:1")
         self.assertFalse(wire.is_own_server(litellm, offline))
-        self.assertIsNone(ModelClient(api_base="http://127.0.0.1:1").carries_tools(MODEL))
+        self.assertIsNone(ModelClient(api_base="http://127.0.0.1:1").facts(MODEL).carries_tools)
 
     def test_sampling_options_are_sent(self):
         """All of them reach a server of the game's own; none is sent that was not set."""

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.llm_interaction.windows import (
+    CUT,
     HALVED,
     LEAST_TOKENS,
     LOADED,
@@ -187,6 +188,22 @@ class TestKnown(unittest.TestCase):
         self.assertIn("4,096 of its own tokens, 1.25 for one of ours", known.limit().source)
         self.assertEqual(known.counted(1000, 1100), known)
         self.assertEqual(known.overflowed(Overflow(total=4700), Refused(3000, 500)).ratio, 1.4)
+
+    def test_prompts_that_are_cut(self):
+        """Counts that stay at a ceiling while prompts grow are its window."""
+        for counts, tokens in (
+            # what a server counts of 1,500, 3,000, 6,000, 6,500 and 7,000 of our tokens
+            ((1400, 2900, 4080, 4090, 4085), 4090),
+            ((1400, 2900, 4080, 4090, 6600), None),  # one was read whole
+            ((1400, 1500, 2900, 1600, 2700), None),  # what it had in its cache is left out
+            ((900, 900, 900, 900, 900), None),  # no count at all
+            ((800, 1600, 3300, 3500, 3800), None),  # its tokens are larger than ours
+        ):
+            with self.subTest(counts=counts):
+                known = KnownWindow()
+                for ours, theirs in zip((1500, 3000, 6000, 6500, 7000), counts, strict=True):
+                    known = known.counted(ours, theirs)
+                self.assertEqual(known.limit(), tokens and Window(tokens, CUT))
 
     def test_a_wrong_table(self):
         """A server that refuses far less than its table says has another window."""

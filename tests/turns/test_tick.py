@@ -10,6 +10,7 @@ from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
+from evennia_ai.llm_interaction.values import READ_AHEAD
 from evennia_ai.rag_memory import search as retrieval
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call, model_down
@@ -218,6 +219,33 @@ class TestAwakeTick(AssistantTest):
         self.model.release()
         wait_for(first)
         self.assertEqual(len(self.contents()), 2)
+
+
+class TestReadingAhead(MemoryWorldTest):
+    """A model of the game's own reads a prompt when a player comes near."""
+
+    def tick_with(self, *players, waited_s=400.0):
+        """A tick while these are here; returns the purposes of the calls it made."""
+        here = dict.fromkeys(players, True)
+        later = self.script.now() + waited_s
+        self.script.now, self.script.game.here = lambda: later, lambda: here
+        before = len(self.world.model.requests)
+        wait_for(Tick(self.script).run())
+        return [asked.purpose for asked in self.world.model.requests[before:]]
+
+    def test_the_first_player_who_comes(self):
+        """Once, not for each who joins, and not soon after a turn."""
+        self.world.model.own = True
+        self.assertEqual(self.tick_with(), [])
+        self.assertEqual(self.tick_with("o1"), [READ_AHEAD])
+        self.assertEqual(self.tick_with("o1", "o2"), [])
+        self.assertEqual(self.tick_with(), [])
+        self.script.runtime.last_turn_at = self.script.now()
+        self.assertEqual(self.tick_with("o1", waited_s=10.0), [])
+
+    def test_a_billed_model(self):
+        """Nothing is sent where somebody may be billed for it."""
+        self.assertEqual(self.tick_with("o1"), [])
 
 
 class TestEmergency(MemoryWorldTest):

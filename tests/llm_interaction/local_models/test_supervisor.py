@@ -192,7 +192,7 @@ class TestClient(LocalCase):
             [serving] = self.models.all_running()
             self.kill(serving)
         self.assertEqual(self.client.facts("local/x.gguf").window.tokens, 8192)
-        self.assertEqual(self.client.price("local/x.gguf"), (0.0, 0.0))
+        self.assertEqual(self.client.facts("local/x.gguf").price, (0.0, 0.0))
 
     def test_the_game_s_own_model_is_loaded_before_the_first_line(self):
         """The warm-up starts it and does not wait for it."""

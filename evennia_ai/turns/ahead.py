@@ -1,0 +1,46 @@
+"""Reading ahead: a model of the game's own reads a prompt before somebody waits for its answer.
+
+A model on the game's machine may read a prompt for a minute. Its server keeps what it has read, so
+that a later prompt that begins in the same way is read in a moment.
+"""
+
+from typing import TYPE_CHECKING
+
+from evennia_ai.llm_interaction.client import KEEP_WARM_S
+from evennia_ai.llm_interaction.prompt import draft_prompt, model_request
+from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply
+
+if TYPE_CHECKING:
+    from twisted.python.failure import Failure
+
+    from evennia_ai.protocol import Assistant
+
+
+def see_company(script: "Assistant") -> None:
+    """Read ahead when the first player comes near after a quiet time."""
+    runtime, present = script.runtime, script.game.here()
+    players = [person for person, is_played in present.items() if is_played]
+    came, runtime.has_company = bool(players) and not runtime.has_company, bool(players)
+    if came and script.now() - runtime.last_turn_at > KEEP_WARM_S:
+        read_ahead(script, players[0])
+
+
+def read_ahead(script: "Assistant", asker: str | None = None) -> None:
+    """Let its model read what the answer to somebody (stable id) will begin with, if it is ours.
+
+    Nothing is said, and nothing is learned of the model. What fails is no trouble yet.
+    """
+    if not script.enabled or not script.mind.model.facts(script.model_name).own:
+        return
+    prompt = draft_prompt(script, script.obj, asker=asker)
+    request = model_request(script, script.obj, prompt, READ_AHEAD, max_tokens=1)
+    script.log(f"{script.model_name} reads {request.prompt_tokens:,} tokens ahead")
+
+    def note(reply: ModelReply) -> None:
+        script.spent(reply, READ_AHEAD)
+        script.log(f"{script.model_name} has read ahead in {reply.seconds:.1f} s")
+
+    def unread(failure: "Failure") -> None:
+        script.log(f"reading ahead: {failure.getErrorMessage()}")
+
+    script.complete(request).addCallback(note).addErrback(unread)
