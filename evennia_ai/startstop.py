@@ -106,7 +106,7 @@ def _repair_all() -> Iterator[None]:
             repair_when_ready(script)
             if is_first and script.enabled:
                 is_first = False
-                read_ahead(script)
+                read_ahead(script, "")  # nobody in particular
         except Exception as error:  # noqa: BLE001 - one broken assistant must not stop the others
             script.log_error("repairs after the start", error)
         yield

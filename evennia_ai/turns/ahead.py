@@ -25,7 +25,7 @@ def see_company(script: "Assistant") -> None:
         read_ahead(script, players[0])
 
 
-def read_ahead(script: "Assistant", asker: str | None = None) -> None:
+def read_ahead(script: "Assistant", asker: str) -> None:
     """Let its model read what the answer to somebody (stable id) will begin with, if it is ours.
 
     Nothing is said, and nothing is learned of the model. What fails is no trouble yet.
