@@ -43,4 +43,4 @@ def read_ahead(script: "Assistant", asker: str) -> None:
     def unread(failure: "Failure") -> None:
         script.log(f"reading ahead: {failure.getErrorMessage()}")
 
-    script.complete(request).addCallback(note).addErrback(unread)
+    script.spend.complete(request).addCallback(note).addErrback(unread)

@@ -2,6 +2,8 @@
 
 import json
 import re
+from dataclasses import replace
+from unittest.mock import patch
 
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.values import TurnRequest
@@ -74,7 +76,9 @@ class TestBudgetOnTheWire(WireTest):
 
     def test_tools_as_text(self):
         """Where tools are described as text, the region `Tools` holds that text."""
-        self.script.mind.model.carries_tools = lambda model: False
+        model = self.script.mind.model
+        facts = replace(model.facts(self.script.model_name), carries_tools=False)
+        self.enterContext(patch.object(model, "facts", lambda name: facts))
         self.say("Aria, what do you see?")
         self.tick()
         self.script.history.append([Message("user", "word " * 3000)])
