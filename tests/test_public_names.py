@@ -1,15 +1,10 @@
 """The names a game may rely on are where they are said to be, and answer as they should."""
 
 import inspect
-import tempfile
 import unittest
-from pathlib import Path
-
-from twisted.internet.defer import Deferred
 
 import evennia_ai
 from evennia_ai.history.messages import Message
-from evennia_ai.recall import Hit, RecallIndex, Turn
 from tests.base import AssistantTest
 from tests.waiting import wait_for
 
@@ -104,41 +99,11 @@ class TestNames(unittest.TestCase):
         self.assertEqual(count_conversation_tokens(two), 10)
         self.assertEqual(count_conversation_tokens([Message("user", None)]), 4)
 
-    def test_recall_index(self):
-        """Turns in, hits out, and gone when removed."""
-        with tempfile.TemporaryDirectory() as folder:
-            index = RecallIndex(Path(folder) / "recall.sqlite3")
-            index.add("s1", [Turn("m1", "Bob", "The ferry is called Heron.", "2026-01-01")])
-            (hit,) = index.search("s1", "ferry")
-            self.assertIsInstance(hit, Hit)
-            self.assertEqual(hit.turn_id, "m1")
-            self.assertEqual(index.search("s2", "ferry"), [])
-            index.remove("s1", ["m1"])
-            self.assertEqual(index.search("s1", "ferry"), [])
-            index.close()
-
 
 class TestSummaryFunctions(AssistantTest):
     """The summary functions against a real script."""
 
     default = "They talked of the harvest."
-
-    def test_exactly_two_messages(self):
-        """A summary's request is one system and one user message; the text is the result."""
-        from evennia_ai.llm_interaction import (
-            DEFAULT_COMPACTION_PROMPT,
-            format_messages_for_compaction,
-            generate_context_summary,
-        )
-
-        messages = self.fill(20)
-        done = generate_context_summary(self.script, messages)
-        self.assertIsInstance(done, Deferred)
-        self.assertEqual(wait_for(done), self.default)
-        (request,) = self.model.requests
-        self.assertEqual([m["role"] for m in request.messages], ["system", "user"])
-        self.assertEqual(request.messages[0]["content"], DEFAULT_COMPACTION_PROMPT)
-        self.assertEqual(request.messages[1]["content"], format_messages_for_compaction(messages))
 
     def test_simple_call(self):
         """A simple call fires with the text."""

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import moment_lines, one_line, row
@@ -43,9 +43,8 @@ from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.recall.values import Hit, brief
 
-if TYPE_CHECKING:
-    from evennia_ai.turns.tools.base import Tool
-
+# When a tool is offered.
+SERVES = ("", "obeyed", "things", "older", "full")
 # Observations of each person present, of the place and of each thing in it that the tail shows
 # at most.
 PROFILE_FACTS = 3
@@ -299,34 +298,25 @@ def _fixed(
 ) -> tuple[tuple[dict[str, Any], ...], str]:
     """The tool schemas and the system text."""
     situation = CONTEXTS[context]
-    offered = serving(script, offered_tools(script, situation.extracting), audience, asker)
-    tools = tuple(tool.schema() for tool in offered if tool.name not in withdrawn)
+    serves = _serving(script, audience, asker)
+    tools = tuple(
+        tool.schema()
+        for tool in script.tools.offered(situation.extracting, is_small(script))
+        if tool.serves in serves and tool.name not in withdrawn
+    )
     if script.config.llm_api == "completion" and script.model_name != OFFLINE_MODEL:
         return tools, plain_identity(character.key, script.config.persona)
     rules = rules or (situation.short_rules if is_small(script) else None)
     return tools, system_prompt(situation, character.key, script.config.persona, rules)
 
 
-def offered_tools(script: Assistant, extracting: bool = False) -> list["Tool"]:
-    """The tools a prompt offers; small models get only those that matter in a talk.
-
-    They are not offered to end a turn without a word: somebody waits for one.
-    """
-    offered = script.tools.offered(extracting)
-    if not is_small(script):
-        return offered
-    return [tool for tool in offered if tool.basic and (extracting or not tool.ends_turn)]
-
-
-def serving(
-    script: Assistant, tools: Sequence["Tool"], audience: str, asker: str | None
-) -> list["Tool"]:
-    """Those of the tools that can serve a turn for an audience and whom it answers.
+def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[str]:
+    """What tools may serve in a turn for an audience and whom it answers (`Tool.serves`).
 
     A call of another one is judged like any call; nothing depends on its being left out.
     """
     if asker is None or script.model_name == OFFLINE_MODEL:
-        return list(tools)  # the offline model pays nothing for them
+        return SERVES  # the offline model pays nothing for them
     game = script.game
     serves = {
         "": True,
@@ -335,7 +325,7 @@ def serving(
         "older": bool(script.seen(audience).summaries()),
         "full": context_usage(script) >= script.config.compact_sleep_threshold / 2,
     }
-    return [tool for tool in tools if serves[tool.serves]]
+    return [name for name, does in serves.items() if does]
 
 
 def is_small(script: Assistant) -> bool:

@@ -15,10 +15,10 @@ from evennia_ai.llm_interaction.prompt import (
     context_caps,
     context_limit,
     context_usage,
+    is_small,
     learned_window,
     limit_source,
     measure_fixed,
-    offered_tools,
 )
 from evennia_ai.llm_interaction.tool_protocol import tool_protocol
 from evennia_ai.rag_memory.journal import JournalHandler
@@ -192,7 +192,10 @@ def archive_segments(history: HistoryHandler) -> int:
 
 def warnings(script: "AssistantScript") -> list[str]:
     """What does not work as configured, with the numbers."""
-    offered, tools = measure_fixed(script, script.obj).tools, offered_tools(script)
+    offered, tools = (
+        measure_fixed(script, script.obj).tools,
+        script.tools.offered(False, is_small(script)),
+    )
     name, place = script.obj.key, script.obj.location
     config, caps, limit = script.config, context_caps(script), context_limit(script)
     found = [ELSEWHERE.format(name=name)] if is_elsewhere(script) else []

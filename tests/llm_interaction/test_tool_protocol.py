@@ -9,7 +9,7 @@ from evennia_ai.llm_interaction.contexts import RULES, SHORT_RULES
 from evennia_ai.llm_interaction.prompt import (
     SMALL_REPEAT_PENALTY,
     SMALL_REPLY_TOKENS,
-    offered_tools,
+    is_small,
 )
 from evennia_ai.llm_interaction.tool_protocol import CARRIED, DROPPED, NATIVE, tool_protocol
 from evennia_ai.llm_interaction.values import ModelRequest, TurnRequest
@@ -167,7 +167,7 @@ class TestToolProtocol(unittest.TestCase):
         self.assertIn(SHORT_RULES, small)
         self.assertIn("TOOL look (", small)
         self.assertNotIn("TOOL give", small)
-        self.assertTrue(all(tool.basic for tool in offered_tools(aria)))
+        self.assertTrue(all(tool.basic for tool in aria.tools.offered(False, is_small(aria))))
         brief = aria.mind.model.requests[-1]
         self.assertEqual(brief.max_tokens, SMALL_REPLY_TOKENS)
         self.assertEqual(brief.extra, {"repeat_penalty": SMALL_REPEAT_PENALTY})
