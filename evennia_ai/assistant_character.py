@@ -197,7 +197,8 @@ class AssistantMixin:
         desc = super().get_display_desc(looker, **kwargs)  # type: ignore[misc]
         script = self.assistant
         if script is not None and script.state.mode == "sleep":
-            return f"{desc}\n{self.get_display_name(looker)} is asleep."  # type: ignore
+            name = self.get_display_name(looker)  # type: ignore[attr-defined]
+            return f"{desc}\n{script.own_notice('asleep', name=name)}"
         return str(desc)
 
 

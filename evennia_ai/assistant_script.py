@@ -19,6 +19,7 @@ from evennia_ai.game.ports import AssistantPorts
 from evennia_ai.game.recovery import repair_at_start, repair_when_ready
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import SPEECH, Message
+from evennia_ai.language.tables import language_of
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.turns.events import by_speaker, wants_answer
@@ -200,6 +201,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         """
         if is_elsewhere(self):
             return
+        self.runtime.language = language_of(event.content) or self.runtime.language
         moderates = self.moderator is not None and event.channel in SPEECH
         self.runtime.hear(unjudged(event) if moderates else event, self.now())
         self._save_queue()  # a kill of the Server comes without notice
@@ -233,12 +235,12 @@ class AssistantScript(AssistantPorts, DefaultScript):
     def _sign_after(self, wait_s: float) -> None:
         """Look in `wait_s` seconds who still waits, unless that is planned."""
         runtime = self.runtime
-        if runtime.sign is None and self.config.emotes["thinking"] and self.enabled:
+        if runtime.sign is None and self.emote("thinking") and self.enabled:
             runtime.sign = reactor.callLater(wait_s, self._sign)
 
     def _sign(self) -> None:
         """Show that it thinks, once to each who has waited long enough for an answer."""
-        runtime, emote = self.runtime, self.config.emotes["thinking"]
+        runtime, emote = self.runtime, self.emote("thinking")
         runtime.sign = None
         if not self.pk or not emote:
             return
@@ -293,7 +295,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
             self._show("compact")
 
     def _show(self, occasion: str) -> None:
-        emote = self.config.emotes[occasion]
+        emote = self.emote(occasion)
         if emote and self.obj and self.obj.location:
             self.game.emote(emote)
 

@@ -25,6 +25,7 @@ from evennia_ai.kinds import (
     parsed,
     table,
 )
+from evennia_ai.language.tables import line_in
 from evennia_ai.llm_interaction import own_machine
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
@@ -35,10 +36,6 @@ from evennia_ai.turns.options import check_option
 from evennia_ai.turns.spend_book import CALLS_A_MINUTE, read_limits
 
 PREFIX = "EVENNIA_AI_"
-NOTICE = (
-    "AI assistants listen in this game: they hear and remember what is said near them. "
-    "See 'help ai' and 'help aiforget'."
-)
 
 
 def _refused_parts(config: Mapping[str, Any], allowed: Allowed) -> str:
@@ -219,7 +216,8 @@ def model_name() -> str:
 
 def listening_notice() -> str:
     """What players are told at login; empty if ``EVENNIA_AI_LISTENING_NOTICE`` is False."""
-    return NOTICE if setting("LISTENING_NOTICE", True) else ""
+    language = settings.LANGUAGE_CODE.partition("-")[0]
+    return line_in(language, "listening") if setting("LISTENING_NOTICE", True) else ""
 
 
 def allowed_models() -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from twisted.internet.defer import Deferred
 from evennia_ai.errors import ModelError
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.kinds import Allowed
+from evennia_ai.language.tables import AUTO, line_in
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.budget_log import BudgetLog
 from evennia_ai.llm_interaction.values import ModelReply, TurnReport, TurnRequest
@@ -22,7 +23,7 @@ from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.turns.agent_loop import run_turn
 from evennia_ai.turns.events import Group
 from evennia_ai.turns.moderation import Moderator
-from evennia_ai.turns.options import AssistantConfig, Layer
+from evennia_ai.turns.options import EMOTES, AssistantConfig, Layer
 from evennia_ai.turns.runtime import Runtime
 from evennia_ai.turns.spend import SharedSpend, SpendHandler
 from evennia_ai.turns.state import StateHandler
@@ -208,8 +209,7 @@ class Assistant:
 
     def model_failed(self, error: ModelError, request: TurnRequest) -> None:
         """No model answered: show it to those who wait, and alert staff once for a model."""
-        name, config = self.model_name, self.config
-        fallback = config.llm_offline_fallback
+        name, fallback = self.model_name, self.config.llm_offline_fallback
         if name not in self.mind.down:
             self.mind.down.add(name)
             instead = "the offline model answers" if fallback else "what was asked is tried again"
@@ -220,7 +220,7 @@ class Assistant:
         runtime = self.runtime
         runtime.counts["model failures"] += 1
         is_due = not fallback or self.now() - runtime.trouble_shown_at > TROUBLE_SHOWN_S
-        emote = config.emotes["trouble"]
+        emote = self.emote("trouble")
         if emote and is_due:
             runtime.trouble_shown_at = self.now()
             self.game.show(emote, request.audience, request.channel, request.asker)
@@ -244,9 +244,19 @@ class Assistant:
         elif not is_shown and (known is None or known.group != group):
             self.show_trouble(group)
 
+    def emote(self, occasion: str) -> str | None:
+        """What players see of it at an occasion: its own words, else those of its language."""
+        emote = self.config.emotes[occasion]
+        return self.own_notice(occasion) if emote == EMOTES[occasion] else emote
+
+    def own_notice(self, kind: str, **slots: str) -> str:
+        """A notice to players in its own language, or the one that was heard last."""
+        language = self.config.language
+        return line_in(self.runtime.language if language == AUTO else language, kind, **slots)
+
     def show_trouble(self, group: Group) -> None:
         """Show whoever asked that the answer will be late."""
-        if emote := self.config.emotes["trouble"]:
+        if emote := self.emote("trouble"):
             self.runtime.trouble_shown_at = self.now()
             self.show_to(group, emote)
 

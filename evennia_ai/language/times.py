@@ -47,6 +47,29 @@ def read_time(spoken: str) -> tuple[str, str]:
     return clock, day or clock
 
 
+def told_time(spoken: str, clock: str = "", day: str = "") -> str:
+    """The clock or the day of a spoken time as another language tells it.
+
+    Args:
+        spoken: What `spoken_time` gave; a game's own words are returned as they are.
+        clock: How the language tells the clock: ``gegen {hour}:{minute} Uhr``; empty for the day.
+        day: How it tells the day: ``{day}.{month}.{year}``.
+    """
+    told, date = read_time(spoken)
+    if clock:
+        quarter = next((n for n in range(96) if _clock(n // 4, n % 4 * 15) == told), None)
+        return (
+            told
+            if quarter is None
+            else clock.format(hour=quarter // 4, minute=f"{quarter % 4 * 15:02}")
+        )
+    try:
+        at = datetime.strptime(date, "%A %d %B %Y")
+    except ValueError:
+        return date
+    return day.format(day=at.day, month=at.month, year=at.year)
+
+
 def _clock(hour: int, minute: int) -> str:
     quarter = (hour * 60 + minute + 7) // 15
     hour, part = (quarter + 1) // 4, _QUARTERS[quarter % 4]

@@ -1,68 +1,28 @@
-"""Words of a text: folding, stop words, a light English stemmer, and what a text is about.
+"""Words of a text: common ones, their stems, and what a text is about.
 
-The package has no other stemmer and no other list of common words.
+The package has no other stemmers.
 """
 
-import re
-import unicodedata
-from collections.abc import Collection
-from functools import lru_cache
+from collections.abc import Callable, Collection
+from functools import cache, lru_cache
+
+import regex
+import snowballstemmer
 
 from evennia_ai.language.names import names_among
+from evennia_ai.language.script import akin, folded, words_of
+from evennia_ai.language.script import words as words
+from evennia_ai.language.tables import DEFAULT, Table, table_of, tables
 
 # A question is short; what is beyond this is not looked at.
 MAX_QUERY_CHARACTERS = 2_000
-
-_STOP_WORDS = """
-a an the and or but if of to in on at for with from by as is are was were be been being do does
-did doing have has had having i you he she it we they me him her us them my your his its our
-their mine yours this that these those what which who whom whose when where why how will would
-can could shall should may might must not no nor so than too very s t re ve ll d m am just about
-into over after before between out up down again then there here all any both each more most
-other some such only own same also like get got go going went kind type thing many much
-"""
-STOP_WORDS = frozenset(_STOP_WORDS.split())
+STOP_WORDS = tables()[DEFAULT].words("stop")
 # Greetings, thanks, the weather: said all day, about nothing.
-_SMALL_TALK = """
-afternoon ah another ask away back bye came cheers come cool day dear evening every everybody
-everyone farewell fine friend friends funny give good goodbye great greetings haha hello help hey
-hi hm hmm know later let lol long lot lovely maybe morning need nice night now off oh ok okay one
-please quite really right round say says see something soon sure tell thank thanks things think
-time today told tomorrow tonight want weather welcome well yes
-"""
-SMALL_TALK = frozenset(_SMALL_TALK.split())
-# Other ordinary words that begin sentences, and have a capital only there.
-_STARTERS = """
-about above accept across actually add against ago aha allow almost alone along already alright
-although always amid among answer anybody anyone anything anyway anywhere apart around aside aye
-because begin behind below beneath beside besides better beware beyond bring buy call carry cast
-cease certainly check choose clean clearly climb close congratulations consider count cross cut damn
-describe done drink drop during earlier early eat either else empty enough even eventually ever
-everything everywhere exactly except excuse explain fare few fill finally find finish first follow
-forget forgive further gather gets goes gone grab greet ha hail half hand hang happy hardly hate heh
-hence herself hide himself hit hold hopefully however hurry imagine indeed inside instead itself
-join jump keep kill knock last lead learn least leave less lest lets lift likewise listen little
-lock look looks love make mark meanwhile meet moreover mostly move much myself name nay near noted
-nearly neither never nevertheless new next nobody nod none nonetheless nope note nothing nowhere
-obviously often old once onto open order others otherwise ouch ours outside pack pardon pass past
-pay per perhaps pick place play pour press presumably probably promise pull push put quick quickly
-quiet rather reach read ready recently regarding remember remind repeat reply rest return roger run
-sadly said save search second seek seems sell send serve set several shut similarly since sing sir
-sit slowly smile somebody somehow someone sometimes somewhat somewhere sorry speak stand start stay
-still stop strange study suddenly suppose surely surprisingly swear take talk teach theirs
-themselves therefore thing third though through throughout throw thus till together touch toward
-towards travel trust try turn under understood unfortunately unless unlike until upon use usually
-visit wait wake walk watch whatever whenever whereas wherever whether while whisper whoever wish
-within without wonderful wow write yea yeah yep yesterday yet yours yourself mr mrs ms dr st
-midnight noon zero two three four five six seven eight nine ten eleven twelve thirteen fourteen
-fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety
-hundred thousand million fourth fifth sixth seventh eighth ninth tenth march spring summer autumn
-winter
-"""
-STARTERS = STOP_WORDS | SMALL_TALK | frozenset(_STARTERS.split())
+SMALL_TALK = tables()[DEFAULT].words("small")
+# These, and other ordinary words that begin sentences.
+STARTERS = STOP_WORDS | SMALL_TALK | tables()[DEFAULT].words("starters")
 
-_WORD = re.compile(r"[^\W_]+")
-_SPOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_SPOKEN = regex.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
 
 def storable(text: str) -> str:
@@ -70,20 +30,15 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")
 
 
-def words(text: str) -> list[str]:
-    """Words of a text in order, folded as SQLite's `unicode61` tokenizer folds them."""
-    if not text.isascii():
-        decomposed = unicodedata.normalize("NFKD", text)
-        text = "".join(c for c in decomposed if not unicodedata.combining(c))
-    return _WORD.findall(text.lower())
-
-
 @lru_cache(maxsize=65_536)
-def stem(word: str) -> str:
-    """A word without its English endings, so that `dances`, `danced`, `dancing` meet.
+def stem(word: str, code: str = DEFAULT) -> str:
+    """A word without its endings, so that `dances`, `danced`, `dancing` meet.
 
-    Lighter than Porter's: one plural, one verb ending and one derivation; for matching only.
+    Of English words one plural, one verb ending and one derivation come off, fewer than Porter's;
+    of others what Snowball says, where it knows the language.
     """
+    if code != DEFAULT:
+        return _stemmer(code)(word)
     if len(word) <= 3 or not word.isascii():
         return word
     word = _without_verb_ending(singular(word))
@@ -96,6 +51,12 @@ def stem(word: str) -> str:
     if word.endswith("e") and len(word) > 3:
         word = word[:-1]
     return word[:-1] + "i" if word.endswith("y") and len(word) > 3 else word
+
+
+@cache
+def _stemmer(code: str) -> Callable[[str], str]:
+    name = tables()[code].data.get("stemmer")
+    return snowballstemmer.stemmer(name).stemWord if name else str
 
 
 def singular(word: str) -> str:
@@ -112,7 +73,7 @@ def singular(word: str) -> str:
 def _without_verb_ending(word: str) -> str:
     for ending in ("ing", "ed"):
         base = word[: -len(ending)]
-        if word.endswith(ending) and len(base) >= 3 and re.search("[aeiouy]", base):
+        if word.endswith(ending) and len(base) >= 3 and regex.search("[aeiouy]", base):
             doubled = len(base) > 3 and base[-1] == base[-2] and base[-1] not in "lsz"
             return base[:-1] if doubled else base
     return word
@@ -120,7 +81,7 @@ def _without_verb_ending(word: str) -> str:
 
 def spoken_words(text: str) -> list[str]:
     """Words of a text as they stand, a contraction or possessive being one word."""
-    return _SPOKEN.findall(text)
+    return list(_SPOKEN.findall(text))
 
 
 def bare(word: str) -> str:
@@ -147,10 +108,40 @@ def telling_words(text: str, heard: Collection[str] = ()) -> frozenset[str]:
 
     `heard` are names that everybody here hears all the time, as the assistant's own.
     """
+    table = table_of(text)
+    if table.code != DEFAULT:
+        known = {word for name in heard for word in words(name)}
+        return frozenset(stem(w, table.code) for w in content_words(text, table) if w not in known)
     meant = names_among(text)
     common = {bare(word) for name in heard for word in spoken_words(name.lower())}
-    found = {bare(word) for word in spoken_words(text.lower())} - common
+    found = {bare(folded(word)) for word in spoken_words(text)} - common
     return frozenset(filter(None, (telling_stem(word) for word in found - meant))) | meant - common
+
+
+def content_words(text: str, table: Table) -> list[str]:
+    """The words of a text, in order, that say something of a subject."""
+    text = folded(text)
+    if table.data.get("unparted"):
+        text = table.expression("speech", "endings").sub("", text)
+        text = _fillers(table.code).sub(" ", text)
+    common, is_unparted = table.words("stop") | table.words("small"), table.data.get("unparted")
+    return [
+        word
+        for word in words_of(text)
+        if word not in common and (word[1:] or word.isdigit() or is_unparted)
+    ]
+
+
+@cache
+def _fillers(code: str) -> regex.Pattern[str]:
+    """The little words of a language without spaces, wherever they stand, the longest first."""
+    fillers = tables()[code].words("stop") | tables()[code].words("small")
+    return regex.compile("|".join(map(regex.escape, sorted(fillers, key=len, reverse=True))))
+
+
+def same_word(one: str, other: str, code: str) -> bool:
+    """Whether two stems are one word: in English if they are the same, else in any form."""
+    return one == other or (code != DEFAULT and akin(one, other))
 
 
 def plain(text: str) -> str:

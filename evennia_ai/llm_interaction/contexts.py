@@ -7,6 +7,8 @@ placeholders ``{name}`` and ``{persona}``.
 import re
 from dataclasses import dataclass
 
+from evennia_ai.language.tables import AUTO, code_of, tables
+
 _PLACEHOLDER = re.compile(r"\{name\}|\{persona\}")
 CONTEXT_AWAKE = "awake"
 CONTEXT_SLEEP = "sleep"
@@ -93,17 +95,64 @@ CONTEXTS: dict[str, PromptContext] = {
 }
 
 
-def plain_identity(name: str, persona: str) -> str:
+# What every rule about language says, by which the offline model knows it too.
+ANY_LANGUAGE = "Speak the language of the line you answer; write notes in it, too."
+_ONE_LANGUAGE = "Always speak and write {language}, whatever language you hear."
+_FIXED = re.compile(re.escape(_ONE_LANGUAGE).replace(r"\{language\}", "([^\n,.]{1,60})"))
+KEEP_LANGUAGE = (
+    "Write in the language of the talk; leave names, numbers and quoted words as they are."
+)
+_WRITE_IN = "Write in {language}; leave names, numbers and quoted words as they are."
+
+
+def language_rule(language: str) -> str:
+    """What is said of the language of a reply: `language` is ``auto``, a code or a name."""
+    return _in_language(language, ANY_LANGUAGE, _ONE_LANGUAGE)
+
+
+def writing_rule(language: str) -> str:
+    """What is said of the language of summaries and notes."""
+    return _in_language(language, KEEP_LANGUAGE, _WRITE_IN)
+
+
+def _in_language(language: str, any_language: str, one: str) -> str:
+    if language == AUTO:
+        return any_language
+    return one.format(language=language_name(language))
+
+
+def language_name(language: str) -> str:
+    """The English name of a language given by its code or any of its names; else as given."""
+    return tables()[code].name.split(",")[0] if (code := code_of(language)) else language
+
+
+def fixed_language(rules: str) -> str:
+    """The language that the rules of a prompt name; empty for none."""
+    rule = _FIXED.search(rules)
+    return rule[1] if rule else ""
+
+
+def plain_identity(name: str, persona: str, language: str = AUTO) -> str:
     """The beginning of a base model's prompt."""
-    return _filled(PLAIN_IDENTITY, name, persona)
+    text = _filled(PLAIN_IDENTITY, name, persona)
+    return text if language == AUTO else f"{text} {name} speaks {language_name(language)}."
 
 
-def system_prompt(context: PromptContext, name: str, persona: str, rules: str | None = None) -> str:
+def system_prompt(
+    context: PromptContext,
+    name: str,
+    persona: str,
+    rules: str | None = None,
+    language: str = AUTO,
+) -> str:
     """The system message of a prompt: identity, then `rules` or those of the context.
+
+    `language` is ``auto``, or the one to speak and write.
 
     Braces in the name and the persona are left as they are.
     """
-    return f"{_filled(IDENTITY, name, persona)}\n\n{rules or context.rules}"
+    rule = language_rule(language) if context.speaks else writing_rule(language)
+    return f"{_filled(IDENTITY, name, persona)}\n\n{rules or context.rules}\n- {rule}"
 
 
 def _filled(text: str, name: str, persona: str) -> str:

@@ -304,10 +304,12 @@ def _fixed(
         for tool in script.tools.offered(situation.extracting, is_small(script))
         if tool.serves in serves and tool.name not in withdrawn
     )
-    if script.config.llm_api == "completion" and script.model_name != OFFLINE_MODEL:
-        return tools, plain_identity(character.key, script.config.persona)
+    config = script.config
+    if config.llm_api == "completion" and script.model_name != OFFLINE_MODEL:
+        return tools, plain_identity(character.key, config.persona, config.language)
     rules = rules or (situation.short_rules if is_small(script) else None)
-    return tools, system_prompt(situation, character.key, script.config.persona, rules)
+    name, language = character.key, config.language
+    return tools, system_prompt(situation, name, config.persona, rules, language)
 
 
 def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[str]:
@@ -495,9 +497,10 @@ def with_exchange(
 
 def _job_system(character: Character, script: Assistant, rules: str) -> str:
     situation, persona = CONTEXTS[CONTEXT_PRE_COMPACTION], script.config.persona
+    language = script.config.language
     if script.config.llm_api == "completion" and script.model_name != OFFLINE_MODEL:
-        return plain_identity(character.key, persona)
-    return system_prompt(situation, character.key, persona, rules)
+        return plain_identity(character.key, persona, language)
+    return system_prompt(situation, character.key, persona, rules, language)
 
 
 def _job_tools_tokens(script: Assistant, tools: Sequence[dict[str, Any]]) -> int:

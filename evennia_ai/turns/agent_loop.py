@@ -494,7 +494,7 @@ class _Turn:
         script, request = self.script, self.request
         script.runtime.refused = (script.now(), request.audience)
         self.report.stopped_by = "moderation"
-        if emote := script.config.emotes["trouble"]:
+        if emote := script.emote("trouble"):
             script.game.show(emote, request.audience, request.channel, request.asker)
 
     def end(self, text: str, aside: str, reply: ModelReply) -> None:

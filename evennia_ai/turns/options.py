@@ -33,17 +33,15 @@ from evennia_ai.kinds import (
     table,
     whole,
 )
+from evennia_ai.language.tables import AUTO, DEFAULT, tables
 from evennia_ai.turns.spend_book import OWN_LIMITS
 from evennia_ai.turns.turn_taking import ATTENTION
 
+# What players see of an assistant, by occasion; in other languages as their tables say.
 EMOTES: dict[str, str | None] = {
-    "thinking": "thinks for a moment.",
-    "trouble": "shakes their head, as if the words would not come.",
-    "sleep": "yawns, leans back and falls asleep.",
-    "wake": "stirs and wakes up.",
-    "compact": "looks into the distance for a moment, sorting memories.",
-    "spend": "has talked enough for now.",
-    "busy": "raises a hand: one thing at a time, please.",
+    name: emote
+    for name, emote in tables()[DEFAULT].data["notices"].items()
+    if name not in ("asleep", "listening")
 }
 CAPS = table(or_none(AMOUNT), *OWN_LIMITS)
 
@@ -206,6 +204,12 @@ class AssistantConfig:
         "they do not know.",
         PROSE,
         "Who the assistant is. Part of the system prompt.",
+    )
+    language: str = life(
+        AUTO,
+        LINE,
+        "The language it speaks and writes in: `auto` (that of the line it answers; its summaries "
+        "and notes keep that of the talk), or one for everything, as `de` or `German`.",
     )
     sleep_after_idle_s: float | None = life(
         1800.0,

@@ -62,6 +62,7 @@ class Runtime(Heard):
         said: The newest lines it spoke: audience, who was answered, and the words.
         called: The turn that is about to begin because somebody spoke to it.
         sign: What will tell those who wait that it is thinking.
+        language: The code of the language that was heard last.
         trouble_shown_at: When it showed last that no model answers, seconds since the epoch.
         declined: When it showed last that it answers no more for a while, by groups' keys.
         refused: When moderation refused a whole reply last, and the turn's audience.
@@ -96,6 +97,7 @@ class Runtime(Heard):
     )
     called: IDelayedCall | None = None
     sign: IDelayedCall | None = None
+    language: str = ""
     trouble_shown_at: float = float("-inf")
     declined: dict[tuple[str, str], float] = field(default_factory=dict)
     refused: tuple[float, str] | None = None

@@ -192,7 +192,7 @@ class Tick:
             self.script.spend.tell_staff(group.events[-1].speaker_id or None)
         if not 0 <= now - runtime.declined.get(group.key, float("-inf")) < RATE_S:
             runtime.declined[group.key] = now
-            self.script.show_to(group, self.script.config.emotes[emote])
+            self.script.show_to(group, self.script.emote(emote))
 
     def _begin_answering(self, late: Unanswered | None) -> None:
         """Store what was heard and note what of it is answered now, in one transaction."""

@@ -4,11 +4,15 @@ A room with people is a conversation, not a queue of prompts. `answerers` decide
 heard, who is here and who has talked with whom; it knows neither Evennia nor a model.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
+import regex
+
+from evennia_ai.language.script import folded
+from evennia_ai.language.tables import DEFAULT, each_words, language_of, tables
 from evennia_ai.language.words import is_common
 
 # Characters without a person behind them may get this many replies before a person speaks.
@@ -20,39 +24,17 @@ THREAD_S = 60.0
 ATTENTION = ("addressed", "room", "all")
 DIRECT = ("whisper", "page")
 
-_TITLES_LIST = """
-a an the old young little big captain sir lady lord master mistress father mother brother sister
-uncle aunt doctor dr mr mrs ms miss
-"""
-_TITLES = frozenset(_TITLES_LIST.split())
-_EVERYONE = ("everyone", "everybody", "all of you", "both of you", "you all", "you both", "folks")
-# `Hello all`, but neither `all is well` nor `that is all`.
-_ALL_GREETED = re.compile(
-    r"^\W*(?:hello|hi|hey|greetings|good \w+|welcome|bye|goodbye) all\b", re.I
-)
-_OPENERS_LIST = """
-hello hi hey hiya ho greetings welcome good morning day afternoon evening night goodnight bye
-goodbye farewell cheers thanks thank you dear oh well so and ok okay yes no please sorry now but
-excuse me pardon ahoy hail psst tell
-"""
-_OPENERS = frozenset(_OPENERS_LIST.split())
-# Behind a name that begins a line, these make it the subject: `Aria is late`.
-_SUBJECT_VERBS_LIST = """
-is isn't was wasn't are were have do has had does doesn't did didn't will won't would can can't
-could should might may must said told and or who knows also never always just
-"""
-_SUBJECT_VERBS = frozenset(_SUBJECT_VERBS_LIST.split())
-# Before a name that ends a line, these make it an object: `I asked about Aria`.
-_OBJECT_WORDS_LIST = """
-a an the of to for from with about by at on in like than and or is are was were be been am i'm
-it's that's he's she's know knows knew met meet see saw seen ask asked tell told love hate miss
-call called name named not find help trust believe my your his her our their old young
-"""
-_OBJECT_WORDS = frozenset(_OBJECT_WORDS_LIST.split())
-_SECOND_PERSON = re.compile(r"\b(?:you|your|yours|yourself|ya|u)\b", re.I)
-_NAME = "\x01"  # stands for a name in a line that is looked at; what names are, a list beside it
-_LISTED = re.compile(rf"{_NAME}(?:(?:\s*,\s*|\s*&\s*|\s*,?\s+and\s+){_NAME})+")
-_WORDS = re.compile(r"[\w'’]+")
+# Stand for a name, and for all who are here, in a line that is looked at; what names are, a list
+# beside it.
+_NAME, _ALL = "\x01", "\x02"
+_MARK = rf"[{_NAME}{_ALL}]"
+_WORDS = regex.compile(r"[\w'’]+")
+_SET_OFF = tuple(",:!?-–—.،؛؟、。।~…")
+# Letters beside which a word needs no blank.
+_UNPARTED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_BEFORE, _BEHIND = rf"(?<![\w'’--[{_UNPARTED}]])", rf"(?![\w--[{_UNPARTED}]])"
+_IS_UNPARTED = regex.compile(rf"[{_UNPARTED}]")
+_ENDS = regex.compile(r"(?<=[.!?;؟।])\s+|(?<=[。！？])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,87 +210,153 @@ def addressed(text: str, people: Sequence[Person]) -> tuple[tuple[str, ...], tup
 
 @lru_cache(maxsize=64)  # `answerers` and `after` ask the same of each line
 def _addressed(text: str, people: tuple[Person, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    marked, found = _marked(text, people)
+    manners = _manners(language_of(text) or DEFAULT)
+    marked, found = _marked(text, people, manners)
     called: list[str] = []
     named: list[str] = []
-    for ids, is_called in zip(found, _calls(marked), strict=True):
+    for ids, is_called in zip(found, _calls(marked, manners), strict=True):
         if is_called:
             called += ids
         elif len(ids) < len(people) or len(people) == 1:
             named += ids
-    if _ALL_GREETED.search(text):
-        called += [person.id for person in people]
     called = list(dict.fromkeys(called))
     return tuple(called), tuple(id for id in dict.fromkeys(named) if id not in called)
 
 
-def _marked(text: str, people: Sequence[Person]) -> tuple[str, list[tuple[str, ...]]]:
-    """A text with a mark in place of each name, and whose names those were, in order."""
+class _Manners(NamedTuple):
+    """How people are called in one language."""
+
+    openers: regex.Pattern[str]  # nothing but words that may stand before a name
+    closers: regex.Pattern[str]  # those and second persons, behind a name
+    second: regex.Pattern[str]  # a second person
+    listed: regex.Pattern[str]  # names in a row
+    everyone: Mapping[str, str]  # phrases for all who are here, and their marks
+    subject: frozenset[str]
+    object: frozenset[str]
+    glued: str
+    vocative: tuple[tuple[str, ...], ...]  # endings, and those of a name that is called
+
+
+@cache
+def _manners(code: str) -> _Manners:
+    table = tables()[code]
+    openers, second = _any_of(table.words("before")), _any_of(table.words("you"))
+    links = table.get("speech", "and") or "(?!)"
+    return _Manners(
+        regex.compile(rf"(?:{openers}|[^\w{_NAME}{_ALL}])*", regex.V1),
+        regex.compile(rf"(?:\W*(?:{openers}|{second}))+\W*", regex.V1),
+        regex.compile(second, regex.V1),
+        regex.compile(rf"{_MARK}(?:\s*,?(?:{links}|\s*[,،、&])\s*{_MARK})+", regex.I),
+        {
+            folded(form): mark
+            for mark, key in ((_ALL, "all"), (_NAME, "everyone"))
+            for form in table.get("lists", key).split("|")
+            if form
+        },
+        table.words("subject"),
+        table.words("object"),
+        table.get("speech", "glued"),
+        tuple(tuple(each.split(">")) for each in table.words("vocative")),
+    )
+
+
+def _any_of(some: Collection[str]) -> str:
+    """A pattern for one of some words; those of scripts without spaces need no border."""
+    wanted = sorted(some, key=len, reverse=True)
+    run = [regex.escape(word) for word in wanted if _IS_UNPARTED.match(word)]
+    parted = [regex.escape(word) for word in wanted if not _IS_UNPARTED.match(word)]
+    return rf"(?:(?<![\w'’])(?:{'|'.join(parted) or '(?!)'})(?![\w'’])|{'|'.join(run) or '(?!)'})"
+
+
+def _marked(
+    text: str, people: Sequence[Person], manners: _Manners
+) -> tuple[str, list[tuple[str, ...]]]:
+    """A folded text with a mark in place of each name, and whose names those were, in order."""
     owners: dict[str, list[str]] = {}
     for person in people:
         for form in _forms(person.names):
             owners.setdefault(form, []).append(person.id)
-    for word in _EVERYONE:
-        owners[word] = [person.id for person in people]
+            for ending, called in manners.vocative:
+                if form.endswith(ending):
+                    owners.setdefault(form.removesuffix(ending) + called, []).append(person.id)
+    for phrase in manners.everyone:
+        owners.setdefault(phrase, [person.id for person in people])
     forms = sorted(owners, key=len, reverse=True)
-    # A group for each form tells which one matched. Looking the matched text up would not: `İ` and
-    # `ı` match an `i` and are another letter in lower case.
-    groups = "|".join(f"({re.escape(form)})" for form in forms)
-    pattern = re.compile(rf"(?<![\w'’])(?:{groups})(?!\w)", re.I)
+    groups = "|".join(f"({_bordered(form, manners.glued)})" for form in forms)
     found: list[tuple[str, ...]] = []
+    shown = folded(text)
 
-    def mark(match: re.Match[str]) -> str:
-        said, form = match.group(), forms[(match.lastindex or 1) - 1]
-        if form not in _EVERYONE and is_common(form) and said == form:
-            return said  # `will` is a verb, `Will` a person
+    def mark(match: regex.Match[str]) -> str:
+        form = forms[(match.lastindex or 1) - 1]
+        said = text[match.start() : match.end()] if len(text) == len(shown) else ""
+        if form not in manners.everyone and is_common(form) and said == form:
+            return str(match[0])  # `will` is a verb, `Will` a person
         found.append(tuple(owners[form]))
-        return _NAME
+        return str(manners.everyone.get(form, _NAME))
 
-    return pattern.sub(mark, text.replace(_NAME, " ")), found
+    marked = regex.sub(groups, mark, regex.sub(_MARK, " ", shown), flags=regex.V1)
+    return str(marked), found
+
+
+def _bordered(form: str, glued: str) -> str:
+    """A pattern for a name, with what the language glues to one that is called."""
+    before = "" if _IS_UNPARTED.match(form) else _BEFORE
+    is_run = _IS_UNPARTED.match(form[-1])
+    # Particles make a Korean name a subject or an object; elsewhere words just follow.
+    behind = (
+        r"(?!\p{Hangul})" if regex.match(r"\p{Hangul}", form[-1]) else "" if is_run else _BEHIND
+    )
+    border = "" if is_run and not behind else r"(?!\w)"
+    with_glued = f"(?:(?:{glued}){border})?" if glued else ""
+    return f"{before}{regex.escape(form)}{with_glued}{behind}"
 
 
 @lru_cache(maxsize=1_024)
 def _forms(names: tuple[str, ...]) -> tuple[str, ...]:
-    """How somebody may be called, in lower case: whole names, and their first word of weight."""
-    forms = []
+    """How somebody may be called, folded: whole names, and their first word of weight."""
+    forms, titles = [], each_words("titles")
     for name in names:
-        words = name.lower().split()
-        first = next((word for word in words if word not in _TITLES), "")
+        words = folded(name).split()
+        first = next((word for word in words if word not in titles), "")
         forms += [" ".join(words), first]
     return tuple(dict.fromkeys(form for form in forms if form))
 
 
-def _calls(marked: str) -> list[bool]:
+def _calls(marked: str, manners: _Manners) -> list[bool]:
     """For each mark in a text, whether it calls somebody rather than only names them."""
     calls: list[bool] = []
-    for sentence in re.split(r"(?<=[.!?;])\s+", marked):
+    for sentence in _ENDS.split(marked):
         position = 0
-        while (start := sentence.find(_NAME, position)) >= 0:
-            listed = _LISTED.match(sentence, start)
-            end = listed.end() if listed else start + 1
-            is_called = _is_called(sentence[:start], sentence[end:])
-            calls += [is_called] * sentence.count(_NAME, start, end)
-            position = end
+        while mark := regex.search(_MARK, sentence, pos=position):
+            start = mark.start()
+            listed = manners.listed.match(sentence, start)
+            position = listed.end() if listed else start + 1
+            is_called = _is_called(sentence[:start], sentence[position:], mark[0] == _ALL, manners)
+            calls += [is_called] * len(regex.findall(_MARK, sentence[start:position]))
     return calls
 
 
-def _is_called(before: str, behind: str) -> bool:
+def _is_called(before: str, behind: str, is_all: bool, manners: _Manners) -> bool:
     """Whether a name between these parts of a sentence is a form of address."""
-    ahead = [word.lower() for word in _WORDS.findall(before)]
-    follows = [word.lower().replace("’", "'") for word in _WORDS.findall(behind)]
+    ahead = _WORDS.findall(before)
+    follows = [word.replace("’", "'") for word in _WORDS.findall(behind)]
     if behind[:2] in ("'s", "’s"):
         return False
-    opened = all(word in _OPENERS for word in ahead)
-    if opened and ahead[-1:] != ["tell"]:
-        if not follows or behind.lstrip()[:1] in (",", ":", "!", "?", "-", "–", "—", "."):
+    if manners.openers.fullmatch(before) and ahead[-1:] != ["tell"]:
+        if not follows or behind.lstrip().startswith(_SET_OFF):
             return True
-        is_subject = follows[0] in _SUBJECT_VERBS or follows[0].endswith("ed")
-        return not is_subject or _SECOND_PERSON.fullmatch(next(iter(follows[1:]), "")) is not None
-    if before.rstrip().endswith(","):
-        return not follows or behind.lstrip()[:1] in (",", "?", "!", ".", ":")
-    if follows or _NAME in behind:
+        if is_all:
+            return manners.closers.fullmatch(behind) is not None
+        if not manners.subject or not behind.startswith((" ", _NAME, _ALL)):
+            # Without a list of what may follow a subject, or a blank.
+            return manners.closers.match(behind) is not None
+        is_subject = follows[0] in manners.subject or follows[0].endswith("ed")
+        return not is_subject or bool(manners.second.fullmatch(next(iter(follows[1:]), "")))
+    if before.rstrip().endswith((",", "،", "、")):
+        return not follows or behind.lstrip()[:1] in tuple(",?!.:،؟、。।")
+    if follows or regex.search(_MARK, behind):
         return False
-    return ahead[-1] not in _OBJECT_WORDS and bool(_SECOND_PERSON.search(before))
+    return not manners.object.intersection(ahead[-1:]) and bool(manners.second.search(before))
 
 
 def overlap(text_words: Collection[str], known_words: Collection[str]) -> float:

@@ -46,9 +46,9 @@ class TestSystemPrompt(unittest.TestCase):
     def test_rules_instead(self):
         """Rules of one's own stand for those of the context."""
         awake = CONTEXTS[CONTEXT_AWAKE]
-        self.assertTrue(system_prompt(awake, "Aria", "A bard.").endswith(awake.rules))
+        self.assertIn(awake.rules, system_prompt(awake, "Aria", "A bard."))
         own = system_prompt(awake, "Aria", "A bard.", "Be brief.")
-        self.assertTrue(own.endswith("\n\nBe brief."))
+        self.assertIn("\n\nBe brief.\n", own)
         self.assertNotIn(awake.rules, own)
 
     @FEW
@@ -57,7 +57,7 @@ class TestSystemPrompt(unittest.TestCase):
         """Name and persona are in it word for word, braces and all; no placeholder is left."""
         text = system_prompt(CONTEXTS[context], name, persona)
         self.assertTrue(text.startswith(f"You are {name}\n{persona}\n\nYou live in"))
-        self.assertTrue(text.endswith(CONTEXTS[context].rules))
+        self.assertIn(CONTEXTS[context].rules, text)
 
     def test_placeholders_in_names_are_words(self):
         """A name or a persona that looks like a placeholder is not filled in."""

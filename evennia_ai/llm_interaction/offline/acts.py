@@ -1,9 +1,13 @@
 """What somebody wants by a line: a greeting, a question, something to be kept, an order."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+import regex
+
+from evennia_ai.language.script import is_asked, size
+from evennia_ai.language.tables import table_of
 from evennia_ai.llm_interaction.offline.prose import (
     FRAME,
     is_nonsense,
@@ -12,12 +16,11 @@ from evennia_ai.llm_interaction.offline.prose import (
     sentences,
 )
 from evennia_ai.llm_interaction.offline.reply import is_fixed
-from evennia_ai.llm_interaction.offline.table import SPEECH, expressions
 from evennia_ai.llm_interaction.offline.transcript import SILENT, Line, quotes_of
 
 MAX_ACTS, MAX_SENTENCES = 12, 40
 JOURNAL_CHARS = 1200
-_KINDS = expressions("kinds")
+_MARKS = r",:!.?،؛؟，、：！？。।–—-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ def read_acts(line: Line, me: str) -> list[Act]:
     if line.verb in SILENT:
         return []
     text = vocative(line.text, me)
-    if not re.search(r"\w", text.replace(me, "")) and me.lower() in line.text.lower():
+    if not regex.search(r"\w", text.replace(me, "")) and me.lower() in line.text.lower():
         return [Act("attention", line.text, line.who)]
     if line.verb == "poses":
         return [Act("gesture", line.text, line.who)]
@@ -56,19 +59,23 @@ def read_acts(line: Line, me: str) -> list[Act]:
 
 def vocative(text: str, me: str) -> str:
     """What was said, without calling `me` by name at its start or end."""
-    name, hail = re.escape(me), SPEECH["hail"].pattern
-    before, and_ = SPEECH["before_name"].pattern, SPEECH["and"].pattern
-    text = re.sub(rf"(?i)^({hail}) {name}\b[\s,:!.?-]*", r"\1. ", " ".join(text.split()))
+    table = table_of(text)
+    speech = partial(table.expression, "speech")
+    name = regex.escape(me) + rf"(?:{table.get('speech', 'glued') or '(?!)'})?"
+    hail, before, and_ = (speech(key).pattern for key in ("hail", "before_name", "and"))
+    text = regex.sub(rf"(?i)^({hail}) ?{name}\b[\s{_MARKS}]*", r"\1. ", " ".join(text.split()))
     # `Aria and Boris, good night!`
-    called = rf"^(?:{before} )?(?:\w+{and_})*{name}(?:{and_}\w+)?\s*[,:!.?-]+\s*"
-    text = re.sub(called, "", text, flags=re.IGNORECASE)
-    return re.sub(rf"(?i),?\s+{name}(?=[.!?]*$)", "", text).strip()
+    called = rf"^\W*(?:(?:{before}) ?)?(?:\w+(?:{and_}))*{name}(?:(?:{and_})\w+)?"
+    text = regex.sub(rf"(?i){called}(?:\s*[{_MARKS}]+\s*|(?={speech('you').pattern}))", "", text)
+    text = regex.sub(rf"(?i)[,،，、]?\s*\b{name}(?=[{_MARKS}]*$)", "", text)
+    return str(text).strip()
 
 
 def told_part(text: str, me: str) -> str:
     """What was told, without calling `me`, `please remember that`, `by the way` and the like."""
     parts = sentences(vocative(text, me))
-    if parts and (asked := SPEECH["remember"].match(parts[0])) and asked["rest"]:
+    remember = table_of(text).expression("speech", "remember")
+    if parts and (asked := remember.match(parts[0])) and asked["rest"]:
         parts[0] = asked["rest"]
     return _without_lead(" ".join(parts))
 
@@ -80,21 +87,22 @@ def journal_text(act: Act) -> str:
 
 
 def _without_lead(text: str) -> str:
-    text = SPEECH["lead"].sub("", text) or text
+    text = table_of(text).expression("speech", "lead").sub("", text) or text
     return text[:1].upper() + text[1:]
 
 
 def _acts(parts: Sequence[str], who: str) -> Iterator[Act]:
     for i, part in enumerate(parts):
-        asked = SPEECH["remember"].match(part)
-        if asked and not SPEECH["asked_back"].match(asked["rest"]) and not part.endswith("?"):
+        speech = partial(table_of(part).expression, "speech")
+        asked = speech("remember").match(part)
+        if asked and not speech("asked_back").match(asked["rest"]) and not is_asked(part):
             yield Act("remember", " ".join([asked["rest"], *parts[i + 1 :]]).strip(), who)
             return
         yield _act(part, who)
 
 
 def _act(part: str, who: str) -> Act:
-    for kind, pattern in _KINDS.items():
+    for kind, pattern in table_of(part).expressions("kinds").items():
         if match := pattern.search(part):
             groups = match.groupdict()
             return Act(kind, groups.get("rest") or part, who, groups.get("who") or "")
@@ -108,6 +116,7 @@ def _act(part: str, who: str) -> Act:
 
 def is_fact(sentence: str) -> bool:
     """Whether a statement tells something that somebody may ask for later."""
-    if len(sentence.split()) < 3 or SPEECH["no_fact"].match(sentence) or is_fixed(sentence):
+    speech = partial(table_of(sentence).expression, "speech")
+    if size(sentence) < 3 or speech("no_fact").match(sentence) or is_fixed(sentence):
         return False
-    return len(root_set(sentence)) >= (1 if SPEECH["own"].search(sentence) else 2)
+    return len(root_set(sentence)) >= (1 if speech("own").search(sentence) else 2)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
+from evennia_ai.language.tables import spoken, table_of
 from evennia_ai.language.words import words
 from evennia_ai.llm_interaction.offline.acts import Act, read_acts, told_part
 from evennia_ai.llm_interaction.offline.matching import (
@@ -13,7 +14,6 @@ from evennia_ai.llm_interaction.offline.matching import (
     read_question,
 )
 from evennia_ai.llm_interaction.offline.reply import line_for
-from evennia_ai.llm_interaction.offline.table import SPEECH, TABLE
 from evennia_ai.llm_interaction.offline.transcript import (
     LEDGER,
     SOURCES,
@@ -135,14 +135,14 @@ def _line_of(quote: Quote, lines: list[Line]) -> Line | None:
 
 def recall(act: Act, talk: Talk, tools: Set[str]) -> Answer:
     """What this speaker asked to have remembered, or told, the latest last."""
-    search = f"{act.who} {TABLE['lists']['recall']}".strip()
+    search = f"{act.who} {spoken().get('lists', 'recall')}".strip()
     if _may_search(search, talk, tools):
         return Answer(search=search)
     told = [line for line in talk.evidence() if line.who and line.who == act.who]
     told.sort(key=lambda line: (line.order >= 0, line.at, line.order))
     acts = [each for line in told for each in read_acts(line, talk.me)]
     texts = [each.text for each in acts if each.kind == "remember"]
-    if not texts or SPEECH["about_me"].search(act.text):
+    if not texts or table_of(act.text).expression("speech", "about_me").search(act.text):
         texts = [each.text for each in acts if each.kind in ("fact", "remember")]
     texts = list(dict.fromkeys(text.strip()[:MAX_RECALLED_CHARS] for text in texts))
     if not texts:

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evennia_ai.history.frames import MESSAGES_LABEL
+from evennia_ai.language.tables import code_of, language_of, speaking
+from evennia_ai.llm_interaction.contexts import fixed_language
 from evennia_ai.llm_interaction.offline import extraction, summary, turn
 from evennia_ai.llm_interaction.offline.reply import Reply, ToolCall, tool_names
-from evennia_ai.llm_interaction.offline.transcript import read_talk, text_of
+from evennia_ai.llm_interaction.offline.transcript import Talk, read_talk, text_of
 
 __all__ = ["MODEL", "Reply", "ToolCall", "respond"]
 
@@ -27,8 +29,18 @@ def respond(
     if not offered and [message.get("role") for message in given] == ["system", "user"]:
         asked = text_of(given[1].get("content"))
         if asked.lstrip().startswith(MESSAGES_LABEL):
-            return Reply(summary.summarise(asked))
+            with speaking(language_of(asked)):
+                return Reply(summary.summarise(asked))
     talk = read_talk(given)
-    if extraction.is_extraction(talk.system, offered):
-        return extraction.extract(talk, offered)
-    return turn.take_turn(talk, offered)
+    with speaking(_language(talk)):
+        if extraction.is_extraction(talk.system, offered):
+            return extraction.extract(talk, offered)
+        return turn.take_turn(talk, offered)
+
+
+def _language(talk: Talk) -> str:
+    """The language to speak: the one the rules name, else that of the newest lines that show it."""
+    if fixed := code_of(fixed_language(talk.system)):
+        return fixed
+    lines = (line.text.replace(talk.me, "") for line in reversed((*talk.heard, *talk.fresh)))
+    return next(filter(None, map(language_of, lines)), "")

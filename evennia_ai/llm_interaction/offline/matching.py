@@ -8,21 +8,22 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from evennia_ai.language.words import STOP_WORDS, spoken_words, words
+from evennia_ai.language.script import akin
+from evennia_ai.language.tables import DEFAULT, Table, spoken, table_of
+from evennia_ai.language.words import STOP_WORDS, content_words, same_word, spoken_words, words
 from evennia_ai.llm_interaction.offline import prose
 from evennia_ai.llm_interaction.offline.acts import is_fact, told_part
 from evennia_ai.llm_interaction.offline.prose import root, root_set, roots_of
-from evennia_ai.llm_interaction.offline.table import LISTS, SPEECH, TABLE, expressions
 from evennia_ai.llm_interaction.offline.transcript import SOURCES, SUMMARY, Line, without_echo
 
 MAX_CLAIMS = 4000
+# Least letters of a word that may be part of another, as `Schlüssel` of `Kellerschlüssel`.
+COMPOUND_LETTERS = 5
 MAX_PASSAGE = 240  # characters of sentences that are quoted together
 # Shares of a question's words that a sentence must hold to count as the answer: less where the
 # kind of answer shows, as in a number or a time.
 SURE, SURE_OF_KIND = 0.8, 0.67
 NEAR = 0.3  # the least share of what is near a question that names nobody
-_KINDS, SIGNS = expressions("questions"), expressions("signs")
-_HEADS = {kind: root_set(text) for kind, text in TABLE["heads"].items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Question:
     terms: frozenset[str]  # what else it asks about
     roots: frozenset[str]  # all its words
     keywords: str  # the words of its names and terms, for a search
+    table: Table  # of its language
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def read_claims(lines: Iterable[Line], me: str) -> list[Claim]:
     """The claims in the lines that others than `me` told, oldest first, each once."""
     best: dict[tuple[str, ...], Claim] = {}
     for line in lines:
-        for claim in _claims_of(line, me):
+        for claim in _claims_of(line, me, spoken().code):
             key = (line.who, *words(claim.quote))
             # The more original one is quoted.
             first, other = sorted((best.get(key, claim), claim), key=lambda each: each.originality)
@@ -85,14 +87,15 @@ def read_claims(lines: Iterable[Line], me: str) -> list[Claim]:
 
 
 @lru_cache(maxsize=4096)
-def _claims_of(line: Line, me: str) -> tuple[Claim, ...]:
-    """The claims of a line; cached, as each turn asks again."""
+def _claims_of(line: Line, me: str, language: str) -> tuple[Claim, ...]:
+    """The claims of a line in a talk of this language; cached, as each turn asks again."""
     passages: list[str] = []
+    back = table_of(line.text).expression("speech", "back")
     for part in prose.sentences(without_echo(line.text)):
         is_cut = line.source == SUMMARY and (part.startswith("…") or part.endswith("…"))
         if prose.is_question(part) or prose.is_nonsense(part) or is_cut:
             passages.append("")
-        elif passages and 0 < len(passages[-1]) < MAX_PASSAGE and SPEECH["back"].match(part):
+        elif passages and 0 < len(passages[-1]) < MAX_PASSAGE and back.match(part):
             passages[-1] += f" {part}"
         elif is_fact(part):
             passages.append(part)
@@ -104,11 +107,11 @@ def _claims_of(line: Line, me: str) -> tuple[Claim, ...]:
 
 def _roots(text: str, speaker: str, listener: str) -> frozenset[str]:
     """Stems of the words of a text; ``I`` and ``you`` stand for their names."""
-    roots: set[str] = set()
+    table, roots = table_of(text), set[str]()
     for token in spoken_words(text.lower().replace("’", "'")):
-        first, second = token in LISTS["first_person"], token in LISTS["second_person"]
-        meant = speaker if first else listener if second else ""
-        roots |= roots_of(meant or token.removesuffix("'s"))
+        first = token in table.words("first_person")
+        meant = speaker if first else listener if token in table.words("second_person") else ""
+        roots |= roots_of(meant or token.removesuffix("'s"), table.code)
     return frozenset(roots)
 
 
@@ -116,20 +119,44 @@ def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
     """Read a question: ``my`` is the asker's, ``your`` is `me`'s, `known` are lower-case names."""
     asked = " ".join(part for part in prose.sentences(text) if prose.is_question(part)) or text
     lower = asked.lower().replace("’", "'")
-    kind = next((kind for kind, pattern in _KINDS.items() if pattern.search(lower)), "")
-    skipped = prose.FRAME | _HEADS.get(kind, frozenset()) | roots_of(me)
+    table = table_of(asked)
+    kinds = table.expressions("questions").items()
+    kind = next((kind for kind, pattern in kinds if pattern.search(lower)), "")
+    skipped = root_set(table.get("heads", kind)) | roots_of(me, table.code)
+    skipped |= prose.FRAME if table.code == DEFAULT else frozenset()
     people = known | prose.names_in(asked)
     names: dict[str, str] = {}
     terms: dict[str, str] = {}
     for token in spoken_words(lower):
-        if token in LISTS["first_person_owner"]:
-            names |= {root(word): word for word in words(asker)}
-        for word in words(token.removesuffix("'s")):
-            if word not in STOP_WORDS and root(word) not in skipped:
-                (names if word in people else terms)[root(word)] = word
+        if token in table.words("first_person_owner"):
+            names |= {root(word, table.code): word for word in words(asker)}
+    for word in _asked_words(lower, table):
+        if root(word, table.code) not in skipped:
+            named = any(same_word(word, name, table.code) for name in people)
+            (names if named else terms)[root(word, table.code)] = word
     keywords = " ".join(dict.fromkeys([*names.values(), *terms.values()]))
     roots = _roots(lower, asker, me)
-    return Question(kind, frozenset(names), frozenset(terms), roots, keywords)
+    return Question(kind, frozenset(names), frozenset(terms), roots, keywords, table)
+
+
+def _asked_words(lower: str, table: Table) -> list[str]:
+    if table.code != DEFAULT:
+        return content_words(lower, table)
+    tokens = (token.removesuffix("'s") for token in spoken_words(lower))
+    return [word for token in tokens for word in words(token) if word not in STOP_WORDS]
+
+
+def _shared(asked: Set[str], told: Set[str], table: Table) -> frozenset[str]:
+    """Which of some stems stand among others, in any form."""
+    if table.code == DEFAULT:
+        return frozenset(asked & told)
+    return frozenset(a for a in asked if a in told or any(_meets(a, t) for t in told))
+
+
+def _meets(asked: str, told: str) -> bool:
+    """Whether two stems are forms of a word, or one is part of the other, as in compounds."""
+    short, long = sorted((asked, told), key=len)
+    return akin(asked, told) or (len(short) >= COMPOUND_LETTERS and short in long)
 
 
 def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, int]) -> list[Match]:
@@ -143,9 +170,11 @@ def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, in
     is_enough = len(names | terms) > 1 or (not terms and question.kind in ("who", "what", ""))
     candidates = []
     for number, claim in enumerate(claims):
-        held = names & claim.roots
-        named = len(held | (names & roots_of(claim.line.who))) / max(1, len(names))
-        share = len(terms & claim.roots) / len(terms) if terms else float(bool(names))
+        held = _shared(names, claim.roots, question.table)
+        told = roots_of(claim.line.who, question.table.code)
+        named = len(held | _shared(names, told, question.table)) / max(1, len(names))
+        common = _shared(terms, claim.roots, question.table)
+        share = len(common) / len(terms) if terms else float(bool(names))
         if named < 0.5 if names else share < NEAR:
             continue
         fits = fits_kind(question, claim)
@@ -163,12 +192,15 @@ def fits_kind(question: Question, claim: Claim) -> bool:
         speaker = roots_of(claim.line.who) & claim.roots
         if (roots_of(" ".join(claim.names)) | speaker) - question.roots:
             return True
-    sign = SIGNS.get(question.kind)
+    signs_of = question.table.expressions("signs")
+    sign = signs_of.get(question.kind)
     if sign is None:
         return True
     signs = {at[at.lastindex or 0] for at in sign.finditer(claim.quote)}
     if question.kind == "where":
-        signs = {each for each in signs if not SIGNS["when"].fullmatch(each)}
+        signs = {
+            each for each in signs if not ("when" in signs_of and signs_of["when"].fullmatch(each))
+        }
     if question.kind in ("why", "name"):
         return bool(signs)
     return any(roots_of(each) - question.roots for each in signs)
@@ -186,6 +218,9 @@ def latest(question: Question, best: Match, candidates: Sequence[Match]) -> Matc
             continue
         shared = (best.claim.roots & other.claim.roots) - STOP_WORDS - roots_of(who)
         is_same = shared & question.roots and len(shared) >= 2
-        if is_same and (other.share >= best.share or SPEECH["news"].search(other.claim.quote)):
+        if is_same and (
+            other.share >= best.share
+            or table_of(other.claim.quote).expression("speech", "news").search(other.claim.quote)
+        ):
             last = other
     return last

@@ -40,6 +40,7 @@ def register(litellm: ModuleType) -> Any:
     facts |= {"max_tokens": 200_000, "max_input_tokens": 200_000, "max_output_tokens": 4096}
     facts |= {"litellm_provider": PROVIDER, "mode": "chat", "supports_function_calling": True}
     litellm.register_model({MODEL: facts})
+    respond([{"role": "user", "content": "hello"}])  # reads its tables, which takes a moment
     return handler
 
 

@@ -1,19 +1,24 @@
 """What the offline model answers with: tool calls, or words, most of them lines of its table."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import Any
 from zlib import crc32
 
-from evennia_ai.llm_interaction.offline.prose import sentences
-from evennia_ai.llm_interaction.offline.table import TABLE
+import regex
 
-LINES: dict[str, list[str]] = TABLE["lines"]
+from evennia_ai.language.tables import DEFAULT, each_line, spoken, tables
+from evennia_ai.llm_interaction.offline.prose import sentences
+
+LINES: dict[str, list[str]] = tables()[DEFAULT].data["lines"]
 # Lines that quote what was told, and the name of who told it.
 QUOTING = ("told", "told_by_you", "asked_by_you", "noted", "seen", "said")
 _SPEAKER = r"(?P<speaker>[^\s\".!?:][^\".!?:\n]{0,60}?)"
-_SLOTS = re.compile(r"\{(?!who\})\w+\}")
+_NAMED = regex.compile(r"[^.!?。！？।\n]{1,60}")
+_SLOTS = regex.compile(r"\{(?!who\})\w+\}")
+# A name and what sets it off from the line: it goes where nobody is named.
+_UNNAMED = regex.compile(r"[,،、，]? ?\{who\}[、，]?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +49,10 @@ def tool_names(tools: object) -> frozenset[str]:
 
 
 def line_for(kind: str, seed: str = "", who: str = "", **slots: str) -> str:
-    """A line of the table, said to `who`; the same `seed`, which it answers, gives the same."""
-    choices = LINES[kind]
+    """A line in the language of the talk, said to `who`; the same `seed` gives the same."""
+    choices = spoken().get("lines", kind) or LINES[kind]
     chosen = choices[crc32(seed.encode("utf-8", "replace")) % len(choices)]
-    chosen = chosen if who else chosen.replace(", {who}", "")
+    chosen = chosen if who else _UNNAMED.sub("", chosen)
     return chosen.format(who=who, **slots)
 
 
@@ -58,24 +63,35 @@ def listed(names: Sequence[str]) -> str:
     return line_for("names", names=", ".join(names[:-1]), last=names[-1])
 
 
-def _fixed() -> re.Pattern[str]:
-    lines = (line for choices in LINES.values() for line in choices if not _SLOTS.search(line))
+@cache
+def fixed_lines() -> tuple[frozenset[str], frozenset[tuple[str, ...]]]:
+    """The sentences of lines of the tables in all languages, and the halves around a name."""
+    lines = [each for kind in LINES for each in each_line(kind) if not _SLOTS.search(each)]
     parts = {part for line in lines for part in sentences(line)}
-    plain = {re.escape(part.replace(", {who}", "")) for part in parts}
-    named = {re.escape(part).replace(r"\{who\}", r"[^.!?\n]{1,60}") for part in parts}
-    return re.compile("|".join(sorted(plain | named)))
+    named = {tuple(part.split("{who}")) for part in parts if part.count("{who}") == 1}
+    return frozenset(_UNNAMED.sub("", part) for part in parts), frozenset(named)
 
 
-def _quote() -> re.Pattern[str]:
-    leads = [line.partition('"{words}"')[0] for kind in QUOTING for line in LINES[kind]]
+@cache
+def quote_lead() -> regex.Pattern[str]:
+    """What stands before a quotation in a line of the tables, in any language."""
+    leads = [line.partition('"{words}"')[0] for kind in QUOTING for line in each_line(kind)]
     leads.sort(key=lambda lead: "{speaker}" in lead)  # `You` is nobody's name
-    either = "|".join(re.escape(lead).replace(r"\{speaker\}", _SPEAKER) for lead in leads)
-    return re.compile(rf'(?:^|(?<=[.!?:"”…] ))(?:{either})(?=")')
+    either = "|".join(
+        regex.escape(lead, special_only=True).replace(r"\{speaker\}", _SPEAKER)
+        for lead in dict.fromkeys(leads)
+    )
+    return regex.compile(rf'(?:^|(?<=[.!?:"”…。।؟] )|(?<=[。：" ]))(?:{either})(?=")')
 
 
-_FIXED, QUOTE = _fixed(), _quote()
-
-
+@lru_cache(maxsize=4096)
 def is_fixed(sentence: str) -> bool:
-    """Whether a sentence is a line of the table, or part of one, said to anybody."""
-    return bool(_FIXED.fullmatch(" ".join(sentence.split())))
+    """Whether a sentence is a line of the tables, or part of one, said to anybody."""
+    sentence = " ".join(sentence.split())
+    plain, named = fixed_lines()
+    return sentence in plain or any(
+        sentence.startswith(before)
+        and sentence.endswith(behind)
+        and _NAMED.fullmatch(sentence, len(before), len(sentence) - len(behind))
+        for before, behind in named
+    )

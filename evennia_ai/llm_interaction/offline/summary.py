@@ -1,24 +1,26 @@
 """Extractive summaries: the sentences that hold most names, numbers, places and promises."""
 
 import math
-import re
 from dataclasses import dataclass
 from itertools import islice
 
+import regex
+
 from evennia_ai.history.frames import MESSAGES_LABEL, read_source_line, read_spoken
-from evennia_ai.language.words import STOP_WORDS, words
+from evennia_ai.language.numbers import numbers_in
+from evennia_ai.language.script import size
+from evennia_ai.language.tables import DEFAULT, table_of
+from evennia_ai.language.words import STOP_WORDS, content_words, words
 from evennia_ai.llm_interaction.offline import transcript
-from evennia_ai.llm_interaction.offline.matching import SIGNS
 from evennia_ai.llm_interaction.offline.prose import is_nonsense, is_question, names_in, sentences
 from evennia_ai.llm_interaction.offline.reply import line_for
-from evennia_ai.llm_interaction.offline.table import SPEECH
 from evennia_ai.llm_interaction.offline.transcript import SUMMARY, Line
 
 MAX_WORDS = 480
 MAX_SENTENCES = 6000
 SHARE = 0.5  # of the input's words, so that a summary is always clearly shorter
 _LEAST_DENSITY = 0.05  # of greetings and the like
-_QUOTED = re.compile(r"[\"“'‘][^\"”'’]{3,80}[\"”'’]")
+_QUOTED = regex.compile(r"[\"“„'‘«「『][^\"”“'’»」』]{3,80}[\"”“'’»」』]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,13 @@ def summarise(user: str) -> str:
     summary that is cut loses these.
     """
     body = user.lstrip().replace(MESSAGES_LABEL, "", 1).strip()
-    limit = room = max(6, min(MAX_WORDS, int(SHARE * len(body.split()))))
+    limit = room = max(6, min(MAX_WORDS, int(SHARE * size(body))))
     chosen: list[_Sentence] = []
     for sentence in sorted(_distinct(body), key=lambda each: (-each.density, each.order)):
-        size = len(sentence.text.split()) + bool(sentence.who)
-        if size <= room and (sentence.density > _LEAST_DENSITY or not chosen):
+        length = size(sentence.text) + bool(sentence.who)
+        if length <= room and (sentence.density > _LEAST_DENSITY or not chosen):
             chosen.append(sentence)
-            room -= size
+            room -= length
     if not chosen:
         rows = map(read_source_line, body.splitlines()[:MAX_SENTENCES])
         tools = sorted({row.tool for row in rows if row and row.tool})
@@ -79,12 +81,17 @@ def _lines(row: str) -> list[Line]:
 
 def _density(line: Line, text: str) -> float:
     """Facts per sentence, a little per word: names, numbers, content words, promises, quotes."""
-    if SPEECH["small"].match(text):
+    table = table_of(text)
+    if table.expression("speech", "small").match(text):
         return _LEAST_DENSITY
-    tokens = words(text)
-    telling = len({word for word in tokens if word not in STOP_WORDS})
-    marks = 1.5 * bool(SPEECH["promise"].search(text)) + bool(_QUOTED.search(text))
-    numbers = len(SIGNS["number"].findall(text))
+    tokens, is_english = words(text), table.code == DEFAULT
+    told = tokens if is_english else content_words(text, table)
+    telling = len({word for word in told if word not in STOP_WORDS})
+    promises = table.expression("speech", "promise").search(text)
+    marks = 1.5 * bool(promises) + bool(_QUOTED.search(text))
+    numbers = len(
+        table.expression("signs", "number").findall(text) if is_english else numbers_in(text)
+    )
     facts = 2.0 * len(names_in(text)) + 2.0 * numbers + 0.15 * telling + marks
     factor = 0.4 if is_question(text) else 0.5 if line.verb == "assistant" else 1.0
     return factor * (facts + 0.1) / math.sqrt(4 + len(tokens))

@@ -2,11 +2,11 @@
 
 import re
 
-from evennia_ai.language.times import read_time
+from evennia_ai.language.tables import DEFAULT, spoken, tables
+from evennia_ai.language.times import read_time, told_time
 from evennia_ai.llm_interaction.offline.acts import Act
 from evennia_ai.llm_interaction.offline.prose import root_set, sentences
 from evennia_ai.llm_interaction.offline.reply import line_for, listed
-from evennia_ai.llm_interaction.offline.table import TABLE
 from evennia_ai.llm_interaction.offline.transcript import Talk
 
 OWN_SHARE = 0.75  # of a question's words that the persona must hold to answer it
@@ -29,7 +29,7 @@ def answer(act: Act, talk: Talk) -> str | None:
         case "your_name":
             return line_for("your_name", name=act.who) if act.who else line_for("no_name")
         case "clock" | "day":
-            time = read_time(moment.get("time", ""))[act.kind == "day"]
+            time = _time(moment.get("time", ""), act.kind)
             return line_for("time", time=time) if time else line_for("no_time")
         case "people":
             others = [name for name in talk.present() if name != act.who]
@@ -48,6 +48,16 @@ def answer(act: Act, talk: Talk) -> str | None:
     return " ".join(filter(None, parts))
 
 
+def _time(shown: str, kind: str) -> str:
+    """The clock or the day, as `kind` says, in the language of the talk."""
+    told_as = spoken().get("times", kind)
+    return (
+        told_time(shown, **{kind: told_as})
+        if shown and told_as
+        else read_time(shown)[kind == "day"]
+    )
+
+
 def is_shown(text: str, talk: Talk) -> bool:
     """Whether a question may be about the room: `where does the coach go?` is mostly not."""
     return share(text, f"{talk.moment.get('exits', '')} {talk.moment.get('description', '')}") > 0
@@ -64,7 +74,7 @@ def own_knowledge(question: str, talk: Talk) -> str:
 
 
 def _in_first_person(sentence: str) -> str:
-    for pattern, instead in TABLE["persona"]["first_person"]:
+    for pattern, instead in tables()[DEFAULT].get("persona", "first_person"):
         sentence = re.sub(pattern, instead, sentence)
     return sentence[:1].upper() + sentence[1:]
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from evennia_ai.history import frames
+from evennia_ai.language.tables import table_of
 from evennia_ai.llm_interaction.offline.prose import sentences
-from evennia_ai.llm_interaction.offline.reply import QUOTE, is_fixed
-from evennia_ai.llm_interaction.offline.table import SPEECH
+from evennia_ai.llm_interaction.offline.reply import is_fixed, quote_lead
 from evennia_ai.recall.values import Hit
 
 SILENT = ("arrives", "leaves", "notice")  # verbs of lines that nobody says
@@ -205,14 +205,15 @@ def told_lines(row: str, memory_id: str = "", at: str = "", source: str = MEMORY
         part = frames.without_stamps(part[:MAX_CHARS])
         who, _, verb, said, _ = frames.read_spoken(part) or ("", "", "note", part, False)
         said = without_echo(said)
-        if said and not SPEECH["bare"].match(part) and not SPEECH["bare"].match(said):
+        bare = table_of(part).expression("speech", "bare")
+        if said and not bare.match(part) and not bare.match(said):
             lines.append(replace(frame, who=who, text=said, verb=verb))
     return lines
 
 
 def without_echo(text: str) -> str:
     """A text up to where it quotes as assistants do, without their fixed lines."""
-    echo = QUOTE.search(text)
+    echo = quote_lead().search(text)
     parts = sentences(text[: echo.start()] if echo else text)
     own = [part for part in parts if not is_fixed(part)]
     return " ".join(own) if echo or len(own) < len(parts) else text
@@ -220,7 +221,7 @@ def without_echo(text: str) -> str:
 
 def quotes_of(reply: str) -> list[Quote]:
     """What an answer quotes, with who told it; empty where it quotes nobody."""
-    leads = list(QUOTE.finditer(reply))
+    leads = list(quote_lead().finditer(reply))
     ends = [*(lead.start() for lead in leads), len(reply)][1:]
     quotes: list[Quote] = []
     for lead, end in zip(leads, ends, strict=True):

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Set
 from typing import Any
 
 from evennia_ai.errors import NotObeyedError, UnaskedError
+from evennia_ai.language.tables import table_of
 from evennia_ai.llm_interaction.offline import answers, surroundings
 from evennia_ai.llm_interaction.offline.acts import Act, journal_text, read_acts
 from evennia_ai.llm_interaction.offline.answers import Answer
 from evennia_ai.llm_interaction.offline.reply import LINES, Reply, ToolCall, line_for
-from evennia_ai.llm_interaction.offline.table import GESTURES, SPEECH
 from evennia_ai.llm_interaction.offline.transcript import Done, Talk
 
 MAX_FRESH, MAX_QUESTIONS = 12, 3  # lines and questions that one turn answers
@@ -61,16 +61,18 @@ def _call_for(act: Act, talk: Talk, tools: Set[str]) -> ToolCall | None:
 
 
 def _way(act: Act) -> dict[str, Any]:
-    way = SPEECH["direction"].search(act.text)
+    way = table_of(act.text).expression("speech", "direction").search(act.text)
     return {"direction": way[0].lower() if way else act.text}
 
 
 def _gesture(act: Act) -> dict[str, Any]:
     """A gesture that was asked for, as it is done: `waves to Alice`."""
-    text = act.text.rstrip(".!?")
-    verb = next(each for each in GESTURES if text.lower().startswith(each))
-    rest = SPEECH["me"].sub(lambda _: act.who or line_for("you"), text[len(verb) :])
-    return {"text": GESTURES[verb] + rest}
+    text, table = act.text.rstrip(".!?"), table_of(act.text)
+    gestures: dict[str, str] = table.data["gestures"]
+    verb = next(each for each in gestures if text.lower().startswith(each))
+    me = table.expression("speech", "me")
+    rest = me.sub(lambda _: act.who or line_for("you"), text[len(verb) :])
+    return {"text": gestures[verb] + rest}
 
 
 _TOOLS: dict[str, tuple[str, Callable[[Act], dict[str, Any]]]] = {

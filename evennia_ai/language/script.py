@@ -1,0 +1,114 @@
+"""Letters: how texts in any script are folded, parted into words and compared.
+
+What needs a list of words stands in `language.tables`; nothing here knows a language.
+"""
+
+import unicodedata
+from functools import lru_cache
+
+import regex
+
+# Scripts without spaces between words, and Hangul, whose particles are glued on: their words are
+# compared by pairs of characters, those of South-East Asia, which are longer, by threes.
+_PAIRED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}ー々〆"
+_THREES = r"\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_LETTER = rf"[\p{{L}}\p{{N}}--[{_PAIRED}{_THREES}]]"
+_TOKEN = regex.compile(
+    rf"(?P<pairs>(?:(?!\p{{Hangul}})[{_PAIRED}])+|\p{{Hangul}}+)|(?P<threes>[{_THREES}\p{{M}}]+)"
+    rf"|{_LETTER}[\p{{L}}\p{{N}}\p{{M}}--[{_PAIRED}{_THREES}]]*",
+    regex.V1,
+)
+_PARTED = regex.compile(rf"[{_PAIRED}{_THREES}]")
+_UNPARTED = regex.compile(rf"(?:(?!\p{{Hangul}})[{_PAIRED}{_THREES}])[{_PAIRED}{_THREES}\p{{M}}]*")
+_GRAPHEME = regex.compile(r"\X")
+# Marks are accents on these; elsewhere they are vowels. `й` is a letter.
+_ACCENTS = regex.compile(
+    r"(?<=[\p{Latin}\p{Greek}\p{Cyrillic}\p{Arabic}\p{Hebrew}]\p{M}*)(?<!и(?=\u0306))\p{M}"
+)
+_ALIKE = str.maketrans(
+    {**dict(zip("ıłøđðىةـ\u200c", "iloddيه  ", strict=True)), "ـ": "", "æ": "ae"}
+)
+_ALIKE |= str.maketrans({"œ": "oe", "þ": "th", "\u200c": "", "\u00ad": "", "’": "'", "ʼ": "'"})
+_DIGIT = regex.compile(r"[^\P{Nd}0-9]")
+# Ends of sentences: before a blank, or, in scripts without, anywhere.
+ENDS = ".!?…؟۔।॥՞።\u3002！？．"
+CLOSERS = "\"'”’»«›)\\]」』】"
+SENTENCE_END = regex.compile(rf"(?<=[.!?…؟۔।॥՞።;])[{CLOSERS}]*\s+|(?<=[。！？])[{CLOSERS}]*\s*")
+_ASKED = regex.compile(rf"[?？؟⸮՞\u037e][{CLOSERS}\s]*$")
+# Least length of a word, and the share of the longer one, that forms of one word begin with alike.
+FORM_LETTERS, FORM_SHARE = 3, 0.6
+
+
+def folded(text: str) -> str:
+    """A text for comparing: without case, accents, full-width forms and digits of its own."""
+    if text.isascii():
+        return text.lower()
+    text = unicodedata.normalize("NFKC", text).casefold().translate(_ALIKE)
+    text = _ACCENTS.sub("", unicodedata.normalize("NFD", text))
+    text = _DIGIT.sub(lambda digit: str(unicodedata.digit(digit[0])), text)
+    return unicodedata.normalize("NFC", text)
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in order, folded; runs of characters where words have no spaces."""
+    return words_of(folded(text))
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text that is folded."""
+    if not _PARTED.search(text):
+        return [match[0] for match in _TOKEN.finditer(text) if match["threes"] is None]
+    tokens: list[str] = []
+    for match in _TOKEN.finditer(text):
+        length = 2 if match["pairs"] else 3 if match["threes"] else 0
+        parts = _GRAPHEME.findall(match[0]) if length else ()
+        last = len(parts) - length + 1
+        runs = ["".join(parts[at : at + length]) for at in range(last)] if last > 1 else [match[0]]
+        tokens += runs
+    return tokens
+
+
+def size(text: str) -> int:
+    """How many words a text has, a run without spaces counting one for two characters."""
+    if text.isascii() or not (runs := _UNPARTED.findall(text)):
+        return len(text.split())
+    rest = _UNPARTED.sub(" ", text).split()
+    return sum((len(_GRAPHEME.findall(run)) + 1) // 2 for run in runs) + sum(
+        any(map(str.isalnum, word)) for word in rest
+    )
+
+
+def is_asked(sentence: str) -> bool:
+    """Whether a sentence ends with a question mark of any script."""
+    return _ASKED.search(sentence) is not None
+
+
+def is_unparted(text: str) -> bool:
+    """Whether a text has letters of a script without spaces."""
+    return _UNPARTED.search(text) is not None
+
+
+@lru_cache(maxsize=65_536)
+def akin(one: str, other: str) -> bool:
+    """Whether two folded words seem to be forms of one: ``Прохора`` is ``Прохор``.
+
+    One begins with the other, or both begin alike for the most part.
+    """
+    if one == other:
+        return True
+    short, long = sorted((one, other), key=len)
+    if len(short) < FORM_LETTERS or short.isdigit() or is_unparted(short):
+        return False
+    alike = next((at for at, letter in enumerate(short) if letter != long[at]), len(short))
+    return alike >= FORM_LETTERS and (
+        (alike == len(short) and alike > FORM_LETTERS) or alike >= FORM_SHARE * len(long)
+    )
+
+
+def holds(text_words: list[str], wanted: list[str]) -> bool:
+    """Whether some words stand in a row among others, the wanted ones in any form."""
+    span = len(wanted)
+    return any(
+        all(map(akin, text_words[at : at + span], wanted))
+        for at in range(len(text_words) - span + 1)
+    )

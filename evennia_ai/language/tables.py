@@ -1,0 +1,160 @@
+"""What depends on a language: one file a language in `tables`, by its code, read on first use.
+
+A missing key means that there is no such rule, never English's. The folder that the environment
+names in ``EVENNIA_AI_LANGUAGES_DIR`` is laid over them, key by key; its other files are further
+languages. `docs/languages.md` lists the keys.
+"""
+
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import regex
+
+from evennia_ai.language.script import folded, words
+
+FOLDER, OVER = Path(__file__).parent / "tables", "EVENNIA_AI_LANGUAGES_DIR"
+DEFAULT, AUTO = "en", "auto"
+# Characters of a text by which its language is told, and the least score that tells one.
+_READ, _LEAST = 400, 0.3
+_NEVER = regex.compile(r"(?!)")
+_FORMATS = regex.compile(r"\{([a-z_]+)\}")
+_LETTERS = regex.compile(r"\p{L}")
+
+
+class Table:
+    """The words, expressions and lines of one language.
+
+    Expressions have an alternative a line, and case counts in none of them; ``{name}`` is the
+    expression of that name in the section `words`.
+    """
+
+    def __init__(self, code: str, data: Mapping[str, Any]):
+        gestures = "|".join(data.get("gestures", ()))
+        self.code, self.data = (
+            code,
+            {**data, "words": {**data.get("words", {}), "gesture": gestures}},
+        )
+        self.name: str = data.get("name", code)
+        self.script = regex.compile(data.get("script", "(?!)"))
+        self.words: Callable[[str], frozenset[str]] = cache(self._words)
+        self.expression: Callable[[str, str], regex.Pattern[str]] = cache(self._expression)
+        self.expressions: Callable[[str], dict[str, regex.Pattern[str]]] = cache(self._expressions)
+
+    def get(self, section: str, key: str, default: Any = "") -> Any:
+        """A value as it stands in the file."""
+        return self.data.get(section, {}).get(key, default)
+
+    def _words(self, key: str) -> frozenset[str]:
+        """The words of a list, folded."""
+        return frozenset(map(folded, self.get("lists", key).split()))
+
+    def _expression(self, section: str, key: str) -> regex.Pattern[str]:
+        """One expression, which matches nothing where there is none."""
+        text = self.get(section, key)
+        return regex.compile(self._joined(text), regex.I) if text else _NEVER
+
+    def _expressions(self, section: str) -> dict[str, regex.Pattern[str]]:
+        """All expressions of a section, in its order."""
+        return {key: self.expression(section, key) for key in self.data.get(section, {})}
+
+    def _joined(self, text: str) -> str:
+        joined = "|".join(text.strip().splitlines())
+        return str(
+            _FORMATS.sub(lambda at: f"(?:{self._joined(self.data['words'][at[1]])})", joined)
+        )
+
+    @property
+    @cache  # noqa: B019 - there is one table a language
+    def vocabulary(self) -> frozenset[str]:
+        """Words by which a text is known to be in this language."""
+        keys = ("stop", "small", "starters", "before", "you", "subject")
+        return frozenset(word for key in keys for word in self.words(key))
+
+
+@cache
+def tables() -> Mapping[str, Table]:
+    """All tables by their codes, English first."""
+    merged: dict[str, dict[str, Any]] = {DEFAULT: {}}
+    over = os.environ.get(OVER)
+    for folder in (FOLDER, *([Path(over)] if over else [])):
+        for path in sorted(folder.glob("*.toml")):
+            data = merged.setdefault(path.stem, {})
+            for key, value in tomllib.loads(path.read_text("utf-8")).items():
+                data[key] = {**data.get(key, {}), **value} if isinstance(value, dict) else value
+    return {code: Table(code, data) for code, data in merged.items()}
+
+
+@lru_cache(maxsize=8_192)
+def language_of(text: str) -> str:
+    """The code of the language a text is in, by its script and its little words; or ``""``."""
+    text = text[:_READ]
+    said = set(words(text))
+    letters = len(_LETTERS.findall(text)) or 1
+    known = {code: said & table.vocabulary for code, table in tables().items()}
+    scores: dict[str, float] = {}
+    for code, table in tables().items():
+        score = sum(1 / sum(word in each for each in known.values()) for word in known[code])
+        marks = table.data.get("letters", "")
+        score += 0.6 * len(set(text.lower()) & set(marks))
+        # Japanese has Chinese signs among its own.
+        weight = table.data.get("script_weight", 1)
+        scores[code] = score + weight * len(table.script.findall(text)) / letters
+    best = max(scores, key=lambda code: scores[code])
+    return best if scores[best] >= _LEAST else ""
+
+
+# The language of texts that do not show theirs, while a talk is read; what is said is in it.
+_spoken: ContextVar[str] = ContextVar("language", default=DEFAULT)
+
+
+@contextmanager
+def speaking(code: str) -> Iterator[None]:
+    """Take a language for that of the talk."""
+    token = _spoken.set(code if code in tables() else DEFAULT)
+    try:
+        yield
+    finally:
+        _spoken.reset(token)
+
+
+def spoken() -> Table:
+    """The table of the language of the talk, English outside of one."""
+    return tables()[_spoken.get()]
+
+
+def table_of(text: str) -> Table:
+    """The table of a text's language, or that of the talk where the text does not show it."""
+    code = language_of(text)
+    return tables()[code] if code else spoken()
+
+
+def code_of(language: str) -> str:
+    """The code of a language that somebody named: by its code or its name; or ``""``."""
+    wanted = folded(language.strip())
+    names = (
+        (code, (code, *map(folded, table.name.split(", ")))) for code, table in tables().items()
+    )
+    return next((code for code, forms in names if wanted in forms), "")
+
+
+def each_words(key: str) -> frozenset[str]:
+    """The words of a list in all languages together."""
+    return frozenset(word for table in tables().values() for word in table.words(key))
+
+
+def each_line(key: str, section: str = "lines") -> list[str]:
+    """The variants of a line in all languages."""
+    return [line for table in tables().values() for line in table.get(section, key, ())]
+
+
+def line_in(language: str, key: str, **slots: str) -> str:
+    """A notice to players in a language, which is a code, a name or unknown."""
+    table = tables()[code_of(language) or DEFAULT]
+    notice = str(table.get("notices", key) or tables()[DEFAULT].get("notices", key))
+    return notice.format(**slots)

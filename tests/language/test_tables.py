@@ -1,0 +1,202 @@
+"""The tables of all languages, and the letters of all scripts."""
+
+import os
+import re
+import tempfile
+import tomllib
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from evennia_ai.language import tables as languages
+from evennia_ai.language.script import akin, folded, holds, is_asked, size, words
+from evennia_ai.language.tables import (
+    DEFAULT,
+    FOLDER,
+    OVER,
+    Table,
+    code_of,
+    language_of,
+    line_in,
+    speaking,
+    spoken,
+    table_of,
+    tables,
+)
+from evennia_ai.language.times import spoken_units, told_time
+
+ENGLISH = tables()[DEFAULT]
+SLOTS = re.compile(r"\{(\w+)\}")
+# Sections of expressions.
+EXPRESSIONS = ("kinds", "speech", "questions", "signs")
+
+
+class TestEachTable(unittest.TestCase):
+    """What holds in the file of every language."""
+
+    def each(self):
+        """All tables, each as a subtest."""
+        for table in tables().values():
+            with self.subTest(table.code):
+                yield table
+
+    def test_its_expressions_are_some(self):
+        """Each can be read and finds nothing in an empty line, so that none fits everything."""
+        for table in self.each():
+            for section in EXPRESSIONS:
+                for key, pattern in table.expressions(section).items():
+                    self.assertIn(key, {*ENGLISH.data[section], "you", "glued", "endings"})
+                    self.assertTrue(pattern.pattern, key)
+                    if section in ("kinds", "questions"):
+                        self.assertIsNone(pattern.search(""), key)
+
+    def test_its_lines_say_what_english_says(self):
+        """The same lines with the same placeholders; none is another language's."""
+        for table in self.each():
+            for section in ("lines", "notices"):
+                own = table.data[section]
+                self.assertEqual(own.keys(), ENGLISH.data[section].keys())
+                for key, lines in own.items():
+                    for line in [lines] if isinstance(lines, str) else lines:
+                        self.assertTrue(line.strip())
+                        theirs = " ".join([*ENGLISH.data[section][key]])
+                        if isinstance(ENGLISH.data[section][key], str):
+                            theirs = ENGLISH.data[section][key]
+                        wanted = set(SLOTS.findall(theirs)) | {"who"}
+                        self.assertLessEqual(set(SLOTS.findall(line)), wanted, line)
+                        if "words" in wanted:
+                            self.assertIn('"{words}"', line)
+
+    def test_its_lines_are_in_it(self):
+        """The lines are known to be in the language they stand in."""
+        for table in self.each():
+            told = (line for lines in table.data["lines"].values() for line in lines)
+            text = [SLOTS.sub("", line) for line in told if len(line) > 40]
+            right = sum(language_of(line) in (table.code, "") for line in text)
+            self.assertGreaterEqual(right, 0.9 * len(text), table.code)
+
+    def test_its_keys_are_known(self):
+        """A key that no other file has would be a slip."""
+        known = {"letters", "script", "script_weight", "unparted", "nouns_have_capitals", "times"}
+        for path in FOLDER.glob("*.toml"):
+            data = tomllib.loads(path.read_text("utf-8"))
+            self.assertLessEqual(data.keys(), ENGLISH.data.keys() | known, path)
+            lists = data["lists"].keys() - {"vocative"}
+            self.assertLessEqual(lists, ENGLISH.data["lists"].keys(), path)
+
+
+class TestMissing(unittest.TestCase):
+    """What a language does not have."""
+
+    def test_a_missing_key_is_no_rule(self):
+        """It matches nothing and holds nothing."""
+        bare = Table("xx", {})
+        self.assertIsNone(bare.expression("kinds", "greeting").search("hello"))
+        self.assertEqual((bare.words("stop"), bare.expressions("kinds")), (frozenset(), {}))
+        self.assertEqual((bare.name, bare.get("lists", "stop")), ("xx", ""))
+
+    def test_unknown_language(self):
+        """Its notices are English, and so is the talk in it."""
+        self.assertEqual(line_in("Klingon", "asleep", name="Aria"), "Aria is asleep.")
+        self.assertEqual(line_in("Deutsch", "asleep", name="Aria"), "Aria schläft.")
+        self.assertEqual((code_of("klingon"), code_of(" GERMAN "), code_of("zh")), ("", "de", "zh"))
+        with speaking("tlh"):
+            self.assertEqual(spoken().code, DEFAULT)
+
+
+class TestOwnFolder(unittest.TestCase):
+    """A game's folder, laid over the tables."""
+
+    def test_laid_over(self):
+        """It changes the keys that it has, and adds a language."""
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "de.toml").write_text('[lines]\nthanks = ["Passt schon."]', "utf-8")
+            Path(folder, "it.toml").write_text('name = "Italian"\n[lists]\nstop = "che"', "utf-8")
+            with mock.patch.dict(os.environ, {OVER: folder}):
+                own = languages.tables.__wrapped__()
+        self.assertEqual(own["de"].get("lines", "thanks"), ["Passt schon."])
+        self.assertEqual(own["de"].get("lines", "fact"), tables()["de"].get("lines", "fact"))
+        self.assertEqual((own["it"].name, own["it"].words("stop")), ("Italian", {"che"}))
+
+
+class TestLanguageOf(unittest.TestCase):
+    """Which language a text is in."""
+
+    def test_by_script_and_little_words(self):
+        """Also of a line or two."""
+        for code, text in (
+            ("en", "The ferryman sleeps in the old mill."),
+            ("de", "Der Fährmann schläft in der alten Mühle."),
+            ("es", "El barquero duerme en el viejo molino."),
+            ("fr", "Le passeur dort dans le vieux moulin."),
+            ("pl", "Przewoźnik śpi w starym młynie."),
+            ("tr", "Sandalcı eski değirmende uyuyor."),
+            ("ru", "Паромщик спит на старой мельнице."),
+            ("ja", "渡し守は古い水車小屋で眠る。"),
+            ("zh", "船夫睡在旧磨坊里。"),
+            ("", "Xq 340 zzz"),
+        ):
+            self.assertEqual(language_of(text), code, text)
+
+    def test_a_text_that_shows_none(self):
+        """It is taken for the language of the talk."""
+        with speaking("fr"):
+            self.assertEqual((table_of("340?").code, table_of("Wer ist das?").code), ("fr", "de"))
+        self.assertEqual(table_of("340?").code, DEFAULT)
+
+
+class TestLetters(unittest.TestCase):
+    """Folding, words and forms."""
+
+    def test_folded(self):
+        """Forms of one text are one."""
+        for one, other in (
+            ("STRASSE", "straße"),
+            ("IŞIL", "ışıl"),
+            ("İSTANBUL", "istanbul"),
+            ("Łódź", "lodz"),
+            ("Ｗｉｌｍａ１２", "wilma12"),
+            ("٣٤٠", "340"),
+            ("أحمد", "احمد"),
+            ("Zoe\u0308", "Zoë"),
+            ("Σοφίας", "σοφιασ"),
+        ):
+            self.assertEqual(folded(one), folded(other))
+        self.assertNotEqual(folded("が"), folded("か"))
+        self.assertEqual(words("मेरी"), ["मेरी"])
+
+    def test_words(self):
+        """Runs of characters where there are no spaces; a single one stays."""
+        self.assertEqual(words("欠340两，好"), ["欠", "340", "两", "好"])
+        self.assertEqual(words("李小龙 Aria"), ["李小", "小龙", "aria"])
+        self.assertEqual(words("ไม่รู้"), ["ไม่รู้"])
+        self.assertEqual(words("e\u0301 \u0301x"), ["e", "x"])
+        self.assertEqual((size("one two"), size("李小龙来了 ok"), size("née à")), (2, 4, 2))
+
+    def test_asked(self):
+        """A question mark of any script ends a question."""
+        for mark in "?？؟⸮":
+            self.assertTrue(is_asked(f"so{mark}”"))
+        self.assertFalse(is_asked("so? No."))
+
+    def test_forms(self):
+        """Forms of a word are akin; other words, short ones and numbers are not."""
+        for one, other in (("прохора", "прохор"), ("zbyszka", "zbyszek"), ("dursuna", "dursun")):
+            self.assertTrue(akin(one, other) and akin(other, one))
+        for one, other in (("muhle", "muller"), ("an", "ana"), ("340", "3401"), ("李小", "李小龙")):
+            self.assertFalse(akin(one, other))
+        self.assertTrue(holds(words("Вчера видел Прохора."), words("Прохор")))
+        self.assertFalse(holds(words("Вчера."), words("Прохор Ильич")))
+
+
+class TestTimes(unittest.TestCase):
+    """The time in another language."""
+
+    def test_told(self):
+        """Clock and day by figures; a game's own words stay."""
+        shown = "about a quarter past nine in the evening, Sunday 22 November 2026"
+        self.assertEqual(told_time(shown, clock="{hour}:{minute} Uhr"), "21:15 Uhr")
+        self.assertEqual(told_time(shown, day="{day}.{month}.{year}"), "22.11.2026")
+        own = spoken_units(40.0, {"sec": 1, "moon": 30})
+        self.assertEqual(told_time("dusk, day 3", day="{day}"), "day 3")
+        self.assertEqual(told_time(own, clock="{hour}"), own)
