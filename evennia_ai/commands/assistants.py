@@ -32,6 +32,7 @@ from evennia_ai.staff import doctor
 from evennia_ai.staff.audit_log import last_lines
 from evennia_ai.staff.budget import cached_part, price
 from evennia_ai.staff.export import export_and_delete
+from evennia_ai.staff.probe import try_out
 from evennia_ai.staff.show import Viewer, ago, as_records, escaped
 from evennia_ai.staff.status import (
     facts_or_trouble,
@@ -65,7 +66,7 @@ class CmdAI(AssistantCommand):
       ai/approve <assistant> [= <number>]
       ai/refuse <assistant> [= <number>]
       ai/usage
-      ai/test <assistant> = <text>
+      ai/test <assistant> [= <text>]
       ai/model[/reset] <assistant>
       ai/why <assistant> [= <words of a line>]
       ai/delete <assistant> [= yes]
@@ -93,7 +94,9 @@ class CmdAI(AssistantCommand):
       usage  - what model calls cost today and this month (UTC): of each
                assistant, of the game, and for admins of the accounts that
                cost most; with the spend caps that hold
-      test   - ask its model something; it remembers nothing of this
+      test   - try its model out in five short calls: speed, persona, tools,
+               thinking, languages and window, with one line of advice; or ask
+               it something. It remembers nothing of this
       model  - what is known of its model: the window, how it is told of tools,
                and what it cannot do, which was learned from its refusals and
                is kept; with /reset this is forgotten and learned anew
@@ -309,12 +312,16 @@ class CmdAI(AssistantCommand):
         self.viewer.page(f"{self.viewer.table(heads, rows)}\nModels: {escaped(models)}\n{note}")
 
     def do_test(self) -> None:
-        """Ask its model something."""
-        script = self.assistant()
-        text = self.words("ai/test <assistant> = <text>")
+        """Try its model out, or ask it something."""
+        script, text = self.assistant(), str(self.rhs or "").strip()
         if cap := script.spend.reached(stable_id(self.caller)):
             raise Refusal(f"No call is made: {cap} is reached.")
         self.viewer.tell(f"Asking {script.model_name}...")
+        asker = stable_id(self.caller)
+        if not text:
+            found = try_out(script, asker)
+            self.viewer.later(found, lambda lines: self.viewer.page("\n".join(lines)), "The test")
+            return
 
         def tell(reply: ModelReply) -> None:
             cached = cached_part(reply.cached_tokens, reply.cached_cost)
@@ -322,7 +329,7 @@ class CmdAI(AssistantCommand):
             figures = f"(model {reply.model}, {tokens}, {price(reply.cost)}, {reply.seconds:.1f} s)"
             self.viewer.tell(f"{reply.content.strip() or '(no text)'}\n{figures}")
 
-        self.viewer.later(ask(script, text, stable_id(self.caller)), tell, "The test")
+        self.viewer.later(ask(script, text, asker), tell, "The test")
 
     def do_model(self) -> None:
         """Say what is known of its model, or forget it."""

@@ -17,7 +17,7 @@ from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import members
 from evennia_ai.recall import Turn
 from evennia_ai.staff.audit_log import last_lines, log_fields
-from evennia_ai.testing import MemorySemanticStore, model_down
+from evennia_ai.testing import MemorySemanticStore, call, model_down
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest
 from tests.store_case import item
@@ -278,9 +278,12 @@ class TestSwitches(CommandLineTest):
         self.model.default = model_down()
         self.assertTold("ai/test Aria = hi", "The test failed: no model answered", until="failed")
 
-    def test_ask_nothing(self):
-        """Without a text the usage is shown."""
-        self.assertTold("ai/test Aria", "Usage: ai/test")
+    def test_try_the_model_out(self):
+        """Without a text it is tried out, and what was found is shown, with some advice."""
+        self.model.answers = ["Quillon.", "Fenwick", call("look", target="chest"), "wasser, eau"]
+        shown = self.typed("ai/test Aria", until="Advice")
+        self.assertIn("Languages: German, French; not Spanish", shown)
+        self.assertEqual(self.script.history.messages(), ())
 
     def test_ask_over_the_cap(self):
         """Over the spend cap no call is made."""

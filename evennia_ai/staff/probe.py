@@ -1,0 +1,186 @@
+"""Trying a model out: a few short calls, what they show, and one line of advice."""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+
+from evennia_ai.errors import AssistantError
+from evennia_ai.llm_interaction.budget import TokenBudget
+from evennia_ai.llm_interaction.prompt import context_limit, model_request
+from evennia_ai.llm_interaction.regions import Prompt
+from evennia_ai.llm_interaction.values import ModelFacts, ModelReply
+from evennia_ai.turns.tools.game import Look
+
+if TYPE_CHECKING:
+    from evennia_ai.assistant_script import AssistantScript
+
+# The word for water in each language.
+WATER = {
+    "German": "wasser",
+    "Spanish": "agua",
+    "French": "eau",
+    "Russian": "вода",
+    "Polish": "woda",
+    "Turkish": "su",
+    "Arabic": "ماء",
+    "Hindi": "पानी",
+    "Chinese": "水",
+    "Japanese": "水",
+    "Korean": "물",
+    "Thai": "น้ำ",
+}
+# The longest prompt of a trial, and how much smaller the server's count of it is if it was cut.
+LONG_TOKENS, CUT_PART = 5_000, 0.6
+# Longest time of a short answer, and fewest tokens a second, with which a talk is a pleasure.
+PATIENCE_S, FLUENT = 12.0, 6.0
+LEAST_WINDOW = 4_096
+
+PERSONA = "Your name is Quillon. You are a miller."
+ASKED_NAME = ("What is your name? Answer with one word.",)
+SEVERAL = ("My dog is called Fenwick.", "What is my dog called? Answer with one word.")
+LOOKED = ("Look at the chest with the tool `look`.",)
+LANGUAGES = (f"Write the word for water in these languages, one a line: {', '.join(WATER)}.",)
+LONG = "The password is Halberd. " + "The mill wheel turns slowly. " * 800
+ASKED_BACK = (LONG, "What is the password, which stands at the beginning? Answer with one word.")
+
+
+@dataclass
+class Trial:
+    """What the calls showed.
+
+    Args:
+        follows: Whether it follows the system text.
+        talks: Whether it answers with what an earlier line said.
+        calls: How it calls a tool: ``native``, ``text``, or not at all.
+        thinks: Whether it thinks before it speaks.
+        seconds: Time of the first, short answer.
+        speed: Tokens a second of a longer one.
+        languages: Those it wrote a word in.
+        cut: Tokens after which the server cuts a long prompt; 0: it does not, or was not tried.
+        failed: Why a call failed.
+    """
+
+    follows: bool = False
+    talks: bool = False
+    calls: str = ""
+    thinks: bool = False
+    seconds: float = 0.0
+    speed: float = 0.0
+    languages: Sequence[str] = ()
+    cut: int = 0
+    failed: list[str] = field(default_factory=list)
+
+    def lines(self, facts: ModelFacts) -> list[str]:
+        """What was found, a line a fact."""
+        calls = {"native": "called by the provider's tool calling", "text": "called as text"}
+        missing = [language for language in WATER if language not in self.languages]
+        known = ", ".join(self.languages) or "none"
+        window = f"cut without a word after {self.cut:,} tokens" if self.cut else facts.window
+        return [
+            f"Speed: a short answer in {self.seconds:.1f} s, {self.speed:.0f} tokens a second",
+            f"System text: {'followed' if self.follows else 'not followed'}",
+            f"Earlier lines: {'taken up' if self.talks else 'not taken up'}",
+            f"Tools: {calls.get(self.calls, 'not called')}",
+            f"Thinking: {'it thinks before it speaks' if self.thinks else 'none seen'}",
+            f"Languages: {known}" + (f"; not {', '.join(missing)}" if missing else ""),
+            f"Window: {window or 'unknown'}",
+            "Learned: " + ("; ".join(facts.profile) or "nothing that it cannot do"),
+            *(f"Failed: {why}" for why in self.failed),
+            f"Advice: {self.advice(facts)}",
+        ]
+
+    def advice(self, facts: ModelFacts) -> str:
+        """What to do about the worst that was found."""
+        window = self.cut or (facts.window.tokens if facts.window else LEAST_WINDOW)
+        return next(text for is_so, text in _ADVICE if is_so(self, window))
+
+
+_ADVICE: tuple[tuple[Callable[[Trial, int], bool], str], ...] = (
+    (
+        lambda trial, _: len(trial.failed) > 1,
+        "it fails too often to be played with; `ai/doctor` says more.",
+    ),
+    (
+        lambda trial, window: window < LEAST_WINDOW,
+        "give its server a larger window, 8,192 tokens or more (Ollama: OLLAMA_CONTEXT_LENGTH).",
+    ),
+    (
+        lambda trial, _: not (trial.follows and trial.talks),
+        "it hardly follows a talk: for trying only; take a larger model.",
+    ),
+    (
+        lambda trial, _: not trial.calls,
+        "it talks, but calls no tools: it will act and note little; take one made for tool calls.",
+    ),
+    (
+        lambda trial, _: trial.thinks,
+        "switch its thinking off, if its answers come late: `llm_thinking = off`.",
+    ),
+    (
+        lambda trial, _: trial.seconds > PATIENCE_S or trial.speed < FLUENT,
+        "it is slow here: take a smaller model or a faster machine.",
+    ),
+    (
+        lambda trial, _: len(trial.languages) < len(WATER) / 2,
+        "use it for the languages above; it knows few others.",
+    ),
+    (lambda *_: True, "fit to be played with."),
+)
+
+
+@inlineCallbacks
+def try_out(
+    script: "AssistantScript", asker: str | None = None
+) -> Generator[Deferred[Any], Any, list[str]]:
+    """Try an assistant's model out, for somebody (stable id); fires with what was found, in lines.
+
+    Fails as `SpendHandler.complete` does where not even the first call is answered.
+    """
+    trial = Trial()
+    named: ModelReply = yield _asked(script, asker, ASKED_NAME, 32)
+    trial.follows, trial.seconds = "quillon" in named.content.lower(), named.seconds
+    replies = [named]
+    for messages, tokens in ((SEVERAL, 32), (LOOKED, 96), (LANGUAGES, 256), (ASKED_BACK, 32)):
+        facts = script.mind.model.facts(script.model_name)
+        if messages is ASKED_BACK and not (facts.own and context_limit(script) > LONG_TOKENS):
+            break
+        try:
+            reply: ModelReply = yield _asked(script, asker, messages, tokens)
+        except AssistantError as error:
+            trial.failed.append(str(error))
+            continue
+        replies.append(reply)
+        said = reply.content.lower()
+        if messages is SEVERAL:
+            trial.talks = "fenwick" in said
+        elif messages is LOOKED and reply.tool_calls:
+            trial.calls = "native" if reply.native else "text"
+        elif messages is LANGUAGES:
+            trial.languages = [language for language, word in WATER.items() if word in said]
+            trial.speed = reply.completion_tokens / max(reply.seconds, 0.01)
+        elif messages is ASKED_BACK and "halberd" not in said:
+            sent = script.count(LONG)
+            trial.cut = reply.prompt_tokens if reply.prompt_tokens < CUT_PART * sent else 0
+    trial.thinks = any(reply.thought for reply in replies)
+    return trial.lines(script.mind.model.facts(script.model_name))
+
+
+def _asked(
+    script: "AssistantScript", asker: str | None, said: Sequence[str], tokens: int
+) -> Deferred[ModelReply]:
+    """Fires with the reply to a small talk."""
+    lines = tuple({"role": "user", "content": text} for text in said)
+    messages = ({"role": "system", "content": PERSONA}, *lines)
+    tools = (Look().schema(),) if said is LOOKED else ()
+    sizes = {"History": sum(map(script.count, said)), "Reserve": tokens}
+    prompt = Prompt(messages, tools, TokenBudget(sizes, context_limit(script)))
+    request = model_request(script, script.obj, prompt, "test", max_tokens=tokens)
+    reply = script.spend.complete(replace(request, fallback_models=()), asker)
+
+    def note(reply: ModelReply) -> ModelReply:
+        script.spent(reply, "test")
+        return reply
+
+    return reply.addCallback(note)
