@@ -9,7 +9,6 @@ the prompt stays the same from turn to turn and a provider's cache keeps hitting
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 
 from evennia_ai.history.frames import one_line
@@ -19,10 +18,8 @@ PLACEHOLDER = "[TOOL OUTPUT ARCHIVED - search history for details]"
 # A tool's name is letters, digits, `_` and `-`, 64 at most, in the chat format.
 _NAME_CHARS = 64
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
-# A time of the form `utc_iso` gives: every placeholder of a message is as long as another.
-_SOME_TIME = "2000-01-01T00:00:00.000+00:00"
-# Ids and times take many tokens; no tokenizer in use takes more than one for two bytes of them.
-_BYTES_PER_TOKEN = 2
+# Results of tools that are larger than this are masked; a placeholder takes a quarter of it.
+MASKED_TOKENS = 200
 
 
 def placeholder(message: Message, at_iso: str) -> str:
@@ -32,21 +29,10 @@ def placeholder(message: Message, at_iso: str) -> str:
     return f"{PLACEHOLDER} original_tool={name} archived_at={one_line(at_iso)} id={found_by}"
 
 
-def plan_masks(messages: Sequence[Message], before: int, min_tokens: int) -> tuple[str, ...]:
-    """Ids, oldest first, of the tool results among the `before` oldest messages to mask.
-
-    They hold more than `min_tokens`, are not masked yet, and their placeholder is shorter, in
-    bytes and, at a safe guess, in tokens.
-    """
-    found = []
-    for message in messages[: max(0, before)]:
-        if message.role != "tool" or message.tokens <= min_tokens or "masked" in message.metadata:
-            continue
-        size = len(placeholder(message, _SOME_TIME).encode("utf-8", "replace"))
-        smaller = size < len(message.content.encode("utf-8", "replace"))
-        if smaller and size / _BYTES_PER_TOKEN < message.tokens:
-            found.append(message.id)
-    return tuple(found)
+def is_maskable(message: Message) -> bool:
+    """Whether it is a tool's result large enough to mask, and not masked yet."""
+    is_large = message.role == "tool" and message.tokens > MASKED_TOKENS
+    return is_large and "masked" not in message.metadata
 
 
 def masked(message: Message, at_iso: str, count: Counter) -> Message:

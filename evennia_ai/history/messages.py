@@ -217,10 +217,13 @@ def is_by(message: Message, people: Collection[str], until: str = "") -> bool:
     return bool((by and by in people) or (isinstance(account, str) and account in people))
 
 
-def speakers(messages: Iterable[Message]) -> dict[str, tuple[str, str]]:
-    """Name and time (ISO 8601) of each speaker's newest message, by stable id; oldest first in."""
+def speakers(messages: Iterable[Message]) -> dict[str, dict[str, str]]:
+    """Name and time (``{"name", "at"}``) of each speaker's newest message, by stable id.
+
+    `messages` are oldest first.
+    """
     return {
-        m.speaker.id: (m.speaker.key or m.speaker.id, m.created_at)
+        m.speaker.id: {"name": m.speaker.key or m.speaker.id, "at": m.created_at}
         for m in messages
         if m.speaker and m.speaker.id
     }

@@ -247,5 +247,5 @@ class CompactionRecord(Stored):
     entries: tuple[str, ...] = ()
     markers_before: tuple[Message, ...] = ()
     summaries_before: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    speakers: dict[str, tuple[str, str]] = field(default_factory=dict)
+    speakers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     rolled_back_at: str = ""

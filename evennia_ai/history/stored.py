@@ -86,26 +86,14 @@ def _reader(kind: Any) -> Reader:
         read = _reader(next(each for each in args if each is not NoneType))
         return lambda value: None if value is None else read(value)
     if origin is tuple:
-        return _tuple_reader(args)
+        read = _reader(args[0])
+        return lambda value: tuple(map(read, _of(list | tuple, value)))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         read = _reader(args[1])
         return lambda value: {key: read(each) for key, each in _of(Mapping, value).items()}
     if issubclass(kind, Stored):
         return lambda value: kind.from_dict(value)
     return {str: _text, int: _number, float: _amount, bool: _flag}[kind]
-
-
-def _tuple_reader(args: tuple[Any, ...]) -> Reader:
-    readers = [_reader(each) for each in args if each is not ...]
-    if ... in args:
-        return lambda value: tuple(map(readers[0], _of(list | tuple, value)))
-
-    def read(value: Any) -> Any:
-        if len(_of(list | tuple, value)) != len(readers):
-            raise Unreadable(f"{len(value)} items where {len(readers)} must be")
-        return tuple(each(item) for each, item in zip(readers, value, strict=True))
-
-    return read
 
 
 def _of(kind: Any, value: Any) -> Any:

@@ -5,7 +5,6 @@ into an Attribute of their own under the entity's id: kept, shown and forgotten 
 not rewritten with every observation.
 """
 
-from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -175,11 +174,13 @@ def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str
         for record in script.history.compactions()
         if record.status == COMMITTED and record.at >= since
     )
-    heard = ChainMap(speakers(script.history.messages()), *reversed(list(left)))
+    heard: dict[str, Mapping[str, str]] = {}
+    for people in (*left, speakers(script.history.messages())):
+        heard |= people
     sights = {
-        key: (name, "person", at)
-        for key, (name, at) in heard.items()
-        if key != character.stable_id and name != UNSEEN
+        key: (who.get("name", ""), "person", who.get("at", ""))
+        for key, who in heard.items()
+        if key != character.stable_id and who.get("name") != UNSEEN
     }
     place = script.game.place()
     if place["id"]:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.masking import PLACEHOLDER, masked, placeholder, plan_masks, unmasked
+from evennia_ai.history.masking import PLACEHOLDER, is_maskable, masked, placeholder, unmasked
 from evennia_ai.history.messages import Message, message_tokens, rendered
-from tests.strategies import MANY, awkward_texts, calls, heard, histories, numbered, result
+from tests.strategies import MANY, awkward_texts, calls, heard, numbered, result
 
 AT = "2026-03-04T05:06:07.008+00:00"
 LONG = "a barrel of salted herring, " * 60
@@ -49,48 +49,25 @@ class TestPlaceholder(unittest.TestCase):
 class TestPlan(unittest.TestCase):
     """Which results are masked."""
 
-    def test_large_old_results_only(self):
-        """Only results before the index, larger than the least, and not masked yet are chosen."""
-        history = numbered(
-            [
-                heard(LONG, tokens=900),
-                replace(calls("c1"), tokens=900),
-                result(content=LONG, tokens=201),
-                result(content=LONG, tokens=200),
-                result(content=LONG),
-                masked(sized(), AT, len),
-                result(content=LONG, tokens=900),
-                result(content=LONG, tokens=900),
-            ]
-        )
-        self.assertEqual(plan_masks(history, 7, 200), ("m2", "m6"))
-        self.assertEqual(plan_masks(history, 0, 200), ())
-        self.assertEqual(plan_masks(history, -1, 200), ())
-
-    def test_only_where_it_pays(self):
-        """A result whose placeholder would not be shorter, in bytes or tokens, is left."""
-        self.assertEqual(plan_masks([sized(500, "x" * 100)], 1, 0), ())
-        self.assertEqual(plan_masks([sized(50, " " * 5000)], 1, 0), ())
-        self.assertEqual(plan_masks([sized(500, "\ud800" * 5000)], 1, 0), ("m0",))
+    def test_large_results_only(self):
+        """Only results of tools, larger than the least and not masked yet, are chosen."""
+        history = [
+            heard(LONG, tokens=900),
+            replace(calls("c1"), tokens=900),
+            result(content=LONG, tokens=201),
+            result(content=LONG, tokens=200),
+            result(content=LONG),
+            masked(sized(), AT, len),
+        ]
+        self.assertEqual([n for n, m in enumerate(history) if is_maskable(m)], [2])
 
     def test_own_use_of_the_key(self):
         """What a builder wrote under the flag's name is never written over."""
         message = replace(sized(), metadata={"masked": True})
-        self.assertEqual(plan_masks([message], 1, 0), ())
+        self.assertFalse(is_maskable(message))
         self.assertIs(masked(message, AT, len), message)
         self.assertIs(unmasked(message), message)
         self.assertEqual(rendered(message)["content"], LONG)
-
-    @MANY
-    @given(histories(), st.integers(-2, 30), st.integers(0, 500))
-    def test_never_decided_again(self, history, before, least):
-        """After masking nothing is left to mask, and what was not chosen is untouched."""
-        chosen = plan_masks(history, before, least)
-        done = [masked(m, AT, len) if m.id in chosen else m for m in history]
-        self.assertEqual(plan_masks(done, before, least), ())
-        for old, new in zip(history, done, strict=True):
-            self.assertEqual(new is old, old.id not in chosen)
-            self.assertTrue(new is old or old.role == "tool")
 
 
 class TestMask(unittest.TestCase):

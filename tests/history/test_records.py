@@ -37,7 +37,7 @@ COMPACTIONS = st.builds(
     report=st.builds(Report, new_tokens=st.integers(0, 9), summary_ids=TEXTS, query=TEXT),
     markers_before=st.lists(st.just(MARKER), max_size=2).map(tuple),
     summaries_before=st.just({"s1": {"status": "live", "absorbed_by": None}}),
-    speakers=st.just({"o1.a": ("Bob", "2026-01-01")}),
+    speakers=st.just({"o1.a": {"name": "Bob", "at": "2026-01-01"}}),
 )
 
 

@@ -16,7 +16,7 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, ma
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC, most_seen
-from evennia_ai.history.masking import masked, plan_masks, unmasked
+from evennia_ai.history.masking import is_maskable, masked, unmasked
 from evennia_ai.history.messages import (
     Message,
     new_id,
@@ -59,8 +59,6 @@ from evennia_ai.sleep.compaction.report import (
 
 # Masks are enough if they bring usage this far under the trigger.
 HEADROOM = 0.9
-# Old outputs of tools that are larger than this are masked.
-MASKED_TOKENS = 200
 # The first wait after a try in vain, in seconds; each further one is four times as long.
 WAIT_S, MOST_WAIT_S = 60.0, 3600.0
 # Staff are told once so many have failed in a row.
@@ -210,7 +208,7 @@ class Compaction:
         if self.trigger in (COUNT, MANUAL):
             return None
         at = utc_iso(script.now())
-        ids = set(plan_masks(plan.leaving, len(plan.leaving), MASKED_TOKENS))
+        ids = {message.id for message in plan.leaving if is_maskable(message)}
         live = script.history.messages()
         history = [masked(m, at, script.count) if m.id in ids else m for m in live]
         usage = usage_of(script, widest_view_tokens(history))
