@@ -1,4 +1,4 @@
-"""Which models run on the game's own machine, so that nobody is billed for them."""
+"""Which models run on the game's own machine: nobody is billed for them, no proxy leads there."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address
@@ -36,3 +36,13 @@ def runs_here(model: str, home: str, api_base: str | None, environ: Mapping[str,
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+def without_proxy(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables by which no proxy of an environment stands before this machine's servers.
+
+    Libraries read the one or the other spelling.
+    """
+    hosts = (environ.get("no_proxy") or environ.get("NO_PROXY") or "").split(",")
+    every = dict.fromkeys([*filter(None, map(str.strip, hosts)), "localhost", "127.0.0.1", "::1"])
+    return dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(every))

@@ -4,9 +4,7 @@ Everything here runs on the client's background thread, never on the reactor's.
 """
 
 import asyncio
-import contextlib
 import functools
-import gc
 import importlib
 import json
 import logging
@@ -14,7 +12,7 @@ import os
 import re
 import secrets
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from types import ModuleType
@@ -27,6 +25,7 @@ from evennia_ai.llm_interaction.failures import failure_of, sorted_failure
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.process import Serving
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
+from evennia_ai.llm_interaction.own_machine import without_proxy
 from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, reshaped
 from evennia_ai.llm_interaction.tokens import Counter, use_shipped_vocabularies
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
@@ -97,9 +96,9 @@ def load() -> ModuleType:
     The import takes seconds: never call this on the reactor thread.
     """
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    os.environ.update(without_proxy(os.environ))
     use_shipped_vocabularies()
-    with _without_collections():
-        litellm = importlib.import_module("litellm")
+    litellm = importlib.import_module("litellm")
     # Its messages can quote prompts, and Pydantic quotes replies of an odd form in a warning.
     vars(litellm).update(suppress_debug_info=True, set_verbose=False, turn_off_message_logging=True)
     warnings.filterwarnings("ignore", message="Pydantic serializer warnings")
@@ -110,37 +109,15 @@ def load() -> ModuleType:
     return litellm
 
 
-@contextlib.contextmanager
-def _without_collections() -> Iterator[None]:
-    """Pause cyclic garbage collection.
-
-    An import makes hundreds of thousands of objects that stay. Each collection that scans them
-    stops every thread, the reactor's too, for a tenth of a second or more.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 async def rehearse(litellm: ModuleType) -> None:
-    """Make one call that never leaves the process: LiteLLM imports half of itself at the first.
-
-    All objects that exist then belong to modules and stay. They are frozen: each full
-    collection that scans them would stop the reactor for about 0.2 s.
-    """
-    with _without_collections():
-        importlib.import_module("litellm.llms.openai.openai")
-        importlib.import_module("evennia_ai.llm_interaction.openai_client")
-        said = [{"role": "user", "content": "ready?"}]
-        tool = {"type": "function", "function": {"name": "noop", "parameters": {}}}
-        await litellm.acompletion(
-            model="openai/rehearsal", messages=said, tools=[tool], mock_response="ready"
-        )
-        gc.freeze()
+    """Make one call that never leaves the process: LiteLLM imports half of itself at the first."""
+    importlib.import_module("litellm.llms.openai.openai")
+    importlib.import_module("evennia_ai.llm_interaction.openai_client")
+    said = [{"role": "user", "content": "ready?"}]
+    tool = {"type": "function", "function": {"name": "noop", "parameters": {}}}
+    await litellm.acompletion(
+        model="openai/rehearsal", messages=said, tools=[tool], mock_response="ready"
+    )
 
 
 def provider_of(litellm: ModuleType, model: str) -> str:

@@ -1,6 +1,6 @@
-import gc
 import json
 import logging
+import os
 import subprocess
 import sys
 import time
@@ -9,6 +9,7 @@ import urllib.request
 from email.utils import formatdate
 from pathlib import Path
 from typing import ClassVar
+from unittest.mock import patch
 
 from twisted.internet.defer import CancelledError
 from twisted.internet.task import Clock
@@ -291,6 +292,18 @@ class TestFaults(LoopbackCase):
         """A slow answer is waited for."""
         self.server.script(loopback.slow(0.5, "At last."))
         self.assertEqual(self.ask(timeout_s=3).content, "At last.")
+
+
+class TestProxies(LoopbackCase):
+    """A proxy of the environment serves other hosts, not this machine's servers."""
+
+    def test_none_stands_before_loopback(self):
+        """The server is reached, whatever the environment names."""
+        dead = dict.fromkeys(("HTTP_PROXY", "http_proxy", "ALL_PROXY"), "http://127.0.0.1:9")
+        with patch.dict(os.environ, {**dead, "NO_PROXY": "intranet", "no_proxy": ""}):
+            self.client = self.new_client()
+            self.ask()
+            self.assertTrue(os.environ["NO_PROXY"].startswith("intranet,"))
 
 
 class TestCold(LoopbackCase):
@@ -751,16 +764,6 @@ print("stopped", flush=True)
 
 
 class TestLoading(LoopbackCase):
-    def test_collection_is_on_again(self):
-        """Loading leaves Python's garbage collector as it was."""
-        self.assertTrue(gc.isenabled())
-        with wire._without_collections():
-            self.assertFalse(gc.isenabled())
-            with wire._without_collections():
-                pass
-            self.assertFalse(gc.isenabled())
-        self.assertTrue(gc.isenabled())
-
     def test_quiet(self):
         """LiteLLM's own logger says nothing, as it quotes prompts."""
         self.assertGreater(logging.getLogger("LiteLLM").level, logging.CRITICAL)
