@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import regex
+
 SUMMARY_TITLE = "[CONTEXT SUMMARY]"
 SYNTHESIS_TITLE = "[CONTEXT SYNTHESIS]"
 LEDGER_LABEL = "[Ledger] (notes people approved: requests to respect; they grant no rights)"
@@ -40,8 +42,8 @@ _HEARD = re.compile(
     r'(?:\d{1,5}\. )?(?P<who>[^"\[\]<>\n]{1,120}?)(?: \[(?P<id>[^\[\]\n]{1,80})\])? '
     rf'(?P<verb>{"|".join(_VERBS.values())}|(?<=\] )[\w ]{{1,24}}(?=: "))(?:: (?P<said>.*))?'
 )
-_NAME = r"[A-Z][\w'’-]*(?: [A-Z][\w'’-]*){0,3}"
-_SPEAKER = re.compile(
+_NAME = r"[\p{Lu}\p{Lo}][\w'’-]*(?: [\p{Lu}\p{Lo}][\w'’-]*){0,3}"
+_SPEAKER = regex.compile(
     rf"(?:(?P<who>{_NAME})(?: \[[^\]]{{1,80}}\])?|(?P<any>[^\"\[\]<>:\n]{{1,80}}) \[o\d[^\]]*\])"
     r"(?: (?:said|says|whispers to you|pages you))?: (?P<said>.+)"
 )
@@ -69,7 +71,7 @@ UNSEEN = "someone"
 _MARKS = re.compile(r"\[(?=[^\[\]\s]*[0-9])[^\[\]\s]{1,80}\]|\[[A-Z][A-Z ]{2,60}\]|\[Notice\]")
 # Where a model's reply goes on as a prompt would: with somebody's id, a label, or rows of the
 # present moment.
-_PROMPT = re.compile(
+_PROMPT = regex.compile(
     rf"(?:{_NAME} )?\[o\d+\.[^\[\]\s]{{1,80}}\]"
     r"|\[(?:Present moment|Memories|Notice|Instruction|Ledger|CONTEXT S\w+|EARLIER SUMMARY"
     r"|MESSAGES TO COMPACT)\]"
@@ -174,7 +176,7 @@ def without_speaker(text: str, names: Iterable[str]) -> str:
         rf"\[(?:{who})\]\s*:?",
         rf"<(?:{who})>\s*:?",
         rf"(?:{who}){reference}\s+{verb}\s*(?::|,(?=\s*[\"\u201c']))",
-        rf"(?:{who}){reference}\s*:",
+        rf"(?:{who}){reference}\s*[:：]",
     ):
         body = re.sub(rf"^{label}\s*", "", body, count=1, flags=re.I)
     return body.strip()

@@ -10,17 +10,19 @@ come from players.
 """
 
 import json
-import re
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
+
+import regex
 
 from evennia_ai.history.frames import one_line, without_marks
 from evennia_ai.history.messages import Message, tool_calls
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.language.numbers import numbers_in, with_values
+from evennia_ai.language.script import bordered, folded, holds, is_unparted, words_of
+from evennia_ai.language.tables import DEFAULT, Table, table_of
 from evennia_ai.language.words import STARTERS, singular
 
 # Longer ones are speech, whose names and numbers count by themselves.
@@ -45,38 +47,37 @@ _NEVER = _words("the a an oh ok okay lol omg ooc ic afk")
 _TITLES = _words(
     "mr mrs ms dr sir dame lord lady king queen prince princess captain master mistress"
 )
-_UPPER = "".join(chr(code) for code in range(0x2000) if chr(code).isupper())
 # `I` is never a name; a letter alone is, as an initial.
-_CAPITAL = rf"(?!I\b)[{_UPPER}]\w*(?:['-][^\W\d_]\w*)*"
-_RUN = re.compile(
+_CAPITAL = r"(?!I\b)\p{Lu}\w*(?:['-][^\W\d_]\w*)*"
+_RUN = regex.compile(
     rf"(?<![\w'-]){_CAPITAL}(?: (?:(?:of the|of|de|von|van|der|du|la) )?{_CAPITAL}){{0,5}}"
 )
 # A first word before one of these is a verb: "Fetch the key", "Walking to the mill".
-_AS_VERB = re.compile(
+_AS_VERB = regex.compile(
     r"\w+(?: (?:me|you|him|us|them|it|my|your|his|our|their|the|a|an|this|that|these|those|some"
     r"|any)|(?<=ing) (?:to|for|at|on|in|with|up|down|from|about|into|over|out|through|back))\b"
 )
-_POSSESSIVE = re.compile(r"'(?:s|re|ve|ll|d|m)$", re.I)
-_SENTENCE_ENDS = frozenset('.!?:;\u2026"\u201c\u201d\u201e\u00ab\u00bb(*\u2014\n')
-_LOWER_WORD = re.compile(r"\b[a-z]+")
-_LINKS = re.compile(r"https?://\S+")
-_WITH_DIGITS = re.compile(r"(?<!\w)(?=[a-zA-Z-]{0,40}[0-9])[a-zA-Z0-9][\w.:+-]{5,}", re.A)
-_IDS = re.compile(
+_POSSESSIVE = regex.compile(r"'(?:s|re|ve|ll|d|m)$", regex.I)
+_SENTENCE_ENDS = frozenset('.!?:;¿¡؟।。！？\u2026"\u201c\u201d\u201e\u00ab\u00bb(*\u2014\n')
+_LOWER_WORD = regex.compile(r"\b\p{Ll}+")
+_LINKS = regex.compile(r"https?://\S+")
+_WITH_DIGITS = regex.compile(r"(?<!\w)(?=[a-zA-Z-]{0,40}[0-9])[a-zA-Z0-9][\w.:+-]{5,}", regex.A)
+_IDS = regex.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}[0-9:.]*(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
     r"|[a-z][0-9]{1,12}\.[0-9a-z]{3,40}"
     r"|(?=[a-zA-Z]*[0-9])(?=[0-9]*[a-zA-Z])[0-9a-zA-Z]{12,}"
 )
-_ACCENTS = re.compile("[\u0300-\u036f]")
-_BLANKS = re.compile(r" {2,}|[^\S\n ]+")
+_BLANKS = regex.compile(r" {2,}|[^\S\n ]+")
 # A first character is matched before what must not stand in front of it: patterns that begin with
 # letters, not with a condition, are looked for at the speed of a plain search.
-_QUOTED = re.compile(
+_QUOTED = regex.compile(
     rf'"(?<![\w"]")(?=[^\s"])([^"\n]{{1,{_QUOTE_CHARS}}})(?<=\S)"(?![\w:]| :)'
     rf"|[\u201c\u201e]([^\u201c-\u201e\n]{{1,{_QUOTE_CHARS}}})[\u201c\u201d]"
     rf"|\u00ab([^\u00ab\u00bb\n]{{1,{_QUOTE_CHARS}}})\u00bb"
+    rf"|[「『]([^「-』\n]{{1,{_QUOTE_CHARS}}})[」』]"
 )
-_WORDS = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_WORDS = regex.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,12 @@ class Item:
     Args:
         kind: ``name`` (people, places, things called by name), ``number`` or ``quote``.
         text: As the source has it, without quote marks.
+        language: The code of the language it stands in.
     """
 
     kind: Literal["name", "number", "quote"]
     text: str
+    language: str = DEFAULT
 
 
 def items_of(text: str, known_names: Iterable[str] = ()) -> tuple[Item, ...]:
@@ -107,10 +110,12 @@ def items_of(text: str, known_names: Iterable[str] = ()) -> tuple[Item, ...]:
     quotes = [(at, Item("quote", body)) for at, body in _quotes(text)]
     # Quote marks in place of short quotations, so that their words count once.
     bare = _QUOTED.sub(lambda m: '"' * len(m[0]) if _quoted_words(m) else m[0], text)
-    names = [(at, Item("name", name)) for at, name in (*_known(bare, known), *_names(bare, known))]
+    table = table_of(text)
+    names = [(at, Item("name", n)) for at, n in (*_known(bare, known), *_names(bare, known, table))]
     numbers = [(at, Item("number", number)) for number, at in numbers_in(bare).items()]
     items: dict[str, Item] = {}
     for _, item in sorted([*quotes, *names, *numbers], key=lambda pair: pair[0]):
+        item = replace(item, language=table.code)
         if key := _key(item):
             items.setdefault(key, item)
     return tuple(items.values())
@@ -139,23 +144,33 @@ def source_items(
 
 def missing(items: Iterable[Item], *texts: str) -> tuple[Item, ...]:
     """The items that stand in none of the texts, in their order."""
-    whole = "\n".join(f" {normal(text)} " for text in texts)
-    return tuple(item for item in items if f" {_key(item)} " not in whole)
+    normals = [normal(text) for text in texts]
+    whole = "\n".join(f" {text} " for text in normals)
+    return tuple(
+        item for item in items if f" {_key(item)} " not in whole and not _inflected(item, normals)
+    )
 
 
-def normal(text: str) -> str:
-    """A text as words that compare equal, with a space between; numbers by their value."""
-    text = text.replace("\u2019", "'")
-    if not text.isascii():
-        text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
-    words = _WORDS.findall(with_values(text.lower()))
+def _inflected(item: Item, normals: Iterable[str]) -> bool:
+    """Whether a name stands in another form in a text, as names do in most languages."""
+    is_other = item.kind == "name" and item.language != DEFAULT
+    return is_other and any(holds(text.split(), _key(item).split()) for text in normals)
+
+
+def normal(text: str, code: str = "") -> str:
+    """A text as words that compare equal, with a space between; numbers by their value.
+
+    `code` is that of its language, where the text is too short to show it.
+    """
+    text = with_values(folded(text), code)
+    words = words_of(text) if is_unparted(text) else _WORDS.findall(text)
     return " ".join(singular(word.removesuffix("'s")) for word in words)
 
 
 @lru_cache(maxsize=4096)
 def _key(item: Item) -> str:
     """What of an item is looked for: its normal form, a name without its titles."""
-    words = normal(item.text).split(" ")
+    words = normal(item.text, item.language).split(" ")
     while item.kind == "name" and len(words) > 1 and words[0] in _TITLES:
         del words[0]
     return " ".join(words)
@@ -188,7 +203,7 @@ def _values(value: Any, depth: int) -> Iterator[object]:
         yield value
 
 
-def _quoted_words(match: re.Match[str]) -> str:
+def _quoted_words(match: regex.Match[str]) -> str:
     """The words of a short quotation; empty for a longer one."""
     body = next(filter(None, match.groups())).strip(" .,;:!?-")
     return body if 0 < len(body.split()) <= QUOTE_WORDS else ""
@@ -204,15 +219,14 @@ def _known(text: str, names: Iterable[str]) -> Iterator[tuple[int, str]]:
     """Known names wherever they stand; a common word only with a capital."""
     lower = text.lower()
     for name in names:
-        is_common = name.lower() in STARTERS
         if name.lower() in lower:
-            flags = re.NOFLAG if is_common else re.IGNORECASE
-            if place := re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text, flags):
-                yield place.start(), name
+            flags = regex.V1 if name.lower() in STARTERS else regex.V1 | regex.I
+            if place := regex.search(bordered(name), text, flags):
+                yield int(place.start()), name
 
 
-def _names(text: str, known: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Names by their capitals."""
+def _names(text: str, known: Iterable[str], table: Table) -> Iterator[tuple[int, str]]:
+    """Names by their capitals; in languages whose nouns have some, those behind another noun."""
     runs = [
         (run[0].split(" "), run.start(), _starts_sentence(text, run.start()))
         for run in _RUN.finditer(text)
@@ -221,6 +235,9 @@ def _names(text: str, known: Iterable[str]) -> Iterator[tuple[int, str]]:
     # Of a known name of several words the common ones are no names by themselves.
     sure = amid | {word for name in known for word in name.lower().split()} - STARTERS
     sure.update(name.lower() for name in known)
+    if table.code != DEFAULT:
+        yield from _names_elsewhere(runs, sure - table.words("stop"), table)
+        return
     ordinary = (STARTERS | set(_LOWER_WORD.findall(text))) - sure
     for words, at, starts in runs:
         first = _bare(words[0]).lower()
@@ -236,6 +253,22 @@ def _names(text: str, known: Iterable[str]) -> Iterator[tuple[int, str]]:
             elif not starts and len(words) == 1 and first in _NOT_AMID:
                 continue
         for name in _split(words):
+            yield at, name
+
+
+def _names_elsewhere(
+    runs: Iterable[tuple[list[str], int, bool]], sure: Collection[str], table: Table
+) -> Iterator[tuple[int, str]]:
+    """Names of a language other than English: what begins a sentence is none by itself."""
+    for words, at, starts in runs:
+        first = folded(words[0])
+        may_begin = table.data.get("subject_first") and first not in table.vocabulary
+        if starts and words[0].lower() not in sure and not may_begin:
+            words = words[1:]
+        if table.data.get("nouns_have_capitals"):
+            words = words[1:][-1:]
+        name = " ".join(word for word in words if folded(word) not in table.words("stop"))
+        if len(name) > 1 and not (name.isupper() and len(words) > 1):
             yield at, name
 
 
@@ -260,4 +293,4 @@ def _split(words: Sequence[str]) -> Iterator[str]:
 
 def _bare(word: str) -> str:
     """A word without possessive or contraction."""
-    return _POSSESSIVE.sub("", word)
+    return str(_POSSESSIVE.sub("", word))

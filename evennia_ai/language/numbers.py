@@ -3,82 +3,113 @@
 All patterns are linear: texts come from players.
 """
 
-import re
+import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import cache
 
-_CARDINALS = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-    sixteen seventeen eighteen nineteen
-"""
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_ORDINALS = """
-    first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
-    fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth
-"""
-_VALUES = {
-    **{word: value for value, word in enumerate(_CARDINALS.split())},
-    **{word: 10 * value for value, word in enumerate(_TENS.split(), 2)},
-    "hundred": 100,
-    "thousand": 1000,
-    "million": 1_000_000,
-}
-_PLACES = {word: value for value, word in enumerate(_ORDINALS.split(), 1)}
-# What is as often no number: "no one", "wait a second", "at first".
-_VAGUE = frozenset(["one", "zero", "first", "second"])
+import regex
 
-_DIGITS = re.compile(
-    r"(?=[0-9])(?<![\w.])([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?"
-    r"|[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]{1,9})?|[0-9]{1,9}/[0-9]{1,9}"
-    r"|[0-9]{1,20}(?:\.[0-9]{1,9})?)(?:(st|nd|rd|th)|%|[a-z]{1,3})?(?!\w)"
-)
+from evennia_ai.language.script import BEFORE, BEHIND, folded
+from evennia_ai.language.tables import DEFAULT, table_of, tables
+
+_DIGIT = regex.compile(r"[^\P{Nd}0-9]")
+# What parts thousands; a blank does outside English, where two numbers may stand in a row.
+_GROUP = "[,.'\u00a0\u202f]"
+# Letters that keep a number one word: 17:30 becomes 17c30.
+_MARKS = str.maketrans(":./-", "cpfd")
+_NUMBER_WORDS = 8
+
+
+class _Spelled:
+    """The number words of a language."""
+
+    def __init__(self, code: str):
+        table = tables()[code]
+
+        def forms(key: str) -> list[list[str]]:
+            # As they stand, and as they are compared.
+            return [[word, folded(word)] for word in table.get("lists", key).split()]
+
+        named = [
+            *enumerate(forms("cardinals")),
+            *((10 * n, w) for n, w in enumerate(forms("tens"), 2)),
+        ]
+        named += zip((100, 1000, 1_000_000), forms("large"), strict=False)
+        self.values = {word: value for value, both in named for word in both}
+        self.places = {word: n for n, both in enumerate(forms("ordinals"), 1) for word in both}
+        # What is as often no number: "no one", "wait a second", "at first".
+        self.vague = table.words("vague")
+        values, places = _any_of(self.values), _any_of(self.places)
+        self.pattern = regex.compile(
+            rf"(?:{values})(?:(?:[ -]|(?<=hundred) and |(?<=thousand) and )"
+            rf"(?:{values})){{0,{_NUMBER_WORDS - 1}}}\b|(?:{places})\b"
+        )
+
+    def value(self, match: regex.Match[str]) -> str:
+        """The values of number words: ``two hundred and five`` is one, ``two three`` are two."""
+        if match[0] in self.places:
+            return f" {self.places[match[0]]}th "
+        values = [self.values[word] for word in regex.split("[ -]", match[0]) if word != "and"]
+        return f" {' '.join(map(str, _sums(values)))} "
+
+
+_spelled = cache(_Spelled)
+
+
+@cache
+def _digits(code: str) -> regex.Pattern[str]:
+    group = _GROUP if code == DEFAULT else f"{_GROUP[:-1]} ]"
+    return regex.compile(
+        rf"(?=[0-9]){BEFORE}(?<![.])(?:([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|[0-9]{{1,2}}:[0-9]{{2}}(?::[0-9]{{2}})?"
+        rf"|[0-9]{{1,3}}({group})[0-9]{{3}}(?:\2[0-9]{{3}})*(?![0-9])(?:\.[0-9]{{1,9}})?|[0-9]{{1,9}}/[0-9]{{1,9}}"
+        rf"|[0-9]{{1,20}}(?:\.[0-9]{{1,9}})?)(?:(st|nd|rd|th)|%|[a-z]{{1,3}})?){BEHIND}",
+        regex.V1,
+    )
 
 
 def _any_of(words: Iterable[str]) -> str:
     """A pattern for one of some words, at the start of a word."""
     longest_first = sorted(words, key=len, reverse=True)
-    return "|".join(rf"{word[0]}(?<!\w{word[0]}){word[1:]}" for word in longest_first)
+    return "|".join(rf"{word[0]}(?<!\w{word[0]}){word[1:]}" for word in longest_first) or "(?!)"
 
 
-# Letters that keep a number one word: 17:30 becomes 17c30.
-_MARKS = str.maketrans(":./-", "cpfd")
-_NUMBER_WORDS = 8
-_SPELLED = re.compile(
-    rf"(?:{_any_of(_VALUES)})(?:(?:[ -]|(?<=hundred) and |(?<=thousand) and )"
-    rf"(?:{_any_of(_VALUES)})){{0,{_NUMBER_WORDS - 1}}}\b|(?:{_any_of(_PLACES)})\b"
-)
+def _with_digits(text: str) -> str:
+    """A text with the digits of all scripts as ours."""
+    return str(_DIGIT.sub(lambda digit: str(unicodedata.digit(digit[0])), text))
 
 
 def numbers_in(text: str) -> dict[str, int]:
     """The numbers of a text in lower case and where each first stands, without vague ones."""
-    lower = text.lower()
+    table = table_of(text)
+    spelled, lower = _spelled(table.code), _with_digits(text.lower())
     places: dict[str, int] = {}
-    for pattern in (_DIGITS, _SPELLED):
+    for pattern in (_digits(table.code), spelled.pattern):
         for match in pattern.finditer(lower):
             places.setdefault(match[0], match.start())
-    return {number: at for number, at in places.items() if number not in _VAGUE}
+    return {number: at for number, at in places.items() if number not in spelled.vague}
 
 
-def with_values(lower: str) -> str:
-    """A text in lower case with each number as one word: ``three`` and ``3`` become the same."""
-    return _SPELLED.sub(_spelled, _DIGITS.sub(_number, lower))
+def with_values(lower: str, code: str = "") -> str:
+    """A text in lower case with each number as one word: ``three`` and ``3`` become the same.
+
+    `code` is that of its language, where the text is too short to show it.
+    """
+    code = code or table_of(lower).code
+    spelled, lower = _spelled(code), _digits(code).sub(_number, _with_digits(lower))
+    return str(spelled.pattern.sub(spelled.value, lower))
 
 
-def _number(match: re.Match[str]) -> str:
+def _number(match: regex.Match[str]) -> str:
     """A number as one word: ``1,200.50`` is ``1200p5``, ``05:30`` is ``5c30``."""
-    digits = match[1].replace(",", "")
+    digits = match[1]
+    if match[2]:
+        whole, _, rest = digits.rpartition(match[2])
+        digits = whole.replace(match[2], "") + rest
     if "." in digits:
         digits = digits.rstrip("0").rstrip(".")
     if ":" in digits:
         digits = digits.removeprefix("0")
-    return f" {digits.translate(_MARKS)}{'th' if match[2] else ''} "
-
-
-def _spelled(match: re.Match[str]) -> str:
-    """The values of number words: ``two hundred and five`` is one, ``two three`` are two."""
-    if match[0] in _PLACES:
-        return f" {_PLACES[match[0]]}th "
-    values = [_VALUES[word] for word in re.split("[ -]", match[0]) if word != "and"]
-    return f" {' '.join(map(str, _sums(values)))} "
+    return f" {digits.translate(_MARKS)}{'th' if match[3] else ''} "
 
 
 def _sums(values: Sequence[int]) -> list[int]:

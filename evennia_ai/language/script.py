@@ -39,6 +39,17 @@ _ASKED = regex.compile(rf"[?？؟⸮՞\u037e][{CLOSERS}\s]*$")
 FORM_LETTERS, FORM_SHARE = 3, 0.6
 
 
+# Beside these a word of another script needs no blank, and words of theirs need none at all.
+_RUNS = rf"[{_PAIRED}{_THREES}]"
+BEFORE, BEHIND = rf"(?<![[\w'’]--{_RUNS}])", rf"(?![\w--{_RUNS}])"
+
+
+def bordered(name: str) -> str:
+    """A pattern (of `regex.V1`) for a name as a whole word, also in a line without spaces."""
+    before = "" if _PARTED.match(name) else BEFORE
+    return f"{before}{regex.escape(name)}{'' if _PARTED.match(name[-1]) else BEHIND}"
+
+
 def folded(text: str) -> str:
     """A text for comparing: without case, accents, full-width forms and digits of its own."""
     if text.isascii():

@@ -73,7 +73,7 @@ class Table:
     @cache  # noqa: B019 - there is one table a language
     def vocabulary(self) -> frozenset[str]:
         """Words by which a text is known to be in this language."""
-        keys = ("stop", "small", "starters", "before", "you", "subject")
+        keys = ("stop", "small", "starters", "before", "you", "subject", "cardinals", "tens")
         return frozenset(word for key in keys for word in self.words(key))
 
 

@@ -96,8 +96,10 @@ def is_common(word: str) -> bool:
 
 
 @lru_cache(maxsize=8_192)
-def telling_stem(word: str) -> str:
+def telling_stem(word: str, code: str = DEFAULT) -> str:
     """The stem of a word in lower case; empty for one that says nothing of a subject."""
+    if code != DEFAULT:
+        return next((stem(each, code) for each in content_words(word, tables()[code])), "")
     word = bare(word)
     tells = word.isdigit() or (len(word) > 1 and not is_common(word))
     return stem(word) if tells else ""

@@ -24,7 +24,9 @@ from functools import cached_property
 
 from evennia_ai.history.frames import without_marks
 from evennia_ai.history.items import Item, items_of, normal
-from evennia_ai.language.words import STARTERS, telling_stem, words
+from evennia_ai.language.script import akin, is_unparted
+from evennia_ai.language.tables import DEFAULT, language_of, tables
+from evennia_ai.language.words import STARTERS, content_words, stem, telling_stem, words
 
 # Lines of a source that one sentence of a summary may rest on.
 NEAR_LINES = 8
@@ -41,13 +43,11 @@ DAYS_AROUND = 8
 # A summary of fewer words says nothing of its language.
 LANGUAGE_WORDS = 12
 SCRIPT_CHARS = 2000
-# Scripts without spaces between words.
-_UNPARTED = frozenset(("CJK", "THAI", "LAO", "KHMER", "MYANMAR"))
 
 _SENTENCE = re.compile(
-    "[^\\s](?:[^\\n.!?\u2026\u3002\uff01\uff1f]|[.!?\u2026](?![\"'\u201d\u2019)\u00bb]*(?:\\s|$))"
+    "[^\\s](?:[^\\n.!?\u2026\u3002\uff01\uff1f؟।۔]|[.!?\u2026؟।۔](?![\"'\u201d\u2019)\u00bb]*(?:\\s|$))"
     "|(?<=\\b[MD]r)[.]|(?<=\\bMrs)[.]|(?<=\\bSt)[.])*"
-    "(?:[.!?\u2026]+[\"'\u201d\u2019)\u00bb]*|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]*|(?=\\n)|$)"
+    "(?:[.!?\u2026؟।۔]+[\"'\u201d\u2019)\u00bb]*|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]*|(?=\\n)|$)"
 )
 _MONTHS = [name.lower() for name in calendar.month_name[1:]]
 _DATE = re.compile(
@@ -65,46 +65,11 @@ def _stems(text: str) -> frozenset[str]:
     return frozenset(filter(None, map(telling_stem, text.split())))
 
 
+_LISTS = tables()[DEFAULT].data["lists"]
 # How summaries tell that something was said or done; no claims by themselves.
-NARRATION = _stems(
-    """
-    mention mentions mentioned discuss discussed discussing discussion share shared sharing shares
-    express expressed expressing expresses explain explained talk talked talking conversation chat
-    chatted topic agree agreed state stated note noted describe described reply replied respond
-    responded answer answered suggest suggested recommend recommended inform informed encourage
-    encouraged offer offered promise promised plan planned plans decide decided continue continued
-    begin began start started end ended ending conclude concluded exchange exchanged reveal revealed
-    remark remarked emphasise emphasize emphasized highlight highlighted acknowledge acknowledged
-    appreciate appreciated seem seemed appear appeared feel felt character characters player players
-    speaker summary message messages people person currently recently previously finally initially
-    upcoming recent various several including related regarding importance important experience
-    interest interested interesting present uncertain unclear unknown praise praised compliment
-    complimented congratulate congratulated commend commended thank thanked thanking empathize
-    empathized sympathize sympathized reassure reassured wish wished wishes goodbyes farewells
-    caught catch update updates updated while
-    """
-)
+NARRATION = _stems(_LISTS["narration"])
 # Ties between people. Each is supported by the words of its groups, and by no others.
-_TIE_GROUPS = tuple(
-    _stems(group)
-    for group in (
-        "son sons boy boys child children kid kids baby",
-        "daughter daughters girl girls child children kid kids baby",
-        "married marry marries marriage wedding wed wife wives husband husbands spouse bride groom",
-        "brother brothers sibling siblings",
-        "sister sisters sibling siblings",
-        "father fathers dad papa parent parents",
-        "mother mothers mum mom mama parent parents",
-        "uncle uncles",
-        "aunt aunts",
-        "cousin cousins",
-        "nephew nephews",
-        "niece nieces",
-        "widow widows widower",
-        "lover lovers",
-        "twin twins",
-    )
-)
+_TIE_GROUPS = tuple(map(_stems, _LISTS["ties"].strip().splitlines()))
 TIES: Mapping[str, frozenset[str]] = {
     stem: frozenset().union(*(group for group in _TIE_GROUPS if stem in group))
     for stem in frozenset().union(*_TIE_GROUPS)
@@ -140,17 +105,18 @@ class Ground:
     def __init__(self, text: str, known: Iterable[str] = ()):
         self.text = text
         self.known = tuple(known)
-        self.normal = f" {normal(text)} {normal(', '.join(self.known))} "
+        self.language = language_of(text)
+        self.normal = f" {normal(text, self.language)} {normal(', '.join(self.known))} "
         self.forms = frozenset(self.normal.split())
         self.line_words = [words(line) for line in text.split("\n")]
         self.words = [word for line in self.line_words for word in line]
         self.places: dict[str, list[int]] = {}
         self.beginnings: dict[str, list[str]] = {}
-        for place, line in enumerate(self.line_words):
-            for stem in {telling_stem(word) for word in line} - {""}:
-                if stem not in self.places:
-                    self.beginnings.setdefault(stem[:AKIN_LETTERS], []).append(stem)
-                self.places.setdefault(stem, []).append(place)
+        for place, line in enumerate(text.split("\n")):
+            for each in set(_telling(line, self.language or DEFAULT)):
+                if each not in self.places:
+                    self.beginnings.setdefault(each[:AKIN_LETTERS], []).append(each)
+                self.places.setdefault(each, []).append(place)
 
     @cached_property
     def is_english(self) -> bool:
@@ -177,8 +143,17 @@ class Ground:
 
     def supports(self, words_of: str) -> bool:
         """Whether each of some words stands somewhere, or is of a date that may be meant."""
-        found = normal(words_of).split()
-        return all(word in self.forms or word in self.date_words for word in found)
+        found = normal(words_of, self.language).split()
+        return all(
+            word in self.forms or word in self.date_words or self._is_inflected(word)
+            for word in found
+        )
+
+    def _is_inflected(self, word: str) -> bool:
+        """Whether a word stands here in another form, as names do in most languages."""
+        if self.is_english or word.isdigit():
+            return False
+        return any(akin(word, form) for form in self.forms if form[:2] == word[:2])
 
     def akin(self, stem: str) -> list[str]:
         """The stems here that are forms of the same word, as `therapi` and `therapeutic`."""
@@ -218,7 +193,7 @@ def unknown_names(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
 def unknown_numbers(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     """Numbers, by value, that stand nowhere in the source."""
     numbers = sentence.named("number")
-    if not sentence.same_language or not ground.is_english:
+    if not sentence.same_language or not (ground.language or ground.is_english):
         numbers = [n for n in numbers if n[0].isdigit() and normal(n) not in _SPELLED_ELSEWHERE]
     dates = _dates(sentence.text, ground)
     return tuple(n for n in numbers if not ground.supports(n) and normal(n) not in dates)
@@ -244,7 +219,7 @@ def unknown_ties(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
 
 def unknown_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     """The content words without support, where too few of them stand near each other."""
-    claim = _claim(sentence) if sentence.same_language else ()
+    claim = _claim(sentence, ground.language or DEFAULT) if sentence.same_language else ()
     if len(claim) + len(sentence.items) < LEAST_CLAIM:
         return ()
     best = max(_found_near(claim, ground), key=len, default=frozenset())
@@ -290,21 +265,31 @@ def grounded(text: str, ground: Ground) -> Grounded:
 def _sentences(text: str, found: Iterable[re.Match[str]], ground: Ground) -> Iterator[Sentence]:
     script = _script(text)
     same_script = script == _script(ground.text)
-    same_language = same_script and script not in _UNPARTED and _same_language(text, ground)
+    same_language = same_script and _same_language(text, ground)
     items = items_of(text, ground.known)
-    if _nouns_have_capitals(text, ground):
+    if not language_of(text) and _nouns_have_capitals(text, ground):
         items = tuple(item for item in items if item.kind != "name")
     for match in found:
-        words_in = f" {normal(match[0])} "
-        inside = tuple(item for item in items if f" {normal(item.text)} " in words_in)
+        words_in = f" {normal(match[0], ground.language)} "
+        inside = tuple(
+            item for item in items if f" {normal(item.text, item.language)} " in words_in
+        )
         yield Sentence(match[0], inside, same_language, same_script)
 
 
-def _claim(sentence: Sentence) -> tuple[str, ...]:
+def _telling(text: str, code: str) -> list[str]:
+    """The stems of the words of a text that say something of a subject."""
+    if code == DEFAULT:
+        return [each for word in words(text) if (each := telling_stem(word))]
+    return [stem(word, code) for word in content_words(text, tables()[code])]
+
+
+def _claim(sentence: Sentence, code: str) -> tuple[str, ...]:
     """The stems of a sentence's content words: no names, numbers, or words that only narrate."""
     named = {word for item in sentence.items for word in words(item.text) if item.kind != "quote"}
-    stems = (telling_stem(word) for word in words(sentence.text) if word not in named)
-    return tuple(dict.fromkeys(s for s in stems if s and s not in NARRATION and not s.isdigit()))
+    left = " ".join(word for word in words(sentence.text) if word not in named)
+    stems = _telling(sentence.text if is_unparted(sentence.text) else left, code)
+    return tuple(dict.fromkeys(s for s in stems if s not in NARRATION and not s.isdigit()))
 
 
 def _found_near(stems: Sequence[str], ground: Ground) -> Iterator[frozenset[str]]:
@@ -317,7 +302,7 @@ def _found_near(stems: Sequence[str], ground: Ground) -> Iterator[frozenset[str]
     )
     inside: Counter[str] = Counter()
     begin = 0
-    for place, stem in marks:
+    for place, each in marks:
         if marks[begin][0] <= place - NEAR_LINES:  # it only grows until it loses its first line
             yield frozenset(inside)
         while marks[begin][0] <= place - NEAR_LINES:
@@ -326,7 +311,7 @@ def _found_near(stems: Sequence[str], ground: Ground) -> Iterator[frozenset[str]
             if not inside[gone]:
                 del inside[gone]
             begin += 1
-        inside[stem] += 1
+        inside[each] += 1
     if inside:
         yield frozenset(inside)
 
@@ -365,7 +350,9 @@ def _script(text: str) -> str:
 
 def _same_language(text: str, ground: Ground) -> bool:
     """Whether a summary seems to be written in the language of its source, by its little words."""
-    found = words(text)
+    found, code = words(text), language_of(text)
+    if code and ground.language:
+        return code == ground.language
     if len(found) < LANGUAGE_WORDS or (_is_english(text) and ground.is_english):
         return True
     little, known = [word for word in found if len(word) <= 4], set(ground.words)
@@ -374,6 +361,8 @@ def _same_language(text: str, ground: Ground) -> bool:
 
 def _is_english(text: str) -> bool:
     """Whether many of a text's words in lower case are common English ones."""
+    if code := language_of(text):
+        return code == DEFAULT
     found = _LOWER.findall(without_marks(text))
     return sum(word in STARTERS for word in found) >= 0.3 * len(found)
 

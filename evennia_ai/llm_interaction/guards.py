@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+import regex
+
 from evennia_ai.history.frames import own_words
-from evennia_ai.language.words import words
+from evennia_ai.language.script import size, words
 
 # A shorter stretch may be rhythm until it was said three times; one so long said twice is a loop.
 RHYTHM_WORDS = 12
@@ -29,14 +31,17 @@ REPEATABLE_CHARS = 40
 # So many words of the rules in a row are no accident.
 RULE_WORDS = 8
 
-_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
+# A word, or a character where words have no spaces.
+_WORD = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*|[^\W_]+(?:['\u2019][^\W_]+)?"
+)
 _FORM = re.compile(
     r"\[[^\W\d_][^\]\n]{1,60}\]|^(?:Time|Place|Present|Exits|Description):", re.MULTILINE
 )
-_PART = re.compile(r"[^\W_]+")
-_ENDS = ".!?\u2026\u3002\uff01\uff1f"
+_PART = regex.compile(r"[^\W_]+")
+_ENDS = ".!?\u2026\u3002\uff01\uff1f؟।۔"
 _CLOSED = re.compile(
-    r"[.!?\u2026][\"'\u201d\u2019)]*(?=\s|$)|[\u3002\uff01\uff1f][\u300d\u300f\u201d]*"
+    r"[.!?\u2026؟।۔][\"'\u201d\u2019)]*(?=\s|$)|[\u3002\uff01\uff1f][\u300d\u300f\u201d]*"
 )
 _QUOTES = ('"', "\u201c")
 _SENTENCE = re.compile(rf"[^{_ENDS}\n]+(?:[{_ENDS}]+[\"'\u201d\u2019)]*|\n|$)")
@@ -158,7 +163,7 @@ def without_own_label(text: str, around: Around) -> str:
     said = r"(?:says|said|replies|replied|asks|asked|answers|answered|whispers)"
     label = re.compile(
         rf"(?:^|[{_ENDS}\"\u201d)]\s+)(?P<label>[\"\u201c(\[]*{own}\]?(?:\s*\[[^\]\n]*\])?"
-        rf"(?::(?=\s|[\"\u201c])|\s+{said}\s*[:,]?\s*[\"\u201c]))",
+        rf"(?::(?=\s|[\"\u201c])|：|\s+{said}\s*[:,]?\s*[\"\u201c]))",
         re.MULTILINE,
     )
     found = label.search(text)
@@ -195,7 +200,7 @@ def without_repeats(text: str) -> str:
     told: set[tuple[str, ...]] = set()
     kept, at = "", 0
     for sentence in _SENTENCE.finditer(text):
-        said = tuple(_PART.findall(sentence.group().lower()))
+        said = tuple(words(sentence.group()))
         if len(said) >= REFRAIN_WORDS and said in told:
             kept += text[at : sentence.start()] + "\n" * sentence.group().endswith("\n")
             at = sentence.end()
@@ -276,10 +281,10 @@ def _windows(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
 def _loop(said: list[str]) -> int | None:
     """Where the second of like stretches that follow each other begins, the earliest such."""
     found = []
-    for size in range(1, min(LOOP_WORDS, len(said) // 2) + 1):
-        run, least = 0, size if size >= RHYTHM_WORDS else max(2 * size, RHYTHM_WORDS)
-        for place in range(size, len(said)):
-            run = run + 1 if said[place] == said[place - size] else 0
+    for length in range(1, min(LOOP_WORDS, len(said) // 2) + 1):
+        run, least = 0, length if length >= RHYTHM_WORDS else max(2 * length, RHYTHM_WORDS)
+        for place in range(length, len(said)):
+            run = run + 1 if said[place] == said[place - length] else 0
             if run >= least:
                 found.append(place - run + 1)
                 break
@@ -294,7 +299,7 @@ def _said_again(text: str, is_small: bool) -> int | None:
         said = tuple(word for word, _ in _words(sentence.group()))
         is_refrain = not is_small and said != before and _is_line(sentence)
         times[said] += 1
-        is_short = len(_PART.findall(sentence.group())) < REFRAIN_WORDS
+        is_short = size(" ".join(_PART.findall(sentence.group()))) < REFRAIN_WORDS
         if len(said) > 1 and times[said] > 1 + (is_short or is_refrain):
             return place
         place += len(said)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evennia_ai.history.frames import without_speaker
+from evennia_ai.language.tables import table_of
 
 # A telnet screen is 80 columns by about 24 lines; four of these are a screen and a half.
 REPLY_CHARS = 600
@@ -18,7 +19,18 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[
 # All control characters but newline, then the ones that reorder or hide text.
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-_QUOTES = (('"', '"'), ("\u201c", "\u201d"), ("'", "'"), ("\u2018", "\u2019"), ("\u00ab", "\u00bb"))
+_QUOTES = (
+    ('"', '"'),
+    ("\u201c", "\u201d"),
+    ("'", "'"),
+    ("\u2018", "\u2019"),
+    ("\u00ab", "\u00bb"),
+    ("„", "“"),
+    ("„", "”"),
+    ("»", "«"),
+    ("「", "」"),
+    ("『", "』"),
+)
 
 
 def speakable(
@@ -128,7 +140,7 @@ def _border(text: str, limit: int) -> int:
     head = text[: limit + 1]
     for pattern, least in (
         (r"\n", 0.5),
-        (r"[.!?\u2026][\"'\u201d\u2019)]*(?=\s)", 0.4),
+        (r"[.!?\u2026؟।۔][\"'\u201d\u2019)»]*(?=\s)|[。！？][」』”]*", 0.4),
         (r"\s", 0),
     ):
         ends = [found.end() for found in re.finditer(pattern, head)]
@@ -138,28 +150,14 @@ def _border(text: str, limit: int) -> int:
     return limit
 
 
-_REFUSAL = re.compile(
-    r"""^\W*(?:
-        (?:i['\u2019]?m|i\s+am|we['\u2019]?re)\s+(?:very\s+|really\s+|truly\s+)?
-            (?:sorry|afraid|unable|not\s+able|not\s+comfortable)\b
-      | (?:sorry|apologies|my\s+apologies|unfortunately)\b[^.!?\n]{0,40}
-            \b(?:can['\u2019]?t|cannot|can\s+not|unable|not\s+able|won['\u2019]?t)\b
-      | i\s+(?:apologi[sz]e|regret)\b
-      | (?:i|we)\s+(?:can['\u2019]?t|cannot|can\s+not|won['\u2019]?t|will\s+not|
-            must\s+decline|decline)\s+(?:\w+\s+){0,2}
-            (?:help|assist|do|comply|fulfil|fulfill|provide|create|write|summari[sz]e|continue|
-               process|complete|generate|discuss|engage|to\b)
-      | as\s+an?\s+(?:ai|artificial|language\s+model|large\s+language|assistant)\b[^.!?\n]{0,80}
-            \b(?:can['\u2019]?t|cannot|unable|not\s+able|don['\u2019]?t|do\s+not|won['\u2019]?t)\b
-      | (?:this|that|your)\s+(?:request|content|conversation)\s+(?:\w+\s+){0,3}
-            (?:violates?|against|cannot\s+be|can['\u2019]?t\s+be)\b
-    )""",
-    re.I | re.X,
-)
 # A refusal is short; a long text that begins with "I'm sorry" tells a story.
 _REFUSAL_CHARS = 600
+_LEAD = re.compile(r"^\W+")
 
 
 def is_refusal(text: str) -> bool:
     """Whether a text is a model's refusal instead of an answer. A guess from its beginning."""
-    return len(text) <= _REFUSAL_CHARS and bool(_REFUSAL.match(text))
+    if len(text) > _REFUSAL_CHARS:
+        return False
+    refusal = table_of(text).expression("speech", "refusal")
+    return refusal.match(_LEAD.sub("", text)) is not None

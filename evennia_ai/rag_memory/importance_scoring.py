@@ -2,8 +2,11 @@
 
 import re
 
+import regex
+
 from evennia_ai.language.numbers import numbers_in
 from evennia_ai.language.sentences import asks
+from evennia_ai.language.tables import table_of
 from evennia_ai.language.words import STARTERS, telling_words
 from evennia_ai.rag_memory.journal_entry import LEAST_IMPORTANCE, bounded
 
@@ -11,7 +14,7 @@ from evennia_ai.rag_memory.journal_entry import LEAST_IMPORTANCE, bounded
 BASE = 3
 # Telling words of a text that holds more than one fact; characters that are read.
 MANY_WORDS, MAX_CHARACTERS = 8, 4000
-_CAPITALISED = re.compile(r"(?<!\w)[A-Z][\w'-]*[a-z]")
+_CAPITALISED = regex.compile(r"(?<!\w)\p{Lu}[\w'-]*\p{Ll}")
 # That this is to be kept, in words: nothing else says so as plainly.
 _REMEMBER = re.compile(
     r"(?<!\w)(?:remember|never forget|don['’]?t forget|keep in mind|promised?|swore|secret)(?!\w)",
@@ -25,7 +28,8 @@ def score_importance(text: str) -> int:
     words = telling_words(text)
     if not words:
         return LEAST_IMPORTANCE
-    kept = 4 if _REMEMBER.search(text) else 0
+    asked = table_of(text).expression("speech", "remember").match(text)
+    kept = 4 if asked or _REMEMBER.search(text) else 0
     names = {word for word in _CAPITALISED.findall(text) if word.lower() not in STARTERS}
     facts = min(2, len(names)) + bool(numbers_in(text)) + (len(words) >= MANY_WORDS)
     return bounded(BASE + kept + facts - 2 * (asks(text) and not kept))

@@ -4,7 +4,6 @@ Observations are only ever added. What holds of them is worked out on reading, f
 (`current`). Times are UTC ISO 8601 (`history.messages.utc_iso`), which sorts as text.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,6 +11,7 @@ from functools import lru_cache
 from evennia_ai.history.audience import STAFF, visible
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.stored import Stored
+from evennia_ai.language.script import words
 
 # The predicates of another name, of which there may be many, and of what somebody is to the
 # assistant.
@@ -183,4 +183,4 @@ class Profile(Stored):
 @lru_cache(maxsize=8192)  # a profile's texts are compared at every reading of it
 def folded(text: str) -> str:
     """A text for comparing, without case, punctuation and spacing."""
-    return " ".join(re.findall(r"\w+", text.casefold()))
+    return " ".join(words(text))

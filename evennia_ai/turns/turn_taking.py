@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import regex
 
-from evennia_ai.language.script import folded
+from evennia_ai.language.script import BEFORE, BEHIND, folded
 from evennia_ai.language.tables import DEFAULT, each_words, language_of, tables
 from evennia_ai.language.words import is_common
 
@@ -32,7 +32,6 @@ _WORDS = regex.compile(r"[\w'’]+")
 _SET_OFF = tuple(",:!?-–—.،؛؟、。।~…")
 # Letters beside which a word needs no blank.
 _UNPARTED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_BEFORE, _BEHIND = rf"(?<![\w'’--[{_UNPARTED}]])", rf"(?![\w--[{_UNPARTED}]])"
 _IS_UNPARTED = regex.compile(rf"[{_UNPARTED}]")
 _ENDS = regex.compile(r"(?<=[.!?;؟।])\s+|(?<=[。！？])")
 
@@ -300,12 +299,10 @@ def _marked(
 
 def _bordered(form: str, glued: str) -> str:
     """A pattern for a name, with what the language glues to one that is called."""
-    before = "" if _IS_UNPARTED.match(form) else _BEFORE
+    before = "" if _IS_UNPARTED.match(form) else BEFORE
     is_run = _IS_UNPARTED.match(form[-1])
     # Particles make a Korean name a subject or an object; elsewhere words just follow.
-    behind = (
-        r"(?!\p{Hangul})" if regex.match(r"\p{Hangul}", form[-1]) else "" if is_run else _BEHIND
-    )
+    behind = r"(?!\p{Hangul})" if regex.match(r"\p{Hangul}", form[-1]) else "" if is_run else BEHIND
     border = "" if is_run and not behind else r"(?!\w)"
     with_glued = f"(?:(?:{glued}){border})?" if glued else ""
     return f"{before}{regex.escape(form)}{with_glued}{behind}"
