@@ -14,7 +14,7 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList, fail,
 from twisted.logger import Logger
 
 from evennia_ai.background import Worker
-from evennia_ai.errors import ConfigError, StoreError
+from evennia_ai.errors import StoreError
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.profile_book import Profiles
@@ -188,32 +188,21 @@ class UnusableBackend:
         return succeed(None)
 
 
-def load_backend(
+def memory_backend(
     path: str, directory: Path, setting: Callable[..., Any], worker: Worker | None = None
 ) -> MemoryBackend:
-    """A new memory back end by its dotted path; `ConfigError` if there is none to be used."""
+    """A new memory back end by its dotted path; one that says why, where it cannot be used."""
     try:
         module, _, name = path.rpartition(".")
         backend: MemoryBackend = getattr(import_module(module), name).from_settings(
             directory, setting, worker
         )
-    except Exception as error:  # a game's own module may raise anything
-        raise ConfigError(
-            f"`EVENNIA_AI_MEMORY_BACKEND` names `{path}`, which cannot be used: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+    except Exception as error:  # noqa: BLE001 - a game's own module may raise anything
+        unusable = f"which cannot be used: {type(error).__name__}: {error}"
+        why = f"`EVENNIA_AI_MEMORY_BACKEND` names `{path}`, {unusable}"
+        _log.error("{why}", why=why)
+        return UnusableBackend(why)
     return backend
-
-
-def memory_backend(
-    path: str, directory: Path, setting: Callable[..., Any], worker: Worker | None = None
-) -> MemoryBackend:
-    """As `load_backend`, but one that says why, where there is none to be used."""
-    try:
-        return load_backend(path, directory, setting, worker)
-    except ConfigError as error:
-        _log.error("{why}", why=str(error))
-        return UnusableBackend(str(error))
 
 
 def _local_models(settings: MindSettings) -> LocalModels | None:

@@ -39,13 +39,14 @@ CREATE TABLE IF NOT EXISTS spend (day TEXT, assistant TEXT, purpose TEXT, model 
     calls INTEGER, prompt INTEGER, reply INTEGER, cached INTEGER, cost REAL, unpriced INTEGER,
     PRIMARY KEY (day, assistant, purpose, model, account));
 """
-_ADD_SPEND = """
-INSERT INTO spend VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET calls = calls + 1, prompt = prompt + excluded.prompt,
-    reply = reply + excluded.reply, cached = cached + excluded.cached, cost = cost + excluded.cost,
-    unpriced = unpriced + excluded.unpriced
-"""
-_ADD = {"prompts": "INSERT INTO prompts VALUES (?, ?, ?, ?, ?, ?, ?)", "spend": _ADD_SPEND}
+_SUMS = ("calls", "prompt", "reply", "cached", "cost", "unpriced")
+_ADD_UP = f"ON CONFLICT DO UPDATE SET {', '.join(f'{s} = {s} + excluded.{s}' for s in _SUMS)}"
+_ADD = {
+    "prompts": "INSERT INTO prompts VALUES (?, ?, ?, ?, ?, ?, ?)",
+    "spend": f"INSERT INTO spend VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?) {_ADD_UP}",
+}
+_TO_NOBODY = f"""INSERT INTO spend SELECT day, assistant, purpose, model, '', {", ".join(_SUMS)}
+    FROM spend WHERE account = ? {_ADD_UP}"""
 # What spend can be added up by.
 SPEND_BY = ("day", "assistant", "purpose", "model", "account")
 
@@ -158,8 +159,9 @@ class Figures:
         names = (by, *(where or ()))
         if not set(names) <= set(SPEND_BY):
             raise ValueError(f"spend is added up by {', '.join(SPEND_BY)}, not by {names}")
-        sums = ("calls", "prompt", "reply", "cached", "cost", "unpriced")
-        ask = f"SELECT {by}, {', '.join(f'sum({each})' for each in sums)} FROM spend WHERE day >= ?"
+        ask = (
+            f"SELECT {by}, {', '.join(f'sum({each})' for each in _SUMS)} FROM spend WHERE day >= ?"
+        )
         ask += "".join(f" AND {name} = ?" for name in where or ())
         ask += (
             f" GROUP BY {by} ORDER BY {by if by == 'day' else 'sum(cost) DESC, sum(prompt) DESC'}"
@@ -189,15 +191,7 @@ class Figures:
     def _forget(self, accounts: Sequence[str]) -> None:
         with self._lock, closing(self._opened()) as file, file:
             for account in accounts:
-                rows = file.execute("SELECT * FROM spend WHERE account = ?", (account,)).fetchall()
-                for day, assistant, purpose, model, _, calls, *sums in rows:
-                    nobody = (day, assistant, purpose, model, "", *sums)
-                    file.execute(_ADD_SPEND, nobody)
-                    file.execute(
-                        "UPDATE spend SET calls = calls + ? WHERE (day, assistant, purpose, model,"
-                        " account) = (?, ?, ?, ?, '')",
-                        (calls - 1, day, assistant, purpose, model),
-                    )
+                file.execute(_TO_NOBODY, (account,))
                 file.execute("DELETE FROM spend WHERE account = ?", (account,))
 
     def _opened(self) -> sqlite3.Connection:

@@ -6,9 +6,8 @@ import unittest
 from django.test import override_settings
 
 from evennia_ai import conf, services
-from evennia_ai.errors import ConfigError, StoreError
+from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import STAFF, private
-from evennia_ai.mind.mind import load_backend
 from evennia_ai.recall.values import Query
 from tests.base import AssistantTest
 from tests.rag_memory.tiny_backend import TinyBackend
@@ -32,7 +31,7 @@ class Contract:
         )
         on.enable()
         self.addCleanup(on.disable)
-        self.backend = load_backend(conf.memory_backend_path(), conf.data_dir(), conf.setting)
+        self.backend = services.memory_backend()
         self.addCleanup(lambda: self.done(self.backend.close()))
 
     def done(self, deferred):
@@ -140,8 +139,6 @@ class TestBySetting(AssistantTest):
     def test_unusable(self):
         """With one that cannot be made, searches go on in the index; its status names it."""
         self.use("world.nothing.Backend")
-        with self.assertRaisesRegex(ConfigError, "EVENNIA_AI_MEMORY_BACKEND"):
-            load_backend(conf.memory_backend_path(), conf.data_dir(), conf.setting)
         entry = self.aria.journal.add("Elin keeps bees behind the mill.")
         wait_for(self.script.memory.remember_entry(entry))  # a search overtakes what is indexed
         (hit,) = wait_for(self.script.memory.search(Query("who keeps bees")))
