@@ -136,7 +136,7 @@ class Tavern:
         from evennia_ai.turns.tools.base import ToolContext
 
         tool = self.script.tools.tools["search_memory"]
-        found = self.wait_for(tool.run(ToolContext(self.script, self.world.body), query=query))
+        found = self.wait_for(tool.run(ToolContext(self.script), query=query))
         return any(
             hit["id"] == message_id
             or (fact.value.lower() in hit["text"].lower() and fact.about in hit["text"])

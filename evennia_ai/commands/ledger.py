@@ -94,7 +94,7 @@ class CmdAIRemember(AssistantCommand):
         )
         shown = f"({note.id}, {note.kind}): {note.text}"
         if note.state == PROPOSED:
-            report_proposal(script, script.obj, note)
+            report_proposal(script, note)
             why = "it speaks of others, too" if concern.unnamed else "it is a rule"
             if concern.others:
                 why = f"it is about {', '.join(people[who].name for who in concern.others)}"

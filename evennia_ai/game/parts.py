@@ -183,7 +183,7 @@ class Assistant:
 
     def run_turn(self, request: TurnRequest) -> Deferred[TurnReport]:
         """Think and act until done; see `assistant.react_loop.run_turn`."""
-        return run_turn(self, self.obj, request)
+        return run_turn(self, request)
 
     def run_exclusive(self, function: Callable[[], Any]) -> Deferred[Any]:
         """Run something while no tick runs, after the one in flight; fires with its result.

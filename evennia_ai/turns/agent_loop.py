@@ -34,7 +34,7 @@ from evennia_ai.llm_interaction.tool_calls import (
     tool_call,
 )
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
-from evennia_ai.protocol import Assistant, Character
+from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.provenance import drawn_on, hits_in
 from evennia_ai.recall.values import brief
 from evennia_ai.turns.moderation import judge_call, judge_said
@@ -62,9 +62,7 @@ SAYS_NOTHING = "says nothing"
 
 
 @inlineCallbacks
-def run_turn(
-    script: Assistant, character: Character, request: TurnRequest
-) -> Generator[Deferred[Any], Any, TurnReport]:
+def run_turn(script: Assistant, request: TurnRequest) -> Generator[Deferred[Any], Any, TurnReport]:
     """Think and act until done.
 
     Each reply is stored before its tools run, and their results after it. If a crash, a stop or
@@ -75,7 +73,7 @@ def run_turn(
         answered; what was stored until then stays.
     """
     script.history.heal()
-    turn, aside = _Turn(script, character, request), ""
+    turn, aside = _Turn(script, request), ""
     report = turn.report
     while report.iterations < request.max_iterations:
         answer = yield turn.ask()
@@ -126,13 +124,12 @@ class _Answer:
 class _Turn:
     """One turn that runs: what it is for, and what it has done so far."""
 
-    def __init__(self, script: Assistant, character: Character, request: TurnRequest):
-        self.script, self.character, self.request = script, character, request
+    def __init__(self, script: Assistant, request: TurnRequest):
+        self.script, self.character, self.request = script, script.obj, request
         self.context = CONTEXTS[request.context]
         self.report, self.failures = TurnReport(), Failures()
         self.tools = ToolContext(
             script,
-            character,
             request.audience,
             request.asker,
             request.channel,
@@ -141,7 +138,9 @@ class _Turn:
             request.retrieved,
         )
         proposals, own_lines = script.runtime.proposals, self.tools.own_lines()
-        if confirmed(proposals.get(request.asker or ""), own_lines, character.key, script.now()):
+        if confirmed(
+            proposals.get(request.asker or ""), own_lines, self.character.key, script.now()
+        ):
             self.tools.confirmed = proposals[request.asker or ""]
         elif own_lines:
             proposals.pop(request.asker or "", None)

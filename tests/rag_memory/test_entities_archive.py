@@ -121,7 +121,7 @@ class TestOpened(unittest.TestCase):
 
     def opened(self, name):
         """What a public turn is shown."""
-        context = ToolContext(self.world.script, self.world.body)
+        context = ToolContext(self.world.script)
         return wait_for(ExpandMemory().run(context, id=self.ids[name]))["text"]
 
     def test_opened(self):

@@ -95,7 +95,6 @@ class Approvals:
             return "It was not done: the one who asked for it has left."
         ctx = ToolContext(
             script,
-            script.obj,
             call.audience,
             call.asker or None,
             call.channel,

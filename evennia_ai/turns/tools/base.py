@@ -36,7 +36,6 @@ class ToolContext:
     """What a tool gets."""
 
     script: Assistant
-    character: Character  # its body
     audience: str = PUBLIC  # whom this turn is for, and what comes of it
     asker: str | None = None  # stable id of the one who asked, None if nobody did
     channel: str = "say"  # how they spoke: say, whisper, page, pose
@@ -49,6 +48,11 @@ class ToolContext:
     has_acted: bool = False  # whether one of them was done
     confirmed: Proposal | None = None  # the act that the one who asks has said yes to
     approved: bool = False  # whether staff have approved it
+
+    @property
+    def character(self) -> Character:
+        """Its body."""
+        return self.script.obj
 
     @property
     def seen(self) -> Seen:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from evennia_ai.history.messages import Speaker
-from evennia_ai.protocol import Assistant, Character
+from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.ledger import (
     APPROVED,
     DEFAULT_WEIGHT,
@@ -54,14 +54,14 @@ class ProposeLedgerEntry(Tool):
         )
         state = note.state
         if state == PROPOSED:
-            report_proposal(ctx.script, ctx.character, note)
+            report_proposal(ctx.script, note)
             state += "; staff will decide"
         return f"Note {note.id} is {state}. {replacement_line(note)}".rstrip()
 
 
-def report_proposal(script: Assistant, character: Character, note: Note) -> None:
+def report_proposal(script: Assistant, note: Note) -> None:
     """Tell staff who follow the assistant that a note waits for approval."""
-    command = f"(aimemory/approve {character.key} = {note.id})"
+    command = f"(aimemory/approve {script.obj.key} = {note.id})"
     script.tell_staff(
         f"a note waits for approval: {note.text} {command}", f"a note waits for approval {command}"
     )
