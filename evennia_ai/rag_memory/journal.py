@@ -119,8 +119,7 @@ class JournalHandler:
 
     def recent(self, limit: int = 50) -> tuple[JournalEntry, ...]:
         """The newest entries, oldest first."""
-        newest_first = (entry for _, page in self._back() for entry in reversed(page.entries))
-        return tuple(islice(newest_first, limit))[::-1]
+        return self.stretch(0, limit)[::-1]
 
     def stretch(self, start: int, stop: int) -> tuple[JournalEntry, ...]:
         """The entries from one place to before another, newest first; reads only their pages.

@@ -64,13 +64,11 @@ def is_about(sentence: str, entity_id: str, names: NamesIndex) -> bool:
     return False
 
 
-def found_observations(
-    profiles: Mapping[str, Profile], query: str, audience: str, most: int = MOST_FOUND
-) -> list[Hit]:
+def found_observations(profiles: Mapping[str, Profile], query: str, audience: str) -> list[Hit]:
     """The beliefs that have most of a query's telling words, best first.
 
-    At most `most` hits that the audience may know, of equal ones the newest first; the score is the
-    share of the query's words. Where the query names people, only what names one of them.
+    At most `MOST_FOUND` that the audience may know, of equal ones the newest first; the score is
+    the share of the query's words. Where the query names people, only what names one of them.
     """
     wanted, hits = telling_words(query), list[Hit]()
     named = [profiles[each] for each in mentioned(names_index(profiles, audience), query)]
@@ -88,7 +86,7 @@ def found_observations(
             items = (belief.observation for belief in profile.beliefs(audience))
             hits += [_hit(s, profile, i, names) for i in items if (s := share(i)) >= LEAST_SHARE]
     hits.sort(key=lambda hit: (hit.score, str(hit.at)), reverse=True)
-    return hits[:most]
+    return hits[:MOST_FOUND]
 
 
 def _text(item: Observation) -> str:

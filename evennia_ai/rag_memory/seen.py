@@ -120,10 +120,6 @@ class Seen:
         entry = self._script.journal.get(entry_id)
         return next(iter(self._made([entry])), None) if entry else None
 
-    def entries(self, newest: int) -> list[JournalEntry]:
-        """Those of so many newest journal entries, newest first."""
-        return self.stretch(0, newest)
-
     def stretch(self, start: int, stop: int) -> list[JournalEntry]:
         """Those of the journal entries from one place to another, newest first."""
         return self._made(self._script.journal.stretch(start, stop))

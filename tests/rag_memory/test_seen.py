@@ -65,7 +65,7 @@ class Life:
             yield from (m.content for m in seen.below(each))
             yield from (m.content for m in seen.part_below(each, 0, seen.count_below(each)))
         journal = script.journal
-        yield from (e.content for e in seen.entries(journal.count()))
+        yield from (e.content for e in seen.stretch(0, journal.count()))
         yield from (e.content for e in seen.every_entry() if e)
         yield from (e.content for each in journal.all() if (e := seen.entry(each.id)))
         for profile in (*seen.profiles(), *filter(None, map(seen.profile, ("p0", "p1", "p2")))):

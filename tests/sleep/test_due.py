@@ -3,7 +3,7 @@
 import unittest
 
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import Message, total_tokens
+from evennia_ai.history.messages import Message, total_tokens, widest_view_tokens
 from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed, room_of
 from evennia_ai.sleep.compaction.due import (
     BACKGROUND,
@@ -14,7 +14,6 @@ from evennia_ai.sleep.compaction.due import (
     SLEEP,
     due,
     firing,
-    kept_tokens,
     make_plan,
 )
 from evennia_ai.testing import FakeAssistant, ScriptedModel
@@ -82,7 +81,8 @@ class TestKept(unittest.TestCase):
             aria = assistant(400, max_context_tokens=limit, compact_preserve_window=300)
             for trigger in (SLEEP, MANUAL, EMERGENCY):
                 plan = make_plan(aria, trigger)
-                self.assertLessEqual(kept_tokens(plan), room_of(aria).kept, (limit, trigger))
+                kept = widest_view_tokens(m for m in plan.staying if not m.is_summary)
+                self.assertLessEqual(kept, room_of(aria).kept, (limit, trigger))
 
     def test_few_lines_of_a_scope_are_archived_after_weeks(self):
         """Younger ones stay, as they take little room."""

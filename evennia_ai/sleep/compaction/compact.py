@@ -37,7 +37,6 @@ from evennia_ai.sleep.compaction.due import (
     MANUAL,
     SLEEP,
     firing,
-    kept_tokens,
     make_plan,
     usage_of,
 )
@@ -329,9 +328,9 @@ def summary_cap(script: Assistant, plan: Plan) -> int:
 
     A reader sees two tiers of each scope.
     """
-    markers = [m for m in plan.staying if m.is_summary]
-    scopes = {PUBLIC, *plan.summarised, *(m.audience for m in markers)}
-    most = room_of(script).summary_cap(kept_tokens(plan), 2 * most_seen(scopes))
+    scopes = {PUBLIC, *plan.summarised, *(m.audience for m in plan.staying if m.is_summary)}
+    kept = widest_view_tokens(m for m in plan.staying if not m.is_summary)
+    most = room_of(script).summary_cap(kept, 2 * most_seen(scopes))
     return min(context_caps(script).summary, most)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from evennia_ai.history.messages import widest_view_tokens
 from evennia_ai.llm_interaction.prompt import (
     context_limit,
     context_usage,
@@ -117,11 +116,6 @@ def make_plan(script: Assistant, trigger: str = MANUAL) -> Plan:
 def usage_of(script: Assistant, history_tokens: int) -> float:
     """The usage if the widest view of the history held so many tokens."""
     return room_of(script).usage(history_tokens + script.runtime.queued_tokens())
-
-
-def kept_tokens(plan: Plan) -> int:
-    """Tokens of the widest view of the raw messages that stay."""
-    return widest_view_tokens(m for m in plan.staying if not m.is_summary)
 
 
 def check_room(script: Assistant) -> None:

@@ -211,24 +211,22 @@ def write_notes(script: Assistant, notes: Sequence[Note]) -> list[str]:
     return ids
 
 
+@dataclass
 class _Job:
-    """The passes of one extraction."""
+    """The passes of one extraction; the fields are the arguments of `extracted`."""
 
-    def __init__(
-        self,
-        script: Assistant,
-        character: Character,
-        most: int,
-        instructions: str,
-        summarises: bool,
-    ):
-        self.script, self.character, self.most = script, character, most
-        self.instructions = instructions
-        config = script.config
+    script: Assistant
+    character: Character
+    most: int
+    instructions: str
+    summarises: bool
+    extraction: Extraction = field(default_factory=Extraction)
+
+    def __post_init__(self) -> None:
+        config = self.script.config
         own = not (config.pre_compact_prompt or config.compact_model)
-        is_chat = config.llm_api == "chat" and script.model_name != OFFLINE_MODEL
-        self.summarises = summarises and own and is_chat
-        self.extraction = Extraction()
+        is_chat = config.llm_api == "chat" and self.script.model_name != OFFLINE_MODEL
+        self.summarises = self.summarises and own and is_chat
 
     @inlineCallbacks
     def look_through(self, key: str, messages: Sequence[Message]) -> Steps[None]:

@@ -36,7 +36,7 @@ class AddJournalEntry(Tool):
         nor consolidated. One that an entry says already, in these words, is not written.
         """
         told, recalled = words(content), _is_recalled(ctx, content)
-        for entry in ctx.seen.entries(_JOURNAL_SEEN):
+        for entry in ctx.seen.stretch(0, _JOURNAL_SEEN):
             is_meant = not entry.withdrawn and (recalled or entry.may_consolidate)
             held = words(entry.content)
             if is_meant and (set(told) <= set(held) if recalled else told == held):
