@@ -11,7 +11,14 @@ from evennia.utils.utils import lazy_property, make_iter
 from evennia_ai import conf
 from evennia_ai.game.copies import begin_life
 from evennia_ai.game.evennia_internals import AttributeStore
-from evennia_ai.game.hearing import channel_event, heard_event, is_ignored, paged_event, subscribe
+from evennia_ai.game.hearing import (
+    channel_event,
+    heard_event,
+    is_ignored,
+    paged_event,
+    shown_text,
+    subscribe,
+)
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.people import is_to_answer
 from evennia_ai.history.messages import SPEECH, Message
@@ -124,6 +131,8 @@ class AssistantMixin:
         self, text: object = None, from_obj: "Speaking | None" = None, **kwargs: Any
     ) -> bool:
         """Hear a message: what others say, whisper, pose, and their coming and going."""
+        if (told := self.ndb.ai_told) is not None:  # type: ignore[attr-defined]
+            told += shown_text(text)
         try:
             self.listen(heard_event(self, text, from_obj))
         except Exception as error:  # noqa: BLE001 - the others in the room hear the line too

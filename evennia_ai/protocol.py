@@ -271,8 +271,8 @@ class GamePort(Protocol):
     def account_name(self, account: str) -> str:
         """The name of an account, by stable id."""
 
-    def carries(self) -> bool:
-        """Whether the body carries anything."""
+    def carried(self) -> Sequence[str]:
+        """What the body carries, by name."""
 
     def obeys(self, asker: str) -> bool:
         """Whether the assistant takes orders from somebody, by stable id."""

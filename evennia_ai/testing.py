@@ -479,9 +479,9 @@ class FakeGame:
         """The id itself."""
         return account
 
-    def carries(self) -> bool:
+    def carried(self) -> tuple[str, ...]:
         """Nothing."""
-        return False
+        return ()
 
     def obeys(self, asker: str) -> bool:
         """Always."""

@@ -84,6 +84,12 @@ def heard_event(listener: "AssistantMixin", text: object, from_obj: object) -> M
     return event_of(listener, speaker, channel, words, audience, is_unseen)
 
 
+def shown_text(text: object) -> list[str]:
+    """What `at_msg_receive` gets, as a text in a list; none where there is nothing to read."""
+    parts = list(text) if isinstance(text, tuple | list) else [text]
+    return [line] if parts and (line := plain(parts[0])) else []
+
+
 def _body(obj: object) -> "DefaultObject | None":
     """The character that speaks: of an account one that it plays."""
     if isinstance(obj, AccountDB):

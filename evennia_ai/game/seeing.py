@@ -21,7 +21,7 @@ def name_of(obj: "DefaultObject", looker: "DefaultObject") -> str:
     """What a looker calls something: its sdesc, recog or mask where the game has them."""
     if obj is looker:
         return plain(obj.key)
-    name = _DBREF.sub("", plain(obj.get_display_name(looker, noid=True)))
+    name = _DBREF.sub("", plain(obj.get_display_name(looker)))
     return " ".join(name.split()) or plain(obj.key)
 
 

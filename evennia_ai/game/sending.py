@@ -82,9 +82,11 @@ def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObj
         return None
     if code.co_name == "at_say" and "whisper" in local and not local["whisper"]:
         return None  # Evennia shows the room what it says to somebody
+    owner = local.get("self")
+    values = [*local.values(), *(vars(owner).values() if isinstance(owner, Command) else ())]
     groups = [
         value
-        for value in local.values()
+        for value in values
         if isinstance(value, list | tuple | set | frozenset | QuerySet) and listener in value
     ]
     group = min(groups, key=len, default=None)
@@ -93,7 +95,8 @@ def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObj
     if code.co_name in _COMPREHENSIONS and frame.f_back is not None:
         code = frame.f_back.f_code
     # A loop over all that is there keeps it in no variable.
-    is_loop = "contents" in code.co_names and "search" not in code.co_names
+    names = code.co_names
+    is_loop = "search" not in names and any(name.startswith("contents") for name in names)
     return None if is_loop else (listener,)
 
 

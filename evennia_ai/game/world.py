@@ -4,7 +4,7 @@ Text of models never reaches Evennia's parsers: it is escaped and sent as a mapp
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -194,9 +194,9 @@ class GameHandler:
         return [account] if account else [obj for obj in seers if obj is not self.character]
 
     def account_id(self, asker: str) -> str:
-        """Stable id of the account that somebody plays with, or of an account itself."""
+        """Who answers for what somebody asks: an account, a guest's address; empty for nobody."""
         account = self._account(asker)
-        return stable_id(account) if account else ""
+        return _holder(account) if account else ""
 
     def _account(self, asker: str) -> AccountDB | None:
         found = find(asker)
@@ -215,9 +215,7 @@ class GameHandler:
             return asker
         if controls or account.is_superuser or account.check_permstring("Builder"):
             return ""
-        addresses = [str(session.address) for session in account.sessions.all()]
-        is_guest = isinstance(account, DefaultGuest) and addresses
-        return f"guest {addresses[0]}" if is_guest else stable_id(account)
+        return _holder(account)
 
     def account_name(self, account: str) -> str:
         """The name of an account, by stable id."""
@@ -234,14 +232,13 @@ class GameHandler:
         for looker in filter(None, (body, person)):
             if not thing.access(looker, "view", default=True):
                 raise ToolError(f"you cannot see {target or 'anything here'}")
-        looker, text = body, ""
-        if person is not None:
-            mine, theirs = ({*seen(thing, each)} - {body, person} for each in (body, person))
-            if not mine <= theirs:  # what the one who asks sees is shown, if that is less
-                looker = person if theirs <= mine else None
-        if looker is None:
-            text = f"{thing.get_display_name(body)}\n{thing.get_display_desc(body)}"
-        return plain(text or thing.return_appearance(looker))[: 4 * DESCRIPTION_CHARS]
+        text = ""
+        if person is not None:  # what the one who asks sees is shown, if that is less
+            mine, theirs = (set(seen(thing, each)) - {body, person} for each in (body, person))
+            if not mine <= theirs:
+                both = ", ".join(map(self._name, [each for each in mine if each in theirs]))
+                text = "\n".join(filter(None, (self._name(thing), described(thing, body), both)))
+        return plain(text or thing.return_appearance(body))[: 4 * DESCRIPTION_CHARS]
 
     def move(self, direction: str, asker: str | None = None) -> str:
         """Walk through an exit, by its locks; returns what is seen there.
@@ -257,13 +254,39 @@ class GameHandler:
             known = ", ".join(map(self._name, ways)) or "none"
             raise ToolError(f"there is no exit `{direction}`; exits: {known}")
         person = find(asker) if asker and not self.obeys(asker) else self.character
-        may_pass = person is not None and way.access(person, "traverse")
-        if not (may_pass and way.access(self.character, "traverse")):
+        if person is not self.character and not (person and way.access(person, "traverse")):
             raise ToolError(f"the way `{self._name(way)}` is barred to you")
-        way.at_traverse(self.character, way.destination)
+
+        def walk() -> None:
+            if way.access(self.character, "traverse"):
+                way.at_traverse(self.character, way.destination)
+            elif way.db.err_traverse:
+                self.character.msg(way.db.err_traverse)
+            else:
+                way.at_failed_traverse(self.character)
+
+        told = self._told(walk)
         if self.character.location is before:
-            raise ToolError(f"you could not go `{self._name(way)}`")
+            raise ToolError(f"you could not go `{self._name(way)}`{told}")
         return self.look(asker=asker)
+
+    def _told(self, act: Callable[[], object], command: str = "", arguments: str = "") -> str:
+        """Do something as the game does it; returns what the body is told of it, as a reason.
+
+        Where the game has a command of its own for it, that is typed, with names alone; else the
+        hooks are called that Evennia's command calls.
+        """
+        body = self.character
+        own = body.cmdset.current.get(command) if command else None
+        body.ndb.ai_told = told = []
+        try:
+            if own is None or type(own).__module__.startswith("evennia.commands."):
+                act()
+            else:
+                body.execute_cmd(f"{command} {arguments}")
+        finally:
+            del body.ndb.ai_told
+        return ": " + " ".join(told) if told else ""
 
     def get(self, thing: str, asker: str | None = None) -> str:
         """Pick something up in the room, for whoever asks; tells what is carried then."""
@@ -285,20 +308,28 @@ class GameHandler:
         is_seen = person in self._seen()
         receiver = self._name(person) if is_seen else UNSEEN
         name = self._numbered(gift)
-        if not (
-            gift.at_pre_give(self.character, person)
-            and gift.move_to(person, quiet=True, move_type="give")
-        ):
-            raise ToolError(f"you could not give {name} to {receiver}. {self._carried()}")
-        gift.at_give(self.character, person)
-        if is_seen:
-            self._room.msg_contents(
-                "$You() $conj(give) {gift} to {receiver}.",
-                exclude=[person],
-                from_obj=self.character,
-                mapping={"gift": name, "receiver": person},
-            )
-        person.msg(f"{self.character.get_display_name(person)} gives you {name}.")
+        body = self.character
+
+        def hand_over() -> None:
+            if not (
+                gift.at_pre_give(body, person)
+                and gift.move_to(person, quiet=True, move_type="give")
+            ):
+                return
+            gift.at_give(body, person)
+            if is_seen:
+                self._room.msg_contents(
+                    "$You() $conj(give) {gift} to {receiver}.",
+                    exclude=[person],
+                    from_obj=body,
+                    mapping={"gift": name, "receiver": person},
+                )
+            person.msg(f"{body.get_display_name(person)} gives you {name}.")
+
+        command = "give" if is_seen else ""
+        told = self._told(hand_over, command, f"{self._name(gift)} to {receiver}")
+        if gift.location is not person:
+            raise ToolError(f"you could not give {name} to {receiver}{told}. {self._carried()}")
         return f"You give {name} to {receiver}. {self._carried()}"
 
     def present(self, asker: str | None = None) -> tuple[dict[str, Any], ...]:
@@ -379,9 +410,9 @@ class GameHandler:
             if not thing.destination and not is_person(thing)
         )
 
-    def carries(self) -> bool:
-        """Whether the body carries anything."""
-        return bool(self.character.contents)
+    def carried(self) -> tuple[str, ...]:
+        """What the body carries, by name."""
+        return tuple(map(self._numbered, self.character.contents))
 
     def identify(self, name: str) -> dict[str, str] | None:
         """Somebody or something seen here, by name, or here by stable id: id, key, kind."""
@@ -482,24 +513,25 @@ class GameHandler:
     def _pick_up(self, thing: DefaultObject) -> DefaultObject:
         """What is carried after picking up a thing: the thing, or what it dispensed instead."""
         body, before, name = self.character, self.character.contents, self._numbered(thing)
-        if not thing.access(body, "get"):
-            why = plain(thing.db.get_err_msg)
-            raise ToolError(f"you cannot pick up {name}" + (f": {why}" if why else ""))
-        if thing.at_pre_get(body) and thing.move_to(body, quiet=True, move_type="get"):
-            thing.at_get(body)
-            self._room.msg_contents(f"$You() $conj(pick) up {name}.", from_obj=body)
-            return thing
-        for dispensed in body.contents:
-            if dispensed not in before:
-                return dispensed
-        raise ToolError(f"you cannot pick up {name} now")
+
+        def pick_up() -> None:
+            if not thing.access(body, "get"):
+                body.msg(thing.db.get_err_msg or "")
+            elif thing.at_pre_get(body) and thing.move_to(body, quiet=True, move_type="get"):
+                thing.at_get(body)
+                self._room.msg_contents(f"$You() $conj(pick) up {name}.", from_obj=body)
+
+        told = self._told(pick_up, "get", self._name(thing))
+        for taken in (thing, *body.contents):
+            if taken.location is body and taken not in before:
+                return taken
+        raise ToolError(f"you cannot pick up {name}{told or ' now'}")
 
     def _numbered(self, thing: DefaultObject) -> str:
         return plain(thing.get_numbered_name(1, self.character, return_string=True))
 
     def _carried(self) -> str:
-        names = ", ".join(self._numbered(thing) for thing in self.character.contents)
-        return f"You carry {names or 'nothing'}."
+        return f"You carry {', '.join(self.carried()) or 'nothing'}."
 
     def _passes(self, obj: DefaultObject, lock: str) -> bool:
         # Without a superuser's bypass: an assistant acts with the rights they were granted.
@@ -557,3 +589,12 @@ class GameHandler:
             if here := [obj for obj in found if obj in among]:
                 return here
         return []
+
+
+def _holder(account: AccountDB) -> str:
+    """Whose limits an account has: its own, and as a guest those of the address it plays from."""
+    if not isinstance(account, DefaultGuest):
+        return stable_id(account)
+    for session in account.sessions.all():
+        account.ndb.ai_address = session.address  # for what is answered after it has left
+    return f"guest {account.ndb.ai_address or stable_id(account)}"

@@ -250,12 +250,15 @@ def moment_lines(
     people: Iterable[tuple[str, str]],
     exits: Iterable[str],
     description: str,
+    carried: Iterable[str] = (),
 ) -> list[str]:
     """The first lines of the present moment; `people` are names and stable ids."""
     present = ", ".join(f"{one_line(key)} [{each}]" for key, each in people)
     ways = ", ".join(map(one_line, exits))
     lines = [f"Time: {time}", f"Place: {one_line(place)}", f"Present: {present or 'nobody'}"]
     lines += [f"Exits: {ways}"] if ways else []
+    things = ", ".join(map(one_line, carried))
+    lines += [f"Carried by you: {things}"] if things else []
     return lines + ([f"Description: {quoted(description)}"] if description else [])
 
 

@@ -323,7 +323,7 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
     serves = {
         "": True,
         "obeyed": game.obeys(asker),
-        "things": bool(game.carries() or game.things(asker)),
+        "things": bool(game.carried() or game.things(asker)),
         "older": bool(script.seen(audience).summaries()),
         "full": context_usage(script) >= script.config.compact_sleep_threshold / 2,
     }
@@ -391,6 +391,7 @@ def present_lines(
         ((person["key"], person["id"]) for person in people),
         place.get("exits") or (),
         place.get("description") or "",
+        script.game.carried()[:20],
     )
     for person in people:
         if profile := seen.profile(person["id"]):

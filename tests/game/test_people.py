@@ -1,0 +1,93 @@
+"""People who are renamed, deleted in mid-talk, guests, and accounts with several characters."""
+
+from evennia import create_account, create_object
+from evennia.server.serversession import ServerSession
+
+from evennia_ai.game.identity import stable_id
+from evennia_ai.rag_memory.profiles import note_met
+from evennia_ai.testing import call
+from tests.base import PLAYED, AssistantTest
+
+
+class TestPeople(AssistantTest):
+    """Who somebody is, whatever happens to them."""
+
+    default = "Well met."
+
+    def setUp(self):
+        super().setUp()
+        self.dora = create_object(PLAYED, key="Dora", location=self.room1)
+
+    def test_renamed(self):
+        """A renamed player stays one person, met under both names."""
+        self.say("Aria, my boat is called Heron.", self.dora)
+        self.tick()
+        note_met(self.script, self.aria)
+        self.dora.key = "Lady Theodora"
+        self.say("Aria, what is my boat called?", self.dora)
+        self.tick()
+        note_met(self.script, self.aria)
+        profiles = self.aria.entities.profiles()
+        self.assertEqual(profiles[stable_id(self.dora)].name, "Lady Theodora")
+        self.assertNotIn("Dora", [profile.name for profile in profiles.values()])
+        [person] = [p for p in self.script.game.present() if p["id"] == stable_id(self.dora)]
+        self.assertEqual(person["key"], "Lady Theodora")
+        for name in ("Dora", "Lady Theodora"):
+            self.assertIn(stable_id(self.dora), self.script.game.people_in(f"who is {name}?"))
+
+    def test_deleted(self):
+        """Somebody deleted before or during an answer stops nothing; who stays is answered."""
+        self.say("Aria, good evening", self.dora)
+        self.dora.delete()
+        self.assertNotEqual(self.tick(), "error")
+        eve = create_object(PLAYED, key="Eve", location=self.room1)
+
+        def vanish(request):
+            eve.delete()
+            return call("whisper", target="Eve", text="Psst.")
+
+        self.model.answers = [vanish, "Gone."]
+        self.say("Aria, whisper to me", eve)
+        self.assertNotEqual(self.tick(), "error")
+        self.say("Aria, good evening", self.char1)
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.contents()[-1], ("assistant", "Well met."))
+        self.assertEqual(self.script.runtime.counts["errors"], 0)
+
+    def guest(self, number, address):
+        """The character of a guest from an address."""
+        kind = "evennia.accounts.accounts.DefaultGuest"
+        account = create_account(f"Guest{number}", "", "long enough", typeclass=kind)
+        person = create_object(PLAYED, key=f"Guest{number}", location=self.room1)
+        session = ServerSession()
+        session.sessid, session.address, session.account = 10 + number, address, account
+        account.sessions.add(session)
+        account.sessions.all = lambda: [session]
+        person.account = account
+        return person
+
+    def test_guests(self):
+        """What a guest may use goes by the address, also in the calls of a day."""
+        game = self.script.game
+        first, again, other = (
+            self.guest(number, address)
+            for number, address in enumerate(("10.0.0.1", "10.0.0.1", "10.0.0.2"))
+        )
+        for of in (game.account_id, game.payer):
+            self.assertEqual(of(stable_id(first)), of(stable_id(again)))
+            self.assertNotEqual(of(stable_id(first)), of(stable_id(other)))
+        before = game.account_id(stable_id(first))
+        first.account.sessions.all = list
+        self.assertEqual(game.account_id(stable_id(first)), before)
+
+    def test_two_characters_of_one_account(self):
+        """Two characters of one account are two people; either can be answered alone."""
+        self.char2.account, self.char2.location = self.account, self.room1
+        self.say("Aria, I am the first", self.char1)
+        self.say("Aria, I am the second", self.char2)
+        self.tick()
+        self.tick()
+        speakers = {m.speaker_id for m in self.script.history.messages() if m.role == "user"}
+        self.assertEqual(speakers, {stable_id(self.char1), stable_id(self.char2)})
+        self.aria.hear_page(self.account, "and by page?", self.char2)
+        self.assertEqual(self.script.runtime.queue[0].speaker_id, stable_id(self.char2))
