@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     Speaking = DefaultObject | DefaultAccount
 
-SCRIPT_CATEGORY = "evennia_ai"
 # Who made an assistant may change and delete it, besides the game's admins.
 OWNER_LOCKS = (
     "control:id({id}) or perm(Admin);edit:id({id}) or perm(Admin);delete:id({id}) or perm(Admin)"

@@ -127,7 +127,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
         done = runtime.lock.run(tick)
         done.addErrback(self._tick_failed)
-        done.addBoth(self._tick_done)
+        done.addCallback(self._ended)
         self._save_queue()  # the tick may wait a long time before it stores what was heard
         outcome: Deferred[Any] = Deferred(lambda _: done.cancel())
         done.addBoth(outcome.callback)
@@ -146,15 +146,15 @@ class AssistantScript(AssistantPorts, DefaultScript):
             self.survived("telling staff", lambda: self.storing_failed(failure.value), None)
         return "error"
 
-    def _tick_done(self, result: T) -> T:
-        self.survived("the end of a tick", lambda: self._ended(result), None)
+    def _ended(self, result: str) -> str:
+        def follow_up() -> None:
+            with self.state.pinned():
+                self._follow_up(result)
+
+        self.survived("the end of a tick", follow_up, None)
         return result
 
-    def _ended(self, result: object) -> None:
-        with self.state.pinned():
-            self._follow_up(result)
-
-    def _follow_up(self, result: object) -> None:
+    def _follow_up(self, result: str) -> None:
         runtime = self.runtime
         runtime.counts[f"tick {result}"] += 1
         if result not in ("error", "cancelled"):
@@ -315,11 +315,9 @@ class AssistantScript(AssistantPorts, DefaultScript):
     def at_server_start(self) -> None:
         """Repair what a crash left; the rest follows when everything is loaded."""
         self.survived("starting the timer", lambda: restart_timer(self), None)
-        self.survived("repairs at the start", self._repair, None)
-
-    def _repair(self) -> None:
-        if lives_here(self):
-            self._repair_here()
+        self.survived(
+            "repairs at the start", lambda: lives_here(self) and self._repair_here(), None
+        )
 
     def moved_in(self) -> None:
         """Called when it lives here from now on, after it lived in another server."""

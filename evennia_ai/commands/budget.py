@@ -4,7 +4,7 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.llm_interaction.budget import BudgetEvent
-from evennia_ai.llm_interaction.contributors import Contributor, contributors, newest_turn
+from evennia_ai.llm_interaction.contributors import contributors, newest_turn
 from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.staff.budget import PURPOSES, cached_part, cuts, price
 from evennia_ai.staff.show import as_record, audience_mark, counted, escaped, moment
@@ -64,13 +64,11 @@ class CmdAIBudget(AssistantCommand):
         script = self.assistant()
         found = contributors(script, self.audience)
         heads = ("What", "Id", "Tokens", "What can be done")
-        rows = [(_what(each), each.id, f"{each.tokens:,}", each.advice) for each in found]
+        rows = [
+            (f"{audience_mark(e.audience)}{e.what}", e.id, f"{e.tokens:,}", e.advice) for e in found
+        ]
         head = escaped(f"What takes the most of {script.obj.key}'s context:")
         self.viewer.page(f"{head}\n{self.viewer.table(heads, rows)}")
-
-
-def _what(piece: Contributor) -> str:
-    return f"{audience_mark(piece.audience)}{piece.what}"
 
 
 def event_record(event: BudgetEvent) -> str:

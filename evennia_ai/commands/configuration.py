@@ -60,7 +60,9 @@ class CmdAIConfig(AssistantCommand):
         elif self.rhs is None:
             self._explain(script, option_called(option)[0])
         else:
-            self._change(script, option, self.rhs)
+            is_admin = bool(self.access(self.caller, "admin"))
+            lines = change_option(script, option, self.rhs, self.caller.key, is_admin)
+            self._report(script, lines)
 
     def _names(self) -> tuple[str, str]:
         """Names of the assistant and the option; an assistant's own name may hold spaces.
@@ -98,10 +100,6 @@ class CmdAIConfig(AssistantCommand):
             parts += [f"|w{group}|n", *lines]
         problems = [f"Wrong setting: {escaped(problem)}" for problem in script.state.problems]
         self.viewer.page("\n".join([*parts, *problems]))
-
-    def _change(self, script: AssistantScript, name: str, text: str) -> None:
-        is_admin = bool(self.access(self.caller, "admin"))
-        self._report(script, change_option(script, name, text, self.caller.key, is_admin))
 
     def _report(self, script: AssistantScript, lines: list[str]) -> None:
         notes = [f"Warning: {warning}" for warning in warnings(script)]

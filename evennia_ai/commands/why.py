@@ -35,9 +35,11 @@ def why(
     message, hits = yield found_message(words, seen, script.obj.key, script.tools.traits.speaks)
     refused = "" if words else refused_since(script.runtime.refused, message, seen)
     news = [f"Moderation refused a newer reply, {moment(refused)}."] if refused else []
+    name = script.obj.key
     if message is None:
-        return _not_found(script, words, hits) if words else [*news, *_silent(script)]
-    known, name = explanation(script, message, seen, words), script.obj.key
+        silent = f"{name} has no reply in its live history. Name words: ai/why {name} = words"
+        return _not_found(script, words, hits) if words else [*news, escaped(silent)]
+    known = explanation(script, message, seen, words)
     lines = [*news, f"{escaped(message.id)} {message_line(message, name)}"]
     lines += map(escaped, known.whereabouts)
     if hits is not None:
@@ -49,11 +51,6 @@ def why(
     elif known.is_reply:
         lines.append("This reply has no trace that can be read.")
     return lines
-
-
-def _silent(script: AssistantScript) -> list[str]:
-    name = script.obj.key
-    return [escaped(f"{name} has no reply in its live history. Name words: ai/why {name} = words")]
 
 
 def _not_found(script: AssistantScript, words: str, hits: Iterable[Hit] | None) -> list[str]:

@@ -345,7 +345,9 @@ class _Turn:
         if is_long and not cuts:
             text = content  # stored as it came; what is spoken of it is cleaned and cut
         if pose and not calls and self._may_pose:
-            return _Answer(reply, text, [self._posed(pose)], cuts, is_staged=True)
+            said = json.dumps({"text": pose}, ensure_ascii=False)
+            posed = tool_call(new_id("call_"), _POSE, said)
+            return _Answer(reply, text, [posed], cuts, is_staged=True)
         return _Answer(reply, text, calls, cuts)
 
     @property
@@ -354,9 +356,6 @@ class _Turn:
         offered = {tool.name for tool in self.script.tools.offered(False)}
         offered -= set(self.failures.withdrawn)
         return self.request.audience == PUBLIC and _POSE in offered
-
-    def _posed(self, pose: str) -> Mapping[str, Any]:
-        return tool_call(new_id("call_"), _POSE, json.dumps({"text": pose}, ensure_ascii=False))
 
     @inlineCallbacks
     def moderated(

@@ -28,7 +28,6 @@ from evennia_ai.kinds import (
     choice,
     number,
     or_none,
-    parsed,
     shown_raw,
     table,
     whole,
@@ -260,11 +259,6 @@ OPTIONS: dict[str, Option] = {
 def check_option(name: str, value: object, allowed: Allowed = Allowed()) -> Any:  # noqa: B008 - frozen
     """A value of an option in its stored form; `ConfigError` if it does not fit."""
     return checked(name, option_named(name).kind, value, allowed)
-
-
-def parse_option(name: str, text: str, allowed: Allowed = Allowed()) -> Any:  # noqa: B008 - frozen
-    """As `check_option`, of what somebody typed."""
-    return parsed(name, option_named(name).kind, text, allowed)
 
 
 def option_named(name: str) -> Option:

@@ -281,11 +281,11 @@ def read_limits(value: object) -> tuple[Mapping[str, Mapping[str, float]], tuple
                     wrong.append(f"`{name}` of `{scope}` is not a number from 0 up")
     if wrong:
         return CLOSED, tuple(wrong)
-    return {scope: _limited(part) for scope, part in value.items()}, ()
-
-
-def _limited(part: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: limit for name, limit in part.items() if limit is not None}
+    caps = {
+        scope: {name: limit for name, limit in part.items() if limit is not None}
+        for scope, part in value.items()
+    }
+    return caps, ()
 
 
 def _is_limit(value: object) -> bool:

@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.errors import ConfigError
-from evennia_ai.kinds import PROSE_CHARS, SAMPLING, Allowed, number, or_none, shown, table, whole
+from evennia_ai.kinds import (
+    PROSE_CHARS,
+    SAMPLING,
+    Allowed,
+    number,
+    or_none,
+    parsed,
+    shown,
+    table,
+    whole,
+)
 from evennia_ai.turns.options import (
     EMOTES,
     OPTIONS,
@@ -14,7 +24,6 @@ from evennia_ai.turns.options import (
     Layer,
     check_option,
     configured,
-    parse_option,
     within_hours,
 )
 from tests.strategies import FEW
@@ -38,6 +47,11 @@ anything = st.recursive(
 names = st.sampled_from(sorted(OPTIONS))
 ALLOWED = Allowed(["openai/a", "local/*"], {"say"}, {"perm", "id"}, SAMPLING)
 clock = st.builds("{:02}:{:02}".format, st.integers(0, 23), st.integers(0, 59))
+
+
+def parse_option(name, text):
+    """A value of an option as somebody types it."""
+    return parsed(name, OPTIONS[name].kind, text)
 
 
 class TestDefaults(unittest.TestCase):

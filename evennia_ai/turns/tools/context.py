@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from evennia_ai.history.messages import Message
 from evennia_ai.history.records import LIVE, ROLLED_BACK, UNSUMMARISED, as_count
 from evennia_ai.llm_interaction.contributors import contributors, newest_turn
 from evennia_ai.llm_interaction.prompt import context_limit
@@ -33,7 +32,7 @@ class ContextSnapshot(Tool):
             f"Your memory is {used / limit:.0%} full: {used:,} of {limit:,} tokens are in use.",
             f"You hold {_counted(said, 'line')} of talk word for word.",
         ]
-        if folded := sum(_folded(marker) for marker in markers):
+        if folded := sum(as_count(m.metadata.get("compacted_count")) for m in markers):
             says.append(
                 f"{_counted(folded, 'older message')} are folded into "
                 f"{_counted(len(markers), 'summary', 'summaries')}; none is lost."
@@ -42,10 +41,6 @@ class ContextSnapshot(Tool):
             left_out = _counted(event.left_out, "message")
             says.append(f"For lack of room the {left_out} before them stayed out of this prompt.")
         return " ".join(says) + (f"\nBy kind: {event}." if event else "")
-
-
-def _folded(marker: Message) -> int:
-    return as_count(marker.metadata.get("compacted_count"))
 
 
 def _counted(number: int, one: str, many: str = "") -> str:
