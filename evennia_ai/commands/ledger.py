@@ -75,18 +75,19 @@ class CmdAIRemember(AssistantCommand):
         wanted = self.words("airemember/forget <assistant> = <id>")
         script, own = self.assistant(), stable_id(self.caller)
         note = note_called(living_of(script.seen(private([own])).notes(), own), wanted)
-        script.ledger.change(note.id, WITHDRAWN, speaker_of(self.caller))
+        script.ledger.change(note.id, WITHDRAWN, speaker_of(self.caller, script.obj))
         self.viewer.tell(f"{script.obj.key} no longer uses note {note.id}.")
 
     def _add(self, script: AssistantScript, text: str, audience: str) -> None:
-        own, name = stable_id(self.caller), script.obj.key
-        people = {**script.game.people_in(text), own: Profile(own, self.caller.key, "person")}
+        by = speaker_of(self.caller, script.obj)
+        own, name = by.id, script.obj.key
+        people = {**script.game.people_in(text), own: Profile(own, by.key, "person")}
         concern = concern_of(text, own, people)
         only_own = binds_only_author(text, concern)
         as_staff = not only_own and not concern.others and self.access(self.caller, "admin")
         note = script.ledger.add(
             text,
-            speaker_of(self.caller),
+            by,
             state=APPROVED if only_own or as_staff else PROPOSED,
             staff=as_staff,
             about=[*([own] if concern.own else ()), *concern.others],

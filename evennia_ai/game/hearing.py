@@ -15,13 +15,12 @@ from evennia import AccountDB, ChannelDB, Msg, ObjectDB
 from evennia.utils.utils import make_iter
 
 from evennia_ai import conf
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.identity import speaker_of, stable_id
 from evennia_ai.game.seeing import (
     hearers,
     is_assistant,
     is_person,
     is_private_room,
-    name_of,
     names_of,
     plain,
     seen,
@@ -30,7 +29,7 @@ from evennia_ai.game.sending import Origin, origin_of_line
 from evennia_ai.game.spoken import spoken
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.frames import UNSEEN
-from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
+from evennia_ai.history.messages import Message, new_id, utc_iso
 from evennia_ai.language.words import storable
 
 if TYPE_CHECKING:
@@ -131,13 +130,13 @@ def event_of(
     is_unseen: bool = False,
 ) -> Message:
     """An event with its own id and time; the speaker bears the name that the listener knows."""
-    name = UNSEEN if is_unseen else name_of(speaker, listener)
+    known = speaker_of(speaker, listener)
     return Message(
         "user",
         storable(content),
         id=new_id("m"),
         created_at=utc_iso(time.time()),
-        speaker=Speaker(name, stable_id(speaker)),
+        speaker=replace(known, key=UNSEEN) if is_unseen else known,
         audience=audience,
         channel=channel,
         metadata={"assistant": is_assistant(speaker)},

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from evennia_ai.game.seeing import name_of
 from evennia_ai.history.messages import Speaker, base32
 
 if TYPE_CHECKING:
@@ -18,9 +19,10 @@ def stable_id(obj: "TypedObject") -> str:
     return f"{kind}{obj.pk}.{base32(int(obj.db_date_created.timestamp()))}"
 
 
-def speaker_of(obj: "TypedObject") -> Speaker:
-    """Who somebody is, for a message: the name now and the stable id."""
-    return Speaker(str(obj.key), stable_id(obj))
+def speaker_of(obj: "TypedObject", listener: "TypedObject | None" = None) -> Speaker:
+    """Who somebody is, for a message: the name that a listener knows, and the stable id."""
+    name = str(obj.key) if listener is None else name_of(obj, listener)
+    return Speaker(name, stable_id(obj))
 
 
 def player_ids(somebody: "TypedObject") -> tuple[str, ...]:

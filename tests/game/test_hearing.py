@@ -9,6 +9,7 @@ from evennia.contrib.rpg.rpsystem.rpsystem import CmdEmote, CmdMask, CmdSay
 from evennia.utils.create import create_channel
 
 from evennia_ai.assistant_character import AssistantMixin
+from evennia_ai.commands.ledger import CmdAIRemember
 from evennia_ai.game.hearing import hear_mail
 from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
@@ -155,6 +156,21 @@ class TestOwnCommands(HearingTest):
         self.assertEqual(self.heard(), [("pose", "Char picks up a ball.", PUBLIC)])
         self.assertEqual(self.tick(), "heard")
 
+    def test_to_the_targets_of_a_command(self):
+        """Targets that a command keeps to itself are found, too."""
+        create_object(PLAYED, key="Dora", location=self.room1)
+        people = [self.aria, self.cora]
+
+        class Tell(Command):
+            def func(self):
+                """To each target."""
+                self.targets = people
+                for target in self.targets:
+                    target.msg((f'{self.caller.key} says, "{self.args}"', {"type": "say"}))
+
+        self.typed(Tell, "the key")
+        self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1, self.cora))])
+
 
 class TestNoHook(HearingTest):
     """What no hook of Evennia tells: notices, channels, mail."""
@@ -290,6 +306,16 @@ class TestMasks(AssistantTest):
                 self.assertTrue(event.metadata["answer"])
                 self.assertEqual(event.speaker.id, stable_id(person))
                 self.script.runtime.queue.clear()
+
+    def test_notes(self):
+        """A note bears the name that the assistant knows."""
+        command = CmdAIRemember()
+        command.caller, command.session, command.cmdstring = self.people[1], None, "airemember"
+        command.switches, command.lhs, command.rhs = [], f"#{self.body.pk}", "I like it quiet."
+        command.args = f"{command.lhs} = {command.rhs}"
+        command.func()
+        [note] = self.script.ledger.everything()
+        self.assertEqual(note.by.key, "a man in grey")
 
     def test_it_speaks(self):
         """What it says and shows bears the name that each listener knows."""

@@ -61,7 +61,6 @@ class TestPeople(AssistantTest):
         person = create_object(PLAYED, key=f"Guest{number}", location=self.room1)
         session = ServerSession()
         session.sessid, session.address, session.account = 10 + number, address, account
-        account.sessions.add(session)
         account.sessions.all = lambda: [session]
         person.account = account
         return person
