@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, gatherResults
 
 from evennia_ai.background import Worker
 from evennia_ai.rag_memory.observations import found_observations
@@ -49,8 +49,15 @@ class RecallJobs:
         return self._later(put)
 
     def remove(self, scope: str, ids: Collection[str]) -> Deferred[int]:
-        """Remove turns; fires with how many there were."""
-        return self._later(lambda index: sum(index.remove(part, ids) for part in _parts(scope)))
+        """Remove turns, ahead of searches and again behind additions; fires with how many."""
+
+        def drop(index: "RecallIndex") -> int:
+            return sum(index.remove(part, ids) for part in _parts(scope))
+
+        both = gatherResults(
+            [self.worker.submit(self._done, drop), self._later(drop)], consumeErrors=True
+        )
+        return both.addCallbacks(sum, lambda failure: failure.value.subFailure)
 
     def clear(self, scope: str, at_most: int) -> Deferred[int]:
         """Remove so many turns; fires with how many there were."""
