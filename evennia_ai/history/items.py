@@ -21,7 +21,7 @@ from evennia_ai.history.frames import one_line, without_marks
 from evennia_ai.history.messages import Message, tool_calls
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.language.numbers import numbers_in, with_values
-from evennia_ai.language.script import bordered, folded, holds, is_unparted, words_of
+from evennia_ai.language.script import bordered, folded, holds, words_of
 from evennia_ai.language.tables import DEFAULT, Table, table_of
 from evennia_ai.language.words import STARTERS, singular
 
@@ -58,6 +58,7 @@ _AS_VERB = regex.compile(
     r"|any)|(?<=ing) (?:to|for|at|on|in|with|up|down|from|about|into|over|out|through|back))\b"
 )
 _POSSESSIVE = regex.compile(r"'(?:s|re|ve|ll|d|m)$", regex.I)
+_GLUED = regex.compile(r"(?<=\w{3})'.*")
 _SENTENCE_ENDS = frozenset('.!?:;¿¡؟।。！？\u2026"\u201c\u201d\u201e\u00ab\u00bb(*\u2014\n')
 _LOWER_WORD = regex.compile(r"\b\p{Ll}+")
 _LINKS = regex.compile(r"https?://\S+")
@@ -162,9 +163,11 @@ def normal(text: str, code: str = "") -> str:
 
     `code` is that of its language, where the text is too short to show it.
     """
+    code = code or table_of(text).code
     text = with_values(folded(text), code)
-    words = words_of(text) if is_unparted(text) else _WORDS.findall(text)
-    return " ".join(singular(word.removesuffix("'s")) for word in words)
+    if code != DEFAULT:
+        return " ".join(words_of(text))
+    return " ".join(singular(word.removesuffix("'s")) for word in _WORDS.findall(text))
 
 
 @lru_cache(maxsize=4096)
@@ -267,7 +270,9 @@ def _names_elsewhere(
             words = words[1:]
         if table.data.get("nouns_have_capitals"):
             words = words[1:][-1:]
-        name = " ".join(word for word in words if folded(word) not in table.words("stop"))
+        # Without what is glued on behind an apostrophe: `Oskar'ın`, but not `O'Brien`.
+        bare = (_GLUED.sub("", word) for word in words)
+        name = " ".join(word for word in bare if folded(word) not in table.words("stop"))
         if len(name) > 1 and not (name.isupper() and len(words) > 1):
             yield at, name
 

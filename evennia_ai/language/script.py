@@ -3,23 +3,27 @@
 What needs a list of words stands in `language.tables`; nothing here knows a language.
 """
 
+import re
 import unicodedata
 from functools import lru_cache
 
 import regex
 
 # Scripts without spaces between words, and Hangul, whose particles are glued on: their words are
-# compared by pairs of characters, those of South-East Asia, which are longer, by threes.
-_PAIRED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}ー々〆"
-_THREES = r"\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_LETTER = rf"[\p{{L}}\p{{N}}--[{_PAIRED}{_THREES}]]"
+# compared by pairs of characters.
+_EASTERN = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}ー々〆"
+_SOUTHERN = r"\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_LETTER = rf"[\p{{L}}\p{{N}}--[{_EASTERN}{_SOUTHERN}]]"
 _TOKEN = regex.compile(
-    rf"(?P<pairs>(?:(?!\p{{Hangul}})[{_PAIRED}])+|\p{{Hangul}}+)|(?P<threes>[{_THREES}\p{{M}}]+)"
-    rf"|{_LETTER}[\p{{L}}\p{{N}}\p{{M}}--[{_PAIRED}{_THREES}]]*",
+    rf"(?P<run>(?:(?!\p{{Hangul}})[{_EASTERN}])+|\p{{Hangul}}+|[{_SOUTHERN}][{_SOUTHERN}\p{{M}}]*)"
+    rf"|{_LETTER}[[\p{{L}}\p{{N}}\p{{M}}]--[{_EASTERN}{_SOUTHERN}]]*",
     regex.V1,
 )
-_PARTED = regex.compile(rf"[{_PAIRED}{_THREES}]")
-_UNPARTED = regex.compile(rf"(?:(?!\p{{Hangul}})[{_PAIRED}{_THREES}])[{_PAIRED}{_THREES}\p{{M}}]*")
+_ASCII = re.compile("[a-z0-9]+")
+_PARTED = regex.compile(rf"[{_EASTERN}{_SOUTHERN}]")
+_UNPARTED = regex.compile(
+    rf"(?:(?!\p{{Hangul}})[{_EASTERN}{_SOUTHERN}])[{_EASTERN}{_SOUTHERN}\p{{M}}]*"
+)
 _GRAPHEME = regex.compile(r"\X")
 # Marks are accents on these; elsewhere they are vowels. `й` is a letter.
 _ACCENTS = regex.compile(
@@ -40,7 +44,7 @@ FORM_LETTERS, FORM_SHARE = 3, 0.6
 
 
 # Beside these a word of another script needs no blank, and words of theirs need none at all.
-_RUNS = rf"[{_PAIRED}{_THREES}]"
+_RUNS = rf"[{_EASTERN}{_SOUTHERN}]"
 BEFORE, BEHIND = rf"(?<![[\w'’]--{_RUNS}])", rf"(?![\w--{_RUNS}])"
 
 
@@ -67,15 +71,15 @@ def words(text: str) -> list[str]:
 
 def words_of(text: str) -> list[str]:
     """The words of a text that is folded."""
-    if not _PARTED.search(text):
-        return [match[0] for match in _TOKEN.finditer(text) if match["threes"] is None]
+    if text.isascii():
+        return _ASCII.findall(text)
     tokens: list[str] = []
     for match in _TOKEN.finditer(text):
-        length = 2 if match["pairs"] else 3 if match["threes"] else 0
-        parts = _GRAPHEME.findall(match[0]) if length else ()
-        last = len(parts) - length + 1
-        runs = ["".join(parts[at : at + length]) for at in range(last)] if last > 1 else [match[0]]
-        tokens += runs
+        if match["run"] is None:
+            tokens.append(match[0])
+            continue
+        parts = _GRAPHEME.findall(match[0])
+        tokens += map("".join, zip(parts, parts[1:], strict=False)) if parts[1:] else parts
     return tokens
 
 

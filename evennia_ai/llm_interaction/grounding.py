@@ -24,7 +24,7 @@ from functools import cached_property
 
 from evennia_ai.history.frames import without_marks
 from evennia_ai.history.items import Item, items_of, normal
-from evennia_ai.language.script import akin, is_unparted
+from evennia_ai.language.script import akin
 from evennia_ai.language.tables import DEFAULT, language_of, tables
 from evennia_ai.language.words import STARTERS, content_words, stem, telling_stem, words
 
@@ -288,7 +288,7 @@ def _claim(sentence: Sentence, code: str) -> tuple[str, ...]:
     """The stems of a sentence's content words: no names, numbers, or words that only narrate."""
     named = {word for item in sentence.items for word in words(item.text) if item.kind != "quote"}
     left = " ".join(word for word in words(sentence.text) if word not in named)
-    stems = _telling(sentence.text if is_unparted(sentence.text) else left, code)
+    stems = _telling(sentence.text if tables()[code].data.get("unparted") else left, code)
     return tuple(dict.fromkeys(s for s in stems if s not in NARRATION and not s.isdigit()))
 
 

@@ -7,7 +7,14 @@ from datetime import date
 from functools import lru_cache
 
 from evennia_ai.language.names import names_among
-from evennia_ai.language.words import MAX_QUERY_CHARACTERS, STOP_WORDS, storable, words
+from evennia_ai.language.tables import DEFAULT, language_of, tables
+from evennia_ai.language.words import (
+    MAX_QUERY_CHARACTERS,
+    STOP_WORDS,
+    content_words,
+    storable,
+    words,
+)
 
 MAX_WORDS = 24
 _MONTHS = "january february march april may june july august september october november december"
@@ -65,6 +72,7 @@ class ParsedQuery:
         asks_now: Whether it asks, in the present tense, how things are.
         may_ask_now: Whether it may ask so: it has no word of the past, or asks where something
             was put.
+        language: The code of the language it is in.
     """
 
     text: str
@@ -80,6 +88,7 @@ class ParsedQuery:
     wants: frozenset[str]
     asks_now: bool
     may_ask_now: bool
+    language: str = DEFAULT
 
     def dates(self, year: int) -> tuple[date, ...]:
         """The full dates it names, in `year` if it names none."""
@@ -105,7 +114,9 @@ def parsed_query(text: str, speakers: Iterable[str] = ()) -> ParsedQuery:
     meant = {token for token in tokens if any(_is_called(token, part) for part in parts)}
     also_names = names_among(cut) - meant
     unwanted = (STOP_WORDS - also_names) | meant
-    content = [token for token in dict.fromkeys(tokens) if token not in unwanted][:MAX_WORDS]
+    language = language_of(cut) or DEFAULT
+    told = tokens if language == DEFAULT else content_words(cut, tables()[language])
+    content = [token for token in dict.fromkeys(told) if token not in unwanted][:MAX_WORDS]
     capitals = {word for name in _NAME.findall(cut) for word in words(name)}
     months = [_MONTH_NUMBERS[token] for token in tokens if token in _MONTH_NUMBERS]
     months += [5] if _MAY.search(lower) else []
@@ -125,6 +136,7 @@ def parsed_query(text: str, speakers: Iterable[str] = ()) -> ParsedQuery:
         wants=frozenset(kind for kind, pattern in _WANTS.items() if pattern.search(lower)),
         asks_now=may_ask_now and bool(_NOW.search(lower)) and "when" not in tokens,
         may_ask_now=may_ask_now,
+        language=language,
     )
 
 

@@ -15,7 +15,7 @@ different words, shared words and likeness in meaning count together.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evennia_ai.language.names import ALSO_NAMES, names_among
+from evennia_ai.language.script import akin
+from evennia_ai.language.tables import DEFAULT
 from evennia_ai.language.words import STOP_WORDS, stem, words
 from evennia_ai.recall.embedding import Embedder
 from evennia_ai.recall.query import ParsedQuery, parsed_query
@@ -38,6 +40,8 @@ WHOLE, CANDIDATES, POOL = 700, 300, 1_500
 # Least cosine of words that count as related, how many count for a word of the query at most, and
 # what a thing counts where its kind is asked for.
 _NEAR, _SYNONYMS, _KIND = 0.4, 16, 0.7
+# What another form of a word counts, and letters with which forms of one begin.
+_KIN, _ALIKE = 0.8, 2
 # How much of a word's weight its neighbours lend, by distance in turns. A question lends its words
 # to the answer: to the turn itself, from the one before, from the one before that.
 _OFFSETS = (0, -1, 1, -2, 2)
@@ -94,6 +98,7 @@ class Lexicon:
         self.embedder = embedder
         self._numbers: dict[str, int] = {}
         self._stems: dict[str, int] = {}
+        self._beginnings: dict[str, list[str]] = {}
         self.stems, self.tells = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
         self.vectors = np.zeros((0, embedder.dims), dtype=np.int8)
         self.norms = np.zeros(0, dtype=np.float32)
@@ -112,7 +117,18 @@ class Lexicon:
             self.stems = np.append(self.stems, [self.stem_number(stem_of(w)) for w in fresh])
             tells = [not (w in STOP_WORDS or w.startswith(_AS_NAME)) for w in fresh]
             self.tells = np.append(self.tells, tells)
+            for word in fresh:
+                self._beginnings.setdefault(word[:_ALIKE], []).append(word)
         return np.array(numbers, dtype=np.int64)
+
+    def forms_of(self, word: str, language: str) -> Iterator[tuple[int, float]]:
+        """Numbers of words that are forms of another, and how near each comes to it, 0 to 1."""
+        own = stem(word, language)
+        for other in self._beginnings.get(word[:_ALIKE], ()):
+            if stem(other, language) == own:
+                yield self._numbers[other], 1.0
+            elif akin(other, word):
+                yield self._numbers[other], _KIN
 
     def stem_number(self, a_stem: str) -> int:
         """The number of a stem, as in `stems`."""
@@ -251,6 +267,14 @@ class Reader:
             stems = [lexicon.stem_number(each) for each in members().get(stem(word), ())]
             near[row, np.isin(lexicon.stems[used], stems) & (near[row] < _KIND)] = _KIND
         near[[word in query.also_names for word in query.content]] = 0
+        if query.language != DEFAULT:
+            near[:] = soft[:] = exact
+            for row, word in enumerate(query.content):
+                for number, share in lexicon.forms_of(word, query.language):
+                    at = used == number
+                    near[row, at] = np.maximum(near[row, at], share)
+                    soft[row, at] = near[row, at]
+                    exact[row, at] = np.maximum(exact[row, at], share == 1)
         starts, filled = np.cumsum(sizes) - sizes, sizes > 0
 
         def by_turn(values: Any) -> Any:

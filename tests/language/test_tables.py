@@ -177,7 +177,7 @@ class TestLetters(unittest.TestCase):
         """Runs of characters where there are no spaces; a single one stays."""
         self.assertEqual(words("欠340两，好"), ["欠", "340", "两", "好"])
         self.assertEqual(words("李小龙 Aria"), ["李小", "小龙", "aria"])
-        self.assertEqual(words("ไม่รู้"), ["ไม่รู้"])
+        self.assertEqual(words("ไม่รู้จัก"), ["ไม่", "ม่รู้", "รู้จั", "จัก"])
         self.assertEqual(words("e\u0301 \u0301x"), ["e", "x"])
         self.assertEqual((size("one two"), size("李小龙来了 ok"), size("née à")), (2, 4, 2))
 

@@ -1,0 +1,121 @@
+"""Measure what the package recognises in each language. Prints a table, or JSON.
+
+    python benchmarks/languages.py [--json]
+
+No model is called and no game started. `languages.txt` holds, in each language, twenty facts with
+questions in other words or forms, refusals, and sentences that the facts support or do not. Shares
+from 0 to 1:
+
+- refusal: of a model's refusals, those recognised; of the facts, those not taken for one;
+- repetition: of the facts, said six times in a row, those cut to once, and those caught as an echo;
+- coverage: of the names and the number that a summary must keep, those found in the facts, and
+  those found again in the other form that the question has;
+- grounding: of the sentences that the facts support or do not, those kept or struck;
+- asked: of the facts and questions, those told apart;
+- hit_1, hit_5: of the questions, those whose fact is the first, or among the first five, found.
+"""
+
+import json
+import sys
+from pathlib import Path
+from statistics import mean
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from evennia_ai.history.items import Item, items_of, missing  # noqa: E402
+from evennia_ai.language.script import holds, words  # noqa: E402
+from evennia_ai.language.sentences import asks  # noqa: E402
+from evennia_ai.llm_interaction.grounding import grounded_in  # noqa: E402
+from evennia_ai.llm_interaction.guards import (  # noqa: E402
+    Around,
+    guarded,
+    known_lines,
+    without_loops,
+)
+from evennia_ai.llm_interaction.reply import is_refusal  # noqa: E402
+from evennia_ai.recall import RecallIndex  # noqa: E402
+from evennia_ai.recall.values import Turn  # noqa: E402
+
+TEXTS = Path(__file__).with_suffix(".txt")
+SPEAKERS = ("Bram", "Cora", "Dag")
+TIMES = 6
+
+
+def texts():
+    """The blocks of the file: by language a dict of lists, facts and questions under ``|``."""
+    blocks = {}
+    for line in TEXTS.read_text("utf-8").splitlines():
+        if line.startswith("["):
+            block = blocks[line.strip("[]")] = {"|": [], "@": [], "!": [], "+": [], "-": []}
+        elif line[:1] in ("@", "!", "+", "-"):
+            block[line[0]].append(line[2:])
+        elif line and line[0] != "#":
+            block["|"].append(tuple(line.split(" | ")))
+    return blocks
+
+
+def measured(code, block):
+    """The figures of one language."""
+    facts, questions = zip(*block["|"], strict=True)
+    names = block["@"][0].split()
+    refused = [is_refusal(each) for each in block["!"]]
+    refused += [not is_refusal(each) for each in facts]
+    repeated = []
+    for fact in facts:
+        said = " ".join([fact] * TIMES)
+        repeated.append(len(without_loops(said, Around(is_small=True))) <= 1.2 * len(fact))
+        known = known_lines((), [fact], ())
+        repeated.append(not guarded(fact, Around(known=known)).text)
+    covered = []
+    for fact, question in block["|"]:
+        items = items_of(fact, names)
+        named = [name for name in names if holds(words(fact), words(name))]
+        if "340" in fact:
+            covered.append(any(item.text.startswith("340") for item in items))
+        for name in named:
+            covered.append(any(name in item.text for item in items))
+            covered.append(not missing([Item("name", name, code)], question))
+    source = "\n".join(f"Bram: {fact}" for fact in facts)
+    grounded = [bool(grounded_in(each, source, names).text) for each in block["+"]]
+    grounded += [not grounded_in(each, source, names).text for each in block["-"]]
+    index = RecallIndex(":memory:")
+    index.add(
+        "s",
+        [
+            Turn(f"{n}", SPEAKERS[n % 3], fact, 1e9 + 60 * n, None, "public", "message")
+            for n, fact in enumerate(facts)
+        ],
+    )
+    places = [
+        [hit.turn_id for hit in index.search("s", question, 5)].index(f"{n}")
+        if f"{n}" in [hit.turn_id for hit in index.search("s", question, 5)]
+        else 5
+        for n, question in enumerate(questions)
+    ]
+    index.close()
+    return {
+        "refusal": mean(refused),
+        "repetition": mean(repeated),
+        "coverage": mean(covered),
+        "grounding": mean(grounded),
+        "asked": mean([asks(each) for each in questions] + [not asks(each) for each in facts]),
+        "hit_1": mean(place < 1 for place in places),
+        "hit_5": mean(place < 5 for place in places),
+    }
+
+
+def main():
+    """Print the figures of all languages."""
+    figures = {code: measured(code, block) for code, block in texts().items()}
+    if "--json" in sys.argv[1:]:
+        print(json.dumps(figures, indent=1))
+        return
+    keys = list(figures["en"])
+    print("|    |", " | ".join(keys), "|")
+    print("|----|", " | ".join("-" * len(key) for key in keys), "|")
+    for code, row in figures.items():
+        print(f"| {code} |", " | ".join(f"{row[key]:.2f}".ljust(len(key)) for key in keys), "|")
+
+
+if __name__ == "__main__":
+    main()
