@@ -1,12 +1,13 @@
 """`compact`: compact an assistant's history, preview, roll back, verify, switch on and off."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import OVERHEAD_TOKENS, total_tokens
@@ -207,9 +208,7 @@ class Result:
 
 
 @inlineCallbacks
-def compact_now(
-    script: AssistantScript, instructions: str | None = None
-) -> Generator["Deferred[Any]", Any, Result]:
+def compact_now(script: AssistantScript, instructions: str | None = None) -> Steps[Result]:
     """A manual compaction: extraction first, if a compaction will follow.
 
     Over the spend cap there is no extraction, and the summary is extractive. A hold after a

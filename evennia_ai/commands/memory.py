@@ -1,12 +1,12 @@
 """`aimemory`: what an assistant remembers, and whom it knows."""
 
 import time
-from collections.abc import Generator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import all_notes, note_text
@@ -176,7 +176,7 @@ class CmdMemoryStatus(CmdAIMemory):
 
 
 @inlineCallbacks
-def _rebuilt(script: AssistantScript) -> Generator["Deferred[Any]", Any, tuple[int, int]]:
+def _rebuilt(script: AssistantScript) -> Steps[tuple[int, int]]:
     """Fires with the items in the index, and the memories stored again from the journal."""
     indexed = yield rebuild_index(script)
     yield script.mind.memories.status()  # a store that is gone is noticed and made anew

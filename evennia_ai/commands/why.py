@@ -1,11 +1,11 @@
 """`ai/why`: what a reply rests on, and where words are that seem to be forgotten."""
 
-from collections.abc import Generator, Iterable
-from typing import Any
+from collections.abc import Iterable
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.background import Steps
 from evennia_ai.commands.history import hit_line, message_line
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen
@@ -25,9 +25,7 @@ NEAREST = 5
 
 
 @inlineCallbacks
-def why(
-    script: AssistantScript, words: str, seen: Seen
-) -> Generator[Deferred[Any], Any, list[str]]:
+def why(script: AssistantScript, words: str, seen: Seen) -> Steps[list[str]]:
     """Explain the newest reply, or the newest message that holds these words; see `found_message`.
 
     Only of what the viewer may see. Fires with escaped lines.

@@ -4,15 +4,14 @@ Plain values, for the command `ai/why` and for the page of the same name.
 """
 
 import json
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
-from evennia_ai.background import pause
+from evennia_ai.background import Steps, pause
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.history.records import COMMITTED, ROLLED_BACK, CompactionRecord, SummaryRecord
@@ -76,7 +75,7 @@ class Explanation:
 @inlineCallbacks
 def found_message(
     words: str, seen: Seen, own_name: str, speaks: Speaks
-) -> Generator[Deferred[Any], Any, tuple[Message | None, tuple[Hit, ...] | None]]:
+) -> Steps[tuple[Message | None, tuple[Hit, ...] | None]]:
     """The newest reply, or the newest message that holds these words, that a viewer may see.
 
     Looks in the live history, then through the search index, then through the whole archive, with
@@ -161,9 +160,7 @@ def is_reply(message: Message, speaks: Speaks) -> bool:
 
 
 @inlineCallbacks
-def _archived(
-    words: str, seen: Seen, hits: Iterable[Hit], speaks: Speaks
-) -> Generator[Deferred[Any], Any, Message | None]:
+def _archived(words: str, seen: Seen, hits: Iterable[Hit], speaks: Speaks) -> Steps[Message | None]:
     """Fires with the archived message that holds the words: a hit, or else the newest of all."""
     for stretch in chain([seen.by_ids(hit.turn_id for hit in hits)], seen.stretches()):
         found = next((m for m in stretch if holds(spoken(m, speaks), words)), None)

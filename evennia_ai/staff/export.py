@@ -3,14 +3,15 @@
 import re
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 from twisted.internet.task import cooperate
 
 from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.background import Steps
 from evennia_ai.errors import Refusal
 from evennia_ai.game.deletions import delete_derived, dequeue, enqueue
 from evennia_ai.game.evennia_internals import AttributeStore
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @inlineCallbacks
-def export_assistant(script: AssistantScript) -> Generator["Deferred[Any]", Any, Path]:
+def export_assistant(script: AssistantScript) -> Steps[Path]:
     """Write readable sections and every stored Attribute to a file; fires with its path.
 
     The file is in ``server/ai_exports`` of the game. Data are read on the reactor thread in slices
@@ -39,7 +40,7 @@ def export_assistant(script: AssistantScript) -> Generator["Deferred[Any]", Any,
 
 
 @inlineCallbacks
-def export_and_delete(script: AssistantScript) -> Generator["Deferred[Any]", Any, Path]:
+def export_and_delete(script: AssistantScript) -> Steps[Path]:
     """Write an assistant to a file, then delete body, script and derived data.
 
     Fires with the file's path. If the file cannot be written it fails, and nothing is deleted. The

@@ -4,13 +4,13 @@ Each act notes in the audit log who did it (`by`), and raises `Refusal` if it ca
 """
 
 import re
-from collections.abc import Generator, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 from evennia import AccountDB
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, Refusal, only_one
 from evennia_ai.game.identity import find, player_ids
 from evennia_ai.history.messages import Speaker
@@ -63,9 +63,7 @@ def decide(script: AssistantScript, seen: Seen, wanted: str, state: str, by: Spe
 
 
 @inlineCallbacks
-def forget(
-    script: AssistantScript, seen: Seen, wanted: str, by: str
-) -> Generator["Deferred[Any]", Any, str]:
+def forget(script: AssistantScript, seen: Seen, wanted: str, by: str) -> Steps[str]:
     """Take a journal entry out of all searches, also a second time. Call it under the turn lock."""
     entry = seen.entry(wanted)
     if entry is None:
@@ -79,9 +77,7 @@ def forget(
 
 
 @inlineCallbacks
-def correct(
-    script: AssistantScript, seen: Seen, wanted: str, text: str, by: str
-) -> Generator["Deferred[Any]", Any, str]:
+def correct(script: AssistantScript, seen: Seen, wanted: str, text: str, by: str) -> Steps[str]:
     """Withdraw an entry and write another in its place that rests on the same, as `forget`."""
     old = seen.entry(wanted)
     if old is None or old.withdrawn:
@@ -136,7 +132,7 @@ def release(script: AssistantScript, player: str, by: str) -> str:
 
 
 @inlineCallbacks
-def memory_status(script: AssistantScript) -> Generator["Deferred[Any]", Any, list[str]]:
+def memory_status(script: AssistantScript) -> Steps[list[str]]:
     """Counts of every kind of memory; fires with lines of text."""
     indexed = yield script.memory.count()
     try:

@@ -1,11 +1,12 @@
 """Trying a model out: a few short calls, what they show, and one line of advice."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.prompt import context_limit, model_request
@@ -131,9 +132,7 @@ _ADVICE: tuple[tuple[Callable[[Trial, int], bool], str], ...] = (
 
 
 @inlineCallbacks
-def try_out(
-    script: "AssistantScript", asker: str | None = None
-) -> Generator[Deferred[Any], Any, list[str]]:
+def try_out(script: "AssistantScript", asker: str | None = None) -> Steps[list[str]]:
     """Try an assistant's model out, for somebody (stable id); fires with what was found, in lines.
 
     Fails as `SpendHandler.complete` does where not even the first call is answered.

@@ -1,12 +1,13 @@
 """The ReAct loop: ask the model, run its tools, until it is done or a bound is reached."""
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
+from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
@@ -62,7 +63,7 @@ SAYS_NOTHING = "says nothing"
 
 
 @inlineCallbacks
-def run_turn(script: Assistant, request: TurnRequest) -> Generator[Deferred[Any], Any, TurnReport]:
+def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
     """Think and act until done.
 
     Each reply is stored before its tools run, and their results after it. If a crash, a stop or
@@ -157,7 +158,7 @@ class _Turn:
         self.is_offline = False  # whether the offline model has taken over
 
     @inlineCallbacks
-    def ask(self) -> Generator[Deferred[Any], Any, Any]:
+    def ask(self) -> Steps[Any]:
         """One model call; fires with its reply, or None if a bound is reached."""
         script, request, report = self.script, self.request, self.report
         tokens = report.prompt_tokens + report.completion_tokens
@@ -223,9 +224,7 @@ class _Turn:
         self.model = "" if model == script.model_name else model
 
     @inlineCallbacks
-    def _complete(
-        self, prompt: Prompt, may_shorten: bool
-    ) -> Generator[Deferred[Any], Any, _Answer | None]:
+    def _complete(self, prompt: Prompt, may_shorten: bool) -> Steps[_Answer | None]:
         """Ask the assistant's model, and where none answers, the offline one if that is wanted.
 
         Fires with None if no model answers, or a cap stops, a turn that has spoken or acted: it
@@ -266,7 +265,7 @@ class _Turn:
         return offline
 
     @inlineCallbacks
-    def _offline(self, prompt: Prompt) -> Generator[Deferred[Any], Any, _Answer]:
+    def _offline(self, prompt: Prompt) -> Steps[_Answer]:
         """The offline model's answer; it answers what else this turn asks, too."""
         self.is_offline, purpose = True, self.request.context
         asked = model_request(self.script, self.character, prompt, purpose=purpose, offline=True)
@@ -274,9 +273,7 @@ class _Turn:
         return self._read(reply)
 
     @inlineCallbacks
-    def _soundly(
-        self, asked: ModelRequest, is_needed: bool, wants_offline: bool
-    ) -> Generator[Deferred[Any], Any, _Answer]:
+    def _soundly(self, asked: ModelRequest, is_needed: bool, wants_offline: bool) -> Steps[_Answer]:
         """A model's answer; one of which nothing is sound is asked for once more, if needed.
 
         Not where it took long and another model answers: people wait.
@@ -289,7 +286,7 @@ class _Turn:
         return answer
 
     @inlineCallbacks
-    def _asked(self, asked: ModelRequest) -> Generator[Deferred[Any], Any, _Answer]:
+    def _asked(self, asked: ModelRequest) -> Steps[_Answer]:
         """A model's answer, in the time that the turn has left."""
         script, request = self.script, self.request
         left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
@@ -360,7 +357,7 @@ class _Turn:
     @inlineCallbacks
     def moderated(
         self, text: str, calls: Sequence[Mapping[str, Any]]
-    ) -> Generator[Deferred[Any], Any, tuple[str, Sequence[Mapping[str, Any]]]]:
+    ) -> Steps[tuple[str, Sequence[Mapping[str, Any]]]]:
         """Fires with a reply as moderation lets it be said and stored."""
         script, private_talk = self.script, is_private(self.request.audience)
         whole, passed = text, []
@@ -376,7 +373,7 @@ class _Turn:
     @inlineCallbacks
     def act(
         self, text: str, calls: Sequence[Mapping[str, Any]], reply: ModelReply
-    ) -> Generator[Deferred[Any], Any, tuple[bool, bool]]:
+    ) -> Steps[tuple[bool, bool]]:
         """Store the calls and run them; what is whispered to one person is stored apart.
 
         Returns:

@@ -5,7 +5,7 @@ The setting `EVENNIA_AI_MODERATE` names it. Without it nothing here runs.
 
 import json
 import traceback
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from twisted.internet.defer import CancelledError, Deferred, DeferredSemaphore, inlineCallbacks
 from twisted.internet.interfaces import IReactorTime
 
-from evennia_ai.background import Worker, in_time
+from evennia_ai.background import Steps, Worker, in_time
 from evennia_ai.errors import ConfigError, ToolError
 from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import SPEECH, Message, Speaker
@@ -120,7 +120,7 @@ def unjudged(event: Message) -> Message:
 
 
 @inlineCallbacks
-def moderate(script: Assistant, event: Message) -> Generator["Deferred[Any]", Any, None]:
+def moderate(script: Assistant, event: Message) -> Steps[None]:
     """Have a queued event judged; it stays in its place in the queue, or leaves it."""
     runtime = script.runtime
     speaker = Speaker(event.speaker_name, event.speaker_id)
@@ -158,7 +158,7 @@ def _about(kind: str, script: Assistant, speaker: Speaker, channel: str, private
 @inlineCallbacks
 def judge_call(
     script: Assistant, call: Mapping[str, Any], private: bool
-) -> Generator["Deferred[Any]", Any, Mapping[str, Any]]:
+) -> Steps[Mapping[str, Any]]:
     """Fires with a tool call as it may be stored and run.
 
     If what it says is refused, its text is `NOT_SAID`, which no tool says.
@@ -182,7 +182,7 @@ def judge_call(
 
 
 @inlineCallbacks
-def _judge(script: Assistant, text: str, about: About) -> Generator["Deferred[Any]", Any, str]:
+def _judge(script: Assistant, text: str, about: About) -> Steps[str]:
     """Fires with the text to go on with, empty if it is refused; fails only if cancelled.
 
     Where the function fails, what was heard passes, as everybody there heard it too, and nothing

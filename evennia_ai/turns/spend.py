@@ -5,13 +5,14 @@ the caps until then, so that no more than one call goes beyond a cap.
 """
 
 import json
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks
 
+from evennia_ai.background import Steps
 from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
@@ -129,9 +130,7 @@ class SharedSpend:
         return self._setting() is None
 
     @inlineCallbacks
-    def probe(
-        self, client: ModelBackend, model: str, now: float
-    ) -> Generator[Any, Any, ProbeReport]:
+    def probe(self, client: ModelBackend, model: str, now: float) -> Steps[ProbeReport]:
         """Try a model as `ModelBackend.probe`, counted for the game; `SpendError` at its cap."""
         caps = caps_of("the game", self.limits(GAME), self.is_default)
         is_spared = self.is_default and self.runs_here(model)
@@ -321,7 +320,7 @@ class SpendHandler:
         return self._script.game.payer(asker) if asker else ""
 
     @inlineCallbacks
-    def _paid(self, request: ModelRequest, account: str) -> Generator[Any, Any, ModelReply]:
+    def _paid(self, request: ModelRequest, account: str) -> Steps[ModelReply]:
         price = self._price(request)
         asked = fitted(request, price, self.call_limits)
         if isinstance(asked, Cap):

@@ -4,11 +4,9 @@
 most ticks have nothing to do.
 """
 
-from collections.abc import Generator
-from typing import Any
+from twisted.internet.defer import CancelledError, inlineCallbacks
 
-from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
-
+from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, SpendError
 from evennia_ai.history.audience import STAFF, is_private
 from evennia_ai.history.frames import (
@@ -68,7 +66,7 @@ class Tick:
         self.script, self.runtime = script, script.runtime
 
     @inlineCallbacks
-    def run(self) -> Generator[Deferred[Any], Any, str]:
+    def run(self) -> Steps[str]:
         """One tick; fires with a word for what it did, as ``idle``, ``turn``, ``asleep``."""
         if not self.script.ready:
             return "warming up" if self.script.enabled else "disabled"
@@ -95,7 +93,7 @@ class Tick:
         return done
 
     @inlineCallbacks
-    def check_emergency(self) -> Generator[Deferred[Any], Any, bool]:
+    def check_emergency(self) -> Steps[bool]:
         """Compact before any other work if the context is nearly full; fires with whether it was.
 
         With `compact_background` no model is asked but the offline one: the better summary follows.
@@ -121,7 +119,7 @@ class Tick:
         return True
 
     @inlineCallbacks
-    def check_count(self) -> Generator[Deferred[Any], Any, bool]:
+    def check_count(self) -> Steps[bool]:
         """Compact if the count windows overflow or the assistant asked; fires with whether it did.
 
         With `compact_background` that is done behind the ticks (`begin_behind`).
@@ -138,7 +136,7 @@ class Tick:
         return True
 
     @inlineCallbacks
-    def _awake(self) -> Generator[Deferred[Any], Any, str]:
+    def _awake(self) -> Steps[str]:
         runtime, script = self.runtime, self.script
         late = runtime.due(self.script.now())
         if late is None and not runtime.heard():
@@ -273,7 +271,7 @@ class Tick:
         return is_private(group.audience) or any(here.values())
 
     @inlineCallbacks
-    def think(self, group: Group) -> Generator[Deferred[Any], Any, TurnReport]:
+    def think(self, group: Group) -> Steps[TurnReport]:
         """One turn for one audience; fires with its report."""
         script, runtime, last = self.script, self.runtime, group.events[-1]
         given, passed_over = yield self._retrieved(group)
@@ -317,7 +315,7 @@ class Tick:
         )
 
     @inlineCallbacks
-    def _retrieved(self, group: Group) -> Generator[Deferred[Any], Any, tuple[Hits, Hits]]:
+    def _retrieved(self, group: Group) -> Steps[tuple[Hits, Hits]]:
         """Fires with memories about what was just said that are not in the prompt already.
 
         And with those that were found and not taken.
@@ -340,7 +338,7 @@ class Tick:
         return tuple(attributed(self.script, hit) for hit in given), passed_over
 
     @inlineCallbacks
-    def _sleeping(self) -> Generator[Deferred[Any], Any, str]:
+    def _sleeping(self) -> Steps[str]:
         """A tick in sleep: run the sleep cycle once, then only compact while usage is high."""
         self._store_many()
         first = not self.script.state.dreamt

@@ -1,12 +1,11 @@
 """The page of what an assistant remembers."""
 
-from collections.abc import Generator
 from itertools import islice
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
-from evennia_ai.background import pause
+from evennia_ai.background import Steps, pause
 from evennia_ai.history.audience import STAFF
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import STATES, Note
@@ -21,7 +20,7 @@ JOURNAL_LINES = 50
 
 
 @inlineCallbacks
-def memory(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+def memory(visit: Visit) -> Steps[dict[str, Any]]:
     """Journal, profiles, pinned notes, who is in quarantine, and how the stores do.
 
     With words in the address: what semantic memory and the journal hold on them, with scores.

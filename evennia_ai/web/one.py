@@ -1,16 +1,16 @@
 """Pages about one assistant: its state, talk, prompts, summaries, memory, options."""
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
 from django.http import Http404
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
-from evennia_ai.background import pause
+from evennia_ai.background import Steps, pause
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.history.records import ABSORBED, COMMITTED, SummaryRecord
@@ -47,7 +47,7 @@ def page_head(visit: Visit) -> dict[str, Any]:
 
 
 @inlineCallbacks
-def talk(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+def talk(visit: Visit) -> Steps[dict[str, Any]]:
     """What was said, newest first, filtered; older pages begin before a message's id."""
     script, asked = visit.assistant, visit.asked
     wants = {key: asked.get(key, "").strip() for key in ("who", "channel", "audience", "q")}
@@ -114,7 +114,7 @@ def note_look(visit: Visit, page: str, audiences: Iterable[str]) -> None:
 
 
 @inlineCallbacks
-def search(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+def search(visit: Visit) -> Steps[dict[str, Any]]:
     """What a search finds, with scores: that of the assistant itself, over everything."""
     script, words = visit.assistant, visit.asked.get("q", "").strip()
     hits: Sequence[Any] = ()
@@ -249,7 +249,7 @@ def below(visit: Visit) -> dict[str, Any]:
 
 
 @inlineCallbacks
-def budget(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+def budget(visit: Visit) -> Steps[dict[str, Any]]:
     """What prompts held over time, the newest requests, and what takes the most."""
     script, figures = visit.assistant, services.figures()
     hours = number(visit.asked.get("hours"), BUDGET_HOURS, 24 * KEPT_DAYS)

@@ -1,14 +1,13 @@
 """Pages about all assistants: the list, spend, the log, the doctor."""
 
-from collections.abc import Generator
 from typing import Any
 
 from django.conf import settings
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai import conf, services
 from evennia_ai.assistant_script import AssistantScript, all_assistants
-from evennia_ai.background import pause
+from evennia_ai.background import Steps, pause
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.staff import doctor
@@ -35,7 +34,7 @@ QUICK_CHECKS = (
 
 
 @inlineCallbacks
-def assistants(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+def assistants(visit: Visit) -> Steps[dict[str, Any]]:
     """Each assistant in a row, and what the game has spent."""
     scripts, rows = all_assistants(), []
     for script in scripts:
@@ -80,7 +79,7 @@ def _row(script: AssistantScript, visit: Visit) -> dict[str, Any]:
 
 
 @inlineCallbacks
-def spend(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+def spend(visit: Visit) -> Steps[dict[str, Any]]:
     """Tokens and money by day, and by player, purpose, model and assistant."""
     scripts, figures = all_assistants(), services.figures()
     now = scripts[0].now() if scripts else 0.0
@@ -133,7 +132,7 @@ def _spent(
 
 
 @inlineCallbacks
-def log(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+def log(visit: Visit) -> Steps[dict[str, Any]]:
     """The end of the audit log, newest first."""
     name, kind = visit.asked.get("assistant") or None, visit.asked.get("kind", "")
     raw, kinds = yield services.on_disk(_log_end, name, kind)
@@ -159,7 +158,7 @@ def _line(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 @inlineCallbacks
-def examination(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+def examination(visit: Visit) -> Steps[dict[str, Any]]:
     """What the doctor finds: quick checks, and the others if the address asks for them."""
     mind, wanted = services.mind(), visit.asked.get("check", "")
     names = {doctor.name_of(check): check for check in doctor.CHECKS}

@@ -4,11 +4,12 @@ The assistant learns it by a notice in its history, for those who may know of th
 """
 
 import json
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
+from evennia_ai.background import Steps
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message
@@ -65,7 +66,7 @@ class Approvals:
         return call
 
     @inlineCallbacks
-    def approve(self, number: int, by: str) -> Generator[Deferred[Any], Any, str]:
+    def approve(self, number: int, by: str) -> Steps[str]:
         """Do what a waiting call asks for, in the situation of now. Call it under the turn lock.
 
         Locks are checked again for the assistant and for the one who asked, who must be here unless
@@ -88,7 +89,7 @@ class Approvals:
         return text
 
     @inlineCallbacks
-    def _act(self, call: WaitingCall) -> Generator[Deferred[Any], Any, str]:
+    def _act(self, call: WaitingCall) -> Steps[str]:
         """Run a call; fires with its result."""
         script = self._assistant
         if call.asker and call.channel != "page" and call.asker not in script.game.here():

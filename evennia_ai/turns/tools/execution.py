@@ -1,13 +1,13 @@
 """Running the tools a model called: look up, check, run, and one result for each call."""
 
 import json
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
+from twisted.internet.defer import CancelledError, inlineCallbacks, maybeDeferred
 
-from evennia_ai.background import in_time
+from evennia_ai.background import Steps, in_time
 from evennia_ai.errors import AssistantError, ConfigError, NotObeyedError, ToolError
 from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import Message
@@ -110,7 +110,7 @@ def execute_tool_calls(
     ctx: ToolContext,
     failures: Failures,
     extracting: bool = False,
-) -> Generator[Deferred[Any], Any, ToolOutcome]:
+) -> Steps[ToolOutcome]:
     """Run tool calls one after the other; fires with a `ToolOutcome`.
 
     A tool that fails, is unknown, refused or called with bad arguments gives an error as its

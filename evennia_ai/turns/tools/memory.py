@@ -1,13 +1,13 @@
 """Searching memory, reading the text behind an id, and asking for compaction."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.background import pause
+from evennia_ai.background import Steps, pause
 from evennia_ai.errors import ToolError
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import ROLLED_BACK
@@ -75,9 +75,7 @@ class ExpandMemory(Tool):
     }
 
     @inlineCallbacks
-    def run(
-        self, ctx: ToolContext, **asked: Any
-    ) -> Generator["Deferred[Any]", Any, dict[str, Any]]:
+    def run(self, ctx: ToolContext, **asked: Any) -> Steps[dict[str, Any]]:
         """Fires with a part of what the id means, if the turn's audience may know it."""
         wanted = asked["id"].strip().strip("()")
         found = _look_up(ctx, wanted)
@@ -151,9 +149,7 @@ def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 
 
 @inlineCallbacks
-def _archived(
-    ctx: ToolContext, wanted: str
-) -> Generator["Deferred[Any]", Any, dict[str, Any] | None]:
+def _archived(ctx: ToolContext, wanted: str) -> Steps[dict[str, Any] | None]:
     """Fires with an observation that a profile archived; None if there is none of this id."""
     for number, old in enumerate(ctx.seen.older_profiles(), 1):
         found = _observed(ctx, old, wanted)
