@@ -26,8 +26,8 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.commit import REMADE
-from evennia_ai.sleep.compaction.outbox import clear_outbox
-from evennia_ai.sleep.compaction.remake import put_remade, put_texts, remade
+from evennia_ai.sleep.compaction.outbox import clear_outbox, put_remade, put_texts
+from evennia_ai.sleep.compaction.remake import remade
 
 # The text of a summary until it is made again, and of one that was rolled back.
 EMPTIED = "Part of what this summary was made from is forgotten."

@@ -4,7 +4,7 @@ Each step has a name. A crash or an exception between any two leaves everything 
 database and in Evennia's caches.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from evennia_ai.history.messages import Message
@@ -12,6 +12,7 @@ from evennia_ai.history.records import CompactionRecord, SummaryRecord
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.extraction import Note, write_notes
 from evennia_ai.sleep.compaction.folding import Fold
+from evennia_ai.sleep.compaction.outbox import put_remade
 from evennia_ai.sleep.compaction.plan import Plan, spliced
 
 COMMIT_STEPS = (
@@ -89,18 +90,15 @@ def commit_masks(
 
 
 def commit_remade(
-    script: Assistant,
-    records: Sequence[SummaryRecord],
-    record: CompactionRecord,
-    put: Callable[[Assistant, Sequence[SummaryRecord]], None],
+    script: Assistant, records: Sequence[SummaryRecord], record: CompactionRecord
 ) -> CompactionRecord:
-    """Commit summaries that were made again, by `put`; returns the record as it is stored."""
+    """Commit summaries that were made again; returns the record as it is stored."""
     record, history = _with_before(script, record), script.history
     former = filter(None, map(history.summary, (each.id for each in records)))
     texts = {each.id: {key: getattr(each, key) for key in REMADE} for each in former}
     with history.store.transaction():
         script.at_commit_step("summaries")
-        put(script, records)
+        put_remade(script, records)
         script.at_commit_step("record")
         report = replace(record.report, new_tokens=history.tokens())
         script.state.owed = {}

@@ -4,7 +4,7 @@ What a rollback withdrew, or what is forgotten, is noted in one transaction with
 after it, again after a crash. A summary is indexed as the journal's synthesis of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,7 +12,9 @@ from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import StoreError
-from evennia_ai.history.frames import SYNTHESIS_TITLE
+from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
+from evennia_ai.history.messages import Message
+from evennia_ai.history.records import SummaryRecord
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal_entry import JournalEntry, synthesis_id
 
@@ -62,3 +64,33 @@ def correct_syntheses(script: Assistant, texts: Mapping[str, str]) -> None:
     journal = script.journal
     for entry in journal.rewrite(corrected, journal.pages_with(wanted)):
         script.history.store.on_commit(partial(script.memory.remember_entry, entry))
+
+
+def put_remade(script: Assistant, records: Sequence[SummaryRecord]) -> None:
+    """Store summaries that were made again, and their texts wherever they are shown.
+
+    Call it in a transaction.
+    """
+    for record in records:
+        script.history.save_summary(record)
+    texts = {record.id: record.text for record in records}
+    put_texts(script, texts)
+    correct_syntheses(script, texts)
+
+
+def put_texts(script: Assistant, texts: Mapping[str, str]) -> None:
+    """Show these texts, by summary ids, where the live history shows one of the summaries."""
+    live = script.history.messages()
+    shown = [with_text(script, message, texts) for message in live]
+    if any(new is not old for new, old in zip(shown, live, strict=True)):
+        script.history.replace(shown)
+
+
+def with_text(script: Assistant, message: Message, texts: Mapping[str, str]) -> Message:
+    """A marker with the text of its summary; the same for others, and without a text for it."""
+    text = texts.get(str(message.metadata.get("summary_id")))
+    if text is None or not message.is_summary:
+        return message
+    metadata = {**message.metadata, "summary_token_count": script.count(text)}
+    changed = replace(message, content=f"{SUMMARY_TITLE}\n{text}", metadata=metadata)
+    return changed.counted(script.count)

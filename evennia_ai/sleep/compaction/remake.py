@@ -13,8 +13,7 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, ma
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
-from evennia_ai.history.frames import SUMMARY_TITLE
-from evennia_ai.history.messages import Message, new_id, utc_iso
+from evennia_ai.history.messages import new_id, utc_iso
 from evennia_ai.history.records import (
     COMMITTED,
     ROLLED_BACK,
@@ -36,7 +35,6 @@ from evennia_ai.sleep.compaction.extraction import (
     write_notes,
 )
 from evennia_ai.sleep.compaction.folding import Fold
-from evennia_ai.sleep.compaction.outbox import correct_syntheses
 from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.report import Done, Failed, Outcome, Skipped, announce
 
@@ -95,36 +93,6 @@ def remade(
         },
     )
     return new, fold
-
-
-def put_remade(script: Assistant, records: Sequence[SummaryRecord]) -> None:
-    """Store summaries that were made again, and their texts wherever they are shown.
-
-    Call it in a transaction.
-    """
-    for record in records:
-        script.history.save_summary(record)
-    texts = {record.id: record.text for record in records}
-    put_texts(script, texts)
-    correct_syntheses(script, texts)
-
-
-def put_texts(script: Assistant, texts: Mapping[str, str]) -> None:
-    """Show these texts, by summary ids, where the live history shows one of the summaries."""
-    live = script.history.messages()
-    shown = [with_text(script, message, texts) for message in live]
-    if any(new is not old for new, old in zip(shown, live, strict=True)):
-        script.history.replace(shown)
-
-
-def with_text(script: Assistant, message: Message, texts: Mapping[str, str]) -> Message:
-    """A marker with the text of its summary; the same for others, and without a text for it."""
-    text = texts.get(str(message.metadata.get("summary_id")))
-    if text is None or not message.is_summary:
-        return message
-    metadata = {**message.metadata, "summary_token_count": script.count(text)}
-    changed = replace(message, content=f"{SUMMARY_TITLE}\n{text}", metadata=metadata)
-    return changed.counted(script.count)
 
 
 def owed_compactions(script: Assistant) -> list[CompactionRecord]:
@@ -263,7 +231,7 @@ def _commit(
     )
     at = utc_iso(script.now())
     record = CompactionRecord(id=new_id("c"), at=at, trigger=BETTER, report=report)
-    record = commit_remade(script, list(records.values()), record, put_remade)
+    record = commit_remade(script, list(records.values()), record)
     script.runtime.better_tries = (0, 0.0)
     announce(script, record)
     return Done(record)

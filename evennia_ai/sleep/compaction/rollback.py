@@ -14,8 +14,7 @@ from evennia_ai.llm_interaction.prompt import room_of
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.commit import REMADE
 from evennia_ai.sleep.compaction.due import usage_of
-from evennia_ai.sleep.compaction.outbox import correct_syntheses, empty_outbox
-from evennia_ai.sleep.compaction.remake import with_text
+from evennia_ai.sleep.compaction.outbox import correct_syntheses, empty_outbox, with_text
 
 # What compactions change of summaries.
 CHANGED = ("status", "absorbed_by", *REMADE)
