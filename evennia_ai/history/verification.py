@@ -139,8 +139,8 @@ def _recorded(evidence: Evidence) -> Iterator[Violation]:
         yield Violation(
             "record",
             f"The record of message ids was lost, by {evidence.rebuilt_at} at the latest, and "
-            "rebuilt from what was left: some of the newest messages then may be missing. A backup "
-            "from before shows them.",
+            "rebuilt from what was left. The newest messages then cannot be proven: some may be "
+            "missing. A backup from before shows them.",
         )
     ids = _places_of(evidence).keys() - {""}
     gone = evidence.recorded_count - len(ids)
