@@ -23,7 +23,7 @@ from evennia.utils.utils import class_from_module
 from twisted.internet import reactor
 
 from evennia_ai import services
-from evennia_ai.assistant_character import AssistantMixin
+from evennia_ai.assistant_character import AssistantCharacter, AssistantMixin
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.seeing import name_of
 from evennia_ai.history.audience import PUBLIC, members
@@ -50,6 +50,8 @@ class Assistant(AssistantMixin, class_from_module(settings.BASE_CHARACTER_TYPECL
 class TestThisGame(EvenniaTest):
     """What an assistant hears, sees and does in this game."""
 
+    body_class: type = Assistant
+
     def setUp(self) -> None:
         """Two characters and an assistant stand in a room; one of them types."""
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -72,7 +74,7 @@ class TestThisGame(EvenniaTest):
         self.account.is_superuser = False
         self.account.save()
         self.room = self.make_room()
-        self.body = create_object(Assistant, key="Testaria", location=self.room)
+        self.body = create_object(self.body_class, key="Testaria", location=self.room)
         if hasattr(self.body, "sdesc"):
             self.body.sdesc.add("a quiet stranger")
         self.script = self.body.assistant
@@ -191,3 +193,9 @@ class TestThisGame(EvenniaTest):
         self.assertEqual(thing.location, self.body)
         self.script.game.give("lamp", stable_id(self.char1))
         self.assertEqual(thing.location, self.char1)
+
+
+class TestPlainBody(TestThisGame):
+    """The same in the body that `ai/create` makes unless another class is named."""
+
+    body_class = AssistantCharacter

@@ -74,12 +74,13 @@ def heard_event(listener: "AssistantMixin", text: object, from_obj: object) -> M
         names = (UNSEEN, *names)
     circle = _circle(listener, speaker, origin, kind)
     channel, words = _speech(line, kind, names, origin.typed)
-    if circle is None:
-        audience = _room_audience(listener, speaker)
-    else:
+    audience = _room_audience(listener, speaker)
+    if circle is not None:
         audience = private(map(stable_id, circle))
         if channel == "say":
             channel = "whisper" if is_here else "page"
+    if channel == "pose" and not from_obj and not any(name in line for name in names):
+        return noticed_event(listener, line, None, audience)  # nobody's act, such as a bell
     return event_of(listener, speaker, channel, words, audience, is_unseen)
 
 

@@ -44,7 +44,7 @@ def origin_of_line(listener: "DefaultObject") -> Origin:
     receivers: tuple[DefaultObject, ...] | None = None
     is_read = False
     for _ in range(_DEPTH):
-        if frame is None:
+        if frame is None or frame.f_globals.get("__name__", "").startswith("twisted."):
             break
         owner = frame.f_locals.get("self")
         if owner is not listener:

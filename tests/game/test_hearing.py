@@ -156,6 +156,18 @@ class TestOwnCommands(HearingTest):
         self.assertEqual(self.heard(), [("pose", "Char picks up a ball.", PUBLIC)])
         self.assertEqual(self.tick(), "heard")
 
+    def test_announced(self):
+        """What a command announces as nobody's act is a notice."""
+
+        class Ring(Command):
+            def func(self):
+                """To the room."""
+                self.caller.location.msg_contents("A bell tolls.")
+
+        self.typed(Ring, "")
+        self.assertEqual(self.heard(), [("notice", "A bell tolls.", PUBLIC)])
+        self.assertIsNone(self.script.runtime.queue[0].speaker)
+
     def test_to_the_targets_of_a_command(self):
         """Targets that a command keeps to itself are found, too."""
         create_object(PLAYED, key="Dora", location=self.room1)
