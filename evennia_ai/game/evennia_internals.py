@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import connection
 from django.db import transaction as db_transaction
+from evennia.commands.cmdhandler import _ERROR_UNTRAPPED
 from evennia.scripts.monitorhandler import MONITOR_HANDLER
 from evennia.server.models import ServerConfig
 from evennia.utils.dbserialize import deserialize
@@ -341,3 +342,8 @@ def restart_timer(script: "AssistantScript") -> None:
     if script.is_active and not running and not script.db._manually_paused:
         script.start()
     pace(script, script.interval)
+
+
+def has_failed(told: str) -> bool:
+    """Whether Evennia tells with a line that a command has raised an error, which it has logged."""
+    return _ERROR_UNTRAPPED[0].strip() in told or _ERROR_UNTRAPPED[1].strip() in told

@@ -24,6 +24,7 @@ from evennia.utils.create import create_message
 from evennia.utils.gametime import gametime
 
 from evennia_ai.errors import NotObeyedError, ToolError
+from evennia_ai.game.evennia_internals import has_failed
 from evennia_ai.game.hearing import SIGN
 from evennia_ai.game.identity import find, stable_id
 from evennia_ai.game.seeing import (
@@ -273,8 +274,8 @@ class GameHandler:
     def _told(self, act: Callable[[], object], command: str = "", arguments: str = "") -> str:
         """Do something as the game does it; returns what the body is told of it, as a reason.
 
-        Where the game has a command of its own for it, that is typed, with names alone; else the
-        hooks are called that Evennia's command calls.
+        Where the game has a command of its own for it, that is typed, with names alone; else, and
+        where that fails with an error, the hooks are called that Evennia's command calls.
         """
         body = self.character
         own = body.cmdset.current.get(command) if command else None
@@ -284,6 +285,9 @@ class GameHandler:
                 act()
             else:
                 body.execute_cmd(f"{command} {arguments}")
+                if any(has_failed(line) for line in told):  # made for players alone
+                    told.clear()
+                    act()
         finally:
             del body.ndb.ai_told
         return ": " + " ".join(told) if told else ""

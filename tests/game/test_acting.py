@@ -49,7 +49,8 @@ class CmdGive(Command):
     key = "give"
 
     def func(self):
-        """Only ask."""
+        """Only ask; broken for what is no lamp."""
+        assert "lamp" in self.args
         self.caller.msg(f"You offer {self.args.strip()}.")
 
 
@@ -93,6 +94,9 @@ class TestActing(AssistantTest):
         with self.assertRaisesRegex(ToolError, "You offer lamp to Char"):
             game.give("lamp", stable_id(self.char1))
         self.assertEqual((lamp.location, coin.location), (self.aria, self.room1))
+        coin.location = self.aria  # a command that fails is no refusal
+        self.assertIn("You give a coin to Char", game.give("coin", stable_id(self.char1)))
+        self.assertEqual(coin.location, self.char1)
 
     def test_the_prompt_names_what_it_carries(self):
         """What it carries stands in the tail of the prompt."""
