@@ -44,7 +44,8 @@ def ranked(indexed: Iterable[Hit], others: Iterable[Hit], query: Query) -> list[
     """
     likely = [hit for hit in indexed if hit.matches or hit.score >= NEAR]
     hits = joined(likely, others, query)
-    scores = sorted((hit.score for hit in hits), reverse=True)
+    scores = sorted((hit.score for hit in hits), reverse=True)[: query.limit]
+    hits = [hit for hit in hits if hit.turn_id not in query.exclude]
     for rule in RULES:
         hits = rule(hits, query)
     return [replace(hit, score=score) for hit, score in zip(hits, scores, strict=False)]
@@ -80,11 +81,6 @@ def joined(indexed: Sequence[Hit], others: Iterable[Hit], query: Query) -> list[
 def is_typed(query: Query) -> bool:
     """Whether a query is a few words rather than a sentence that asks."""
     return 0 < len(_words(query.text)) <= TYPED_WORDS and not asks(query.text)
-
-
-def without_excluded(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """The hits without those the query leaves out."""
-    return [hit for hit in hits if hit.turn_id not in query.exclude]
 
 
 def exact_first(hits: Sequence[Hit], query: Query) -> list[Hit]:
@@ -144,12 +140,7 @@ def _sorts(hit: Hit, query: Query) -> Iterator[str]:
         yield "summary"
 
 
-def first_of_limit(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """As many hits as were asked for."""
-    return list(hits[: query.limit])
-
-
-RULES: tuple[Rule, ...] = (without_excluded, exact_first, once, crowds_last, first_of_limit)
+RULES: tuple[Rule, ...] = (exact_first, once, crowds_last)
 
 
 def _words(text: str) -> set[str]:
