@@ -2,7 +2,7 @@
 
 import difflib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evennia import default_cmds
@@ -11,6 +11,7 @@ from evennia.utils import logger
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.errors import AssistantError, Refusal, only_one
 from evennia_ai.history.audience import PUBLIC, STAFF
+from evennia_ai.language.script import folded as letters
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.show import Viewer
 
@@ -138,8 +139,9 @@ def find_assistant(caller: "TypedObject", name: str = "") -> AssistantScript:
     here = [script for script in known if place is not None and script.obj.location is place]
     if not name:
         return _one_of(here, "There is no assistant here. Name the one you mean.", "here")
-    beginning = [script for script in known if folded(script.obj.key).startswith(folded(name))]
-    for group in ([s for s in known if _is_called(s, name)], beginning):
+    alike = [script for script in known if _is_called(script, name, letters)]
+    beginning = [script for script in known if letters(script.obj.key).startswith(letters(name))]
+    for group in ([s for s in known if _is_called(s, name, folded)], alike, beginning):
         if group:
             return _one_of([s for s in group if s in here] or group, "", f"called `{name}`")
     names = [script.obj.key for script in known]
@@ -160,9 +162,9 @@ def named(name: str) -> AssistantScript | None:
     return next((script for script in all_assistants() if _is_called(script, name)), None)
 
 
-def _is_called(script: AssistantScript, name: str) -> bool:
-    body, wanted = script.obj, folded(name)
-    names = [folded(each) for each in (body.key, *body.aliases.all())]
+def _is_called(script: AssistantScript, name: str, form: Callable[[str], str]) -> bool:
+    body, wanted = script.obj, form(name)
+    names = [form(each) for each in (body.key, *body.aliases.all())]
     return wanted in names or wanted == f"#{body.pk}"
 
 

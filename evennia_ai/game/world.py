@@ -40,6 +40,7 @@ from evennia_ai.game.seeing import (
 )
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.frames import UNSEEN
+from evennia_ai.language.script import folded
 from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.llm_interaction.reply import speakable
 from evennia_ai.protocol import Named
@@ -246,10 +247,10 @@ class GameHandler:
 
         For an `asker` whom it does not obey, it walks only where they may walk too.
         """
-        wanted, before = direction.strip().lower(), self._room
+        wanted, before = folded(direction.strip()), self._room
         ways = [obj for obj in self._seen(asker) if obj.destination]
         for way in ways:
-            if wanted in (name.lower() for name in names_of(way, self.character)):
+            if wanted in map(folded, names_of(way, self.character)):
                 break
         else:
             known = ", ".join(map(self._name, ways)) or "none"
@@ -421,13 +422,13 @@ class GameHandler:
     def identify(self, name: str) -> dict[str, str] | None:
         """Somebody or something seen here, by name, or here by stable id: id, key, kind."""
         room = self.character.location
-        wanted = name.strip().lower()
+        wanted = folded(name.strip())
         if room is None:
             return None
         visible = {room, self.character, *self._seen()}
         for obj in [room, *room.contents]:
             names = names_of(obj, self.character) if obj in visible else ()
-            if wanted == stable_id(obj) or wanted in (name.lower() for name in names):
+            if name.strip() == stable_id(obj) or wanted in map(folded, names):
                 kind = "place" if obj is room else "person" if is_person(obj) else "thing"
                 key = self._name(obj) if obj in visible else UNSEEN
                 return {"id": stable_id(obj), "key": key, "kind": kind}

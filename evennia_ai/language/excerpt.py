@@ -2,11 +2,12 @@
 
 import re
 
+from evennia_ai.language.script import places
+from evennia_ai.language.tables import DEFAULT, table_of
 from evennia_ai.language.words import is_common, stem
 
 CUT = "…"
-_WORD = re.compile(r"\w+")
-_SENTENCE = re.compile(r"[.!?]\s+")
+_SENTENCE = re.compile(r"[.!?؟۔।]\s+|[。！？]")
 
 
 def excerpt(text: str, query: str, room: int) -> str:
@@ -59,5 +60,10 @@ def _part(row: str, wanted: set[str], room: int) -> str:
 
 def _compared(text: str) -> dict[int, str]:
     """The stems of a text's words, without common ones, by where they begin."""
-    found = ((each.start(), each.group().lower()) for each in _WORD.finditer(text))
-    return {at: stem(word) for at, word in found if not is_common(word)}
+    table = table_of(text)
+    common = table.words("stop") | table.words("small")
+    return {
+        at: stem(word, table.code)
+        for at, word in places(text)
+        if not (is_common(word) if table.code == DEFAULT else word in common)
+    }

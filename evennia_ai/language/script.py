@@ -83,6 +83,19 @@ def words_of(text: str) -> list[str]:
     return tokens
 
 
+def places(text: str) -> list[tuple[int, str]]:
+    """Where each word of a text begins, and the word, folded; pairs where there are no spaces."""
+    found: list[tuple[int, str]] = []
+    for match in _TOKEN.finditer(text):
+        parts = [match] if match["run"] is None else [*_GRAPHEME.finditer(match[0])]
+        start = 0 if match["run"] is None else match.start()
+        for part, after in zip(parts, [*parts[1:], None], strict=True):
+            pair = part[0] + (after[0] if after else "")
+            if after or not parts[1:]:
+                found.append((start + part.start(), folded(pair)))
+    return found
+
+
 def size(text: str) -> int:
     """How many words a text has, a run without spaces counting one for two characters."""
     if text.isascii() or not (runs := _UNPARTED.findall(text)):

@@ -96,10 +96,8 @@ def is_common(word: str) -> bool:
 
 
 @lru_cache(maxsize=8_192)
-def telling_stem(word: str, code: str = DEFAULT) -> str:
-    """The stem of a word in lower case; empty for one that says nothing of a subject."""
-    if code != DEFAULT:
-        return next((stem(each, code) for each in content_words(word, tables()[code])), "")
+def telling_stem(word: str) -> str:
+    """The stem of an English word in lower case; empty for one that says nothing of a subject."""
     word = bare(word)
     tells = word.isdigit() or (len(word) > 1 and not is_common(word))
     return stem(word) if tells else ""

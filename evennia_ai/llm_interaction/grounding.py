@@ -24,7 +24,7 @@ from functools import cached_property
 
 from evennia_ai.history.frames import without_marks
 from evennia_ai.history.items import Item, items_of, normal
-from evennia_ai.language.script import akin
+from evennia_ai.language.script import akin, is_unparted
 from evennia_ai.language.tables import DEFAULT, language_of, tables
 from evennia_ai.language.words import STARTERS, content_words, stem, telling_stem, words
 
@@ -38,6 +38,9 @@ LEAST_CLAIM = 2
 AKIN_LETTERS, AKIN_SHARE = 4, 0.6
 # Where more of a summary is struck than this share of its sentences it is none.
 MOST_STRUCK = 0.5
+# A text of at most so many characters, of whose words less than this share stands in its source in
+# any form, says nothing of it.
+APART_CHARS, APART_SHARE = 600, 0.1
 # Days around the day of a line that `yesterday` or `next week` may mean.
 DAYS_AROUND = 8
 # A summary of fewer words says nothing of its language.
@@ -246,6 +249,8 @@ def grounded_in(text: str, source: str, known: Iterable[str] = ()) -> Grounded:
 def grounded(text: str, ground: Ground) -> Grounded:
     """A summary without the sentences that its source does not support."""
     found = list(_SENTENCE.finditer(text))
+    if stands_apart(text, ground):
+        return Grounded("", (Struck(text, "refusal", ("every word",)),) * len(found), len(found))
     struck: list[Struck] = []
     kept: list[str] = []
     at = 0
@@ -260,6 +265,16 @@ def grounded(text: str, ground: Ground) -> Grounded:
         return Grounded(text, (), len(found))
     lines = (line.strip() for line in "".join(kept).split("\n"))
     return Grounded("\n".join(filter(None, lines)), tuple(struck), len(found))
+
+
+def stands_apart(text: str, ground: Ground) -> bool:
+    """Whether a short text has next to no word of its source, as a refusal in any language."""
+    if len(text) > APART_CHARS or _script(text) != _script(ground.text):
+        return False
+    telling = {word for word in words(text) if len(word) >= AKIN_LETTERS or is_unparted(word)}
+    known = set(ground.words)
+    found = sum(word in known or any(akin(word, each) for each in known) for word in telling)
+    return len(telling) >= LEAST_CLAIM and found < APART_SHARE * len(telling)
 
 
 def _sentences(text: str, found: Iterable[re.Match[str]], ground: Ground) -> Iterator[Sentence]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evennia_ai.language.script import words
 from evennia_ai.recall.values import Turn, seconds
 
 Ints = NDArray[np.signedinteger[Any]]
@@ -37,7 +38,6 @@ _TIME = re.compile(
 _SELF = re.compile(r"\b(i|my|we|our|mine)\b", re.IGNORECASE)
 # A capital that no sentence begins with.
 _NAME = re.compile(r"(?<=[a-z,'’] )[\"“']?[A-Z][a-z]+")
-_WORD = re.compile(r"[^\W_]+")
 
 
 def record_type(dims: int) -> np.dtype[np.void]:
@@ -58,7 +58,7 @@ def new_records(turns: Sequence[Turn], vectors: Floats, kind: np.dtype[np.void])
     for record, turn in zip(records, turns, strict=True):
         text = turn.text
         record["time"], record["session"] = seconds(turn.at), _session(turn.session)
-        record["length"] = len(_WORD.findall(text))
+        record["length"] = len(words(text))
         record["asks"], record["tells_time"] = text.rstrip().endswith("?"), bool(_TIME.search(text))
         record["self"] = min(3, len(_SELF.findall(text)))
         record["name"] = min(3, len(_NAME.findall(text)))

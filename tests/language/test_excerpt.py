@@ -30,6 +30,14 @@ class TestExcerpt(unittest.TestCase):
         self.assertTrue(set(shown) <= set(rows))
         self.assertLessEqual(len("\n".join(shown)), ROOM)
 
+    def test_in_every_script(self):
+        """The part that is asked about is shown, in other forms of its words, too."""
+        for fact, filler, query in (
+            ("地窖的钥匙挂在炉子后面。", "昨天下了雨，明天开市。", "地窖钥匙在哪儿？"),
+            ("Ключ от погреба висит за печкой. ", "Вчера шёл дождь. ", "Где ключи от погребов?"),
+        ):
+            self.assertIn(fact.strip(), excerpt(filler * 60 + fact + filler * 60, query))
+
     def test_one_long_line(self):
         """A line that does not fit is cut, and says so."""
         shown = excerpt("bees " * 200, "bees")

@@ -10,7 +10,11 @@ from evennia_ai.llm_interaction.contexts import (
     CONTEXT_PRE_COMPACTION,
     CONTEXT_SLEEP,
     CONTEXTS,
+    fixed_language,
+    language_rule,
+    plain_identity,
     system_prompt,
+    writing_rule,
 )
 from tests.strategies import FEW
 
@@ -63,3 +67,22 @@ class TestSystemPrompt(unittest.TestCase):
         """A name or a persona that looks like a placeholder is not filled in."""
         text = system_prompt(CONTEXTS[CONTEXT_AWAKE], "{persona}", "{name}")
         self.assertTrue(text.startswith("You are {persona}\n{name}\n"))
+
+
+class TestLanguage(unittest.TestCase):
+    """What the prompts say of the language."""
+
+    def test_that_of_the_talk(self):
+        """By default that of the line and of the talk, in each context."""
+        for context in CONTEXTS.values():
+            text = system_prompt(context, "Aria", "A bard.")
+            self.assertEqual(fixed_language(text), "")
+            self.assertIn("the language of the", text)
+
+    def test_one_for_everything(self):
+        """A code or any name of it; one that is in no table stays as it is."""
+        for language, name in (("de", "German"), ("DEUTSCH", "German"), ("Klingon", "Klingon")):
+            self.assertEqual(fixed_language(language_rule(language)), name)
+            self.assertIn(f"Write in {name}", writing_rule(language))
+            self.assertIn(f"Aria speaks {name}.", plain_identity("Aria", "A bard.", language))
+        self.assertNotIn("speaks", plain_identity("Aria", "A bard."))

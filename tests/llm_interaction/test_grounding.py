@@ -224,6 +224,18 @@ class TestLanguages(unittest.TestCase):
         japanese = "アリスは川のそばで釘を作っている。ボブに12クラウンの借りがある。"
         self.assertEqual(struck("アリスはボブに12クラウン借りている。", japanese), [])
 
+    def test_refusals_in_any_language(self):
+        """A short text without a word of its source says nothing of it, whatever its language."""
+        for refusal in (
+            "Het spijt me, maar ik kan dit gesprek niet samenvatten.",
+            "Mi dispiace, non posso riassumere questa conversazione.",
+        ):
+            self.assertEqual(grounded_in(refusal, GERMAN).text, "")
+        japanese = "アリスは川のそばで釘を作っている。ボブに12クラウンの借りがある。"
+        self.assertEqual(grounded_in("抱歉，我无法总结这段对话。", japanese).text, "")
+        long = "Sie nähte Kleider in Wismar. " * 30
+        self.assertNotIn("refusal", struck(long, GERMAN))
+
     def test_nothing_to_read(self):
         """Marks alone have no script and no claims."""
         self.assertEqual(grounded_in("... !", "").text, "... !")

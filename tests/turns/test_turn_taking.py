@@ -127,6 +127,77 @@ class TestAddressed(unittest.TestCase):
         )
 
 
+# Lines in other languages, the name called, and whether it is; `*` calls all who are here.
+ELSEWHERE = (
+    ("Jürgen", "Servus Jürgen", True),
+    ("Jürgen", "Na JÜRGEN, wie geht's?", True),
+    ("Jürgen", "Gestern habe ich Jürgen gesehen.", False),
+    ("Jürgen", "Jürgen ist müde.", False),
+    ("Íñigo", "¡Oye Iñigo! ¿Qué tal?", True),
+    ("Íñigo", "Ayer vi a Íñigo en la plaza.", False),
+    ("Hélène", "Salut Hélène, ça va ?", True),
+    ("Hélène", "J'ai vu Hélène au marché.", False),
+    ("Łukasz", "Łukaszu, jesteś tam?", True),
+    ("Ania", "Cześć Aniu!", True),
+    ("Marek", "Hej Marku", True),
+    ("Łukasz", "Widziałam Łukasza na targu.", False),
+    ("İsmail", "İSMAİL, nasılsın?", True),
+    ("Işıl", "Işılcığım, nasılsın?", True),
+    ("Işıl", "Işıl dün geldi.", False),
+    ("Ярослав", "Здравствуй Ярослав", True),
+    ("Ярослав", "Ярослав спит.", False),
+    ("ليلى", "يا ليلى، هل تسمعينني؟", True),
+    ("ليلى", "رأيت أمس ليلى في السوق.", False),
+    ("मीरा", "मीरा जी, कैसी हैं आप?", True),
+    ("मीरा", "कल मैंने मीरा को देखा।", False),
+    ("李小龙", "李小龙你好吗？", True),
+    ("李小龙", "你好李小龙", True),
+    ("李小龙", "李小龙先生，早上好", True),
+    ("李小龙", "我昨天看见了李小龙。", False),
+    ("さくら", "さくらちゃん、おはよう", True),
+    ("さくら", "さくらは市場にいた。", False),
+    ("민준", "민준아, 거기 있어?", True),
+    ("민준", "어제 민준을 봤어요.", False),
+    ("มาลี", "สวัสดีมาลี", True),
+    ("มาลี", "เมื่อวานฉันเห็นมาลีที่ตลาด", False),
+    ("Aria", "你好Aria", True),
+    ("Aria", "Aria야, 안녕", True),
+    ("Aria", "Aria는 어제 갔어.", False),
+    ("Aria", "hi there Aria", True),
+    ("*", "Hallo zusammen!", True),
+    ("*", "¡Hola a todos!", True),
+    ("*", "Salut tout le monde !", True),
+    ("*", "Cześć wszystkim!", True),
+    ("*", "Herkese merhaba!", True),
+    ("*", "Всем привет!", True),
+    ("*", "مرحبا بالجميع!", True),
+    ("*", "सबको नमस्ते!", True),
+    ("*", "大家好！", True),
+    ("*", "みなさん、こんにちは", True),
+    ("*", "여러분 안녕하세요!", True),
+    ("*", "ทุกคนสวัสดี", True),
+    ("*", "Alle sind müde.", False),
+    ("*", "大家都知道这件事。", False),
+    ("*", "All I know is this.", False),
+)
+
+
+class TestAddressedElsewhere(unittest.TestCase):
+    """Forms of address in other languages and scripts."""
+
+    def test_calls_and_mentions(self):
+        """Who is greeted or called by any form of the name is addressed, who is named is not."""
+        for name, text, is_called in ELSEWHERE:
+            with self.subTest(text):
+                people = [
+                    Person("one", ("Zed" if name == "*" else name,), "assistant"),
+                    Person("bob", ("Bob",)),
+                ]
+                called = addressed(text, people)[0]
+                wanted = ("one", "bob") if name == "*" else ("one",)
+                self.assertEqual(called, wanted if is_called else ())
+
+
 class TestWhoAnswers(unittest.TestCase):
     """The three rules, attention, and the bound without people."""
 
