@@ -20,8 +20,9 @@ from evennia_ai.language.script import folded, words
 
 FOLDER, OVER = Path(__file__).parent / "tables", "EVENNIA_AI_LANGUAGES_DIR"
 DEFAULT, AUTO = "en", "auto"
-# Characters of a text by which its language is told, and the least score that tells one.
-_READ, _LEAST = 400, 0.3
+# Characters of a text by which its language is told, what a letter of its own counts beside a word,
+# and the least score that tells one: more for a longer text, up to 1.
+_READ, _MARK, _LEAST, _LEAST_A_WORD = 400, 0.6, 0.3, 0.05
 _NEVER = regex.compile(r"(?!)")
 _FORMATS = regex.compile(r"\{([a-z_]+)\}")
 _LETTERS = regex.compile(r"\p{L}")
@@ -94,19 +95,20 @@ def tables() -> Mapping[str, Table]:
 def language_of(text: str) -> str:
     """The code of the language a text is in, by its script and its little words; or ``""``."""
     text = text[:_READ]
-    said = set(words(text))
+    said, shown = set(words(text)), set(text.lower())
     letters = len(_LETTERS.findall(text)) or 1
     known = {code: said & table.vocabulary for code, table in tables().items()}
+    marks = {code: shown & set(table.data.get("letters", "")) for code, table in tables().items()}
     scores: dict[str, float] = {}
     for code, table in tables().items():
+        # What several languages have counts a part for each.
         score = sum(1 / sum(word in each for each in known.values()) for word in known[code])
-        marks = table.data.get("letters", "")
-        score += 0.6 * len(set(text.lower()) & set(marks))
+        score += sum(_MARK / sum(mark in each for each in marks.values()) for mark in marks[code])
         # Japanese has Chinese signs among its own.
         weight = table.data.get("script_weight", 1)
         scores[code] = score + weight * len(table.script.findall(text)) / letters
     best = max(scores, key=lambda code: scores[code])
-    return best if scores[best] >= _LEAST else ""
+    return best if scores[best] >= min(_LEAST + _LEAST_A_WORD * len(said), 1) else ""
 
 
 # The language of texts that do not show theirs, while a talk is read; what is said is in it.

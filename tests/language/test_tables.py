@@ -193,6 +193,7 @@ class TestLetters(unittest.TestCase):
             self.assertTrue(akin(one, other) and akin(other, one))
         for one, other in (("muhle", "muller"), ("an", "ana"), ("340", "3401"), ("李小", "李小龙")):
             self.assertFalse(akin(one, other))
+        self.assertTrue(akin("an", "an"))
         self.assertTrue(holds(words("Вчера видел Прохора."), words("Прохор")))
         self.assertFalse(holds(words("Вчера."), words("Прохор Ильич")))
 

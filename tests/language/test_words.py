@@ -4,6 +4,7 @@ import unittest
 
 from evennia_ai.language.words import (
     bare,
+    same_word,
     singular,
     stem,
     telling_stem,
@@ -34,6 +35,32 @@ class TestTellingWords(unittest.TestCase):
         self.assertEqual(telling_words("Aria's bees", ["Aria"]), {"bee"})
         self.assertEqual(telling_words("My cousin Will", ["Will"]), {"cousin"})
         self.assertEqual(telling_words("My cousin Will"), {"cousin", "will"})
+
+
+class TestElsewhere(unittest.TestCase):
+    """What lines in other languages are about."""
+
+    def test_question_and_statement_meet(self):
+        """In their telling words, in whatever form; names heard all the time are none."""
+        for told, asked in (
+            ("Der Schlüssel hängt hinter dem Ofen.", "Wo sind die Schlüssel?"),
+            ("Ключ от погреба висит за печкой.", "Где ключи от погребов?"),
+            ("地窖的钥匙挂在炉子后面。", "我在哪儿能找到地窖钥匙？"),
+            ("지하실 열쇠는 난로 뒤에 있다.", "열쇠를 어디에서 찾나요?"),
+        ):
+            self.assertTrue(telling_words(told) & telling_words(asked), told)
+        self.assertNotIn("jurgen", telling_words("Wo schläft Jürgen, der Müller?", ["Jürgen"]))
+
+    def test_small_talk(self):
+        """Greetings say nothing."""
+        for text in ("Guten Abend zusammen!", "¡Buenas noches!", "大家好！", "Добрый вечер!"):
+            self.assertEqual(telling_words(text), frozenset(), text)
+
+    def test_stems_of_a_language_without_a_stemmer(self):
+        """Words stay as they are; forms of one are the same all the same."""
+        self.assertEqual(stem("磨坊", "zh"), "磨坊")
+        self.assertTrue(same_word("прохора", "прохор", "ru"))
+        self.assertFalse(same_word("bakers", "baker", "en"))
 
 
 class TestForms(unittest.TestCase):

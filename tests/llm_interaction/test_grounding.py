@@ -224,6 +224,16 @@ class TestLanguages(unittest.TestCase):
         japanese = "アリスは川のそばで釘を作っている。ボブに12クラウンの借りがある。"
         self.assertEqual(struck("アリスはボブに12クラウン借りている。", japanese), [])
 
+    def test_a_language_without_a_table(self):
+        """What was said stands, in whatever language; other numbers do not."""
+        told = (
+            "Blorp Gnarf snibt vlek Zorpl drin grubb Klont frop wint Skreb bilt 12 Kropp. "
+            "Gnarf frilt Snod plim vrop Zorpl brin dront."
+        )
+        self.assertEqual(struck(told, f"{told} Blim frob dlim."), [])
+        self.assertEqual(struck(told.replace("12", "41"), told), ["number"])
+        self.assertEqual(struck("Blorp snibt vlek.", told), [])
+
     def test_refusals_in_any_language(self):
         """A short text without a word of its source says nothing of it, whatever its language."""
         for refusal in (
