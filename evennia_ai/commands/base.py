@@ -159,7 +159,7 @@ def _one_of(found: Sequence[AssistantScript], none: str, where: str) -> Assistan
 
 def named(name: str) -> AssistantScript | None:
     """The first assistant of exactly this name or alias, or None."""
-    return next((script for script in all_assistants() if _is_called(script, name)), None)
+    return next((script for script in all_assistants() if _is_called(script, name, folded)), None)
 
 
 def _is_called(script: AssistantScript, name: str, form: Callable[[str], str]) -> bool:

@@ -271,6 +271,8 @@ def stands_apart(text: str, ground: Ground) -> bool:
     """Whether a short text has next to no word of its source, as a refusal in any language."""
     if len(text) > APART_CHARS or _script(text) != _script(ground.text):
         return False
+    if _is_english(text):  # whose refusals are known by their words
+        return False
     telling = {word for word in words(text) if len(word) >= AKIN_LETTERS or is_unparted(word)}
     known = set(ground.words)
     found = sum(word in known or any(akin(word, each) for each in known) for word in telling)

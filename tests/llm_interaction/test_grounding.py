@@ -237,7 +237,7 @@ class TestLanguages(unittest.TestCase):
     def test_refusals_in_any_language(self):
         """A short text without a word of its source says nothing of it, whatever its language."""
         for refusal in (
-            "Het spijt me, maar ik kan dit gesprek niet samenvatten.",
+            "Valitettavasti tätä keskustelua ei pysty tiivistämään.",
             "Mi dispiace, non posso riassumere questa conversazione.",
         ):
             self.assertEqual(grounded_in(refusal, GERMAN).text, "")
