@@ -60,7 +60,8 @@ class TestWaitingCalls(unittest.TestCase):
         """A row without number or tool, a number twice or still to come: the value is put aside."""
         good = {"number": 1, "tool": "give"}
         self.assertEqual(len(WaitingCalls.read({"calls": [good], "next": 2}).calls), 1)
-        for rows in ([{"tool": "give"}], [{"number": 1}], [good, good], [{**good, "number": 2}]):
+        bad = [{"tool": "give"}, {**good, "tool": ""}, {**good, "number": 0}, {**good, "number": 2}]
+        for rows in (*([each] for each in bad), [good, good]):
             self.assertIsNone(WaitingCalls.read({"calls": rows, "next": 2}))
         self.assertIsNone(SCRIPT[None, KEY]("junk"))
 
@@ -94,6 +95,11 @@ class TestWaitingCalls(unittest.TestCase):
             held = held.with_call(call(asker=f"o{n}.x"))
         with self.assertRaisesRegex(ToolError, "too many"):
             held.with_call(call(asker="o99.x"))
+        held = WaitingCalls()
+        for n in range(MOST_OF_ONE):
+            held = held.with_call(call(arguments=f'{{"n": {n}}}', asker="o1.x"))
+        with self.assertRaisesRegex(ToolError, "enough calls"):
+            held.with_call(call(asker="o1.x"))
 
     def test_round_trip(self):
         """Every field comes back."""
