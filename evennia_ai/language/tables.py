@@ -95,20 +95,35 @@ def tables() -> Mapping[str, Table]:
 def language_of(text: str) -> str:
     """The code of the language a text is in, by its script and its little words; or ``""``."""
     text = text[:_READ]
-    said, shown = set(words(text)), set(text.lower())
-    letters = len(_LETTERS.findall(text)) or 1
-    known = {code: said & table.vocabulary for code, table in tables().items()}
-    marks = {code: shown & set(table.data.get("letters", "")) for code, table in tables().items()}
-    scores: dict[str, float] = {}
-    for code, table in tables().items():
-        # What several languages have counts a part for each.
-        score = sum(1 / sum(word in each for each in known.values()) for word in known[code])
-        score += sum(_MARK / sum(mark in each for each in marks.values()) for mark in marks[code])
+    said, scores = set(words(text)), dict.fromkeys(tables(), 0.0)
+    shown = set() if text.isascii() else set(text.lower())
+    # What several languages have counts a part for each.
+    for owners, unit, marks in zip(_owners(), (1.0, _MARK), (said, shown), strict=True):
+        for codes in filter(None, map(owners.get, marks)):
+            for code in codes:
+                scores[code] += unit / len(codes)
+    letters = (shown and len(_LETTERS.findall(text))) or 1
+    for code, table in tables().items() if shown else ():
         # Japanese has Chinese signs among its own.
         weight = table.data.get("script_weight", 1)
-        scores[code] = score + weight * len(table.script.findall(text)) / letters
+        scores[code] += weight * len(table.script.findall(text)) / letters
     best = max(scores, key=lambda code: scores[code])
     return best if scores[best] >= min(_LEAST + _LEAST_A_WORD * len(said), 1) else ""
+
+
+@cache
+def _owners() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """The codes of the languages that have a word, and a letter of their own, by these."""
+    by_word: dict[str, list[str]] = {}
+    by_letter: dict[str, list[str]] = {}
+    for code, table in tables().items():
+        for owners, marks in (
+            (by_word, table.vocabulary),
+            (by_letter, table.data.get("letters", "")),
+        ):
+            for mark in marks:
+                owners.setdefault(mark, []).append(code)
+    return by_word, by_letter
 
 
 # The language of texts that do not show theirs, while a talk is read; what is said is in it.
