@@ -30,7 +30,7 @@ from evennia_ai.llm_interaction.failures import failure_of
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.profile_book import Profiles
-from evennia_ai.llm_interaction.profiles import Profile
+from evennia_ai.llm_interaction.profiles import Profile, is_small_name
 from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, Failure, RetryPolicy
 from evennia_ai.llm_interaction.tokens import Counter, counter_for
 from evennia_ai.llm_interaction.tracing import Tracing
@@ -185,7 +185,10 @@ class ModelClient:
         where = self._endpoint(model, model)
         learned = () if where.is_offline else tuple(self.profiles.of(where.model).said())
         free = not any(price or ()) and wire.is_own_server(self._caller.litellm, where)
-        return ModelFacts(known, self._carries_tools(where), learned, price, free)
+        small = is_small_name(model)
+        if self._local_models and model.startswith(LOCAL_PREFIX):
+            small = small or self._local_models.is_small(model)
+        return ModelFacts(known, self._carries_tools(where), learned, price, free, small)
 
     def _price(self, model: str) -> tuple[float, float] | None:
         if model.startswith((wire.OFFLINE_PREFIX, LOCAL_PREFIX)):

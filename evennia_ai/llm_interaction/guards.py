@@ -43,6 +43,7 @@ _ENDS = ".!?\u2026\u3002\uff01\uff1f؟।۔"
 _CLOSED = re.compile(
     r"[.!?\u2026؟।۔][\"'\u201d\u2019)]*(?=\s|$)|[\u3002\uff01\uff1f][\u300d\u300f\u201d]*"
 )
+_QUESTION = re.compile(r"[?\uff1f\u061f\u037e]")
 _QUOTES = ('"', "\u201c")
 _SENTENCE = re.compile(rf"[^{_ENDS}\n]+(?:[{_ENDS}]+[\"'\u201d\u2019)]*|\n|$)")
 _CALL = re.compile(
@@ -141,6 +142,7 @@ _ASIDES = re.compile(
     r"|^\W*(?:your )?(?:options|choices|choose)\b[^\n]{0,40}:?\s*\n\W*(?:1|a)[.):]"
     r"|^\W*(?:hp|mp|xp|health|mood|affection|trust|location|inventory|status|stats|time|level|gold)"
     r"\W{0,3}:[^\n]*(?:\||\n\W*[\w ]{2,20}:|\d+\s*/\s*\d+)"
+    r"|^(?:to|from|subject|re|dear [^\n,]{1,30})(?::(?=\s)|,\s*\n)"
     r"|\bas an? (?:ai|artificial intelligence|(?:large )?language model)\b",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -344,6 +346,7 @@ def known_lines(
         long |= {key for key in map(line_key, sentences) if key.count(" ") >= REFRAIN_WORDS - 1}
     times = Counter(line_key(text) for text, _ in own if len(text) <= REPEATABLE_CHARS)
     often = {key for key, count in times.items() if count > (1 if " " in key else 2)}
-    returned = {key for key in map(line_key, answered) if key.count(" ") < REFRAIN_WORDS}
+    greetings = (text for text in answered if not _QUESTION.search(text))
+    returned = {key for key in map(line_key, greetings) if key.count(" ") < REFRAIN_WORDS}
     echoes = {key for key in map(line_key, heard) if key.count(" ") > 1} - returned
     return frozenset(long | often | echoes)

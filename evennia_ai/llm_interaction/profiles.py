@@ -81,6 +81,15 @@ class Profile:
 
 UNKNOWN = Profile()
 
+# A size in a model's name: `qwen2.5:1.5b`, `gemma-2-2b-it`, `SmolLM2-360M`; not `8x7b`, not `70b`.
+_SMALL = re.compile(r"(?<![\w.])(?:[0-2](?:\.\d+)?b|\d{2,3}m)(?![^\W_])", re.IGNORECASE)
+
+
+def is_small_name(model: str) -> bool:
+    """Whether a model's name says that it has fewer than three billion parameters."""
+    return bool(_SMALL.search(model))
+
+
 _WORDS = {
     "no_system": "takes no system role",
     "alternates": "wants user and assistant to alternate",

@@ -333,13 +333,13 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
 def is_small(script: Assistant) -> bool:
     """Whether the model gets few tools and short rules.
 
-    It does where calls are written as text, or do not reach it at all, and the window is small:
-    such a model loses its way in a long prompt, and nothing is gained from tools that it does not
-    call.
+    It does where it has few parameters, and where calls are written as text, or do not reach it at
+    all, and the window is small: such a model loses its way in a long prompt, and nothing is gained
+    from tools that it does not call.
     """
-    if context_limit(script) >= SMALL_WINDOW_TOKENS:
-        return False
     facts = script.mind.model.facts(script.model_name)
+    if facts.small or context_limit(script) >= SMALL_WINDOW_TOKENS:
+        return facts.small
     return _writes_calls(script) or facts.carries_tools is False
 
 

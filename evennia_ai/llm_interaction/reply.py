@@ -52,7 +52,22 @@ def clean_reply(text: str, names: Iterable[str] = ()) -> str:
     marks were taken out before, see `dialects`.
     """
     body = text[:CLEANED_CHARS]
-    return strip_quotes(without_speaker(strip_markup(strip_control(body)), names))
+    own = [*names]
+    return unaddressed(strip_quotes(without_speaker(strip_markup(strip_control(body)), own)), own)
+
+
+def unaddressed(text: str, names: Iterable[str]) -> str:
+    """A line without one of the names as a call to somebody, at its beginning or end.
+
+    A small model calls itself by its name, as others called it: ``Aria, your boat is the Heron.``
+    """
+    called = "|".join(re.escape(name) for name in names if name)
+    if not called:
+        return text
+    call = rf"^(?:{called})\s*[,،、，]\s*|\s*[,،、，]\s*(?:{called})(?=\W*$)"
+    rest = re.sub(call, "", text, flags=re.IGNORECASE)
+    is_said = rest != text and any(map(str.isalnum, rest))
+    return rest[0].upper() + rest[1:] if is_said else text
 
 
 def strip_control(text: str) -> str:

@@ -111,6 +111,7 @@ class ModelFacts:
         profile: What was learned of it, in words.
         price: US dollars for a token of a prompt and of a reply.
         own: Whether it runs on a server of the game's own, which nobody bills.
+        small: Whether it has fewer than three billion parameters, as far as its name or file says.
     """
 
     window: Window | None = None
@@ -118,6 +119,7 @@ class ModelFacts:
     profile: tuple[str, ...] = ()
     price: tuple[float, float] | None = None
     own: bool = False
+    small: bool = False
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Own lines that a reply must not repeat.
-LINES_REMEMBERED = 3
+LINES_REMEMBERED = 8
 # Notes that what one person says may cause in an hour; people tell less that is worth keeping.
 NOTES_PER_HOUR = 20
 # Time in which the same error is not logged again.

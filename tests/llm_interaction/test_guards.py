@@ -331,3 +331,5 @@ class TestKnownLines(unittest.TestCase):
         heard = ["Good evening, everybody.", "Hello there!", "I am Bram."]
         answered = ["I am Bram."]
         self.assertEqual(known_lines([], heard, answered), {"good evening everybody"})
+        for asked in ("Who are you?", "你是谁在这里呢？"):  # a question is no greeting
+            self.assertEqual(known_lines([], [asked], [asked]), {line_key(asked)})

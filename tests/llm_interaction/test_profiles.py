@@ -13,6 +13,7 @@ from evennia_ai.llm_interaction.profile_book import Profiles
 from evennia_ai.llm_interaction.profiles import (
     UNKNOWN,
     Profile,
+    is_small_name,
     learned,
     plainest,
     reshaped,
@@ -103,6 +104,18 @@ def request(**more):
 
 def roles(asked):
     return [message["role"] for message in asked.messages]
+
+
+class TestSmall(unittest.TestCase):
+    """Sizes in models' names."""
+
+    def test_names(self):
+        """Fewer than three billion parameters are small; a name without a size is not."""
+        small = ("qwen2.5:1.5b", "gemma-2-2b-it", "SmolLM2-360M", "hf:x/Qwen-0.5B-GGUF:q4")
+        large = ("llama3.2:3b", "mixtral-8x7b", "llama-70b", "gpt-4o", "qwen-moe-a2.7b", "12b")
+        for name in (*small, *large):
+            with self.subTest(name=name):
+                self.assertEqual(is_small_name(name), name in small)
 
 
 class TestLearned(unittest.TestCase):

@@ -35,6 +35,19 @@ class TestLabels(unittest.TestCase):
             with self.subTest(said):
                 self.assertEqual(clean_reply(said, ["Aria"]), "Hello.")
 
+    def test_it_does_not_call_itself(self):
+        """Its own name as a call goes, at the beginning and the end; elsewhere it stays."""
+        for text, said in (
+            ("Aria, your boat is the Heron.", "Your boat is the Heron."),
+            ("Good night, Aria.", "Good night."),
+            ("aria، وصلت السفينة", "وصلت السفينة"),
+            ("I am Aria, at your service.", "I am Aria, at your service."),
+            ("Aria!", "Aria!"),
+            ("Aria, ...", "Aria, ..."),
+        ):
+            with self.subTest(text=text):
+                self.assertEqual(clean_reply(text, ["Aria"]), said)
+
     def test_other_names_stay(self):
         """A line that speaks of somebody else is left as it is."""
         self.assertEqual(without_speaker("Bob: he owes me.", ["Aria"]), "Bob: he owes me.")

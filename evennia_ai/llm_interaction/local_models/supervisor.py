@@ -20,6 +20,7 @@ from evennia_ai.llm_interaction.local_models.files import (
     has_engine,
     installed,
     models_folder,
+    place_of,
     weights_of,
 )
 from evennia_ai.llm_interaction.local_models.gguf import MOST_WINDOW, read_shape
@@ -27,6 +28,8 @@ from evennia_ai.llm_interaction.local_models.process import LOOPBACK, Serving, s
 from evennia_ai.processes import is_alive
 
 LOG = "model.log"
+# Weights of three billion parameters, of four bits each, take about this many bytes.
+SMALL_BYTES = 1_800_000_000
 # `-P` keeps the game's folder, where the process starts, from hiding modules of the same name.
 PROGRAM = (sys.executable, "-P", "-m", "evennia_ai.llm_interaction.local_models.process")
 # Loading a large model from a slow disk takes minutes.
@@ -124,6 +127,11 @@ class LocalModels:
             return min(read_shape(weights_of(name, self.folder)).window, MOST_WINDOW)
         except LocalModelError:
             return None
+
+    def is_small(self, model: str) -> bool:
+        """Whether its weights are those of fewer than three billion parameters, by their size."""
+        path = place_of(model.removeprefix(PREFIX), self.folder)
+        return path is not None and path.is_file() and path.stat().st_size < SMALL_BYTES
 
     def installed(self) -> tuple[str, ...]:
         """The names of the installed models, with ``local/``."""

@@ -13,6 +13,7 @@ from evennia_ai.history.messages import SPEECH
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS
 from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
 from evennia_ai.llm_interaction.prompt import is_small
+from evennia_ai.llm_interaction.reply import unaddressed
 from evennia_ai.protocol import Assistant, Character, GamePort
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit
@@ -21,6 +22,8 @@ from evennia_ai.turns.tools.parameters import Parameter, function_schema
 
 # So many of the newest lines of others are not said again.
 ECHOES = 8
+# So many of its own newest lines are not said again, but all that are remembered by a small model.
+OWN_LINES = 3
 # What stands in a stored call instead of a text that the game's moderation refused.
 NOT_SAID = "[not said: the game's moderation refused it]"
 # Acts in one turn that others notice, besides words: enough to fetch and hand over two things.
@@ -76,12 +79,14 @@ class ToolContext:
         small = is_small(self.script)
         said = [each for each in self.script.runtime.said if each[0] == self.audience]
         own = [(text, asker == self.asker) for _, asker, text in said]
-        heard = (m for m in self.seen.newest() if m.role == "user" and m.channel in SPEECH)
-        newest = list(islice(heard, ECHOES))
+        lines = (m for m in self.seen.newest() if m.role == "user" and m.channel in SPEECH)
+        newest = list(islice(lines, ECHOES))
         answered = [m.content for m in newest if m.id in self.source_message_ids]
+        heard = [m.content for m in newest]
+        heard += [unaddressed(line, [self.character.key]) for line in heard]
         return Around(
             others=tuple(self.names_here()),
-            known=known_lines(own, [m.content for m in newest], answered, small),
+            known=known_lines(own if small else own[-OWN_LINES:], heard, answered, small),
             rules=CONTEXTS[CONTEXT_AWAKE].rules,
             tools=tuple(self.script.tools.tools),
             is_cut_off=is_cut_off,
