@@ -22,6 +22,7 @@ APP_LINE = 'INSTALLED_APPS += ["evennia_ai"]'
 APPS_LINE = 'INSTALLED_APPS = [*INSTALLED_APPS, "evennia_ai"]'
 CMDSET_LINE = "self.add(evennia_ai.commands.AssistantCmdSet)"
 URL_LINE = 'path("ai/", include("evennia_ai.web.urls"))'
+URLS_LINE = f"urlpatterns = [{URL_LINE}, *urlpatterns]"
 BACKUP = ".before-evennia-ai"
 
 
@@ -166,7 +167,14 @@ def _without_us(path: Path, text: str, change: Callable[[str], str], line: str) 
         before = backup.read_text(encoding="utf-8")
         if change(before.replace("\r\n", "\n")) == text.replace("\r\n", "\n"):
             return before
-    ours = {APP_LINE, APPS_LINE, CMDSET_LINE, f"{URL_LINE},", "import evennia_ai.commands"}
+    ours = {
+        APP_LINE,
+        APPS_LINE,
+        CMDSET_LINE,
+        f"{URL_LINE},",
+        URLS_LINE,
+        "import evennia_ai.commands",
+    }
     after = "".join(row for row in text.splitlines(keepends=True) if row.strip() not in ours)
     if APP in re.sub(r"#.*", "", after):
         number = next(n for n, row in enumerate(text.splitlines(), 1) if APP in row)
@@ -245,18 +253,12 @@ def with_url(text: str) -> str:
     tree = ast.parse(text)
     if _holds_text(tree, "evennia_ai.web.urls"):
         return text
-    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
-    found = [node.value for node in assigned if _names(node, "urlpatterns")]
-    patterns = next((value for value in found if isinstance(value, ast.List)), None)
-    if patterns is None:
-        raise ValueError("it sets no `urlpatterns = [...]`")
-    lines = text.splitlines(keepends=True)
-    row = patterns.lineno - 1
-    # `ast` counts columns in bytes.
-    column = len(lines[row].encode("utf-8")[: patterns.col_offset].decode("utf-8"))
-    head, tail = lines[row][: column + 1], lines[row][column + 1 :]
-    lines[row] = f"{head}\n    {URL_LINE},{tail}"
-    text = "".join(lines)
+    if not any(
+        _names(node, "urlpatterns") or {"*", "urlpatterns"} & {*_imported(node)}
+        for node in tree.body
+    ):
+        raise ValueError("it sets no `urlpatterns`")
+    text = _with_lines(text, len(text.splitlines()), ["", URLS_LINE])
     known = {name for node in tree.body for name in _imported(node)}
     missing = [name for name in ("include", "path") if name not in known]
     if not missing:

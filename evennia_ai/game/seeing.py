@@ -1,6 +1,7 @@
 """What a body sees: who and what is there, by the game's own locks and hooks, by which names."""
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 
 from django.conf import settings
@@ -13,8 +14,8 @@ _DBREF = re.compile(r"\s*\(#\d+\)$")
 
 
 def plain(text: object) -> str:
-    """Game text without colours and markup."""
-    return strip_ansi(str(text or "")).strip()
+    """Game text without colours and markup, its letters in one normal form."""
+    return unicodedata.normalize("NFC", str(strip_ansi(str(text or ""))).strip())
 
 
 def name_of(obj: "DefaultObject", looker: "DefaultObject") -> str:

@@ -4,10 +4,12 @@ Text of models never reaches Evennia's parsers: it is escaped and sent as a mapp
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import regex
 from django.conf import settings
 from django.utils.timezone import get_default_timezone
 from evennia import (
@@ -468,9 +470,10 @@ class GameHandler:
         profiles = self.character.entities.profiles()
         known = {key: profile for key, profile in profiles.items() if profile.kind == "person"}
         # Runs of up to three words, as names are usually written.
-        words = re.findall(r"\w[\w'-]*", text)[:_NAME_WORDS]
+        words = regex.findall(r"\w[\w'’-]*", text)[:_NAME_WORDS]
         runs = {" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, i + 4)}
         forms = {form for run in runs for form in (run, run.lower(), run.capitalize(), run.title())}
+        forms |= {unicodedata.normalize(kind, form) for form in forms for kind in ("NFC", "NFD")}
         for person in ObjectDB.objects.filter(db_key__in=forms) if forms else ():
             # A true name means nobody whom the body knows by another one.
             if isinstance(person, DefaultCharacter) and self._name(person) == plain(person.key):
@@ -593,7 +596,8 @@ class GameHandler:
             found = self.character.search(words, candidates=among, quiet=True)
             if here := [obj for obj in found if obj in among]:
                 return here
-        return []
+        wanted = plain(wanted).lower()  # Evennia's search tells normal forms apart
+        return [o for o in among if wanted in (n.lower() for n in names_of(o, self.character))]
 
 
 def _holder(account: AccountDB) -> str:

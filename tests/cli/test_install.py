@@ -222,13 +222,16 @@ class TestWithCmdset(unittest.TestCase):
 
 
 class TestWithUrl(unittest.TestCase):
-    def test_any_list_of_patterns_takes_it(self):
-        """An empty list, one on one line and one over several lines all stay valid."""
+    def test_any_patterns_take_it(self):
+        """Listed, computed or imported patterns all stay valid."""
         for text in (
             "from django.urls import include, path\nurlpatterns = []\n",
             "from django.urls import include, path\nurlpatterns = [path('', a)]\n",
             "from django.urls import include, path\nurlpatterns = [\n    path('', a)\n]\n",
             "urlpatterns = [ü, ä]\n",
+            "urlpatterns = make()\n",
+            "from mine.urls import urlpatterns\n",
+            "from mine.urls import *\n",
         ):
             changed = with_url(text)
             ast.parse(changed)
@@ -239,7 +242,7 @@ class TestWithUrl(unittest.TestCase):
         changed = with_url('"""Urls."""\nfrom django.urls import path\n\nurlpatterns = []\n')
         self.assertLess(changed.index("import include"), changed.index("urlpatterns"))
 
-    def test_urls_without_a_list_are_refused(self):
-        """A computed `urlpatterns` is left to its owner."""
+    def test_a_file_without_patterns_is_refused(self):
+        """What sets no patterns is no file of URLs."""
         with self.assertRaises(ValueError):
-            with_url("urlpatterns = make()\n")
+            with_url("x = make()\n")

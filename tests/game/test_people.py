@@ -54,6 +54,20 @@ class TestPeople(AssistantTest):
         self.assertEqual(self.contents()[-1], ("assistant", "Well met."))
         self.assertEqual(self.script.runtime.counts["errors"], 0)
 
+    def test_names_of_any_script_and_form(self):
+        """A name is found and called in any script, composed or not."""
+        for key, said in (
+            ("Zoe\u0308", "Zoë"),
+            ("Zoë", "Zoe\u0308"),
+            ("अर्जुन", "अर्जुन"),
+            ("อารี", "อารี"),
+        ):
+            with self.subTest(key=key, said=said):
+                self.dora.key = key
+                own = stable_id(self.dora)
+                self.assertIn(own, self.script.game.people_in(f"what does {said} want?"))
+                self.assertEqual(self.script.game.addressee(said)["id"], own)
+
     def guest(self, number, address):
         """The character of a guest from an address."""
         kind = "evennia.accounts.accounts.DefaultGuest"
