@@ -235,7 +235,8 @@ class AssistantConfig:
 
 FEWSHOT_PROMPT = """You summarise the older part of a conversation in a text game. Write two or \
 three plain sentences for the character who took part in it: who was there, what happened and \
-what was promised, with names and numbers. Do not invent anything. Write only the summary."""
+what was promised, with names and numbers, in the language of the talk. Do not invent anything. \
+Write only the summary."""
 
 # Sets of options for one kind of use, by name: `aiconfig Aria preset = fewshot`.
 PRESETS: dict[str, dict[str, Any]] = {
