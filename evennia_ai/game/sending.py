@@ -87,7 +87,11 @@ def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObj
     groups = [
         value
         for value in values
-        if isinstance(value, list | tuple | set | frozenset | QuerySet) and listener in value
+        if (
+            isinstance(value, list | tuple | set | frozenset)
+            or (isinstance(value, QuerySet) and issubclass(value.model, ObjectDB))
+        )
+        and listener in value
     ]
     group = min(groups, key=len, default=None)
     if group is not None and len(group) > 1:
