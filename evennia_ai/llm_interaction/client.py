@@ -29,6 +29,7 @@ from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.failures import failure_of
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
+from evennia_ai.llm_interaction.own_machine import is_near
 from evennia_ai.llm_interaction.profile_book import Profiles
 from evennia_ai.llm_interaction.profiles import Profile, is_small_name
 from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, Failure, RetryPolicy
@@ -184,7 +185,7 @@ class ModelClient:
             return ModelFacts(known, price=price)
         where = self._endpoint(model, model)
         learned = () if where.is_offline else tuple(self.profiles.of(where.model).said())
-        free = not any(price or ()) and wire.is_own_server(self._caller.litellm, where)
+        free = where.is_local or (not any(price or ()) and is_near(where.api_base or ""))
         small = is_small_name(model)
         if self._local_models and model.startswith(LOCAL_PREFIX):
             small = small or self._local_models.is_small(model)

@@ -28,7 +28,8 @@ def see_company(script: "Assistant") -> None:
 def read_ahead(script: "Assistant", asker: str) -> None:
     """Let its model read what the answer to somebody (stable id) will begin with, if it is ours.
 
-    Nothing is said, and nothing is learned of the model. What fails is no trouble yet.
+    Nothing is said, nothing is learned of the model, and no cap is used up by it. What fails is no
+    trouble yet.
     """
     if not script.enabled or not script.mind.model.facts(script.model_name).own:
         return
@@ -37,10 +38,9 @@ def read_ahead(script: "Assistant", asker: str) -> None:
     script.log(f"{script.model_name} reads {request.prompt_tokens:,} tokens ahead")
 
     def note(reply: ModelReply) -> None:
-        script.spent(reply, READ_AHEAD)
         script.log(f"{script.model_name} has read ahead in {reply.seconds:.1f} s")
 
     def unread(failure: "Failure") -> None:
         script.log(f"reading ahead: {failure.getErrorMessage()}")
 
-    script.spend.complete(request).addCallback(note).addErrback(unread)
+    script.mind.model.complete(request).addCallback(note).addErrback(unread)

@@ -2,7 +2,7 @@
 
 import unittest
 
-from evennia_ai.llm_interaction.own_machine import runs_here
+from evennia_ai.llm_interaction.own_machine import is_near, runs_here
 
 HERE = "http://127.0.0.1:8000/v1"
 
@@ -35,3 +35,20 @@ class TestRunsHere(unittest.TestCase):
         ):
             with self.subTest(model=model, base=base, environ=environ):
                 self.assertEqual(runs_here(model, home, base, environ), here)
+
+
+class TestNear(unittest.TestCase):
+    """Servers that nobody else can bill for."""
+
+    def test_addresses(self):
+        """Those of the machine and of its own network."""
+        near = (
+            "http://127.0.0.1:80/v1",
+            "http://192.168.1.5/v1",
+            "http://[::1]:1",
+            "http://gpu.lan/",
+        )
+        far = ("https://llm.example.com/v1", "http://8.8.8.8/", "", "https://local.example.org")
+        for address in (*near, *far):
+            with self.subTest(address=address):
+                self.assertEqual(is_near(address), address in near)
