@@ -224,8 +224,9 @@ class TestNoHook(HearingTest):
         """Mail of Evennia's contrib is heard once, for its writer alone."""
         from django.db.models.signals import m2m_changed
 
-        m2m_changed.connect(hear_mail, sender=Msg.db_receivers_objects.through)
-        self.addCleanup(m2m_changed.disconnect, hear_mail, Msg.db_receivers_objects.through)
+        receivers = Msg.db_receivers_objects.through  # as when the server starts
+        m2m_changed.connect(hear_mail, sender=receivers, dispatch_uid="evennia_ai")
+        self.addCleanup(m2m_changed.disconnect, sender=receivers, dispatch_uid="evennia_ai")
         command = CmdMailCharacter()
         command.caller, command.session, command.account = self.char1, self.session, self.account
         command.send_mail([self.aria], "The key", "It is under the mat.", self.char1)
