@@ -145,11 +145,17 @@ def source_items(
 
 def missing(items: Iterable[Item], *texts: str) -> tuple[Item, ...]:
     """The items that stand in none of the texts, in their order."""
-    normals = [normal(text) for text in texts]
-    whole = "\n".join(f" {text} " for text in normals)
-    return tuple(
-        item for item in items if f" {_key(item)} " not in whole and not _inflected(item, normals)
-    )
+    wanted, found = tuple(items), set[Item]()
+    for code in {item.language for item in wanted}:
+        # Both in the item's language and in the text's own, as a text may tell of foreign words.
+        normals = [form for text in texts for form in {normal(text), normal(text, code)}]
+        whole = "\n".join(f" {form} " for form in normals)
+        found |= {
+            item
+            for item in wanted
+            if item.language == code and (f" {_key(item)} " in whole or _inflected(item, normals))
+        }
+    return tuple(item for item in wanted if item not in found)
 
 
 def _inflected(item: Item, normals: Iterable[str]) -> bool:
