@@ -5,7 +5,7 @@ from functools import lru_cache
 import regex
 
 from evennia_ai.language.names import capitals
-from evennia_ai.language.script import SENTENCE_END, is_unparted
+from evennia_ai.language.script import SENTENCE_END, is_unparted, size
 from evennia_ai.language.sentences import asks
 from evennia_ai.language.tables import DEFAULT, spoken, table_of, tables
 from evennia_ai.language.words import STARTERS, content_words, spoken_words, stem, words
@@ -36,7 +36,9 @@ def is_question(sentence: str) -> bool:
     """Whether a sentence asks rather than tells."""
     table = table_of(sentence)
     sentence = table.expression("speech", "lead").sub("", sentence)
-    is_marked = asks(sentence) and not table.expression("speech", "tag").search(sentence)
+    tag = table.expression("speech", "tag").search(sentence)
+    # `It is cold, is it?` tells; before `are you well?` a name alone stands.
+    is_marked = asks(sentence) and not (tag and size(sentence[: tag.start()]) > 1)
     return is_marked or asks(sentence.rstrip("?\"'”’) "))
 
 

@@ -89,7 +89,8 @@ class TestProse(unittest.TestCase):
     def test_questions(self):
         """A tag makes no question; a question needs no mark."""
         asked = ("where do you live", "Tell me who did it.", "Bees?")
-        for text in (*asked, "Wren, have you heard of it?"):
+        asked += ("Wren, have you heard of it?", "Aria, are you well today?", "Aria, is it you?")
+        for text in asked:
             self.assertTrue(is_question(text), text)
         for text in ("It's cold, isn't it?", "Who dares wins.", "I live in Ford."):
             self.assertFalse(is_question(text), text)
