@@ -143,6 +143,7 @@ _ASIDES = re.compile(
     r"|^\W*(?:hp|mp|xp|health|mood|affection|trust|location|inventory|status|stats|time|level|gold)"
     r"\W{0,3}:[^\n]*(?:\||\n\W*[\w ]{2,20}:|\d+\s*/\s*\d+)"
     r"|^(?:to|from|subject|re|dear [^\n,]{1,30})(?::(?=\s)|,\s*\n)"
+    r"|\b(?:function|tool) calls?\b|\badd(?:ed|ing)?(?: an?| this| the)? journal entry\b"
     r"|\bas an? (?:ai|artificial intelligence|(?:large )?language model)\b",
     re.IGNORECASE | re.MULTILINE,
 )

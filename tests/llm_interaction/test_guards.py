@@ -127,6 +127,9 @@ class TestEach(unittest.TestCase):
             "\nMood: merry\nLocation: bar",
             " As an AI language model, I have no ale.",
             "\n---\nA new scene.",
+            "\nTo: Admin Subject: the boat",
+            " To add journal entry: Mira has a boat.",
+            " I did so without any function call.",
         ):
             with self.subTest(tail):
                 found = guarded(f"{OPENING}{tail}", AROUND)
@@ -136,6 +139,8 @@ class TestEach(unittest.TestCase):
             "What do you do? I pour ale.",
             "Note my words: it will rain.",
             "The time: noon.",
+            "To Oxmoor: two days on foot.",
+            "I write a journal of all I hear.",
         ):
             self.assertEqual(guarded(text, AROUND).text, text)
 
