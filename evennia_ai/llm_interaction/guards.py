@@ -339,12 +339,13 @@ def known_lines(
         heard: The newest lines of others.
         answered: Those of them that the reply answers.
         is_small: Whether a small model speaks, which says nothing else once it has begun: none of
-            its longer sentences is said again to anybody.
+            its longer sentences is said again to anybody, nor its newest line.
     """
     long = {line_key(text) for text, same in own if same and len(text) > REPEATABLE_CHARS}
     if is_small:
         sentences = (part for text, _ in own for part in (text, *_SENTENCE.findall(text)))
         long |= {key for key in map(line_key, sentences) if key.count(" ") >= REFRAIN_WORDS - 1}
+        long |= {key for key in (line_key(text) for text, _ in own[-1:]) if " " in key}
     times = Counter(line_key(text) for text, _ in own if len(text) <= REPEATABLE_CHARS)
     often = {key for key, count in times.items() if count > (1 if " " in key else 2)}
     greetings = (text for text in answered if not _QUESTION.search(text))

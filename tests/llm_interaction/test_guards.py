@@ -330,6 +330,8 @@ class TestKnownLines(unittest.TestCase):
         ):
             kept = guarded(sentence, Around(known=found)).text
             self.assertEqual(kept, "" if is_known else sentence)
+        newest = known_lines([("The Lantern.", True), ("Good ale!", True)], [], [], is_small=True)
+        self.assertEqual(newest, {"good ale"})
 
     def test_lines_of_others(self):
         """Lines of three words, but for a short one that is answered."""
