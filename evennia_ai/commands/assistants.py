@@ -388,7 +388,7 @@ class CmdAI(AssistantCommand):
 def _figures(spent: dict[str, Any]) -> tuple[str, ...]:
     """Calls, tokens, cached tokens with their price, and cost."""
     cached = f"{spent['cached']:,} ({price(spent['cached_cost'])})" if spent["cached"] else "0"
-    return f"{spent['calls']:,}", f"{spent['tokens']:,}", cached, price(spent["cost"])
+    return f"{spent['calls']:,}", f"{spent['tokens']:,}", cached, spent["price"]
 
 
 def good_name(text: str) -> str:

@@ -14,7 +14,15 @@ PURPOSES = {
 
 def price(cost: float | None) -> str:
     """What something cost, in words; the price of some models is not known."""
-    return "price unknown" if cost is None else f"${cost:.4f}"
+    return "no price known" if cost is None else f"${cost:.4f}"
+
+
+def price_of(calls: int, cost: float, unpriced: int) -> str:
+    """What calls cost together, in words, of which `unpriced` are not part of the cost."""
+    if calls and unpriced >= calls:
+        return price(None)
+    others = f" + {unpriced} of unknown price" if unpriced else ""
+    return price(cost) + others
 
 
 def cached_part(tokens: int, cost: float | None) -> str:

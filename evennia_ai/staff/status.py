@@ -23,6 +23,7 @@ from evennia_ai.llm_interaction.prompt import (
 from evennia_ai.llm_interaction.tool_protocol import tool_protocol
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.sleep.compaction.due import no_room
+from evennia_ai.staff.budget import price_of
 from evennia_ai.staff.show import ago, counted, moment
 from evennia_ai.turns.spend import GAME, SpendHandler
 from evennia_ai.turns.spend_book import Cap, SpendRow
@@ -92,7 +93,8 @@ def status_lines(script: "AssistantScript") -> list[str]:
         *_stored_lines(script),
         f"Queue: {len(runtime.queue)} heard, not yet thought about",
         *([waiting] if calls else []),
-        f"Spent today: {spent['calls']} calls, {spent['tokens']:,} tokens, ${spent['cost']:.4f}",
+        f"Spent today: {spent['calls']} calls, {spent['tokens']:,} tokens, "
+        f"{price_of(spent['calls'], spent['cost'], spent['unpriced'])}",
         _compaction_line(script.history.last_compaction()),
         *_sleep_lines(state.last_sleep),
         f"Since the server started: {counts or 'nothing yet'}",
@@ -288,5 +290,9 @@ def shared_usage(spend: SpendHandler) -> list[dict[str, Any]]:
 
 
 def _spent(row: SpendRow, caps: Iterable[Cap]) -> dict[str, Any]:
-    windows = {"day": asdict(row.day.spent), "month": asdict(row.month.spent)}
+    sums = {"day": row.day.spent, "month": row.month.spent}
+    windows = {
+        span: {**asdict(sum_), "price": price_of(sum_.calls, sum_.cost, sum_.unpriced)}
+        for span, sum_ in sums.items()
+    }
     return {**windows, "caps": [f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps]}

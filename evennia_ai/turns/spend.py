@@ -221,13 +221,13 @@ class SpendHandler:
         self._put("", replace(row, limits=kept))
 
     def today(self) -> dict[str, Any]:
-        """``{"day", "calls", "tokens", "cost", "cached", "cached_cost"}`` of today."""
+        """``{"day", "calls", "tokens", "cost", "unpriced", ...}``: the `Amount` of today."""
         day = self.row().day
         return {"day": day.label, **asdict(day.spent)}
 
     def add(self, tokens: int, cost: float | None) -> None:
         """Count what was spent without a call through `complete`."""
-        self._count(Amount(1, tokens, cost or 0.0), "")
+        self._count(Amount(1, tokens, cost or 0.0, unpriced=int(cost is None)), "")
         self._tell_staff("")
 
     def tell_staff(self, asker: str | None) -> None:

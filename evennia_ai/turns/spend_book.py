@@ -56,6 +56,7 @@ class Amount(Stored):
         cached: Prompt tokens that came out of a provider's cache, which are among the tokens.
         cached_cost: What these cost, which is part of the cost.
         own: Tokens of models on the game's own machine, which are among the tokens.
+        unpriced: Calls whose price is unknown, which are among the calls.
     """
 
     calls: int = 0
@@ -64,13 +65,15 @@ class Amount(Stored):
     cached: int = 0
     cached_cost: float = 0.0
     own: int = 0
+    unpriced: int = 0
 
     @classmethod
     def of(cls, reply: ModelReply) -> "Amount":
         """One call, as its reply says; what is no amount there counts 0."""
         tokens, cached = reply.prompt_tokens + reply.completion_tokens, reply.cached_tokens
         cost, cached_cost = (_dollars(each) for each in (reply.cost, reply.cached_cost))
-        return cls(1, max(0, as_count(tokens)), cost, max(0, as_count(cached)), cached_cost)
+        counts = max(0, as_count(tokens)), cost, max(0, as_count(cached)), cached_cost
+        return cls(1, *counts, unpriced=int(reply.cost is None))
 
     def on(self, is_own: bool) -> "Amount":
         """The amount of a model on the game's own machine, if it `is_own`."""

@@ -12,7 +12,7 @@ from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.staff import doctor
 from evennia_ai.staff.audit_log import log_fields
-from evennia_ai.staff.budget import PURPOSES
+from evennia_ai.staff.budget import PURPOSES, price_of
 from evennia_ai.staff.explanation import spoken
 from evennia_ai.staff.status import facts_or_trouble, overview, shared_usage, usage_facts
 from evennia_ai.turns.metrics import KEPT_DAYS, SPEND_BY, SpendFigure
@@ -68,7 +68,8 @@ def _row(script: AssistantScript, visit: Visit) -> dict[str, Any]:
         **facts,
         "usage_pct": round(100 * facts["usage"]),
         "sleep_pct": round(100 * script.config.compact_sleep_threshold),
-        "spent": spent,
+        "tokens": spent["tokens"],
+        "price": price_of(spent["calls"], spent["cost"], spent["unpriced"]),
         "cap": f"{cap} is reached {cap.until}" if cap else "",
         "trouble": script.runtime.last_error,
         "last_at": last.created_at if last else "",
@@ -128,7 +129,8 @@ def _spent(
         name = PURPOSES.get(row.of, row.of)
     elif by == "account":
         name = scripts[0].game.account_name(row.of) if row.of and scripts else "nobody"
-    return {**vars(row), "name": name or row.of, "key": row.of or "-"}
+    cost = price_of(row.calls, row.cost, row.unpriced)
+    return {**vars(row), "name": name or row.of, "key": row.of or "-", "price": cost}
 
 
 @inlineCallbacks

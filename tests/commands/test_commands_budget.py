@@ -108,7 +108,7 @@ class TestBudgetLog(BudgetTest):
         """A price that nobody knows and an answer that never came are named so."""
         self.model.default = ModelReply(content="Aye.")
         self.turn()
-        self.assertTold("aibudget/log Aria", "no reply, price unknown")
+        self.assertTold("aibudget/log Aria", "no reply, no price known")
 
 
 class TestContributors(BudgetTest):

@@ -97,7 +97,7 @@ class TestWhyDidSheSayThat(WhyTest):
         self.assertIn("Memories it read in full:", shown)
         self.assertIn("Tools called: search_memory, expand_memory", shown)
         self.assertIn("Cost: 3 calls", shown)
-        self.assertIn("price unknown", shown)
+        self.assertIn("no price known", shown)
 
     def test_said_by_a_tool(self):
         """Words that were said by a tool are found, and what they rest on."""

@@ -230,11 +230,11 @@ class TestCalls(unittest.TestCase):
         self.assertEqual(plain.cost, 0.0)
 
     def test_a_reply_is_an_amount(self):
-        """Tokens in and out, cached ones apart; a cost nobody knows counts 0."""
+        """Tokens in and out, cached ones apart; an unknown cost counts 0 and as unpriced."""
         reply = ModelReply(
             content="", prompt_tokens=100, completion_tokens=5, cached_tokens=80, cost=None
         )
-        self.assertEqual(Amount.of(reply), Amount(1, 105, 0.0, 80, 0.0))
+        self.assertEqual(Amount.of(reply), Amount(1, 105, 0.0, 80, unpriced=1))
 
     @MANY
     @given(

@@ -13,6 +13,7 @@ from twisted.internet.defer import maybeDeferred
 from evennia_ai import conf, services
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.episodic_index import turn_of_entry
 from evennia_ai.rag_memory.ledger import PROPOSED
@@ -320,6 +321,17 @@ class TestWhatTheyShow(PagesTest):
         page = self.get(f"/ai/{self.script.pk}/why/{reply.id}/")
         for words in ("It answers:", "is there ale?", "History", "scripted/model"):
             self.assertShows(page, words)
+
+    def test_calls_without_a_price(self):
+        """Calls of a model without a price show their tokens and say so; they cost no $0.0000."""
+        tokens = {"prompt_tokens": 1234, "completion_tokens": 5}
+        self.model.answers = [ModelReply(content="Aye.", model="new/model", cost=None, **tokens)]
+        self.say("Aria, is there ale?")
+        self.assertEqual(self.tick(), "turn")
+        for address in ("/ai/", "/ai/spend/", f"/ai/{self.script.pk}/"):
+            page = self.get(address)
+            self.assertShows(page, "no price known")
+            self.assertHides(page, "0.0000")
 
     def test_a_broken_assistant_is_one_bad_row(self):
         """The list shows the others, and that one as broken."""

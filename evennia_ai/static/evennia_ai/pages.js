@@ -30,10 +30,12 @@
       figure.append("There is nothing to show yet.");
       return;
     }
+    // Bars stand side by side on the days there are; a stack's axis is time, an hour for one prompt.
     const stacks = figure.dataset.chart === "stacked";
     const names = Object.keys(data).filter((name) => !["at", "limit", "US dollars"].includes(name));
-    const columns = [data.at.map(seconds)];
-    const series = [{}];
+    const last = data.at.length - 1;
+    const columns = [stacks ? data.at.map(seconds) : [...data.at.keys()]];
+    const series = [stacks ? {} : { label: "day", value: (_, day) => data.at[day] ?? "" }];
     const sums = data.at.map(() => 0);
     const shown = names.map((name) => {
       if (stacks || names.length > 1) data[name].forEach((value, row) => { sums[row] += value; });
@@ -53,10 +55,13 @@
       series.push({ label: "limit", stroke: ink(), width: 1, dash: [6, 3], points: { show: false } });
     }
     const axis = { stroke: ink, grid: { stroke: "rgb(128 128 128 / 25%)" } };
+    const days = { ...axis, space: 90, incrs: [1, 2, 5, 10, 20, 50, 100], values: (_, places) => places.map((day) => data.at[day] ?? "") };
+    const room = (_, low, high) => [Math.max(0, low) - 0.5, Math.min(last, high) + 0.5];
+    const span = (_, low, high) => (last ? [low, high] : [low - 1800, low + 1800]);
     const options = {
       width: Math.max(280, figure.clientWidth - 20), height: 320, series,
-      axes: [axis, { ...axis, size: 70 }],
-      scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.05)] } },
+      axes: [stacks ? axis : days, { ...axis, size: 70 }],
+      scales: { x: { time: stacks, range: stacks ? span : room }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.05)] } },
       plugins: [marked(read(figure.dataset.marks) ?? [])],
     };
     const plot = new uPlot(options, columns, figure);
