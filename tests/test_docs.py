@@ -1,5 +1,6 @@
 """README and docs name only modules, files and names that exist."""
 
+import argparse
 import contextlib
 import importlib
 import io
@@ -153,7 +154,7 @@ class TestDocs(unittest.TestCase):
         self.assertEqual(missing, [])
 
     def test_commands(self):
-        """Each command in the tables exists, with its switch."""
+        """The tables name each command with each of its switches, and no other."""
         from evennia_ai.commands.cmdset import COMMANDS
 
         switches = {command.key: getattr(command, "switches_known", ()) for command in COMMANDS}
@@ -161,13 +162,45 @@ class TestDocs(unittest.TestCase):
         rows = table_rows(ROOT / "docs" / "commands.md")
         typed = [text for row in rows for text in _QUOTED.findall(row.split("|")[1])]
         self.assertGreater(len(typed), 40)
-        last, wrong = "", []
+        last, wrong, named = "", [], set()
         for text in typed:
             name, _, switch = text.split()[0].partition("/")
             last = name or last  # `/reject` alone belongs to the command before it
+            named.add(f"{last}/{switch}".rstrip("/"))
             if last not in switches or (switch and switch not in switches[last]):
                 wrong.append(text)
         self.assertEqual(wrong, [])
+        every = {f"{key}/{each}".rstrip("/") for key in switches for each in ("", *switches[key])}
+        self.assertEqual(every - named, set())
+
+    def test_console_script(self):
+        """The installation page names each command of `evennia-ai` and each of its options."""
+        from evennia_ai.cli.launcher import USAGE
+        from evennia_ai.cli.main import _parser
+
+        def typed(parser: argparse.ArgumentParser, name: str) -> set[str]:
+            words = {name}
+            for action in parser._actions:
+                words |= {each for each in action.option_strings if each not in ("-h", "--help")}
+                if isinstance(action, argparse._SubParsersAction):
+                    for word, inner in action.choices.items():
+                        words |= typed(inner, f"{name} {word}")
+            return words
+
+        every = typed(_parser(), "evennia-ai") | set(re.findall(r"^evennia ai \w+", USAGE, re.M))
+        self.assertGreater(len(every), 15)
+        page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+        self.assertEqual([each for each in sorted(every) if each not in page], [])
+
+    def test_lines_to_install(self):
+        """Lines to type install the clone: no package index has the package."""
+        lines = [
+            (page.name, line)
+            for page in PAGES
+            for line in page.read_text(encoding="utf-8").splitlines()
+            if re.search(r"pip install '?evennia-ai(?!\[)", line)
+        ]
+        self.assertEqual(lines, [])
 
     def test_snippet_of_recall(self):
         """The snippet of the recall page runs, and finds the raven first."""
