@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from django.db.models import QuerySet
 from evennia import Command, ObjectDB
 
-from evennia_ai.game.seeing import is_person
+from evennia_ai.game.seeing import is_person, plain
 
 if TYPE_CHECKING:
     from evennia import DefaultObject
@@ -83,25 +83,39 @@ def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObj
     if code.co_name == "at_say" and "whisper" in local and not local["whisper"]:
         return None  # Evennia shows the room what it says to somebody
     owner = local.get("self")
-    values = [*local.values(), *(vars(owner).values() if isinstance(owner, Command) else ())]
+    frames = [frame]
+    if code.co_name in _COMPREHENSIONS and frame.f_back is not None:
+        frames.append(frame.f_back)
+    values = [value for each in frames for value in each.f_locals.values()]
+    values += vars(owner).values() if isinstance(owner, Command) else ()
     groups = [
         value
         for value in values
         if (
             isinstance(value, list | tuple | set | frozenset)
-            or (isinstance(value, QuerySet) and issubclass(value.model, ObjectDB))
+            # A query that nobody has run yet is not what is looped over.
+            or (isinstance(value, QuerySet) and value._result_cache is not None)
         )
-        and listener in value
+        and any(item is listener for item in value)
     ]
     group = min(groups, key=len, default=None)
     if group is not None and len(group) > 1:
         return tuple(obj for obj in group if isinstance(obj, ObjectDB))
-    if code.co_name in _COMPREHENSIONS and frame.f_back is not None:
-        code = frame.f_back.f_code
-    # A loop over all that is there keeps it in no variable.
-    names = code.co_names
+    if group is not None and sum(map(is_person, room.contents if room is not None else ())) > 2:
+        return (listener,)
+    # A loop over all that is there keeps it in no variable; what it picks one by, it does.
+    names = {name for each in frames for name in each.f_code.co_names}
     is_loop = "search" not in names and any(name.startswith("contents") for name in names)
-    return None if is_loop else (listener,)
+    is_picked = sum(value is listener for value in values) > 1 or _is_named(listener, values, owner)
+    return None if is_loop and not is_picked else (listener,)
+
+
+def _is_named(listener: "DefaultObject", values: list[object], owner: object) -> bool:
+    """Whether a text among some values is a listener's name, and not all that was typed."""
+    typed = owner.args if isinstance(owner, Command) and isinstance(owner.args, str) else ""
+    own = {plain(name).lower() for name in (listener.key, *listener.aliases.all())}
+    texts = {value.strip().lower() for value in values if isinstance(value, str)}
+    return bool(own & (texts - {typed.strip().lower()}))
 
 
 def _speaks(frame: FrameType) -> bool:

@@ -24,7 +24,10 @@ _MARKS = {
 }
 # An apostrophe opens a speech only where a word cannot go on.
 _OPENING = re.compile(r"[\"“”„«»‹›「『《＂]|(?:^|(?<=[\s:,：，、]))['‘’‚]")
-_COLON = re.compile(r"\s*[:：]\s*")
+_COLON = re.compile(r"[:：]\s*")
+# More than a frame: a sentence that ends, or words behind a colon.
+_SENTENCE = re.compile(r"[.!?;。！？]\s*\S")
+_BEHIND_COLON = re.compile(r"[^:：]*[:：].*\w", re.S)
 # Words of a frame besides the names: `says softly to everybody with a smile`.
 _FRAME_WORDS = 7
 _FRAME_CHARS = 120
@@ -48,7 +51,7 @@ def spoken(
         The words. Of a line that is not known to be speech, and does not look like it, "".
     """
     names = [name for name in names if name]
-    said = (words for each in typed if (words := _typed(line, names, each)) is not None)
+    said = (words for each in typed if (words := _typed(line, names, each, is_speech)) is not None)
     words = next(said, None)
     if words is None:
         words = _quoted(line, names)
@@ -59,11 +62,14 @@ def spoken(
     return words.strip()
 
 
-def _typed(line: str, names: list[str], typed: str) -> str | None:
+def _typed(line: str, names: list[str], typed: str, is_speech: bool) -> str | None:
     start = line.rfind(typed) if typed else -1
-    if start < 0 or re.search(r"\w", line[start + len(typed) :]):
+    if start < 0 or re.search(r"\w", behind := line[start + len(typed) :]):
         return None
-    frame = _without(line[:start], names)
+    frame = line[:start]
+    if behind.strip() and not is_speech and frame.strip()[-1:] not in _MARKS:
+        return None  # a thing that an act is told of, as in `picks up a ball.`
+    frame = _without(frame, names)
     return typed if re.search(r"\w", frame) and len(frame) <= _FRAME_CHARS else None
 
 
@@ -99,7 +105,8 @@ def _unquoted(line: str, names: list[str], is_speech: bool) -> str:
 def _is_frame(text: str, names: list[str]) -> bool:
     """Whether a text may introduce a speech: some words, no sentence."""
     rest = _without(text, names).strip()
-    return len(rest.split()) <= _FRAME_WORDS and not re.search(r"[.!?;。！？]\s*\S|[:：].*\w", rest)
+    is_more = _SENTENCE.search(rest) or _BEHIND_COLON.match(rest)
+    return len(rest.split()) <= _FRAME_WORDS and not is_more
 
 
 def _without(text: str, names: list[str], at_start: bool = False) -> str:

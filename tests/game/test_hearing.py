@@ -1,7 +1,9 @@
 """What an assistant hears of a game that speaks in its own way: who, on what channel, for whom."""
 
+from django.db import connection
 from django.test import override_settings
-from evennia import Command, create_object
+from django.test.utils import CaptureQueriesContext
+from evennia import Command, ObjectDB, create_object
 from evennia.comms.models import Msg
 from evennia.contrib.game_systems.mail.mail import CmdMailCharacter
 from evennia.contrib.rpg.rpsystem import ContribRPCharacter
@@ -83,6 +85,40 @@ class Aside(Whisper):
         room.msg_contents((f"{self.caller.key}: {words}", {"type": "say"}), others, self.caller)
 
 
+class Picked(Whisper):
+    """By a loop over all that is there, of which one is picked."""
+
+    def func(self):
+        """To one of the room."""
+        name, _, words = self.args.partition("=")
+        for obj in self.caller.location.contents:
+            if obj.key == name:
+                obj.msg(f"{self.caller.key} murmurs to you: {words}", from_obj=self.caller)
+
+
+class Sifted(Whisper):
+    """To a list of those named, of all that is there."""
+
+    def func(self):
+        """To those named."""
+        _, _, words = self.args.partition("=")
+        people = [obj for obj in self.caller.location.contents if obj.key in self.args]
+        for obj in people:
+            obj.msg((f'{self.caller.key} says, "{words}"', {"type": "say"}), self.caller)
+
+
+class Compared(Whisper):
+    """By a loop that compares with a target."""
+
+    def func(self):
+        """To one of the room."""
+        parts, room = self.args.split("="), self.caller.location
+        self.target = target = next(filter(lambda obj: obj.key == parts[0], room.contents))
+        for obj in room.contents:
+            if obj == target:
+                obj.msg(f"{self.caller.key} murmurs: {parts[1]}", from_obj=self.caller)
+
+
 class HearingTest(AssistantTest):
     """Char and Cora are players beside Aria."""
 
@@ -124,7 +160,7 @@ class TestOwnCommands(HearingTest):
 
     def test_whispered(self):
         """What was sent to one is private to them, whatever it is tagged and however it is sent."""
-        for kind in (Whisper, Murmur, Aside):
+        for kind in (Whisper, Murmur, Aside, Picked, Sifted, Compared):
             with self.subTest(kind.__name__):
                 self.script.runtime.queue.clear()
                 self.typed(kind, "Aria=the key")
@@ -155,6 +191,33 @@ class TestOwnCommands(HearingTest):
         self.room1.msg_contents("Char picks up a ball.", from_obj=self.char1)
         self.assertEqual(self.heard(), [("pose", "Char picks up a ball.", PUBLIC)])
         self.assertEqual(self.tick(), "heard")
+
+    def test_things(self):
+        """What somebody does with a thing that they name is no speech of theirs."""
+        for line, shown in (
+            ("get Obj", "Char picks up an Obj."),
+            ("drop Obj", "Char drops an Obj."),
+        ):
+            with self.subTest(line):
+                self.script.runtime.queue.clear()
+                self.char1.execute_cmd(line)
+                self.assertEqual(self.heard(), [("pose", shown, PUBLIC)])
+
+    def test_a_query_that_nobody_ran(self):
+        """A query that a command keeps for later is left alone."""
+
+        class Later(Command):
+            def func(self):
+                """To the room."""
+                self.people = ObjectDB.objects.all()
+                for obj in self.caller.location.contents:
+                    obj.msg(f'{self.caller.key} says, "{self.args}"', from_obj=self.caller)
+
+        with CaptureQueriesContext(connection) as queries:
+            self.typed(Later, "hello")
+        everything = str(ObjectDB.objects.all().query)
+        self.assertNotIn(everything, [query["sql"] for query in queries])
+        self.assertEqual(self.heard(), [("say", "hello", PUBLIC)])
 
     def test_announced(self):
         """What a command announces as nobody's act is a notice."""

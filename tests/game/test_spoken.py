@@ -1,5 +1,6 @@
 """What was said, from lines as games show them."""
 
+import time
 import unittest
 
 from evennia_ai.game.spoken import spoken
@@ -81,6 +82,24 @@ class TestSpoken(unittest.TestCase):
             ("Alice murmurs to you the key", ("Aria = the key", "the key"), "the key"),
             ("Alice waves", ("waves",), ""),
             ("Alice says hello in Elvish", ("hello",), ""),
+            ("Alice picks up a ball.", ("ball",), ""),
+            ("Alice sagt „ball“.", ("ball",), "ball"),
         ):
             with self.subTest(line):
                 self.assertEqual(spoken(line, ["Alice"], typed, is_speech=False), words)
+
+    def test_long(self):
+        """Nothing that a player may type takes long to read, in whatever frame."""
+        many = 6_000
+        for line in (
+            "Alice " + ":" * many + ' "x"',
+            "Alice a" + " " * many + "b",
+            "Alice " + "«" * many,
+            "Alice " + ". " * many,
+            'Alice says, "' + 'me "' * many,
+        ):
+            with self.subTest(line[:20]):
+                began = time.process_time()
+                spoken(line, ["Alice"], [line[6:]])
+                spoken(line, ["Alice"], is_speech=False)
+                self.assertLess(time.process_time() - began, 0.05)
