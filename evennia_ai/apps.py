@@ -1,10 +1,16 @@
-"""The Django app: wires itself into Evennia's launcher and start hooks."""
+"""The Django app: wires itself into Evennia's launcher, start hooks and the menu of its site."""
+
+from pathlib import Path
+from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, register
 
 START_STOP = "evennia_ai.startstop"
+# Its menu extends that of the game, or else of Evennia, which has the same name.
+SITE = str(Path(__file__).parent / "templates" / "evennia_ai" / "site")
+MENU = "evennia_ai.web.site.menu"
 LAUNCHER_COMMANDS = {"ai": "evennia_ai.cli.launcher.main"}
 
 
@@ -16,14 +22,25 @@ class EvenniaAIConfig(AppConfig):
     default_auto_field = "django.db.models.AutoField"
 
     def ready(self) -> None:
-        """Add the launcher command, the start/stop module and the checks."""
+        """Add the launcher command, the start/stop module, the link to the pages and the checks."""
         commands = dict(getattr(settings, "EXTRA_LAUNCHER_COMMANDS", None) or {})
         settings.EXTRA_LAUNCHER_COMMANDS = {**LAUNCHER_COMMANDS, **commands}
         modules = settings.AT_SERVER_STARTSTOP_MODULE
         modules = [modules] if isinstance(modules, str) else list(modules)
         if START_STOP not in modules:
             settings.AT_SERVER_STARTSTOP_MODULE = [*modules, START_STOP]
+        settings.TEMPLATES = [_with_menu(engine) for engine in settings.TEMPLATES]
         register(_check_settings, "evennia_ai")
+
+
+def _with_menu(engine: dict[str, Any]) -> dict[str, Any]:
+    """A template engine's settings with the link to the staff's pages in the site's menu."""
+    folders, options = list(engine.get("DIRS", ())), engine.get("OPTIONS", {})
+    processors = list(options.get("context_processors", ()))
+    if not engine["BACKEND"].endswith("DjangoTemplates") or MENU in processors:
+        return engine
+    options = {**options, "context_processors": [*processors, MENU]}
+    return {**engine, "DIRS": [SITE, *folders], "OPTIONS": options}
 
 
 def _check_settings(app_configs: object = None, **kwargs: object) -> list[CheckMessage]:

@@ -178,5 +178,23 @@ def rank_of(account: "AccountDB") -> int:
     return BUILDER if account.check_permstring("Builder") else NOBODY
 
 
+def menu(request: HttpRequest) -> dict[str, Any]:
+    """What the menu of the game's site needs: whether to link to these pages, asked only there."""
+
+    def sees_assistants() -> bool:
+        from evennia import AccountDB
+
+        user: Any = getattr(request, "user", None)
+        if user is None or not user.is_authenticated:
+            return False
+        try:
+            rank: int = on_reactor(lambda: rank_of(AccountDB.objects.get(pk=user.pk)))
+        except (queue.Empty, AccountDB.DoesNotExist):  # the game is busy
+            return False
+        return rank >= BUILDER
+
+    return {"sees_assistants": sees_assistants}
+
+
 def _trouble(request: HttpRequest, status: int, text: str) -> HttpResponse:
     return render(request, "evennia_ai/trouble.html", {"text": text}, status=status)

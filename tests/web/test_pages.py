@@ -142,7 +142,7 @@ class PagesTest(CommandLineTest):
         self.client = Client()
         self.patched = patch(
             "evennia_ai.web.site.on_reactor",
-            lambda work, patience_s: wait_for(maybeDeferred(work)),
+            lambda work, patience_s=None: wait_for(maybeDeferred(work)),
         )
         self.patched.start()
         self.addCleanup(self.patched.stop)
@@ -243,6 +243,20 @@ class TestWhoSeesWhat(PagesTest):
         self.script.obj.entities.put({profile.id: profile})
         self.assertShows(self.get(f"/ai/{self.script.pk}/memory/"), SECRET)
         self.assertEqual([look["page"] for look in self.logged("looked")], ["talk", "memory"])
+
+    def test_link_from_the_site(self):
+        """The menu of the game's site leads staff to the pages, and nobody else."""
+        link = 'href="/ai/">Assistants'
+        self.assertHides(Client().get("/"), link)
+        for rank, shown in (("Player", False), ("Builder", True), ("Admin", True)):
+            self.be(rank)
+            self.client.force_login(self.account)
+            page = self.client.get("/")
+            self.assertShows(page, "Characters", "Help", *([link] if shown else []))
+            if not shown:
+                self.assertHides(page, link)
+        with override_settings(ROOT_URLCONF="evennia.web.urls"):
+            self.assertHides(self.client.get("/"), "Assistants")
 
     def test_security_headers(self):
         """Every answer forbids other hosts, inline scripts and frames."""
