@@ -76,8 +76,8 @@ def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObj
         people = set(filter(is_person, room.contents if room is not None else ()))
         excluded = local.get("exclude") or ()
         excluded = {*(excluded if isinstance(excluded, Collection) else (excluded,))}
-        is_whisper = people - excluded == {listener} and len(people & excluded) > 1
-        return (listener,) if is_whisper and not _speaks(frame) else None
+        is_alone = people - excluded == {listener} and len(people & excluded) > 1
+        return (listener,) if is_alone and not _is_bystander(frame, listener, excluded) else None
     if frame.f_back is not None and frame.f_back.f_code.co_name == "for_contents":
         return None
     if code.co_name == "at_say" and "whisper" in local and not local["whisper"]:
@@ -118,6 +118,16 @@ def _is_named(listener: "DefaultObject", values: list[object], owner: object) ->
     return bool(own & (texts - {typed.strip().lower()}))
 
 
-def _speaks(frame: FrameType) -> bool:
-    """Whether Evennia's `at_say` sends: it leaves out those to whom it has spoken before."""
-    return frame.f_back is not None and frame.f_back.f_code.co_name == "at_say"
+def _is_bystander(
+    frame: FrameType, listener: "DefaultObject", excluded: Collection[object]
+) -> bool:
+    """Whether a line is left out for two who act on each other, so that a listener looks on.
+
+    What sends it then holds both of them, and not the listener.
+    """
+    local = frame.f_back.f_locals if frame.f_back is not None else {}
+    owner = local.get("self")
+    values = [*local.values(), *(vars(owner).values() if isinstance(owner, Command) else ())]
+    actors = {value for value in values if isinstance(value, ObjectDB) and value in excluded}
+    is_meant = any(value is listener for value in values) or _is_named(listener, values, owner)
+    return len(set(filter(is_person, actors))) > 1 and not is_meant

@@ -85,6 +85,19 @@ class Aside(Whisper):
         room.msg_contents((f"{self.caller.key}: {words}", {"type": "say"}), others, self.caller)
 
 
+class Apart(Whisper):
+    """By leaving out all whose name is another one."""
+
+    def func(self):
+        """To one of the room."""
+        name, _, words = self.args.partition("=")
+        others, room = [], self.caller.location
+        for obj in room.contents:
+            if obj.key != name:
+                others.append(obj)
+        room.msg_contents((f"{self.caller.key}: {words}", {"type": "say"}), others, self.caller)
+
+
 class Picked(Whisper):
     """By a loop over all that is there, of which one is picked."""
 
@@ -160,11 +173,28 @@ class TestOwnCommands(HearingTest):
 
     def test_whispered(self):
         """What was sent to one is private to them, whatever it is tagged and however it is sent."""
-        for kind in (Whisper, Murmur, Aside, Picked, Sifted, Compared):
+        for kind in (Whisper, Murmur, Aside, Apart, Picked, Sifted, Compared):
             with self.subTest(kind.__name__):
                 self.script.runtime.queue.clear()
                 self.typed(kind, "Aria=the key")
                 self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
+
+    def test_between_others(self):
+        """What two others do aloud is public, though only the assistant looks on."""
+        self.char2.location = self.room2
+        cora = self.cora
+
+        class Hit(Command):
+            def func(self):
+                """To the room; the two are told in other words."""
+                target, both = cora, [self.caller, cora]
+                line = f'{self.caller.key} says to {target.key}, "{self.args}"'
+                self.caller.location.msg_contents((line, {"type": "say"}), exclude=both)
+
+        self.typed(Hit, "have at you")
+        self.char1.at_say("hello", msg_self=True, receivers=[self.cora])
+        expected = [("say", words, PUBLIC) for words in ("have at you", "hello")]
+        self.assertEqual(self.heard(), expected)
 
     def test_whispered_to_few(self):
         """All who got it are of the circle."""
