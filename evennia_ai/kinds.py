@@ -69,7 +69,7 @@ class Kind:
         says: The values in plain words, for help and error messages.
         check: Returns a value in its stored form; `ValueError` or the like for one that is none.
         unit: Of numbers, for help.
-        field: The field of a form: ``text``, ``long``, ``number`` or ``choice``.
+        field: Of a form: ``text``, ``long``, ``list``, ``number``, ``choice`` or ``switch``.
         words: The values of a choice, as typed.
         keys: Of a dict: the names it may have; empty if any.
         of: Of a dict: what its values are.
@@ -208,7 +208,15 @@ def table(of: Kind, *keys: str, name: str = "name", refused: Refusal | None = No
         return {_text(key): of.check(part) for key, part in value.items()}
 
     says = f"a dict of {', '.join(keys) or name} to {of.says}"
-    return Kind(says, check, of.unit, keys=keys, of=of, refused=refused or Kind.refused)
+    return Kind(
+        says,
+        check,
+        of.unit,
+        "text" if keys else "long",
+        keys=keys,
+        of=of,
+        refused=refused or Kind.refused,
+    )
 
 
 def _is_none(value: object) -> bool:
@@ -307,13 +315,13 @@ def _refused_fields(values: Mapping[str, object], allowed: Allowed) -> str:
     return ""
 
 
-FLAG = Kind("True or False", _flag, field="choice", words=("True", "False"))
+FLAG = Kind("True or False", _flag, field="switch", words=("True", "False"))
 SHARE = Kind("a share from 0.0 to 1.0", number(0.0, 1.0).check, "share of the context", "number")
 PROSE, LINE = text(PROSE_CHARS, "long"), text(LINE_CHARS)
 AMOUNT = Kind(number(0, 10**12).says, _amount, field="number")
 MODEL = Kind("the name of a model", LINE.check, refused=refused_model)
-MODELS = Kind("names of models separated by commas", _names, refused=_refused_models)
-NAMES = Kind("a list of names", _names)
+MODELS = Kind("names of models separated by commas", _names, field="list", refused=_refused_models)
+NAMES = Kind("a list of names", _names, field="list")
 LEVELS = table(choice("off", "dry run", "confirm", "on"), name="tool name")
 HOURS = or_none(Kind("hours such as 23:00-06:00 or game 23:00-06:00", _hours, "clock times"))
 LOCK = Kind(

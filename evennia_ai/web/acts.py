@@ -6,7 +6,8 @@ from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import speaker_of
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
 from evennia_ai.staff import memory
-from evennia_ai.staff.configuration import change_option, take_preset
+from evennia_ai.staff.configuration import change_option, option_called, take_preset
+from evennia_ai.turns.options import OPTIONS
 from evennia_ai.web.site import Visit
 
 
@@ -39,6 +40,13 @@ def change_memory(visit: Visit) -> Any:
     raise Refusal("There is no such act.")
 
 
+def _is_number(called: str) -> bool:
+    """Whether the field of an option, or of one value of it, is one for numbers."""
+    name, key = option_called(called)
+    kind = OPTIONS[name].kind
+    return ((kind.of if key else None) or kind).field == "number"
+
+
 def change_options(visit: Visit) -> str:
     """Set an option or take a preset; by the rules of `aiconfig`."""
     script, sent, by = visit.assistant, visit.sent, visit.account.key
@@ -48,8 +56,12 @@ def change_options(visit: Visit) -> str:
     if act == "preset":
         lines = take_preset(script, sent.get("preset", ""), by)
     elif act in ("set", "default"):
-        text = "default" if act == "default" else sent.get("value", "")
-        lines = change_option(script, sent.get("option", ""), text, by, visit.is_admin)
+        option, text = sent.get("option", ""), sent.get("value", "")
+        if act == "default":
+            text = "default"
+        elif not text.strip() and _is_number(option):
+            text = "None"
+        lines = change_option(script, option, text, by, visit.is_admin)
     else:
         raise Refusal("There is no such act.")
     return " ".join(lines)

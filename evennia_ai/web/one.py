@@ -293,6 +293,7 @@ def options(visit: Visit) -> dict[str, Any]:
         value = getattr(config, option.name)
         row = {
             "option": option,
+            "label": _label(option.name),
             "source": sources.get(option.name, ""),
             "default": shown(option.default),
             "fields": [_field(*each) for each in _values(option, value)],
@@ -319,5 +320,23 @@ def _values(option: Option, value: Any) -> Iterable[tuple[str, Kind, Any]]:
 
 
 def _field(name: str, kind: Kind, value: Any) -> dict[str, Any]:
-    words = kind.words and [(word, word.lower() == shown(value).lower()) for word in kind.words]
-    return {"name": name, "field": kind.field, "words": words, "value": shown(value)}
+    text = shown(value)
+    words = kind.words and [(word, word.lower() == text.lower()) for word in kind.words]
+    if kind.field == "list":
+        text = "\n".join(value)
+    elif kind.field == "number" and value is None:
+        text = ""
+    return {
+        "name": name,
+        "label": _label(name.rpartition(".")[2]),
+        # A switch has two places.
+        "field": "choice" if len(words) > 2 else kind.field,
+        "words": words,
+        "value": text,
+        "on": value is True,
+    }
+
+
+def _label(name: str) -> str:
+    """An option's name as words."""
+    return name.replace("_", " ").capitalize()

@@ -347,6 +347,16 @@ class TestWhatTheyShow(PagesTest):
             self.assertShows(page, "no price known")
             self.assertHides(page, "0.0000")
 
+    def test_wide_tables_on_a_phone(self):
+        """Each cell of a table that becomes cards on a phone names its column."""
+        self.say("Aria, is there ale?")
+        self.tick()
+        for address in ("/ai/", "/ai/spend/", f"/ai/{self.script.pk}/budget/"):
+            text = self.get(address).content.decode()
+            for table in re.findall(r'<div class="scroll".*?</div>', text, re.DOTALL):
+                cells = re.findall(r"<td(?! colspan)[^>]*>", table)
+                self.assertEqual([cell for cell in cells if 'data-label="' not in cell], [])
+
     def test_a_broken_assistant_is_one_bad_row(self):
         """The list shows the others, and that one as broken."""
         self.script.attributes.add("conversation_tail", [{"id": 7, "role": "user", "content": []}])
@@ -386,6 +396,36 @@ class TestActs(PagesTest):
         self.assertShows(wrong, "not 'many'")
         self.assertEqual(self.script.config.max_react_iterations, 8)
         self.assertEqual([line["act"] for line in self.logged("configured")], ["set", "set"])
+
+    def test_fields_fit_their_kinds(self):
+        """Each kind of option has a field of its own, labelled in words."""
+        page = self.get(f"/ai/{self.script.pk}/options/").content.decode()
+        for name, field in (
+            ("compact_auto", r'<input type="checkbox" role="switch" [^>]* checked'),
+            ("max_react_iterations", '<input [^>]*type="number"'),
+            ("persona", "<textarea "),
+            ("llm_fallback_models", "<textarea [^>]*one on each line"),
+            ("spend_caps.tokens_day", '<input [^>]*value=""[^>]*type="number"'),
+        ):
+            form = re.search(rf'name="option" value="{re.escape(name)}">(.*?)</form>', page)[1]
+            self.assertRegex(form, field)
+        labels = re.findall(r'<label[^>]*>([^<]*)|aria-label="([^"]*)"', page)
+        self.assertEqual([each for each in labels if "_" in "".join(each)], [])
+
+    def test_what_the_fields_send(self):
+        """A switch sends on or off, a list one name a line, an empty number None."""
+        for values, flag in ((["False"], False), (["False", "True"], True)):
+            self.send("options", act="set", option="compact_auto", value=values)
+            self.assertIs(self.script.config.compact_auto, flag)
+        with override_settings(EVENNIA_AI_MODELS=["a/*"]):
+            self.send("options", act="set", option="llm_fallback_models", value="a/x\r\na/y")
+            self.assertEqual(self.script.config.llm_fallback_models, ("a/x", "a/y"))
+        self.send("options", act="set", option="spend_caps.tokens_day", value="7")
+        self.assertEqual(self.script.config.spend_caps["tokens_day"], 7)
+        self.send("options", act="set", option="spend_caps.tokens_day", value="")
+        self.assertIsNone(self.script.config.spend_caps["tokens_day"])
+        refused = self.send("options", act="set", option="max_react_iterations", value="")
+        self.assertShows(refused, "not 'None'")
 
     def test_spend_caps_are_for_admins(self):
         """A builder who owns the assistant cannot lift its cap."""
