@@ -4,8 +4,9 @@ Evennia hands each listener a line of its own. Whether others got it too, and wh
 without a sender, stands on the call stack alone: the command that runs, and what it sends to.
 """
 
+import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject
 
 _DEPTH = 60
+_SEPARATORS = re.compile(r"[,;&\s]+")
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<setcomp>")
 
 
@@ -86,8 +88,8 @@ def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObj
     frames = [frame]
     if code.co_name in _COMPREHENSIONS and frame.f_back is not None:
         frames.append(frame.f_back)
-    values = [value for each in frames for value in each.f_locals.values()]
-    values += vars(owner).values() if isinstance(owner, Command) else ()
+    here = [value for each in frames for value in each.f_locals.values()]
+    values = [*here, *(vars(owner).values() if isinstance(owner, Command) else ())]
     groups = [
         value
         for value in values
@@ -106,16 +108,31 @@ def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObj
     # A loop over all that is there keeps it in no variable; what it picks one by, it does.
     names = {name for each in frames for name in each.f_code.co_names}
     is_loop = "search" not in names and any(name.startswith("contents") for name in names)
-    is_picked = sum(value is listener for value in values) > 1 or _is_named(listener, values, owner)
+    is_picked = sum(value is listener for value in values) > 1 or _is_named(listener, here, owner)
     return None if is_loop and not is_picked else (listener,)
 
 
-def _is_named(listener: "DefaultObject", values: list[object], owner: object) -> bool:
-    """Whether a text among some values is a listener's name, and not all that was typed."""
-    typed = owner.args if isinstance(owner, Command) and isinstance(owner.args, str) else ""
-    own = {plain(name).lower() for name in (listener.key, *listener.aliases.all())}
-    texts = {value.strip().lower() for value in values if isinstance(value, str)}
-    return bool(own & (texts - {typed.strip().lower()}))
+def _is_named(listener: "DefaultObject", local: Iterable[object], owner: object) -> bool:
+    """Whether a function holds a listener's name, or its beginning, to pick it by.
+
+    All that was typed, such as the words of a say, is none; what stands before an equals sign is.
+    """
+    command: Mapping[str, object] = vars(owner) if isinstance(owner, Command) else {}
+    typed = plain(command.get("args")).lower()
+    heads = _SEPARATORS.split(typed.partition("=")[0]) if "=" in typed else []
+    texts = {*heads, *_texts(local)}
+    for value in local:
+        if isinstance(value, list | tuple | set | frozenset):
+            texts |= _texts(value)
+    names = {plain(name).lower() for name in (listener.key, *listener.aliases.all())}
+    words = names.union(*(name.split() for name in names))
+    begun = tuple(text for text in texts - {typed} if len(text) > 1)
+    is_begun = any(word.startswith(begun) for word in words)
+    return is_begun or bool(names & ((texts | _texts(command.values())) - {typed}))
+
+
+def _texts(values: Iterable[object]) -> set[str]:
+    return {plain(value).lower() for value in values if isinstance(value, str)}
 
 
 def _is_bystander(
@@ -129,5 +146,7 @@ def _is_bystander(
     owner = local.get("self")
     values = [*local.values(), *(vars(owner).values() if isinstance(owner, Command) else ())]
     actors = {value for value in values if isinstance(value, ObjectDB) and value in excluded}
-    is_meant = any(value is listener for value in values) or _is_named(listener, values, owner)
+    is_meant = any(value is listener for value in values) or _is_named(
+        listener, local.values(), owner
+    )
     return len(set(filter(is_person, actors))) > 1 and not is_meant

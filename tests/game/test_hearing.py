@@ -132,6 +132,39 @@ class Compared(Whisper):
                 obj.msg(f"{self.caller.key} murmurs: {parts[1]}", from_obj=self.caller)
 
 
+class Inline(Whisper):
+    """By a loop that compares with a part of what was typed."""
+
+    def func(self):
+        """To one of the room."""
+        for obj in self.caller.location.contents:
+            if obj.key == self.args.split("=")[0]:
+                obj.msg(f"{self.caller.key} tells you: {self.args.split('=')[1]}", self.caller)
+
+
+class Began(Whisper):
+    """By a loop that compares with the beginning of a name."""
+
+    def func(self):
+        """To whose name begins so."""
+        name, words = self.args.lower().split("=")
+        for obj in self.caller.location.contents:
+            if obj.key.lower().startswith(name):
+                obj.msg(f"{self.caller.key} tells you: {words}", self.caller)
+
+
+class Several(Whisper):
+    """By a loop over all, for those of some names."""
+
+    def func(self):
+        """To some of the room."""
+        who, words = self.args.split("=")
+        names = who.split(",")
+        for obj in self.caller.location.contents:
+            if obj.key in names:
+                obj.msg(f"{self.caller.key} tells you: {words}", self.caller)
+
+
 class HearingTest(AssistantTest):
     """Char and Cora are players beside Aria."""
 
@@ -178,6 +211,23 @@ class TestOwnCommands(HearingTest):
                 self.script.runtime.queue.clear()
                 self.typed(kind, "Aria=the key")
                 self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
+
+    def test_whispered_to_names(self):
+        """A loop over all picks those whom the typed words name, however it compares them."""
+        for kind, to in ((Inline, "Aria"), (Began, "ar"), (Several, "Cora,Aria")):
+            with self.subTest(kind.__name__):
+                self.script.runtime.queue.clear()
+                self.typed(kind, f"{to}=the key")
+                self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
+
+    def test_said_by_name(self):
+        """A say that begins with its name, or is no more than it, is as public as any."""
+        for kind in (Say, Unmarked, Listed):
+            for words in ("Aria, hello", "Aria", "Hello Aria"):
+                with self.subTest(f"{kind.__name__} {words}"):
+                    self.script.runtime.queue.clear()
+                    self.typed(kind, words)
+                    self.assertEqual([event[2] for event in self.heard()], [PUBLIC])
 
     def test_between_others(self):
         """What two others do aloud is public, though only the assistant looks on."""
