@@ -9,6 +9,8 @@ PURPOSES = {
     "sleep": "dream",
     "pre_compaction": "extraction",
     "memory": "memory extraction",
+    "probe": "check of the model",
+    "trial": "test of the model",
 }
 
 

@@ -128,7 +128,8 @@ def _spent(
     elif by == "purpose":
         name = PURPOSES.get(row.of, row.of)
     elif by == "account":
-        name = scripts[0].game.account_name(row.of) if row.of and scripts else "nobody"
+        known = scripts[0].game.account_name(row.of) if row.of and scripts else row.of
+        name = ("deleted" if known == row.of else known) if row.of else "nobody"
     cost = price_of(row.calls, row.cost, row.unpriced)
     return {**vars(row), "name": name or row.of, "key": row.of or "-", "price": cost}
 

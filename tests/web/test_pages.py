@@ -347,6 +347,14 @@ class TestWhatTheyShow(PagesTest):
             self.assertShows(page, "no price known")
             self.assertHides(page, "0.0000")
 
+    def test_spend_of_who_is_gone(self):
+        """A deleted player or assistant and a purpose are named in words, not by their keys."""
+        reply = ModelReply(content="", model="new/model", prompt_tokens=10, cost=0.5)
+        services.figures().note_spend("s999.gone", "probe", "a9.gone", reply, self.script.now())
+        page = self.get("/ai/spend/")
+        self.assertShows(page, ">deleted<", ">check of the model<", ">new/model<")
+        self.assertHides(page, ">a9.gone<", ">s999.gone<", ">probe<")
+
     def test_wide_tables_on_a_phone(self):
         """Each cell of a table that becomes cards on a phone names its column."""
         self.say("Aria, is there ale?")
