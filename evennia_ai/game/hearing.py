@@ -65,7 +65,7 @@ def heard_event(listener: "AssistantMixin", text: object, from_obj: object) -> M
     room = listener.location
     is_here = room is not None and speaker.location is room
     is_unseen = is_here and not seen(room, listener, [speaker])
-    if kind in MOVE_TYPES:
+    if kind in MOVE_TYPES or origin.is_coming:
         audience = _room_audience(listener, speaker)
         return None if is_unseen else event_of(listener, speaker, "move", line, audience)
     names = (*names_of(speaker, listener), plain(speaker.key))

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _DEPTH = 60
 _SEPARATORS = re.compile(r"[,;&\s]+")
+# Hooks in which Evennia tells a room who enters and leaves the game.
+_COMING = ("at_post_puppet", "at_post_unpuppet")
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<setcomp>")
 
 
@@ -33,29 +35,32 @@ class Origin:
         caller: Who typed the command that sends it; None if no command does.
         typed: The arguments of that command, and what of them stands behind an equals sign.
         receivers: To whom it is sent; None if to everything in the room.
+        is_coming: Whether Evennia tells that somebody enters or leaves the game.
     """
 
     caller: "TypedObject | None" = None
     typed: tuple[str, ...] = ()
     receivers: "tuple[DefaultObject, ...] | None" = None
+    is_coming: bool = False
 
 
 def origin_of_line(listener: "DefaultObject") -> Origin:
     """The origin of the line that a listener's `at_msg_receive` was called with."""
     frame: FrameType | None = sys._getframe(1)
     receivers: tuple[DefaultObject, ...] | None = None
-    is_read = False
+    is_read = is_coming = False
     for _ in range(_DEPTH):
         if frame is None or frame.f_globals.get("__name__", "").startswith("twisted."):
             break
         owner = frame.f_locals.get("self")
+        is_coming |= frame.f_code.co_name in _COMING
         if owner is not listener:
             if not is_read and frame.f_globals.get("__name__") != "evennia_ai.game.hearing":
                 is_read, receivers = True, _receivers(frame, listener)
             if isinstance(owner, Command):
-                return Origin(_caller(owner), _words(owner), receivers)
+                return Origin(_caller(owner), _words(owner), receivers, is_coming)
         frame = frame.f_back
-    return Origin(receivers=receivers)
+    return Origin(receivers=receivers, is_coming=is_coming)
 
 
 def _caller(command: Command) -> "TypedObject | None":

@@ -299,6 +299,14 @@ class TestOwnCommands(HearingTest):
         self.assertNotIn(everything, [query["sql"] for query in queries])
         self.assertEqual(self.heard(), [("say", "hello", PUBLIC)])
 
+    def test_who_enters_the_game(self):
+        """What Evennia tells the room then is no act and no line of theirs."""
+        self.char1.at_post_puppet()
+        self.char1.at_post_unpuppet(self.account)
+        heard = [(channel, audience) for channel, _, audience in self.heard()]
+        self.assertEqual(heard, [("move", PUBLIC)] * len(heard))
+        self.assertTrue(heard)
+
     def test_announced(self):
         """What a command announces as nobody's act is a notice."""
 
