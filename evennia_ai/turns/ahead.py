@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 def see_company(script: "Assistant") -> None:
     """Read ahead when the first player comes near after a quiet time."""
-    runtime, present = script.runtime, script.game.here()
-    players = [person for person, is_played in present.items() if is_played]
-    came, runtime.has_company = bool(players) and not runtime.has_company, bool(players)
-    if came and script.now() - runtime.last_turn_at > KEEP_WARM_S:
+    runtime, now = script.runtime, script.now()
+    players = [person for person, is_played in script.game.here().items() if is_played]
+    quiet_s = now - max(runtime.company_at, runtime.last_turn_at)
+    if players:
+        runtime.company_at = now
+    if players and quiet_s > KEEP_WARM_S:
         read_ahead(script, players[0])
 
 

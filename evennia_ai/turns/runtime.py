@@ -69,7 +69,7 @@ class Runtime(Heard):
         proposals: Acts that wait for a yes of the one who asked, by stable id.
         notes: When what each person said caused the newest notes, by stable id.
         rest_s: Most seconds between two ticks while there is nothing to do.
-        has_company: Whether a player was near at its last tick.
+        company_at: When a player was last near, at a tick.
         ends: Whether the server stops: what is heard from now on is saved at once.
         cannot_store: Whether the last tick failed because the database could not be written.
         logged: When each error was logged last, by its text, on the monotonic clock.
@@ -104,7 +104,7 @@ class Runtime(Heard):
     proposals: dict[str, Proposal] = field(default_factory=dict)
     notes: dict[str, "deque[float]"] = field(default_factory=dict)
     rest_s: float = field(default_factory=lambda: random.uniform(*REST_S))
-    has_company: bool = False
+    company_at: float = float("-inf")
     ends: bool = False
     cannot_store: bool = False
     logged: dict[str, float] = field(default_factory=dict)
@@ -135,6 +135,7 @@ class Runtime(Heard):
         if now < self._last_seen_at - _SET_BACK_S:
             self.last_turn_at = 0.0
             self.last_heard_at = min(self.last_heard_at, now)
+            self.company_at = min(self.company_at, now)
             self.trouble_shown_at = float("-inf")
             self.notes.clear()
             self.unanswered = {k: replace(late, due=now) for k, late in self.unanswered.items()}

@@ -238,7 +238,11 @@ class TestReadingAhead(MemoryWorldTest):
         self.world.model.own = True
         self.assertEqual(self.tick_with(), [])
         self.assertEqual(self.tick_with("o1"), [READ_AHEAD])
-        self.assertEqual(self.tick_with("o1", "o2"), [])
+        self.assertEqual(self.tick_with("o1", "o2", waited_s=10.0), [])
+        self.assertEqual(self.tick_with(waited_s=10.0), [])
+        self.assertEqual(self.tick_with("o1", waited_s=10.0), [])  # who walks in and out
+        self.assertEqual(self.tick_with(), [])
+        self.assertEqual(self.tick_with("o1"), [READ_AHEAD])
         self.assertEqual(self.tick_with(), [])
         self.script.runtime.last_turn_at = self.script.now()
         self.assertEqual(self.tick_with("o1", waited_s=10.0), [])
