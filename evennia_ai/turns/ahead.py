@@ -45,4 +45,4 @@ def read_ahead(script: "Assistant", asker: str) -> None:
     def unread(failure: "Failure") -> None:
         script.log(f"reading ahead: {failure.getErrorMessage()}")
 
-    script.mind.model.complete(request).addCallback(note).addErrback(unread)
+    script.spend.ahead(request).addCallback(note).addErrback(unread)

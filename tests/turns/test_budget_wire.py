@@ -77,8 +77,9 @@ class TestBudgetOnTheWire(WireTest):
     def test_tools_as_text(self):
         """Where tools are described as text, the region `Tools` holds that text."""
         model = self.script.mind.model
-        facts = replace(model.facts(self.script.model_name), carries_tools=False)
+        facts = replace(model.facts(self.script.model_name), carries_tools=False, own=False)
         self.enterContext(patch.object(model, "facts", lambda name: facts))
+        self.server.script(loopback.text("The sea."), loopback.text("Words."))
         self.say("Aria, what do you see?")
         self.tick()
         self.script.history.append([Message("user", "word " * 3000)])
