@@ -9,7 +9,7 @@ from django.core.checks import CheckMessage, register
 
 START_STOP = "evennia_ai.startstop"
 # Its menu extends that of the game, or else of Evennia, which has the same name.
-SITE = str(Path(__file__).parent / "templates" / "evennia_ai" / "site")
+SITE = str(Path(__file__).parent / "templates" / "evennia_ai" / "menu")
 MENU = "evennia_ai.web.site.menu"
 LAUNCHER_COMMANDS = {"ai": "evennia_ai.cli.launcher.main"}
 
