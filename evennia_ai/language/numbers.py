@@ -3,16 +3,14 @@
 All patterns are linear: texts come from players.
 """
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
 
 import regex
 
-from evennia_ai.language.script import BEFORE, BEHIND, folded
+from evennia_ai.language.script import BEFORE, BEHIND, folded, with_digits
 from evennia_ai.language.tables import DEFAULT, table_of, tables
 
-_DIGIT = regex.compile(r"[^\P{Nd}0-9]")
 # What parts thousands; a blank does outside English, where two numbers may stand in a row.
 _GROUP = "[,.'\u00a0\u202f]"
 # Letters that keep a number one word: 17:30 becomes 17c30.
@@ -73,15 +71,10 @@ def _any_of(words: Iterable[str]) -> str:
     return "|".join(rf"{word[0]}(?<!\w{word[0]}){word[1:]}" for word in longest_first) or "(?!)"
 
 
-def _with_digits(text: str) -> str:
-    """A text with the digits of all scripts as ours."""
-    return str(_DIGIT.sub(lambda digit: str(unicodedata.digit(digit[0])), text))
-
-
 def numbers_in(text: str) -> dict[str, int]:
     """The numbers of a text in lower case and where each first stands, without vague ones."""
     table = table_of(text)
-    spelled, lower = _spelled(table.code), _with_digits(text.lower())
+    spelled, lower = _spelled(table.code), with_digits(text.lower())
     places: dict[str, int] = {}
     for pattern in (_digits(table.code), spelled.pattern):
         for match in pattern.finditer(lower):
@@ -95,7 +88,7 @@ def with_values(lower: str, code: str = "") -> str:
     `code` is that of its language, where the text is too short to show it.
     """
     code = code or table_of(lower).code
-    spelled, lower = _spelled(code), _digits(code).sub(_number, _with_digits(lower))
+    spelled, lower = _spelled(code), _digits(code).sub(_number, with_digits(lower))
     return str(spelled.pattern.sub(spelled.value, lower))
 
 

@@ -60,8 +60,12 @@ def folded(text: str) -> str:
         return text.lower()
     text = unicodedata.normalize("NFKC", text).casefold().translate(_ALIKE)
     text = _ACCENTS.sub("", unicodedata.normalize("NFD", text))
-    text = _DIGIT.sub(lambda digit: str(unicodedata.digit(digit[0])), text)
-    return unicodedata.normalize("NFC", text)
+    return unicodedata.normalize("NFC", with_digits(text))
+
+
+def with_digits(text: str) -> str:
+    """A text with the digits of all scripts as ours, but for those newer than Python's tables."""
+    return str(_DIGIT.sub(lambda digit: str(unicodedata.digit(digit[0], digit[0])), text))
 
 
 def words(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 import unittest
 
 from evennia_ai.language.numbers import numbers_in, with_values
+from evennia_ai.language.script import with_digits
 
 
 class TestNumbers(unittest.TestCase):
@@ -12,6 +13,13 @@ class TestNumbers(unittest.TestCase):
         """Each stands once, in digits and in words; what is as often no number does not."""
         found = numbers_in("Three of 1,200 coins at 17:30; three more, no one at first, the 3rd.")
         self.assertEqual(list(found), ["1,200", "17:30", "3rd", "three"])
+
+    def test_digits_of_all_scripts(self):
+        """Each becomes one of ours or stays, also one that Python's tables do not know yet."""
+        every = "".join(map(chr, (n for n in range(0x110000) if not 0xD800 <= n < 0xE000)))
+        for text in (every, "\U00016130", "\U0001ccf0"):
+            self.assertEqual(len(with_digits(text)), len(text))
+        self.assertEqual(with_digits("٣४๕"), "345")
 
     def test_same_value_same_word(self):
         """However a number is written, it becomes one word."""
