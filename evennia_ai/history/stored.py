@@ -51,6 +51,14 @@ class Stored:
         value.check()
         return value
 
+    @classmethod
+    def if_readable(cls, raw: object) -> Self | None:
+        """The value of a stored dict; None if it cannot be read."""
+        try:
+            return cls.from_dict(raw)
+        except Unreadable:
+            return None
+
     def check(self) -> None:
         """Raises `Unreadable` where a stored value of the right types is wrong all the same."""
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evennia_ai.history.messages import Message, is_by, utc_iso
-from evennia_ai.history.stored import Stored, Unreadable
+from evennia_ai.history.stored import Stored
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.ledger import Note
 from evennia_ai.rag_memory.profile import Profile
@@ -25,14 +25,6 @@ class Quarantined(Stored):
 
     people: Mapping[str, Mapping[str, str]]
 
-    @classmethod
-    def read(cls, value: object) -> "Quarantined | None":
-        """What is stored; None if it cannot be read."""
-        try:
-            return cls.from_dict(value)
-        except Unreadable:
-            return None
-
 
 class Quarantine:
     """Those in quarantine of one assistant; without an assistant, nobody ever is."""
@@ -46,7 +38,7 @@ class Quarantine:
         store = self._script.state.store if self._script else None
         if store is None or store.stamp(KEY) is None:
             return {}  # every prompt asks
-        stored = Quarantined.read(store.get(KEY))
+        stored = Quarantined.if_readable(store.get(KEY))
         return stored.people if stored else {}
 
     def add(self, people: Mapping[str, str]) -> int:

@@ -130,7 +130,7 @@ class Approvals:
             self._save(calls.without(gone))
 
     def _load(self) -> WaitingCalls:
-        return WaitingCalls.read(self._store.get(KEY)) or WaitingCalls()
+        return WaitingCalls.if_readable(self._store.get(KEY)) or WaitingCalls()
 
     def _save(self, calls: WaitingCalls) -> None:
         self._store.set(KEY, calls.to_dict())

@@ -85,14 +85,6 @@ class WaitingCalls(Stored):
     calls: tuple[WaitingCall, ...] = ()
     next: int = 1
 
-    @classmethod
-    def read(cls, value: object) -> "WaitingCalls | None":
-        """The calls of a stored value; None if it cannot be read."""
-        try:
-            return cls.from_dict(value)
-        except Unreadable:
-            return None
-
     def check(self) -> None:
         """Each call has a number of its own, below the next."""
         numbers = [call.number for call in self.calls]

@@ -43,14 +43,14 @@ class TestWaitingCalls(unittest.TestCase):
     @FEW
     def test_any_stored_value(self, value):
         """Whatever hands or a crash left is read or not, and what was read is sound."""
-        held = WaitingCalls.read(value)
+        held = WaitingCalls.if_readable(value)
         if held is None:
             return
         numbers = [each.number for each in held.calls]
         self.assertEqual(len(set(numbers)), len(numbers))
         self.assertTrue(all(0 < number < held.next for number in numbers))
         again = held.to_dict()
-        self.assertEqual(WaitingCalls.read(again), held)
+        self.assertEqual(WaitingCalls.if_readable(again), held)
         self.assertTrue(is_sound(SCRIPT[None, KEY], again))
         for each in held.calls:
             self.assertEqual(len(each.line.splitlines()), 1)
@@ -59,10 +59,10 @@ class TestWaitingCalls(unittest.TestCase):
     def test_what_cannot_be_read(self):
         """A row without number or tool, a number twice or still to come: the value is put aside."""
         good = {"number": 1, "tool": "give"}
-        self.assertEqual(len(WaitingCalls.read({"calls": [good], "next": 2}).calls), 1)
+        self.assertEqual(len(WaitingCalls.if_readable({"calls": [good], "next": 2}).calls), 1)
         bad = [{"tool": "give"}, {**good, "tool": ""}, {**good, "number": 0}, {**good, "number": 2}]
         for rows in (*([each] for each in bad), [good, good]):
-            self.assertIsNone(WaitingCalls.read({"calls": rows, "next": 2}))
+            self.assertIsNone(WaitingCalls.if_readable({"calls": rows, "next": 2}))
         self.assertIsNone(SCRIPT[None, KEY]("junk"))
 
     @given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 9)), max_size=40))
