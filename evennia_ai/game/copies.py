@@ -11,12 +11,12 @@ from evennia_ai.game.identity import find, stable_id
 from evennia_ai.game.stored_privacy import is_life
 
 if TYPE_CHECKING:
-    from evennia_ai.assistant_character import AssistantMixin
+    from evennia import DefaultCharacter
 
 _NAME, _CATEGORY = "assistant_body", "evennia_ai"
 
 
-def begin_life(body: "AssistantMixin") -> None:
+def begin_life(body: "DefaultCharacter") -> None:
     """Make a copied body, which has its script, an assistant of its own; others only get a name."""
     named, own = body.attributes.get(_NAME, category=_CATEGORY), stable_id(body)
     if named == own:

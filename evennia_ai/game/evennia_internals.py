@@ -39,10 +39,9 @@ from evennia_ai.history.sealed import holds_sealed, seal, unseal
 from evennia_ai.turns.schema import Place, Reader, is_sound
 
 if TYPE_CHECKING:
+    from evennia import DefaultScript
     from evennia.typeclasses.attributes import Attribute
     from evennia.typeclasses.models import TypedObject
-
-    from evennia_ai.assistant_script import AssistantScript
 
 # How packed database objects and sessions begin inside a stored value.
 _PACKED = b"__packed_"
@@ -319,7 +318,7 @@ class SpendRows:
         return transaction()
 
 
-def pace(script: "AssistantScript", interval_s: float) -> None:
+def pace(script: "DefaultScript", interval_s: float) -> None:
     """Tick at another interval from now on, as long as the server runs.
 
     The script's own interval stays as it is stored, and a stopped timer stays stopped.
@@ -336,7 +335,7 @@ def pace(script: "AssistantScript", interval_s: float) -> None:
         planned.reset(interval_s)
 
 
-def restart_timer(script: "AssistantScript") -> None:
+def restart_timer(script: "DefaultScript") -> None:
     """Start the timer of an active script after a crash; one paused by hand stays paused."""
     running = script.ndb._task is not None and script.ndb._task.running
     if script.is_active and not running and not script.db._manually_paused:

@@ -33,10 +33,8 @@ from evennia_ai.history.messages import Message, new_id, utc_iso
 from evennia_ai.language.words import storable
 
 if TYPE_CHECKING:
-    from evennia import DefaultObject
+    from evennia import DefaultCharacter, DefaultObject
     from evennia.typeclasses.models import TypedObject
-
-    from evennia_ai.assistant_character import AssistantMixin
 
 # On the account, or the character, of a player who wants no assistant to listen.
 IGNORED_TAG = ("ignored", "evennia_ai")
@@ -48,7 +46,7 @@ _NOT_HEARD = (SIGN, "look")
 LINE_CHARS = 20_000
 
 
-def heard_event(listener: "AssistantMixin", text: object, from_obj: object) -> Message | None:
+def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) -> Message | None:
     """What a message means to a listener, or None if it is nothing to hear.
 
     `text` is what `at_msg_receive` gets: a text, or a text and its options.
@@ -164,7 +162,7 @@ def noticed_event(
     return event if from_obj is not None else replace(event, role="system", speaker=None)
 
 
-def subscribe(listener: "AssistantMixin") -> None:
+def subscribe(listener: "DefaultCharacter") -> None:
     """Let a body hear the channels that ``EVENNIA_AI_CHANNELS`` names."""
     for name in conf.setting("CHANNELS"):
         for channel in ChannelDB.objects.channel_search(name):

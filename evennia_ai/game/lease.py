@@ -15,7 +15,7 @@ from django.db import connection
 from evennia_ai.game.evennia_internals import forget_cached
 
 if TYPE_CHECKING:
-    from evennia_ai.assistant_script import AssistantScript
+    from evennia import DefaultScript
 
 # The first number of the locks; the second is made of the assistant's scope.
 LOCKS = 0x41_49
@@ -65,7 +65,7 @@ def lock_of(scope: str) -> tuple[int, int]:
 _here = Residences()
 
 
-def lives_here(script: "AssistantScript") -> bool:
+def lives_here(script: "DefaultScript") -> bool:
     """Whether a script's assistant lives in this server; prepares it if it has just moved in."""
     was_elsewhere = is_elsewhere(script)
     is_here = _here.is_here(script.scope, script.now())
@@ -76,7 +76,7 @@ def lives_here(script: "AssistantScript") -> bool:
     return is_here
 
 
-def is_elsewhere(script: "AssistantScript") -> bool:
+def is_elsewhere(script: "DefaultScript") -> bool:
     """Whether a script's assistant lived in another server when this one last asked."""
     return _here.is_elsewhere(script.scope)
 

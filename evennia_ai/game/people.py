@@ -20,9 +20,7 @@ from evennia_ai.turns.turn_taking import (
 )
 
 if TYPE_CHECKING:
-    from evennia import DefaultObject, DefaultRoom
-
-    from evennia_ai.assistant_character import AssistantMixin
+    from evennia import DefaultCharacter, DefaultObject, DefaultRoom
 
 
 @dataclass
@@ -54,7 +52,7 @@ def _manners_of(room: "DefaultRoom") -> _Room:
     return known
 
 
-def is_to_answer(listener: "AssistantMixin", event: Message, at: float) -> bool:
+def is_to_answer(listener: "DefaultCharacter", event: Message, at: float) -> bool:
     """Whether a listener is the one, or among those, who answer what was just heard.
 
     Evennia hands a line to its listeners one after the other, in one go. The first one's question
@@ -85,7 +83,7 @@ def is_to_answer(listener: "AssistantMixin", event: Message, at: float) -> bool:
     return own in known.chosen
 
 
-def has_replied(body: "AssistantMixin", to: str, at: float) -> None:
+def has_replied(body: "DefaultCharacter", to: str, at: float) -> None:
     """Note that an assistant has answered somebody, so that their talk goes on."""
     if body.location is not None:
         known = _manners_of(body.location)
@@ -133,7 +131,7 @@ def _same(one: Line, other: Line) -> bool:
     return is_now and one == replace(other, at=one.at)
 
 
-def _concern(body: "AssistantMixin", text: str) -> float:
+def _concern(body: "DefaultCharacter", text: str) -> float:
     """How much words concern an assistant: by its persona and by whom and what it knows."""
 
     def known_words() -> set[str]:

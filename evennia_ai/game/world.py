@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import regex
 from django.conf import settings
@@ -48,9 +48,6 @@ from evennia_ai.llm_interaction.reply import speakable
 from evennia_ai.protocol import Named
 from evennia_ai.rag_memory.profile import Profile
 
-if TYPE_CHECKING:
-    from evennia_ai.assistant_character import AssistantCharacter
-
 DESCRIPTION_CHARS = 600
 # What the assistant calls a room that it cannot see.
 DARK = "a place too dark to see"
@@ -75,7 +72,7 @@ def literal(text: str) -> str:
 class GameHandler:
     """The game as one assistant meets it; see `protocol.GamePort`."""
 
-    def __init__(self, character: "AssistantCharacter"):
+    def __init__(self, character: DefaultCharacter):
         self.character = character
 
     @property
