@@ -8,7 +8,7 @@ from itertools import chain
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
-from evennia_ai.llm_interaction.pinned_notes import note_line
+from evennia_ai.llm_interaction.regions import note_line
 from evennia_ai.protocol import Assistant
 
 # Most pieces of each kind that are looked at further.
@@ -92,7 +92,8 @@ def _messages(script: Assistant, audience: str) -> Iterable[Contributor]:
 def _notes(script: Assistant, audience: str) -> Iterable[Contributor]:
     for note in script.seen(audience).pinned():
         says = f"withdraw it: aimemory/reject {script.obj.key} = {note.id}"
-        yield Contributor("note", note.id, script.count(note_line(note)), says, note.audience)
+        tokens = script.count(note_line(note.id, note.at, note.by, note.text))
+        yield Contributor("note", note.id, tokens, says, note.audience)
 
 
 def _tools(script: Assistant) -> Iterable[Contributor]:

@@ -1,10 +1,9 @@
 """From an assistant's state to the request a model gets, within its budget."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import moment_lines, one_line, row
@@ -25,6 +24,8 @@ from evennia_ai.llm_interaction.regions import (
     as_text_protocol,
     effective_caps,
     fit_prompt,
+    note_line,
+    note_row,
     text_tokens,
     tools_tokens,
 )
@@ -100,21 +101,16 @@ def limit_source(script: Assistant) -> LimitSource:
 
 def context_caps(script: Assistant, model: str = "") -> Caps:
     """The caps of the regions as they hold under the limit of a model, its own by default."""
-    config = script.config
+    config, most = script.config, script.summary_max_tokens
+    is_base = config.llm_api == "completion"
     return effective_caps(
         config.memory_inject_tokens,
         TAIL_TOKENS,
         config.reply_reserve_tokens,
-        _summary_tokens(script),
+        min(most, PLAIN_SUMMARY_TOKENS) if is_base else most,
         context_limit(script, model),
         config.ledger_max_tokens,
     )
-
-
-def _summary_tokens(script: Assistant) -> int:
-    """Largest size of a summary; base models write on and on."""
-    most = script.summary_max_tokens
-    return min(most, PLAIN_SUMMARY_TOKENS) if script.config.llm_api == "completion" else most
 
 
 def room_of(script: Assistant, model: str = "") -> Room:
@@ -135,38 +131,24 @@ def context_usage(script: Assistant) -> float:
     return room_of(script).usage(tokens)
 
 
-class PromptOptions(TypedDict, total=False):
-    """What a prompt may hold or lack besides the usual, as for `draft_prompt`."""
-
-    retrieved: Sequence[Hit]
-    withdrawn: Sequence[str]
-    rules: str | None
-    talks: Sequence[str]
-    answering: Sequence[str]
-    since: str | None
-    found: Mapping[str, str]
-    model: str
-    asker: str | None
-
-
 def build_prompt(
     script: Assistant,
     character: Character,
     audience: str = PUBLIC,
     context: str = CONTEXT_AWAKE,
-    **options: Unpack[PromptOptions],
+    **options: Any,
 ) -> Prompt:
     """The prompt of a model call that is made now; its budget is noted.
 
     Arguments and result are those of `draft_prompt`.
     """
     prompt = draft_prompt(script, character, audience, context, **options)
+    model = options.get("model", "")
     if context == CONTEXT_AWAKE:
-        if not options.get("model"):
-            script.runtime.fixed_tokens = _fixed_tokens(prompt)
+        if not model:
+            _note_fixed(script, prompt)
         script.runtime.left_out = frozenset(prompt.budget.left_out)
-    model = options.get("model") or script.model_name
-    note_request(script, prompt.budget, context, model, audience)
+    note_request(script, prompt.budget, context, model or script.model_name, audience)
     return prompt
 
 
@@ -179,17 +161,9 @@ def note_request(
     trigger: str = "",
 ) -> BudgetEvent:
     """Log the budget of a request that is about to be made; returns the event."""
+    facts = {"purpose": purpose, "model": model, "audience": audience, "trigger": trigger}
     share = round(context_usage(script), 4)
-    event = BudgetEvent.of(
-        budget,
-        at=script.now(),
-        purpose=purpose,
-        model=model,
-        audience=audience,
-        usage=share,
-        trigger=trigger,
-    )
-    return script.budgets.note(event)
+    return script.budgets.note(BudgetEvent.of(budget, at=script.now(), usage=share, **facts))
 
 
 def draft_prompt(
@@ -238,10 +212,16 @@ def draft_prompt(
         archived=older,
         retrieved=_memory_lines(retrieved),
         tail=(*answering, *present_lines(script, character, audience, asker), *talks),
-        ledger=script.seen(audience, trusted=True).pinned(),
+        ledger=_ledger(script, audience, trusted=True),
         since=since,
     )
     return _fitted(script, regions, model)
+
+
+def _ledger(script: Assistant, audience: str, trusted: bool = False) -> tuple[tuple[str, str], ...]:
+    """The rows of the notes that an audience may see."""
+    notes = script.seen(audience, trusted=trusted).pinned()
+    return tuple(note_row(n.kind, note_line(n.id, n.at, n.by, n.text)) for n in notes)
 
 
 def _memory_lines(hits: Sequence[Hit]) -> tuple[str, ...]:
@@ -268,23 +248,29 @@ def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[st
 
 def _fitted(script: Assistant, regions: Regions, model: str = "") -> Prompt:
     """The regions as a prompt, its tools counted in the form in which they are sent."""
-    brief = is_small(script)
-    cost = partial(_written_tokens, brief=brief) if _writes_calls(script) else tools_tokens
     caps, limit = context_caps(script, model), context_limit(script, model)
-    return fit_prompt(regions, caps, limit, script.counter, cost)
+    return fit_prompt(regions, caps, limit, script.counter, _tools_cost(script))
 
 
-def _written_tokens(tools: Sequence[dict[str, Any]], count: Counter, brief: bool) -> int:
-    """Tokens of tools that are described as text."""
-    return count(tool_instructions(tools, brief)) + OVERHEAD_TOKENS if tools else 0
+def _tools_cost(script: Assistant) -> Callable[[Sequence[dict[str, Any]], Counter], int]:
+    """What counts the tokens of tools as they are sent: described as text, or as schemas."""
+    if not _writes_calls(script):
+        return tools_tokens
+    brief = is_small(script)
+    return lambda tools, count: text_tokens(tool_instructions(tools, brief), count)
 
 
 def measure_fixed(script: Assistant, character: Character) -> Prompt:
     """Measure the tokens of the fixed regions without a turn, as at start; returns their prompt."""
     tools, system = _fixed(script, character, PUBLIC, CONTEXT_AWAKE)
-    prompt = _fitted(script, Regions(system, tools, (), ledger=script.seen(PUBLIC).pinned()))
-    script.runtime.fixed_tokens = _fixed_tokens(prompt)
+    prompt = _fitted(script, Regions(system, tools, (), ledger=_ledger(script, PUBLIC)))
+    _note_fixed(script, prompt)
     return prompt
+
+
+def _note_fixed(script: Assistant, prompt: Prompt) -> None:
+    sizes = prompt.budget.regions
+    script.runtime.fixed_tokens = sizes["System"] + sizes["Tools"] + sizes["Ledger"]
 
 
 def _fixed(
@@ -297,19 +283,22 @@ def _fixed(
     asker: str | None = None,
 ) -> tuple[tuple[dict[str, Any], ...], str]:
     """The tool schemas and the system text."""
-    situation = CONTEXTS[context]
-    serves = _serving(script, audience, asker)
+    situation, serves = CONTEXTS[context], _serving(script, audience, asker)
     tools = tuple(
         tool.schema()
         for tool in script.tools.offered(situation.extracting, is_small(script))
         if tool.serves in serves and tool.name not in withdrawn
     )
-    config = script.config
-    if config.llm_api == "completion" and script.model_name != OFFLINE_MODEL:
-        return tools, plain_identity(character.key, config.persona, config.language)
     rules = rules or (situation.short_rules if is_small(script) else None)
-    name, language = character.key, config.language
-    return tools, system_prompt(situation, name, config.persona, rules, language)
+    return tools, _system(script, character, context, rules)
+
+
+def _system(script: Assistant, character: Character, context: str, rules: str | None) -> str:
+    """The system text; base models get a description, no rules."""
+    config, name = script.config, character.key
+    if config.llm_api == "completion" and script.model_name != OFFLINE_MODEL:
+        return plain_identity(name, config.persona, config.language)
+    return system_prompt(CONTEXTS[context], name, config.persona, rules, config.language)
 
 
 def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[str]:
@@ -343,11 +332,6 @@ def is_small(script: Assistant) -> bool:
     return _writes_calls(script) or facts.carries_tools is False
 
 
-def _fixed_tokens(prompt: Prompt) -> int:
-    sizes = prompt.budget.regions
-    return int(sizes["System"] + sizes["Tools"] + sizes["Ledger"])
-
-
 def shown_history(script: Assistant, audience: str) -> tuple[tuple[Message, ...], int]:
     """The live messages an audience may see, and how many archived ones could not fit.
 
@@ -370,7 +354,7 @@ def build_llm_messages(
     character: Character,
     audience: str = PUBLIC,
     context: str = CONTEXT_AWAKE,
-    **options: Unpack[PromptOptions],
+    **options: Any,
 ) -> list[dict[str, Any]]:
     """The messages sent to the model, within budget; arguments as for `build_prompt`."""
     return list(build_prompt(script, character, audience, context, **options).messages)
@@ -418,34 +402,35 @@ def model_request(
     """
     config, fallbacks = script.config, tuple(script.config.llm_fallback_models)
     name = OFFLINE_MODEL if offline else model or script.model_name
-    offline = name == OFFLINE_MODEL
+    offline, small = name == OFFLINE_MODEL, is_small(script)
     if name in fallbacks:
         fallbacks = fallbacks[fallbacks.index(name) + 1 :]
+    situation, reserve = CONTEXTS.get(purpose), prompt.budget.regions["Reserve"]
+    is_aloud = situation is not None and situation.speaks
     common: dict[str, Any] = {
         "model": name,
         "fallback_models": () if offline else fallbacks,
-        "max_tokens": max_tokens or _reply_tokens(script, prompt, purpose, offline),
         "timeout_s": config.llm_timeout_s,
         "purpose": purpose,
-        "prompt_tokens": prompt.budget.total - prompt.budget.regions["Reserve"],
+        "prompt_tokens": prompt.budget.total - reserve,
         "called": main_arguments(prompt.tools),
-        "reported": purpose not in CONTEXTS or not CONTEXTS[purpose].speaks,
+        "reported": not is_aloud,
     }
-    if prompt.tools and not offline and _writes_calls(script):
-        prompt = as_text_protocol(prompt, tool_instructions(prompt.tools, is_small(script)))
-    if not offline:
-        penalty = {"repeat_penalty": SMALL_REPEAT_PENALTY} if is_small(script) else {}
-        extra = {**penalty, **config.llm_extra}
-        common |= {"thinking": config.llm_thinking, "extra": extra}
-    if config.llm_api == "completion" and not offline:
-        extracting = purpose in CONTEXTS and CONTEXTS[purpose].extracting
-        text = (
-            as_facts_prompt(prompt.messages)
-            if extracting
-            else as_transcript(prompt.messages, character.key)
-        )
-        stop: tuple[str, ...] = FACTS_STOPS if extracting else STOPS
-        return ModelRequest(api="completion", prompt=text, stop=stop, **common)
+    if small and is_aloud and not offline:
+        reserve = min(reserve, SMALL_REPLY_TOKENS)
+    common["max_tokens"] = max_tokens or reserve
+    if offline:
+        return ModelRequest(messages=prompt.messages, tools=prompt.tools, **common)
+    if prompt.tools and _writes_calls(script):
+        prompt = as_text_protocol(prompt, tool_instructions(prompt.tools, small))
+    penalty = {"repeat_penalty": SMALL_REPEAT_PENALTY} if small else {}
+    common |= {"thinking": config.llm_thinking, "extra": {**penalty, **config.llm_extra}}
+    if config.llm_api == "completion":
+        if situation is not None and situation.extracting:
+            text = as_facts_prompt(prompt.messages)
+            return ModelRequest(api="completion", prompt=text, stop=FACTS_STOPS, **common)
+        text = as_transcript(prompt.messages, character.key)
+        return ModelRequest(api="completion", prompt=text, stop=STOPS, **common)
     return ModelRequest(messages=prompt.messages, tools=prompt.tools, **common)
 
 
@@ -462,11 +447,11 @@ def job_prompt(
 
     `tokens` are those of the text, `summary_tokens` those of a summary in the reply.
     """
-    system = _job_system(character, script, rules)
+    system = _system(script, character, CONTEXT_PRE_COMPACTION, rules)
     messages = ({"role": "system", "content": system}, {"role": "user", "content": text})
     sizes = {
         "System": text_tokens(system, script.counter),
-        "Tools": _job_tools_tokens(script, tools),
+        "Tools": _tools_cost(script)(tools, script.counter),
         "History": tokens + OVERHEAD_TOKENS,
         "Reserve": context_caps(script).reserve + summary_tokens,
     }
@@ -494,31 +479,6 @@ def with_exchange(
     sizes = {**prompt.budget.regions, "History": prompt.budget.regions["History"] + more}
     budget = replace(prompt.budget, regions=sizes)
     return replace(prompt, messages=(*prompt.messages, *new), budget=budget)
-
-
-def _job_system(character: Character, script: Assistant, rules: str) -> str:
-    situation, persona = CONTEXTS[CONTEXT_PRE_COMPACTION], script.config.persona
-    language = script.config.language
-    if script.config.llm_api == "completion" and script.model_name != OFFLINE_MODEL:
-        return plain_identity(character.key, persona, language)
-    return system_prompt(situation, character.key, persona, rules, language)
-
-
-def _job_tools_tokens(script: Assistant, tools: Sequence[dict[str, Any]]) -> int:
-    if _writes_calls(script):
-        return _written_tokens(tools, script.counter, is_small(script))
-    return tools_tokens(tools, script.counter)
-
-
-def _reply_tokens(script: Assistant, prompt: Prompt, purpose: str, offline: bool) -> int:
-    """Most tokens of a reply: what is reserved, less for what a small model says aloud."""
-    reserved = int(prompt.budget.regions["Reserve"])
-    is_aloud = purpose in CONTEXTS and CONTEXTS[purpose].speaks
-    return (
-        min(reserved, SMALL_REPLY_TOKENS)
-        if is_aloud and not offline and is_small(script)
-        else reserved
-    )
 
 
 def asked_once_more(asked: ModelRequest) -> ModelRequest:

@@ -1,46 +1,61 @@
-"""A prompt from its regions: what fits is shown, what does not is cut by a stated rule.
+"""A prompt from its sections: what fits is shown, what does not is cut by its section's rule.
 
-The rule, in this order, until the prompt fits under the limit: the oldest messages of the
-history leave it (they stay stored), retrieved memories go, the present moment is shortened,
-summaries are shortened, the least of the ledger's notes go, the persona is shortened. A single
-message larger than half of the history's room is shown shortened in its middle, as are calls and
-results that make up the newest turn and do not fit together. The newest turn is what is to be
-answered: a quarter of the room is its own, however large the other regions are. Where the tools
-would leave hardly any room to all else, the last of them are not offered.
+Each section of text has a cap. Where the sections leave less than the newest turn needs, they give
+way in the order of `GIVES_WAY`; the history then takes what is left, newest first. What leaves a
+prompt stays stored, and the budget's notes name it.
 """
 
 import functools
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from evennia_ai.history.frames import (
+    LEDGER_LABEL,
     MEMORIES_LABEL,
     MOMENT_LABEL,
     SUMMARY_TITLE,
+    row,
+    speaker_label,
     summary_label,
 )
 from evennia_ai.history.messages import (
     OVERHEAD_TOKENS,
+    Counter,
     Message,
+    Speaker,
     rendered,
     total_tokens,
 )
 from evennia_ai.history.pairs import mended, newest_turn
-from evennia_ai.llm_interaction.budget import TokenBudget, newest_that_fit, shortened
-from evennia_ai.llm_interaction.pinned_notes import Pinned, PinnedNote, pinned
+from evennia_ai.llm_interaction.budget import REGIONS, TokenBudget, newest_that_fit, shortened
 from evennia_ai.llm_interaction.tool_calls import as_text, main_arguments
 
-Counter = Callable[[str], int]
-# Volatile regions and the reply's reserve together take at most this share of the limit.
-VOLATILE_SHARE = 0.25
-SUMMARY_SHARE = 0.1
-LEDGER_SHARE = 0.1
+# Volatile regions and the reply's reserve together take at most this share of the limit; a
+# summary and the ledger at most the others, or a few words.
+VOLATILE_SHARE, SUMMARY_SHARE, LEDGER_SHARE, LEAST_CAP = 0.25, 0.1, 0.1, 40
 _TOOL_FRAME_TOKENS = 1  # what parts a schema from the next
-# Room that the tools leave to everything else.
+# Room that the tools leave to everything else: the last of those that leave less are not offered.
 _LEAST_BESIDE_TOOLS = 100
 _LEAST_TAIL = 60
+# The sections in the order in which they give way, each down to so many tokens.
+GIVES_WAY = (
+    ("Retrieved", 0),
+    ("Tail", _LEAST_TAIL),
+    ("Summaries", 0),
+    ("Tail", 0),
+    ("Ledger", 0),
+    ("System", 0),
+)
+# Sections that stand behind the history.
+_BEHIND = ("Retrieved", "Tail")
+_HEADINGS = {"rule": "Rules:", "task": "Tasks:", "preference": "Preferences:", "fact": "Facts:"}
+_UNBOUNDED = 10**9
+
+Row = tuple[str, str]
+Schema = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -63,22 +78,16 @@ class Caps:
 def effective_caps(
     retrieved: int, tail: int, reserve: int, summary: int, limit: int, ledger: int = 0
 ) -> Caps:
-    """Caps that leave room for a history.
-
-    The configured caps hold where they take at most a quarter of the limit together; larger
-    ones are scaled down in proportion. A summary takes at most a tenth of the limit, and so does
-    the ledger.
-    """
-    summary_cap = min(summary, max(40, int(limit * SUMMARY_SHARE)))
-    ledger_cap = min(ledger, max(40, int(limit * LEDGER_SHARE)))
-    shrunk = summary_cap < summary or ledger_cap < ledger
-    wanted = retrieved + tail + reserve
-    allowed = int(limit * VOLATILE_SHARE)
-    if wanted <= allowed:
-        return Caps(retrieved, tail, reserve, summary_cap, shrunk, ledger_cap)
-    share = allowed / wanted
-    parts = (int(retrieved * share), int(tail * share), max(16, int(reserve * share)))
-    return Caps(*parts, summary_cap, True, ledger_cap)
+    """Caps that leave room for a history: configured ones, scaled down where they are too large."""
+    wanted = (retrieved, tail, reserve, summary, ledger)
+    share = min(1.0, int(limit * VOLATILE_SHARE) / max(1, retrieved + tail + reserve))
+    if share < 1:
+        parts = int(retrieved * share), int(tail * share), max(16, int(reserve * share))
+        retrieved, tail, reserve = parts
+    summary = min(summary, max(LEAST_CAP, int(limit * SUMMARY_SHARE)))
+    ledger = min(ledger, max(LEAST_CAP, int(limit * LEDGER_SHARE)))
+    shrunk = wanted != (retrieved, tail, reserve, summary, ledger)
+    return Caps(retrieved, tail, reserve, summary, shrunk, ledger)
 
 
 @dataclass(frozen=True)
@@ -91,17 +100,17 @@ class Regions:
         history: Live messages the audience may see, markers among them, oldest first.
         retrieved: Lines of retrieved memories, most relevant first.
         tail: Lines of the present moment, most important first.
-        ledger: Approved notes the audience may see, as `rag_memory.ledger.shown_to` orders them.
+        ledger: Approved notes the audience may see, as `note_row` makes them, most important first.
         archived: How many messages of the archive could not fit.
         since: Id of the message behind which memories and tail stand; None: behind all.
     """
 
     system: str
-    tools: tuple[dict[str, Any], ...]
+    tools: tuple[Schema, ...]
     history: tuple[Message, ...]
     retrieved: tuple[str, ...] = ()
     tail: tuple[str, ...] = ()
-    ledger: tuple[PinnedNote, ...] = ()
+    ledger: tuple[Row, ...] = ()
     archived: int = 0
     since: str | None = None
 
@@ -111,7 +120,7 @@ class Prompt:
     """What is sent, and the record of how it was made."""
 
     messages: tuple[dict[str, Any], ...]
-    tools: tuple[dict[str, Any], ...]
+    tools: tuple[Schema, ...]
     budget: TokenBudget
 
     @property
@@ -120,7 +129,102 @@ class Prompt:
         return self.budget.total <= self.budget.limit
 
 
-def tools_tokens(tools: Sequence[dict[str, Any]], count: Counter) -> int:
+@dataclass(frozen=True)
+class _Section:
+    """A part of a prompt that is text.
+
+    Args:
+        name: Its region.
+        what: What notes call it.
+        cap: Most tokens of its message.
+        shown: What of it fits into so many tokens; empty for nothing.
+    """
+
+    name: str
+    what: str
+    cap: int
+    shown: Callable[[int], str]
+
+
+def _sections(regions: Regions, caps: Caps, count: Counter) -> list[_Section]:
+    """The sections of a prompt, in order."""
+
+    def block(label: str, rows: Sequence[Row]) -> Callable[[int], str]:
+        return lambda room: _block(label, rows, room, count)
+
+    def labelled(label: str, text: str) -> Callable[[int], str]:
+        frame = text_tokens(f"{label}\n", count) if label else OVERHEAD_TOKENS
+        return lambda room: (
+            f"{label}\n{body}".lstrip("\n") if (body := _cut(text, room - frame, count)) else ""
+        )
+
+    # The cap of a summary is that of its own text, without title and label.
+    title = text_tokens(SUMMARY_TITLE, count)
+    summaries = [
+        _Section(
+            "Summaries",
+            f"summary {marker.metadata.get('summary_id') or marker.id}",
+            caps.summary + title + text_tokens(f"{label}\n", count),
+            labelled(label, marker.content),
+        )
+        for marker in regions.history
+        if marker.is_summary
+        for label in [_label(marker)]
+    ]
+    memories = block(MEMORIES_LABEL, [("", line) for line in regions.retrieved])
+    moment = block(MOMENT_LABEL, [("", line) for line in regions.tail])
+    return [
+        _Section("System", "rules and persona", _UNBOUNDED, labelled("", regions.system)),
+        _Section("Ledger", "ledger", caps.ledger, block(LEDGER_LABEL, regions.ledger)),
+        *summaries,
+        _Section("Retrieved", "memories", caps.retrieved, memories),
+        _Section("Tail", "present moment", caps.tail, moment),
+    ]
+
+
+def _label(marker: Message) -> str:
+    """The first line of a summary."""
+    of = marker.metadata
+    name = str(of.get("summary_id") or "")
+    return summary_label(of.get("compacted_count", "some"), of.get("tier") == "long", name)
+
+
+def note_row(kind: str, line: str) -> Row:
+    """A note of the ledger as a row under the heading of its kind."""
+    return _HEADINGS[kind], line
+
+
+def note_line(name: str, at: str, by: Speaker, text: str) -> str:
+    """A note as quoted data: its id, its day, its author, its words."""
+    return row(name, at[:10], speaker_label(by.key, by.id), text)
+
+
+def _block(label: str, rows: Sequence[Row], room: int, count: Counter) -> str:
+    """As many rows as fit below a label, those of a heading together; empty if none does."""
+    used, shown = text_tokens(label, count), dict[str, list[str]]()
+    for heading, line in rows:
+        tokens = count(line) + 1
+        if heading and heading not in shown:
+            tokens += count(heading) + 1
+        if used + tokens <= room:
+            used += tokens
+            shown.setdefault(heading, []).append(line)
+    lines = [line for heading, of in shown.items() for line in (heading, *of) if line]
+    return "\n".join([label, *lines]) if lines else ""
+
+
+def _cut(text: str, room: int, count: Counter) -> str:
+    """A text shortened until it holds at most so many tokens."""
+    chars = len(text)
+    while text and count(text) > max(room, 0):
+        chars = min(int(chars * 0.8), room * 6)
+        if chars < 8:
+            return ""
+        text = shortened(text, chars) if chars > 120 else text[:chars]
+    return text
+
+
+def tools_tokens(tools: Sequence[Schema], count: Counter) -> int:
     """Tokens of tool schemas in a request."""
     return sum(_schema_tokens(json.dumps(tool), count) + _TOOL_FRAME_TOKENS for tool in tools)
 
@@ -141,93 +245,84 @@ def fit_prompt(
     caps: Caps,
     limit: int,
     count: Counter,
-    tools_cost: Callable[[Sequence[dict[str, Any]], Counter], int] = tools_tokens,
+    tools_cost: Callable[[Sequence[Schema], Counter], int] = tools_tokens,
 ) -> Prompt:
-    """Make a prompt that, with its reply, lies within the limit, by the rule of this module.
+    """Make a prompt that, with its reply, lies within the limit.
 
     `tools_cost` counts the tokens of tools as they are sent. If not even an empty prompt fits, the
     prompt says so by `fits`.
     """
-    markers = [m for m in regions.history if m.is_summary]
-    raw = [m for m in regions.history if not m.is_summary]
+    notes: list[str] = []
     offered = regions.tools
     while offered and tools_cost(offered, count) > limit - caps.reserve - _LEAST_BESIDE_TOOLS:
         offered = offered[:-1]
+    if missing := len(regions.tools) - len(offered):
+        notes.append(f"{missing} of {len(regions.tools)} tools do not fit and are not offered")
     tools = tools_cost(offered, count)
     count = functools.cache(count)
-    summaries = tuple(_summary_text(marker, caps.summary, count) for marker in markers)
-    memories, cut_memories = _lines(MEMORIES_LABEL, regions.retrieved, caps.retrieved, count)
-    moment, cut_moment = _lines(MOMENT_LABEL, regions.tail, caps.tail, count)
-    ledger = pinned(regions.ledger, caps.ledger, count)
-    capped = _Texts(regions.system, ledger, summaries, memories, moment)
     room = limit - tools - caps.reserve
-    texts = _squeezed(capped, regions.ledger, room - _least_history(raw, room, count), count)
-    left_out, kept, notes = fit_history(raw, room - texts.tokens(count), count)
+    raw = _counted(mended([m for m in regions.history if not m.is_summary]), count)
+    # The newest turn is what is to be answered: up to a quarter of the room is its own.
+    least = min(max(0, room // 4), total_tokens(raw[newest_turn(raw) :]))
+    sections = _sections(regions, caps, count)
+    texts = _fitted(sections, room - least, count, notes)
+    used = sum(text_tokens(text, count) for _, text in texts)
+    left_out, history, cuts = fit_history(raw, room - used, count)
     ids = [message.id for message in regions.history]
     newer = set(ids[ids.index(regions.since) + 1 :]) if regions.since in ids else set[str]()
-    begins = next((place for place, m in enumerate(kept) if m.id in newer), len(kept))
-    earlier, turn = _joined(kept[:begins], count), _joined(kept[begins:], count)
-    sizes = {
-        "System": text_tokens(texts.system, count),
-        "Tools": tools,
-        "Ledger": text_tokens(texts.ledger.text, count),
-        "Summaries": sum(text_tokens(text, count) for text in texts.summaries),
-        "History": sum(m.tokens for m in kept) - earlier[1] - turn[1],
-        "Retrieved": text_tokens(texts.retrieved, count),
-        "Tail": text_tokens(texts.tail, count),
-        "Reserve": caps.reserve,
-    }
-    if texts.ledger.left_out:
-        notes += (f"notes of the ledger did not fit: {', '.join(texts.ledger.left_out)}",)
-    if cut_memories:
-        notes += (f"{cut_memories} of {len(regions.retrieved)} lines of memory do not fit",)
-    if cut_moment:
-        notes += (f"{cut_moment} of {len(regions.tail)} lines on the present do not fit",)
-    for what, before, after in (
-        ("lines of memory", capped.retrieved, texts.retrieved),
-        ("lines on the present", capped.tail, texts.tail),
-        ("rules and persona", capped.system, texts.system),
-    ):
-        if before != after:
-            done = "shortened" if after else "left out"
-            notes += (f"the {what} are {done}: other regions leave no room",)
-    if len(offered) < len(regions.tools):
-        unoffered = len(regions.tools) - len(offered)
-        notes += (f"{unoffered} of {len(regions.tools)} tools do not fit and are not offered",)
-    whole = sum(any(text.endswith(m.content) for text in texts.summaries) for m in markers)
-    if whole < len(markers):
-        cut = len(markers) - whole
-        notes += (f"{cut} of {len(markers)} summaries were shortened or left out",)
+    begins = next((place for place, m in enumerate(history) if m.id in newer), len(history))
+    earlier, turn = joined(history[:begins], count), joined(history[begins:], count)
     if regions.archived:
-        notes += (f"{regions.archived:,} older messages of the archive do not fit",)
-    budget = TokenBudget(sizes, limit, tuple(m.id for m in left_out if m.id), notes)
-    return Prompt(_assembled(texts, earlier[0], turn[0]), offered, budget)
+        notes.append(f"{regions.archived:,} older messages of the archive do not fit")
+
+    sizes = dict.fromkeys(REGIONS, 0)
+    for name, text in texts:
+        sizes[name] += text_tokens(text, count)
+    sizes |= {"Tools": tools, "Reserve": caps.reserve}
+    sizes["History"] = sum(m.tokens for m in history) - earlier[1] - turn[1]
+    # Cut to nothing it is not sent: providers refuse an empty message.
+    shown = [
+        (name, {"role": "system" if name == "System" else "user", "content": text})
+        for name, text in texts
+        if text
+    ]
+    before = [message for name, message in shown if name not in _BEHIND]
+    behind = [message for name, message in shown if name in _BEHIND]
+    messages = (*before, *earlier[0], *behind, *turn[0])
+    ids_left_out = tuple(m.id for m in left_out if m.id)
+    return Prompt(messages, offered, TokenBudget(sizes, limit, ids_left_out, (*cuts, *notes)))
 
 
-@dataclass(frozen=True)
-class _Texts:
-    """The regions that are texts, as they stand in the prompt."""
-
-    system: str
-    ledger: Pinned
-    summaries: tuple[str, ...]
-    retrieved: str
-    tail: str
-
-    def tokens(self, count: Counter) -> int:
-        before = (self.system, self.ledger.text, *self.summaries)
-        texts = (*before, self.retrieved, self.tail)
-        return sum(text_tokens(text, count) for text in texts)
+def _fitted(
+    sections: Sequence[_Section], room: int, count: Counter, notes: list[str]
+) -> list[tuple[str, str]]:
+    """Region and text of each section, cut until all fit into a room; `notes` says what was cut."""
+    whole = [section.shown(_UNBOUNDED) for section in sections]
+    capped = [section.shown(section.cap) for section in sections]
+    texts = list(capped)
+    for name, least in GIVES_WAY:
+        for place, section in enumerate(sections):
+            over = sum(text_tokens(text, count) for text in texts) - room
+            if section.name == name and over > 0:
+                own = text_tokens(texts[place], count)
+                texts[place] = section.shown(min(own, max(least, own - over)))
+    for section, all_of_it, under_cap, text in zip(sections, whole, capped, texts, strict=True):
+        done = "shortened" if text else "left out"
+        if text != under_cap:
+            notes.append(f"{section.what} {done}: other regions leave no room")
+        elif text != all_of_it:
+            notes.append(f"{section.what} {done}: more than its {section.cap:,} tokens")
+    return [(section.name, text) for section, text in zip(sections, texts, strict=True)]
 
 
 def fit_history(
-    raw: Sequence[Message], room: int, count: Counter
+    whole: Sequence[Message], room: int, count: Counter
 ) -> tuple[tuple[Message, ...], tuple[Message, ...], tuple[str, ...]]:
-    """The newest messages that fit, in the form a provider takes them.
+    """The newest of messages that fit, each shortened where it takes more than half of the room.
 
-    Returns what is left out, what is kept (mended, with tokens), and notes on what was shortened.
+    Calls and results of the newest turn that do not fit together are shortened to equal shares.
+    Returns what is left out, what is shown, and notes on what was shortened.
     """
-    whole = _counted(mended(raw), count)
     newest, cap = newest_turn(whole), max(_LEAST_TAIL, room // 2)
     turn, share = whole[newest:], cap
     if sum(min(message.tokens, cap) for message in turn) > room:
@@ -243,15 +338,7 @@ def fit_history(
         for message, shown in zip(whole, fitted, strict=True)
         if shown is not message
     )
-    left_out, kept = newest_that_fit(fitted, max(0, room))
-    return left_out, kept, notes
-
-
-def _least_history(raw: Sequence[Message], room: int, count: Counter) -> int:
-    """Tokens the other regions leave to the newest turn: what it holds, up to its quarter."""
-    whole = mended(raw)
-    turn = _counted(whole[newest_turn(whole) :], count)
-    return min(max(0, room // 4), total_tokens(turn))
+    return *newest_that_fit(fitted, max(0, room)), notes
 
 
 def _counted(messages: Sequence[Message], count: Counter) -> list[Message]:
@@ -280,117 +367,28 @@ def _short_call(call: dict[str, Any], chars: int) -> dict[str, Any]:
     return {**call, "function": {**function, "arguments": note}}
 
 
-def _summary_text(marker: Message, cap: int, count: Counter) -> str:
-    """A summary as it is rendered. The cap is that of its own text, without title and label."""
-    body = _cut(marker.content, cap + text_tokens(SUMMARY_TITLE, count), count)
-    folded = marker.metadata.get("compacted_count", "some")
-    is_long, name = marker.metadata.get("tier") == "long", marker.metadata.get("summary_id")
-    label = summary_label(folded, is_long, str(name or ""))
-    return f"{label}\n{body}"
-
-
-def _lines(label: str, lines: Sequence[str], cap: int, count: Counter) -> tuple[str, int]:
-    """A labelled block of as many lines as fit, empty if none does, and how many do not."""
-    used, kept = text_tokens(label, count), []
-    for line in lines:
-        tokens = count(line) + 1
-        if used + tokens > cap:
-            continue
-        used += tokens
-        kept.append(line)
-    return "\n".join([label, *kept]) if kept else "", len(lines) - len(kept)
-
-
-def _cut(text: str, cap: int, count: Counter) -> str:
-    """A text shortened until it holds at most `cap` tokens."""
-    chars = len(text)
-    while text and count(text) > max(cap, 1):
-        chars = min(int(chars * 0.8), cap * 6)
-        if chars < 8:
-            return ""
-        text = shortened(text, chars) if chars > 120 else text[:chars]
-    return text
-
-
-def _squeezed(texts: _Texts, notes: Sequence[PinnedNote], room: int, count: Counter) -> _Texts:
-    """Give up regions in the stated order until those before the history fit in `room`."""
-
-    def over() -> int:
-        return texts.tokens(count) - room
-
-    def less(text: str, least: int = 0) -> str:
-        return _cut(text, max(least, count(text) - over()), count)
-
-    if over() > 0:
-        texts = replace(texts, retrieved="")
-    if over() > 0:
-        texts = replace(texts, tail=less(texts.tail, _LEAST_TAIL))
-    if over() > 0:
-        shorter = tuple(map(less, texts.summaries))
-        texts = replace(texts, summaries=tuple(text for text in shorter if text))
-    if over() > 0:
-        texts = replace(texts, tail="")
-    if over() > 0 and notes:
-        cap = text_tokens(texts.ledger.text, count) - over()
-        texts = replace(texts, ledger=pinned(notes, cap, count))
-    if over() > 0:
-        texts = replace(texts, system=less(texts.system, 1))
-    return texts
-
-
-def _assembled(
-    texts: _Texts, earlier: Sequence[dict[str, Any]], turn: Sequence[dict[str, Any]]
-) -> tuple[dict[str, Any], ...]:
-    """The messages of a prompt; what the running turn did stands last."""
-    # Cut to nothing it is not sent: providers refuse an empty system message.
-    system = texts.system
-    messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
-    before = (texts.ledger.text, *texts.summaries)
-    messages += [{"role": "user", "content": text} for text in before if text]
-    messages += earlier
-    behind = (texts.retrieved, texts.tail)
-    messages += [{"role": "user", "content": text} for text in behind if text]
-    return (*messages, *turn)
-
-
-def joined_lines(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Rendered messages; heard lines that follow one another share one user message."""
-    return _joined(messages, len)[0]
-
-
-def _joined(messages: Sequence[Message], count: Counter) -> tuple[list[dict[str, Any]], int]:
-    """Rendered messages as of `joined_lines`, and how many tokens that saves.
+def joined(messages: Sequence[Message], count: Counter) -> tuple[list[dict[str, Any]], int]:
+    """Rendered messages, and how many tokens it saves that lines heard in a row share a message.
 
     A line that joins another saves its frame and costs its line break, which is often part of the
-    token before it.
+    token before it. A message without words or calls is left out.
     """
     shown: list[dict[str, Any]] = []
-    lines: list[str] = []  # those of the user message that is last in `shown`
-    saved = 0
-    for message in messages:
-        item = rendered(message)
-        role, text = item["role"], item["content"]
-        if role in ("user", "assistant") and not (text or item.get("tool_calls")):
-            saved += OVERHEAD_TOKENS
-            continue
+    items = [item for message in messages if _says(item := rendered(message))]
+    saved = OVERHEAD_TOKENS * (len(messages) - len(items))
+    for role, run in itertools.groupby(items, lambda item: item["role"]):
         if role != "user":
-            _join(shown, lines)
-        elif lines:
-            last = lines[-1][-1]
-            saved += OVERHEAD_TOKENS - count(f"{last}\n") + count(last)
-        if not lines:
-            shown.append(item)
-        if role == "user":
-            lines.append(text)
-    _join(shown, lines)
+            shown += run
+            continue
+        lines = [item["content"] for item in run]
+        ends = [line[-1] for line in lines[:-1]]
+        saved += sum(OVERHEAD_TOKENS - count(f"{end}\n") + count(end) for end in ends)
+        shown.append({"role": role, "content": "\n".join(lines)})
     return shown, saved
 
 
-def _join(shown: list[dict[str, Any]], lines: list[str]) -> None:
-    """Let the last message hold all of the lines, which are then forgotten."""
-    if len(lines) > 1:
-        shown[-1] = {"role": "user", "content": "\n".join(lines)}
-    lines.clear()
+def _says(item: dict[str, Any]) -> bool:
+    return bool(item["content"] or item.get("tool_calls")) or item["role"] == "tool"
 
 
 def as_text_protocol(prompt: Prompt, instructions: str) -> Prompt:

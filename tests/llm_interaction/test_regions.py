@@ -24,7 +24,7 @@ from evennia_ai.llm_interaction.regions import (
     effective_caps,
     fit_history,
     fit_prompt,
-    joined_lines,
+    joined,
     shorten_message,
     tools_tokens,
 )
@@ -41,7 +41,6 @@ from tests.strategies import (
     heard,
     histories,
     marker,
-    numbered,
     reply,
     result,
     texts,
@@ -103,19 +102,15 @@ def prompts(draw):
 class TestCaps(unittest.TestCase):
     """Caps under a limit."""
 
-    def test_small_enough(self):
-        """Caps that take at most a quarter together hold as they are."""
-        self.assertEqual(effective_caps(10, 10, 30, 20, 200), Caps(10, 10, 30, 20))
-        self.assertEqual(effective_caps(10, 10, 30, 20, 200).volatile, 50)
-
-    def test_too_large(self):
-        """Larger ones shrink in proportion, and that is told."""
-        self.assertEqual(effective_caps(100, 100, 200, 20, 400), Caps(25, 25, 50, 20, True))
-
-    def test_summary(self):
-        """A summary takes a tenth of the limit at most, but a few words it always may."""
-        self.assertEqual(effective_caps(0, 0, 0, 800, 4000), Caps(0, 0, 0, 400, True))
-        self.assertEqual(effective_caps(0, 0, 0, 800, 100).summary, 40)
+    def test_caps(self):
+        """What takes more than a quarter together shrinks in proportion; summaries to a tenth."""
+        for wanted, limit, caps in (
+            ((10, 10, 30, 20), 200, Caps(10, 10, 30, 20)),
+            ((100, 100, 200, 20), 400, Caps(25, 25, 50, 20, True)),
+            ((0, 0, 0, 800), 4000, Caps(0, 0, 0, 400, True)),
+            ((0, 0, 0, 800), 100, Caps(0, 0, 0, 40, True)),
+        ):
+            self.assertEqual(effective_caps(*wanted, limit), caps)
 
     @FEW
     @given(*[st.integers(0, 100_000)] * 4, st.integers(50, 200_000))
@@ -173,7 +168,7 @@ class TestFitPromptByExample(unittest.TestCase):
         """Where fixed regions leave little, memories go, the present is still told."""
         long = "rule " * 245
         prompt = prompt_of([], 300, system=long, retrieved=("m",) * 20, tail=("Time: noon",) * 8)
-        self.assertNotIn("[Memories]", shown_text(prompt))
+        self.assertEqual(shown_text(prompt).count("\\nm"), 1)
         self.assertIn("[Present moment]", shown_text(prompt))
         self.assertIn("rule " * 245, shown_text(prompt))
 
@@ -237,24 +232,23 @@ class TestFitPromptByExample(unittest.TestCase):
         """What of memories, present moment and rules is not shown is noted, with the reason."""
         long = "gold " * 40
         regions = {"retrieved": ("a memory", long, long), "tail": ("now", long)}
-        caps = Caps(60, 30, 16, 60)
         history = counted([heard("hi")], words)
         made = Regions("You are Aria.", (), history, **regions)
         self.assertEqual(
-            fit_prompt(made, caps, 400, words).budget.notes,
+            fit_prompt(made, Caps(60, 30, 16, 60), 400, words).budget.notes,
             (
-                "1 of 3 lines of memory do not fit",
-                "1 of 2 lines on the present do not fit",
+                "memories shortened: more than its 60 tokens",
+                "present moment shortened: more than its 30 tokens",
             ),
         )
         made = Regions("rule " * 400, (), history, retrieved=("a memory",), tail=("now",))
         why = "other regions leave no room"
         self.assertEqual(
-            fit_prompt(made, caps, 200, words).budget.notes,
+            fit_prompt(made, Caps(60, 30, 16, 60), 200, words).budget.notes,
             (
-                f"the lines of memory are left out: {why}",
-                f"the lines on the present are left out: {why}",
-                f"the rules and persona are shortened: {why}",
+                f"rules and persona shortened: {why}",
+                f"memories left out: {why}",
+                f"present moment left out: {why}",
             ),
         )
 
@@ -367,18 +361,12 @@ class TestFitPromptAlways(unittest.TestCase):
 class TestFitHistory(unittest.TestCase):
     """History in the form a provider takes."""
 
-    def test_counts_what_nobody_counted(self):
-        """A message without a count, as a stand-in result, is counted."""
-        _, kept, _ = fit_history(numbered([calls("c1")]), 500, words)
-        self.assertEqual([m.tokens for m in kept], [message_tokens(m, words) for m in kept])
-        self.assertEqual(len(kept), 2)
-
     @FEW
     @given(histories(markers=False), st.integers(-10, 3000), st.sampled_from(sorted(COUNTERS)))
     def test_within_room(self, history, room, name):
         """What is kept holds no more than the room, each with its true count, all paired."""
         count = COUNTERS[name]
-        left_out, kept, _ = fit_history(counted(history, count), room, count)
+        left_out, kept, _ = fit_history(counted(mended(history), count), room, count)
         self.assertLessEqual(sum(m.tokens for m in kept), max(0, room))
         self.assertEqual([m.tokens for m in kept], [message_tokens(m, count) for m in kept])
         self.assertEqual(faults(kept), [])
@@ -435,6 +423,10 @@ class TestShortenMessage(unittest.TestCase):
         self.assertEqual(message, heard(text, id="m1", tokens=9))
         self.assertEqual((short.id, short.role), ("m1", "user"))
         self.assertEqual(short.tokens, message_tokens(short, words))
+
+
+def joined_lines(messages):
+    return joined(messages, len)[0]
 
 
 class TestJoinedLines(unittest.TestCase):

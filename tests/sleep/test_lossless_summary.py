@@ -164,7 +164,7 @@ class TestFullSummary(unittest.TestCase):
         self.assertFalse([note for note in prompt.budget.notes if "summar" in note])
         world.configure(summary_max_tokens=100)
         notes = build_prompt(world.script, world.body).budget.notes
-        self.assertIn("1 of 1 summaries were shortened or left out", notes)
+        self.assertTrue(any(f"summary {record.id} shortened" in note for note in notes), notes)
 
     def test_what_the_journal_keeps_is_not_in_the_summary(self):
         """What stands there counts as kept."""

@@ -10,7 +10,7 @@ from evennia_ai.llm_interaction.offline.prose import is_nonsense, is_question, r
 from evennia_ai.llm_interaction.offline.reply import LINES, QUOTING, is_fixed, line_for, listed
 from evennia_ai.llm_interaction.offline.summary import summarise
 from evennia_ai.llm_interaction.offline.transcript import SUMMARY, note_lines, quotes_of, told_lines
-from evennia_ai.llm_interaction.pinned_notes import note_line
+from evennia_ai.llm_interaction.regions import note_line
 from evennia_ai.rag_memory.ledger import APPROVED, new_note
 
 
@@ -45,7 +45,8 @@ class TestFrames(unittest.TestCase):
         for name in ("Bob", "bob"):
             by = Speaker(name, "o29.1ng0pb1")
             entry = new_note("I like plum brandy", "l1abc", 0.0, by, state=APPROVED)
-            rows = (LEDGER_LABEL, "Preferences:", note_line(entry), "(1 more note.)")
+            shown = note_line(entry.id, entry.at, entry.by, entry.text)
+            rows = (LEDGER_LABEL, "Preferences:", shown)
             (line,) = note_lines("\n".join(rows))
             self.assertEqual((line.who, line.text, line.id), (name, "I like plum brandy", "l1abc"))
 
