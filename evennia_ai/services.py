@@ -27,7 +27,15 @@ def memory_backend(worker: Worker | None = None) -> MemoryBackend:
     return local.memory_backend(conf.memory_backend_path(), conf.data_dir(), conf.setting, worker)
 
 
-_made: dict[str, Any] = {}
+_parts: dict[str, Any] = {}
+
+
+def kept(name: str, make: Callable[[], T]) -> T:
+    """What assistants share under a name, made at first use."""
+    if name not in _parts:
+        _parts[name] = make()
+    part: T = _parts[name]
+    return part
 
 
 def mind() -> Mind:
@@ -36,14 +44,16 @@ def mind() -> Mind:
     Only the Server uses a process: other commands must not disturb it. Without Unix sockets, as on
     Windows, it does the work on threads, as those do.
     """
-    if "mind" not in _made:
-        settings, models = conf.mind_settings(), conf.allowed_models()
-        if _made.get("server") and hasattr(socket, "AF_UNIX"):
-            _made["mind"] = RemoteMind(conf.mind_dir(), settings, conf.mind_log_path(), models)
-        else:
-            _made["mind"] = local.make_mind(settings)
-    made: Mind = _made["mind"]
-    return made
+
+    def make() -> Any:
+        settings = conf.mind_settings()
+        if _parts.get("server") and hasattr(socket, "AF_UNIX"):
+            models = conf.allowed_models()
+            return RemoteMind(conf.mind_dir(), settings, conf.mind_log_path(), models)
+        return local.make_mind(settings)
+
+    shared: Mind = kept("mind", make)
+    return shared
 
 
 def moderator() -> Moderator | None:
@@ -51,11 +61,7 @@ def moderator() -> Moderator | None:
     path = conf.setting("MODERATE")
     if path is None:
         return None
-    key = f"moderator {path}"
-    if key not in _made:
-        _made[key] = Moderator(conf.moderate_function)
-    made: Moderator = _made[key]
-    return made
+    return kept(f"moderator {path}", lambda: Moderator(conf.moderate_function))
 
 
 def use(**parts: object) -> None:
@@ -65,40 +71,29 @@ def use(**parts: object) -> None:
     """
     for name, part in parts.items():
         if name in ("mind", "ready", "server"):
-            _made[name] = part
+            _parts[name] = part
         else:
             setattr(mind(), name, part)
 
 
 def reset() -> None:
     """Forget everything, without closing it."""
-    _made.clear()
-
-
-def kept(name: str, make: Callable[[], T]) -> T:
-    """What assistants share under a name, made at first use."""
-    if name not in _made:
-        _made[name] = make()
-    found: T = _made[name]
-    return found
+    _parts.clear()
 
 
 def breathe() -> "Deferred[None]":
     """Let others have a turn between two steps of long work; at once where nobody plays."""
-    return background.pause() if _made.get("server") else succeed(None)
+    return background.pause() if _parts.get("server") else succeed(None)
 
 
 def ready() -> bool:
     """Whether everything slow is loaded and assistants are repaired: ticks may think."""
-    return bool(_made.get("ready"))
+    return bool(_parts.get("ready"))
 
 
 def on_disk(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "Deferred[T]":
     """Read or write a file of the game on a daemon thread, in order; fires with the result."""
-    if "disk" not in _made:
-        _made["disk"] = Worker("evennia-ai-disk")
-    disk: Worker = _made["disk"]
-    return disk.submit(function, *args, **kwargs)
+    return kept("disk", lambda: Worker("evennia-ai-disk")).submit(function, *args, **kwargs)
 
 
 def figures() -> Figures:
@@ -122,16 +117,16 @@ def warm_up() -> "Deferred[None]":
 
 def leave() -> None:
     """The Server restarts: let calls in flight go on where they can, and cancel none of them."""
-    if "mind" in _made:
-        _made["mind"].leave()
+    if "mind" in _parts:
+        _parts["mind"].leave()
 
 
 def end() -> None:
     """The game stops: let nothing of it go on after `close`."""
-    if "mind" in _made:
-        _made["mind"].end()
+    if "mind" in _parts:
+        _parts["mind"].end()
 
 
 def close() -> "Deferred[None]":
     """Cancel calls and release files; fires when that is done."""
-    return _made.pop("mind").close() if "mind" in _made else succeed(None)
+    return _parts.pop("mind").close() if "mind" in _parts else succeed(None)

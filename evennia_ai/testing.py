@@ -19,7 +19,7 @@ from twisted.internet.defer import Deferred, execute, fail, succeed
 from twisted.internet.task import Clock
 
 from evennia_ai.background import Worker
-from evennia_ai.errors import ModelError, ToolError
+from evennia_ai.errors import ToolError
 from evennia_ai.game.parts import Assistant
 from evennia_ai.game.recovery import repair_at_start, repair_when_ready
 from evennia_ai.history.audience import PUBLIC, members, visible
@@ -93,7 +93,6 @@ class ScriptedModel:
         self._waiting: list[tuple[Deferred[ModelReply], Answer, ModelRequest]] = []
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
-        """Answer a request."""
         self.requests.append(request)
         answer = self.answers.pop(0) if self.answers else self.default
         if callable(answer):
@@ -105,7 +104,6 @@ class ScriptedModel:
         return waiting
 
     def probe(self, model: str) -> "Deferred[ProbeReport]":
-        """Reached at once."""
         reply = ModelReply(
             content="ready", model=model, prompt_tokens=16, completion_tokens=1, cost=0.0
         )
@@ -121,23 +119,19 @@ class ScriptedModel:
                 _fired(answer, request).chainDeferred(deferred)
 
     def cancel_all(self) -> int:
-        """Cancel the calls that are held; returns how many."""
         waiting, self._waiting = self._waiting, []
         for deferred, *_ in waiting:
             deferred.cancel()
         return len(waiting)
 
     def warm_up(self) -> "Deferred[None]":
-        """Ready at once."""
         return succeed(None)
 
     def facts(self, model: str) -> ModelFacts:
-        """What was given at construction."""
         window = Window(self._window, "the script") if self._window else None
         return ModelFacts(window, self.carries, price=self.price, own=self.own)
 
     def forget(self, model: str) -> "Deferred[None]":
-        """Nothing was learned."""
         return succeed(None)
 
 
@@ -161,11 +155,6 @@ def as_read(reply: ModelReply, request: ModelRequest) -> ModelReply:
     return replace(reply, content=answer.text, tool_calls=calls, thought=answer.thought)
 
 
-def model_down() -> ModelError:
-    """What a client fails with when no model answers."""
-    return ModelError("no model answered", retryable=True, kind="connection")
-
-
 class MemorySemanticStore:
     """Semantic memory in a dict, found by shared words; with the port of the real store."""
 
@@ -176,18 +165,15 @@ class MemorySemanticStore:
     def from_settings(
         cls, directory: Path, setting: Callable[[str], Any], worker: Worker | None = None
     ) -> "MemorySemanticStore":
-        """An empty one."""
         return cls()
 
     def add(self, scope: str, turns: Sequence[Turn]) -> "Deferred[None]":
-        """Store turns; one with a known id replaces the old one."""
         self.memories.setdefault(scope, {}).update({turn.id: turn for turn in turns})
         return succeed(None)
 
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
     ) -> "Deferred[list[Hit]]":
-        """Memories that share words with the query, most first."""
         words = set(query.lower().split())
         hits = []
         for turn in self.memories.get(scope, {}).values():
@@ -199,20 +185,16 @@ class MemorySemanticStore:
         return succeed(sorted(hits, key=lambda hit: -hit.score)[:limit])
 
     def ids(self, scope: str) -> "Deferred[set[str]]":
-        """The ids of all turns of a scope."""
         return succeed(set(self.memories.get(scope, {})))
 
     def delete(self, scope: str, ids: Iterable[str]) -> "Deferred[int]":
-        """Delete turns."""
         held = self.memories.get(scope, {})
         return succeed(sum(held.pop(each, None) is not None for each in ids))
 
     def status(self) -> "Deferred[dict[str, Any]]":
-        """Always well."""
         return succeed({"ok": True, "detail": "in memory", "path": ""})
 
     def close(self) -> "Deferred[None]":
-        """Nothing to release."""
         return succeed(None)
 
 
@@ -227,39 +209,31 @@ class MemoryStore:
         """All values are in memory already."""
 
     def get(self, key: str, category: str | None = None, default: object = None) -> Any:
-        """A deep copy of a value, or the default."""
         return copy.deepcopy(self.values.get((key, category), default))
 
     def get_own(self, key: str) -> list[Any]:
-        """The items of a stored list: nobody puts in any by hand."""
         items = self.get(key)
         return items if isinstance(items, list) else []
 
     def stamp(self, key: str, category: str | None = None) -> object:
-        """The stored object itself."""
         at = (key, category)
         value = self.values.get(at)
         return _STORED_NONE if value is None and at in self.values else value
 
     def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
-        """The stamps of several keys of a category."""
         return tuple(self.stamp(key, category) for key in keys)
 
     def set(self, key: str, value: object, category: str | None = None) -> None:
-        """Store a deep copy."""
         self.values[(key, category)] = copy.deepcopy(value)
 
     def delete(self, key: str, category: str | None = None) -> None:
-        """Remove a value."""
         self.values.pop((key, category), None)
 
     def keys(self, category: str) -> tuple[str, ...]:
-        """All keys of a category, sorted."""
         return tuple(sorted(key for key, where in list(self.values) if where == category))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Take everything back if the body fails."""
         before, outer = dict(self.values), self._waiting
         mine: list[Callable[[], Any]] = []
         self._waiting = mine
@@ -275,7 +249,6 @@ class MemoryStore:
             self.on_commit(callback)
 
     def on_commit(self, callback: Callable[[], Any]) -> None:
-        """Call once what was written so far is certain; never if it is taken back."""
         if self._waiting is None:
             callback()
         else:
@@ -289,19 +262,15 @@ class MemoryRows:
         self.rows: dict[str, str] = {}
 
     def load(self, holder: str) -> str:
-        """The row of a holder; empty if there is none."""
         return self.rows.get(holder, "")
 
     def save(self, holder: str, row: str) -> None:
-        """Keep the row of a holder."""
         self.rows[holder] = row
 
     def all(self) -> dict[str, str]:
-        """All rows, by their holders."""
         return dict(self.rows)
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Nothing is rolled back."""
         return nullcontext()
 
 
@@ -312,7 +281,6 @@ class InlineWorker(Worker):
         super().__init__("inline")
 
     def submit(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
-        """Run a function now; the Deferred has fired already."""
         return execute(function, *args, **kwargs)
 
     submit_later = submit
@@ -332,31 +300,25 @@ class MemoryIndex:
         self.turns: dict[str, Turn] = {}
 
     def add(self, scope: str, turns: Iterable[Turn]) -> int:
-        """Add turns; one with a known id replaces the old one."""
         new = {turn.id: turn for turn in turns}
         self.turns.update(new)
         return len(new)
 
     def remove(self, scope: str, ids: Iterable[str]) -> int:
-        """Remove turns; returns how many there were."""
         return sum(self.turns.pop(each, None) is not None for each in ids)
 
     def clear(self, scope: str, at_most: int | None = None) -> int:
-        """Remove all turns, or so many."""
         return self.remove(scope, list(self.turns)[:at_most])
 
     def get(self, scope: str, ids: Iterable[str]) -> tuple[Turn, ...]:
-        """Those of these turns that are there."""
         return tuple(self.turns[each] for each in ids if each in self.turns)
 
     def count(self, scope: str) -> int:
-        """How many turns there are in a part of a scope."""
         return sum(_part_of(turn) == scope.partition(" ")[2] for turn in self.turns.values())
 
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
     ) -> tuple[Hit, ...]:
-        """The newest turns that share a word with the query."""
         words, hits = set(query.lower().split()), []
         for turn in self.turns.values():
             owner, of_scope = turn.audience or PUBLIC, _part_of(turn) == scope.partition(" ")[2]
@@ -383,62 +345,50 @@ class FakeGame:
         self.shown: list[tuple[str, str]] = []
 
     def speak(self, text: str, audience: str, channel: str, asker: str | None) -> None:
-        """Keep what was said."""
         self.said.append((audience, text))
 
     def show_typing(self, is_typing: bool, audience: str, channel: str, asker: str | None) -> None:
         """Nobody has a web client."""
 
     def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
-        """Keep what was posed before an audience."""
         self.shown.append((audience, text))
 
     def say(self, text: str) -> None:
-        """Keep what was said aloud."""
         self.said.append((PUBLIC, text))
 
     emote = say
 
     def whisper(self, target: str, text: str, audience: str = PUBLIC) -> None:
-        """Keep what was whispered to somebody here."""
         if self.identify(target) is None:
             raise ToolError(f"there is no `{target}` here")
         self.said.append((audience, text))
 
     def look(self, target: str | None = None, asker: str | None = None) -> str:
-        """A long description."""
         return "A tavern. " + "Barrels stand along the wall. " * 60
 
     def move(self, direction: str, asker: str | None = None) -> str:
-        """There is no exit."""
         raise ToolError(f"there is no exit `{direction}`")
 
     def get(self, thing: str, asker: str | None = None) -> str:
-        """There is nothing to pick up."""
         raise ToolError(f"there is no `{thing}` here")
 
     def give(self, thing: str, to: str, asker: str | None = None) -> str:
-        """Keep what was given, under the person's name."""
         self.said.append((to, thing))
         return f"You give {thing} to {to}. You carry nothing."
 
     def present(self, asker: str | None = None) -> tuple[dict[str, Any], ...]:
-        """The three people, all players."""
         return tuple(
             {"id": each, "key": key, "player": True, "assistant": False}
             for key, each in self.people.items()
         )
 
     def here(self) -> dict[str, bool]:
-        """The three people, all players."""
         return dict.fromkeys(self.people.values(), True)
 
     def things(self, asker: str | None = None) -> tuple[str, ...]:
-        """A lamp."""
         return ("t1.lamp",)
 
     def identify(self, name: str) -> dict[str, str] | None:
-        """One of the people, by name or id."""
         for key, each in self.people.items():
             if name in (key, each):
                 return {"id": each, "key": key, "kind": "person"}
@@ -447,48 +397,37 @@ class FakeGame:
     addressee = identify
 
     def meant(self, value: str, asker: str | None = None) -> list[Named]:
-        """One of the people, by name or id."""
         person = self.identify(value)
         return [Named(person["id"], (person["key"],))] if person else []
 
     def people_in(self, text: str) -> dict[str, Profile]:
-        """Those of the people whom a text names."""
         return {each: Profile(each, key) for key, each in self.people.items() if key in text}
 
     def time(self, now: float) -> str:
-        """The time in UTC."""
         return spoken_time(datetime.fromtimestamp(now, UTC))
 
     def place(self, asker: str | None = None) -> dict[str, Any]:
-        """The tavern."""
         return {"id": "r1", "key": "Tavern", "description": "", "exits": [], "private": False}
 
     def allowed(self, lock: str, asker: str | None) -> bool:
-        """Always."""
         return True
 
     def account_id(self, asker: str) -> str:
-        """Each of the people has an account of their own."""
         return f"a{asker}" if asker in self.people.values() else ""
 
     def payer(self, asker: str) -> str:
-        """Nobody: all of the people may do everything, as staff."""
         return ""
 
     def account_name(self, account: str) -> str:
-        """The id itself."""
         return account
 
     def carried(self) -> tuple[str, ...]:
-        """Nothing."""
         return ()
 
     def obeys(self, asker: str) -> bool:
-        """Always."""
         return True
 
     def only_present(self, audience: str) -> bool:
-        """Whether an audience is all of the people."""
         return set(self.people.values()) <= members(audience)
 
 
@@ -565,84 +504,66 @@ class FakeAssistant(Assistant):
         self.audits: list[tuple[str, Any]] = []
 
     def shared_options(self) -> tuple[Layer, ...]:
-        """The options that the game gives to assistants like it."""
         return self.groups
 
     def now(self) -> float:
-        """The clock's time."""
         return self.clock.seconds()
 
     def breathe(self) -> "Deferred[None]":
-        """At once: nobody else waits."""
         return succeed(None)
 
     @staticmethod
     def count(text: str) -> int:
-        """Tokens as characters / 4: cheap, and the same everywhere."""
         return (len(text) + 3) // 4
 
     counter = count
 
     def clock_time(self, game: bool) -> tuple[int, int]:
-        """Noon."""
         return 12, 0
 
     def audit(self, kind: str, **fields: object) -> None:
-        """Keep a line of the audit log."""
         self.audits.append((kind, fields))
 
     def log(self, text: str, warning: bool = False) -> None:
-        """Keep a line of the log."""
         self.audits.append(("log", text))
 
     def trouble(self, text: str) -> None:
-        """Keep a line of the log."""
         self.log(text)
 
     alert = trouble
 
     def tell_staff(self, text: str, logged: str | None = None) -> None:
-        """Keep a line of the log."""
         self.log(text)
 
     def tell_controllers(self, text: str, known_to: str) -> None:
-        """Keep a line for staff."""
         self.audit("staff", text=text, known_to=known_to)
 
     def log_error(self, what: str, error: BaseException) -> None:
-        """Keep an error that was survived."""
         self.errors.append((what, error))
 
     def compacted(self) -> None:
-        """Keep that a compaction was shown."""
         self.audit("compacted")
 
     def called(self) -> None:
         """Nothing: there is no timer."""
 
     def dreamt(self, report: dict[str, Any]) -> None:
-        """Keep the report of a sleep cycle."""
         self.audits.append(("dreamt", report))
 
     def spent(self, reply: ModelReply, purpose: str, budget: BudgetEvent | None = None) -> None:
-        """Keep what a call was for."""
         self.audit("call", purpose=purpose, model=reply.model)
 
     def note_reply(self, to: str) -> None:
-        """Keep whom it answered."""
         self.audit("replied", to=to)
 
     def fall_asleep(self) -> None:
-        """Go to sleep."""
         self.state.set_mode("sleep", "sleeping")
 
     def wake(self) -> None:
-        """Wake up."""
         self.state.set_mode("awake")
         self.runtime.last_turn_at = 0.0
         self.runtime.last_heard_at = self.now()
 
     def at_server_start(self) -> None:
-        """Repair what a crash left, as the script does."""
         repair_at_start(self)
         repair_when_ready(self)

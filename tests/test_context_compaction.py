@@ -10,7 +10,8 @@ from evennia_ai.llm_interaction import DEFAULT_COMPACTION_PROMPT
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
-from evennia_ai.testing import call, model_down
+from evennia_ai.testing import call
+from tests.asked import model_down
 from tests.base import AssistantTest, label
 from tests.waiting import wait_for
 

@@ -12,7 +12,8 @@ from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
-from evennia_ai.testing import call, model_down
+from evennia_ai.testing import call
+from tests.asked import model_down
 from tests.base import AssistantTest
 from tests.waiting import wait_for
 

@@ -136,7 +136,6 @@ class CmdAI(AssistantCommand):
         return found
 
     def do_ignore(self) -> None:
-        """Be ignored by all assistants from now on, or no longer."""
         key, category = IGNORED_TAG
         player = getattr(self.caller, "account", None) or self.caller
         if is_ignored(self.caller):
@@ -150,7 +149,6 @@ class CmdAI(AssistantCommand):
         )
 
     def do_report(self) -> None:
-        """Send staff a complaint with the last lines the caller could hear."""
         script, now = self.assistant(), time.time()
         if now - (self.caller.ndb.evennia_ai_reported or 0.0) < REPORT_EVERY_S:
             raise Refusal("Staff have your last report. You can send the next one in a minute.")
@@ -177,7 +175,6 @@ class CmdAI(AssistantCommand):
         self.viewer.tell(f"Staff are told, with the last lines of {script.obj.key} you could hear.")
 
     def do(self) -> None:
-        """List all assistants."""
         if self.args:
             raise Refusal(f"`ai` alone lists the assistants. Do you mean: aistatus {self.args}")
         found = [facts_or_trouble(overview, script) for script in all_assistants()]
@@ -195,7 +192,6 @@ class CmdAI(AssistantCommand):
     do_list = do
 
     def do_create(self) -> None:
-        """Make an assistant in the caller's room."""
         name, _, path = self.args.partition(":")
         room, locks = getattr(self.caller, "location", None), OWNER_LOCKS.format(id=self.caller.id)
         if room is None:
@@ -208,7 +204,6 @@ class CmdAI(AssistantCommand):
         self.viewer.tell(f"{body.key} is here and listens. Describe who it is: {hint}")
 
     def do_start(self) -> None:
-        """Switch it on."""
         script = self.own_assistant()
         script.state.enable(True)
         if not script.is_active:
@@ -216,7 +211,6 @@ class CmdAI(AssistantCommand):
         self.viewer.tell(f"{script.obj.key} is switched on.")
 
     def do_stop(self) -> None:
-        """Switch it off."""
         script = self.own_assistant()
         script.state.enable(False)
         cancelled = " Its current turn is cancelled." if script.stop_thinking() else ""
@@ -226,7 +220,6 @@ class CmdAI(AssistantCommand):
         self.viewer.tell(f"{off} It still hears what is said.")
 
     def do_sleep(self) -> None:
-        """Send it to sleep."""
         script = self.own_assistant()
         if script.state.mode == "sleep":
             raise Refusal(f"{script.obj.key} is asleep already.")
@@ -234,7 +227,6 @@ class CmdAI(AssistantCommand):
         self.viewer.tell(f"{script.obj.key} falls asleep.{_if_off(script)}")
 
     def do_wake(self) -> None:
-        """Wake it up."""
         script = self.own_assistant()
         if script.state.mode != "sleep":
             raise Refusal(f"{script.obj.key} is awake already.")
@@ -242,7 +234,6 @@ class CmdAI(AssistantCommand):
         self.viewer.tell(f"{script.obj.key} wakes up.{_if_off(script)}")
 
     def do_approve(self) -> None:
-        """Do a call that waits for approval."""
         script, number = self.own_assistant(), self._waiting_number()
         if number is None:
             return self._list_waiting(script)
@@ -253,7 +244,6 @@ class CmdAI(AssistantCommand):
         self.viewer.later(done, lambda text: self.viewer.tell(f"{name}: {text}"), "The call")
 
     def do_refuse(self) -> None:
-        """Drop a call that waits for approval."""
         script, number = self.own_assistant(), self._waiting_number()
         if number is None:
             return self._list_waiting(script)
@@ -291,7 +281,6 @@ class CmdAI(AssistantCommand):
         self.viewer.page(as_records(lines))
 
     def do_usage(self) -> None:
-        """What calls cost today and this month."""
         heads = ("Who", "When", "Calls", "Tokens", "Of these cached", "Cost", "Caps")
         scripts, rows = all_assistants(), list[tuple[object, ...]]()
         if not scripts:
@@ -312,7 +301,6 @@ class CmdAI(AssistantCommand):
         self.viewer.page(f"{self.viewer.table(heads, rows)}\nModels: {escaped(models)}\n{note}")
 
     def do_test(self) -> None:
-        """Try its model out, or ask it something."""
         script, text = self.assistant(), str(self.rhs or "").strip()
         if cap := script.spend.reached(stable_id(self.caller)):
             raise Refusal(f"No call is made: {cap} is reached.")
@@ -332,7 +320,6 @@ class CmdAI(AssistantCommand):
         self.viewer.later(ask(script, text, asker), tell, "The test")
 
     def do_model(self) -> None:
-        """Say what is known of its model, or forget it."""
         script = self.assistant()
         name, model = script.model_name, script.mind.model
         if not self.resets:
@@ -344,14 +331,12 @@ class CmdAI(AssistantCommand):
         )
 
     def do_why(self) -> None:
-        """Say what a reply rests on, or where words are."""
         words = str(self.rhs or "").strip()
         script = self.assistant()
         found = why(script, words, self.seen(script))
         self.viewer.later(found, lambda lines: self.viewer.page("\n".join(lines)), "The look back")
 
     def do_delete(self) -> None:
-        """Export and delete it, if the caller confirms it."""
         script = self.assistant()
         body = script.obj
         if not body.access(self.caller, "delete"):
@@ -361,21 +346,18 @@ class CmdAI(AssistantCommand):
             delete_and_tell(self.viewer, script)
 
     def do_doctor(self) -> None:
-        """Run the checks."""
         viewer, mind = self.viewer, services.mind()
         viewer.tell("Checking the installation. This takes a moment...")
         done = doctor.run_checks(doctor.Patient(settings.GAME_DIR, mind.model, mind.memories))
         viewer.later(done, lambda r: viewer.page(escaped(doctor.report(r))), "The examination")
 
     def do_follow(self) -> None:
-        """Start or stop getting messages about an assistant's compactions."""
         script = self.assistant()
         on = script.state.follow(self.caller.account.pk)
         how = "now" if on else "no longer"
         self.viewer.tell(f"You {how} get messages about compactions of {script.obj.key}.")
 
     def do_log(self) -> None:
-        """The last lines of the audit log."""
         name = self.assistant().key if self.args else None
         reading = services.on_disk(last_lines, conf.log_path(), name)
 

@@ -42,7 +42,6 @@ class CmdAIBudget(AssistantCommand):
     switches_known = ("log", "contributors")
 
     def do(self) -> None:
-        """The budget of the newest turn, or of the next one if there was none yet."""
         script = self.assistant()
         event = newest_turn(script, self.audience)
         if event is None:
@@ -53,14 +52,12 @@ class CmdAIBudget(AssistantCommand):
         self.viewer.tell_records(lines)
 
     def do_log(self) -> None:
-        """The newest requests, newest first."""
         script = self.assistant()
         newest, name = self.seen(script).requests()[::-1][:SHOWN], script.obj.key
         head = f"The newest {counted(len(newest), 'request')} of {name}, newest first (UTC):"
         self.viewer.listing(newest, event_record, head, f"{name} has asked no model yet.")
 
     def do_contributors(self) -> None:
-        """What takes the most, in a table."""
         script = self.assistant()
         found = contributors(script, self.audience)
         heads = ("What", "Id", "Tokens", "What can be done")

@@ -71,7 +71,6 @@ class CmdCompact(AssistantCommand):
     admin_switches = ("", "rollback", "verify", "on", "off")
 
     def do(self) -> None:
-        """Compact under the turn lock, and report."""
         script, instructions = self.assistant(), self.rhs or None
         name, viewer = script.obj.key, self.viewer
         if not script.config.compact_enabled:
@@ -89,12 +88,10 @@ class CmdCompact(AssistantCommand):
         viewer.later(done, tell, "The compaction")
 
     def do_preview(self) -> None:
-        """What would leave."""
         script = self.assistant()
         self.viewer.tell_records(preview_lines(script, self.seen(script)))
 
     def do_rollback(self) -> None:
-        """Undo the latest compaction, if the caller confirms it."""
         script = self.assistant()
         record = latest(script)
         if record.leaving:
@@ -133,7 +130,6 @@ class CmdCompact(AssistantCommand):
         self.viewer.later(done, tell, "The rollback")
 
     def do_verify(self) -> None:
-        """Prove that nothing was lost."""
         script = self.assistant()
         done = script.history.gathered_evidence()
         done.addCallback(lambda evidence: script.mind.work(verify, evidence))
@@ -141,11 +137,9 @@ class CmdCompact(AssistantCommand):
         self.viewer.later(done, self.viewer.tell_records, "The proof")
 
     def do_on(self) -> None:
-        """Allow compaction."""
         self._switch_compaction(True)
 
     def do_off(self) -> None:
-        """Stop all compaction."""
         self._switch_compaction(False)
 
     def _switch_compaction(self, on: bool) -> None:

@@ -50,7 +50,6 @@ class CmdAIConfig(AssistantCommand):
     locks = "cmd:perm(Builder);admin:perm(Admin)"
 
     def do(self) -> None:
-        """Show all, explain one, or change one."""
         name, option = self._names()
         script = self.own_assistant(name)
         if not option:

@@ -49,7 +49,6 @@ class CmdAIHistory(AssistantCommand):
     admin_switches = ("export",)
 
     def do(self) -> None:
-        """What was said, newest first."""
         script = self.assistant()
         said = [
             message
@@ -59,7 +58,6 @@ class CmdAIHistory(AssistantCommand):
         self._list(script, said, "Said")
 
     def do_full(self) -> None:
-        """The whole live history, newest first."""
         script = self.assistant()
         self._list(script, self.seen(script).messages(), "History")
 
@@ -73,11 +71,9 @@ class CmdAIHistory(AssistantCommand):
         )
 
     def do_raw(self) -> None:
-        """The stored messages as JSON, oldest first."""
         self.viewer.page(as_json([m.to_dict() for m in self.seen(self.assistant()).messages()]))
 
     def do_summaries(self) -> None:
-        """Every summary, newest first, and for admins every compaction's receipt."""
         script = self.assistant()
         records = self.seen(script).summaries()
         receipts = script.history.compactions() if self.audience == STAFF else []
@@ -93,7 +89,6 @@ class CmdAIHistory(AssistantCommand):
         )
 
     def do_expand(self) -> None:
-        """The raw messages a summary was made from."""
         script = self.assistant()
         wanted = self.words("aihistory/expand [<assistant>] = <summary id>")
         seen = self.seen(script)
@@ -105,12 +100,10 @@ class CmdAIHistory(AssistantCommand):
         self.viewer.listing(messages, lambda m: message_line(m, name), head, "No messages.")
 
     def do_search(self) -> None:
-        """Look everywhere."""
         words = self.words("aihistory/search [<assistant>] = <words>")
         search_memory(self, self.assistant(), words)
 
     def do_export(self) -> None:
-        """Write everything into a file."""
         script = self.assistant()
         self.viewer.tell(f"Exporting {script.obj.key}...")
         done = script.run_exclusive(lambda: export_assistant(script))

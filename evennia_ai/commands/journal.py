@@ -35,13 +35,11 @@ class CmdAIJournal(AssistantCommand):
     switches_known = ("search",)
 
     def do(self) -> None:
-        """Every entry; loaded as pages are turned."""
         script = self.assistant()
         count = script.obj.journal.count()
         self._list(script, Slices(count, self.seen(script).stretch), f"{count}")
 
     def do_search(self) -> None:
-        """Entries with all of some words."""
         script = self.assistant()
         words = self.words("aijournal/search <assistant> = <words>")
         found: list[JournalEntry] = []

@@ -56,7 +56,6 @@ class CmdAIRemember(AssistantCommand):
     switches_known = ("private", "forget")
 
     def do(self) -> None:
-        """Add a note, or list them."""
         script = self.assistant()
         if self.rhs:
             return self._add(script, self.rhs, PUBLIC)
@@ -66,12 +65,10 @@ class CmdAIRemember(AssistantCommand):
         self.viewer.listing(notes[::-1], note_text, head, f"{name} has no notes about you.")
 
     def do_private(self) -> None:
-        """Add a note for the two of them."""
         text = self.words("airemember/private <assistant> = <text>")
         self._add(self.assistant(), text, private([stable_id(self.caller)]))
 
     def do_forget(self) -> None:
-        """Withdraw a note."""
         wanted = self.words("airemember/forget <assistant> = <id>")
         script, own = self.assistant(), stable_id(self.caller)
         note = note_called(living_of(script.seen(private([own])).notes(), own), wanted)

@@ -71,19 +71,16 @@ class CmdAIMemory(AssistantCommand):
     admin_switches = ("approve", "reject", "forget", "rebuild", "quarantine", "release")
 
     def do(self) -> None:
-        """Search, or show how much it remembers."""
         if self.rhs:
             search_memory(self, self.assistant(), self.rhs)
         else:
             self.do_status()
 
     def do_status(self) -> None:
-        """How much it remembers, once index and store have answered."""
         status = memory_status(self.assistant())
         self.viewer.later(status, self.viewer.tell_records, "The memory status")
 
     def do_entities(self) -> None:
-        """The profiles, the last met first."""
         script = self.assistant()
         seen, name = self.seen(script), script.obj.key
         profiles = sorted(seen.profiles(), key=lambda p: p.last_seen, reverse=True)
@@ -95,18 +92,15 @@ class CmdAIMemory(AssistantCommand):
         self.viewer.listing(profiles, text, head, empty)
 
     def do_facts(self) -> None:
-        """The ledger: proposed notes, approved ones, then closed ones, each newest first."""
         script = self.assistant()
         entries, name = all_notes(script.ledger, self.seen(script)), script.obj.key
         head = f"The ledger of {name} ({len(entries)}):"
         self.viewer.listing(entries, note_text, head, f"The ledger of {name} is empty.")
 
     def do_approve(self) -> None:
-        """Approve a note."""
         self._decide(APPROVED)
 
     def do_reject(self) -> None:
-        """Withdraw a note."""
         self._decide(WITHDRAWN)
 
     def _decide(self, state: str) -> None:
@@ -117,14 +111,12 @@ class CmdAIMemory(AssistantCommand):
         self.caller.msg(note_text(note))
 
     def do_forget(self) -> None:
-        """Take a journal entry out of retrieval and semantic memory, also a second time."""
         wanted = self.words("aimemory/forget <assistant> = <id>")
         script, by = self.assistant(), self.caller.key
         done = script.run_exclusive(lambda: forget(script, self.seen(script), wanted, by))
         self.viewer.later(done, self.viewer.tell, "Forgetting the entry")
 
     def do_quarantine(self) -> None:
-        """Use nothing of what a player said, or list those of whom that holds."""
         script = self.assistant()
         if self.rhs:
             return self.viewer.tell(quarantine(script, self.rhs.strip(), self.caller.key))
@@ -133,12 +125,10 @@ class CmdAIMemory(AssistantCommand):
         self.viewer.page(as_records(rows) or f"{script.obj.key} has nobody in quarantine.")
 
     def do_release(self) -> None:
-        """Use again what a player said."""
         player = self.words("aimemory/release <assistant> = <player>")
         self.viewer.tell(release(self.assistant(), player, self.caller.key))
 
     def do_rebuild(self) -> None:
-        """Rebuild the index, fill semantic memory, and report."""
         script, viewer = self.assistant(), self.viewer
         name, began = script.obj.key, time.monotonic()
         viewer.tell(f"Rebuilding {name}'s search index and semantic memory...")
@@ -171,7 +161,6 @@ class CmdMemoryStatus(CmdAIMemory):
     switches_known = admin_switches = ()
 
     def do(self) -> None:
-        """How much it remembers."""
         self.do_status()
 
 

@@ -70,7 +70,6 @@ class CmdAIForget(AssistantCommand):
     switches_known = ("export",)
 
     def do(self) -> None:
-        """Forget somebody, or say how far that is."""
         if not self.args.strip():
             return self._tell_state()
         typed = self.lhs.strip()
@@ -94,7 +93,6 @@ class CmdAIForget(AssistantCommand):
             forget_queued(all_scripts)
 
     def do_export(self) -> None:
-        """Write what the assistants keep of somebody into a file."""
         people, now, asker = self._people(self.args.strip() or "me"), time.time(), self._asker
         if 0 <= now - (asker.ndb.evennia_ai_exported or 0) < EXPORT_EVERY_S and not self._is_admin:
             raise Refusal("You asked for a copy already. You may ask again in ten minutes.")

@@ -26,5 +26,4 @@ class CmdAIStatus(AssistantCommand):
     locks = "cmd:perm(Builder)"
 
     def do(self) -> None:
-        """Show the status, a line for each fact."""
         self.viewer.page(as_records(status_or_trouble(self.assistant(self.args))))

@@ -7,8 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, fail, inlineCallbacks
 from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
 from twisted.internet.error import ConnectError, ConnectionLost
-from twisted.internet.task import LoopingCall, cooperate
+from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from evennia_ai.background import Steps, in_time, pause
@@ -82,7 +81,6 @@ class Link:
         self.restarts, self.trouble, self.ping_s = 0, "", PING_S
         self.on_restart: Callable[[], object] = lambda: None
         self._requests: dict[str, Request] = {}
-        self._answers: deque[tuple[str, Any]] = deque()
         self._mark, self._numbers = secrets.token_hex(6), itertools.count(1)
         self._wire: Wire | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -272,17 +270,6 @@ class Link:
         number, value, facts = message
         self._missed = 0
         self.facts |= facts
-        self._answers.append((number, value))
-        if len(self._answers) == 1:
-            cooperate(self._deliver())
-
-    def _deliver(self) -> Iterator[None]:
-        """Hand answers over, with turns of the reactor between them: each may start long work."""
-        while self._answers:
-            yield
-            self._answer(*self._answers.popleft())
-
-    def _answer(self, number: str, value: Any) -> None:
         request = self._requests.pop(number, None)
         if request is None:
             return

@@ -126,7 +126,6 @@ class Mind:
         self.down: set[str] = set()
 
     def warm_up(self, model: str) -> "Deferred[None]":
-        """Load the model library, the index and the token vocabularies."""
 
         def load() -> None:
             self.recall.open_index()
@@ -138,7 +137,6 @@ class Mind:
         return DeferredList(waiting, consumeErrors=True).addCallback(log_failures)
 
     def close(self) -> "Deferred[None]":
-        """Cancel calls and release files."""
         self.model.cancel_all()
         waiting = [self.memories.close()]
         if isinstance(self.recall.open_index, IndexFile):
@@ -152,7 +150,6 @@ class Mind:
         """Nothing goes on without the Server."""
 
     def status(self) -> MindStatus:
-        """Where it runs."""
         return MindStatus("inline", os.getpid(), memory_mb(), getattr(self.model, "in_flight", 0))
 
 
@@ -171,7 +168,6 @@ class UnusableBackend:
 
     @classmethod
     def from_settings(cls, *args: Any) -> "UnusableBackend":
-        """One without a known reason."""
         return cls()
 
     def _refused(self, *args: Any, **options: Any) -> "Deferred[Any]":
@@ -180,7 +176,6 @@ class UnusableBackend:
     add = search = ids = delete = _refused
 
     def status(self) -> "Deferred[dict[str, Any]]":
-        """Fires with the reason."""
         return succeed({"ok": False, "detail": self._reason, "path": ""})
 
     def close(self) -> "Deferred[None]":

@@ -55,11 +55,9 @@ class RemoteMemories(_Part):
 
     @property
     def billed_embedder(self) -> str:
-        """The model that embeds texts, if somebody is billed for it; else empty."""
         return str(self._link.facts.get("billed_embedder", ""))
 
     def status(self) -> "Deferred[dict[str, Any]]":
-        """Fires with ``{"ok", "detail", "path"}``."""
 
         def unusable(failure: Failure) -> dict[str, Any]:
             return {"ok": False, "detail": failure.getErrorMessage(), "path": ""}
@@ -109,12 +107,10 @@ class RemoteModel:
         self._facts: dict[str, tuple[float, ModelFacts]] = {}
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
-        """Ask a model; fails with `ModelError`. Cancelling the Deferred cancels the call."""
         asked = self._link.ask("model.complete", request, key=request.key)
         return self._tracked(asked.addErrback(self._note_window))
 
     def probe(self, model: str) -> "Deferred[ProbeReport]":
-        """Fires with whether a model can be reached."""
         return self._tracked(self._link.ask("model.probe", model))
 
     def facts(self, model: str) -> ModelFacts:
@@ -127,12 +123,10 @@ class RemoteModel:
         return facts
 
     def forget(self, model: str) -> "Deferred[None]":
-        """Forget what was learned of a model."""
         self._facts.pop(model, None)
         return self._link.ask("model.forget", model)
 
     def cancel_all(self) -> int:
-        """Cancel all calls in flight; returns how many there were."""
         running = list(self._calls)
         for call in running:
             call.cancel()
@@ -212,7 +206,6 @@ class RemoteMind:
         return DeferredList([loading, counting], consumeErrors=True).addCallback(log_failures)
 
     def status(self) -> MindStatus:
-        """How the process was when it last answered."""
         link, facts = self.link, self.link.facts if self.link.is_reached else {}
         pid, memory_mb = facts.get("pid", 0), facts.get("memory_mb", 0)
         return MindStatus("process", pid, memory_mb, link.waiting, link.restarts, link.trouble)

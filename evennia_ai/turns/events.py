@@ -33,14 +33,9 @@ def by_speaker(events: Iterable[Message]) -> tuple[Group, ...]:
 
 
 def wants_answer(event: Message) -> bool:
-    """Whether an event calls for a turn: it is speech that this assistant is to answer.
-
-    What was heard by a version that did not note who answers is answered. What waits for
-    moderation wants none yet.
-    """
-    if UNJUDGED in event.metadata:
-        return False
-    return event.channel in SPEECH and bool(event.metadata.get(ANSWER, True))
+    """Whether an event calls for a turn: speech that it is to answer, past moderation."""
+    is_judged = UNJUDGED not in event.metadata
+    return is_judged and event.channel in SPEECH and bool(event.metadata.get(ANSWER, True))
 
 
 def resolved(events: Iterable[Message], here: Iterable[str]) -> list[Message]:

@@ -17,7 +17,8 @@ from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import members
 from evennia_ai.recall import Turn
 from evennia_ai.staff.audit_log import last_lines, log_fields
-from evennia_ai.testing import MemorySemanticStore, call, model_down
+from evennia_ai.testing import MemorySemanticStore, call
+from tests.asked import model_down
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest
 from tests.store_case import item

@@ -24,7 +24,8 @@ from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.staff.memory import note_called
-from evennia_ai.testing import call, model_down
+from evennia_ai.testing import call
+from tests.asked import model_down
 from tests.command_line import CommandLineTest
 from tests.store_case import item
 from tests.waiting import pump_until, wait_for

@@ -5,7 +5,7 @@ from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.staff.status import compaction_state
-from evennia_ai.testing import model_down
+from tests.asked import model_down
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
 

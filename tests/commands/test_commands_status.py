@@ -2,7 +2,8 @@
 
 from evennia_ai.commands.compaction import CmdCompact
 from evennia_ai.staff.show import ago
-from evennia_ai.testing import call, model_down
+from evennia_ai.testing import call
+from tests.asked import model_down
 from tests.command_line import WholePagesTest
 
 

@@ -11,8 +11,9 @@ from evennia_ai.game.seeing import is_assistant
 from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
-from evennia_ai.testing import call, model_down
+from evennia_ai.testing import call
 from evennia_ai.turns.tools import Tool
+from tests.asked import model_down
 from tests.base import AssistantTest
 from tests.waiting import pump_until, wait_for
 

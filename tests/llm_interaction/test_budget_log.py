@@ -9,7 +9,8 @@ from evennia_ai.llm_interaction.budget_log import EVENTS_KEPT, KEY, SAVED_EVERY
 from evennia_ai.llm_interaction.summary import call_llm_simple
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
 from evennia_ai.sleep.compaction.due import EMERGENCY
-from evennia_ai.testing import FakeAssistant, ScriptedModel, model_down
+from evennia_ai.testing import FakeAssistant, ScriptedModel
+from tests.asked import model_down
 from tests.memory_assistant import extract_and_compact
 from tests.waiting import wait_for
 

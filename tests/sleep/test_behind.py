@@ -10,8 +10,9 @@ from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.commit import REMAKE_STEPS
 from evennia_ai.sleep.compaction.compact import WAIT_S
 from evennia_ai.staff.status import compaction_state
-from evennia_ai.testing import call, model_down
+from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick
+from tests.asked import model_down
 from tests.base import AssistantTest
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, MemoryWorldTest

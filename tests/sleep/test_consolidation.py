@@ -19,8 +19,8 @@ from evennia_ai.sleep.consolidation import (
     prune_orphaned_memory_links,
     repair_semantic_memory,
 )
-from evennia_ai.testing import model_down
 from tests import stand_ins
+from tests.asked import model_down
 from tests.stand_ins import HashingEmbedder, MemorySemantic
 from tests.waiting import wait_for
 

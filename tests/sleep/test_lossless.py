@@ -24,7 +24,8 @@ from evennia_ai.sleep.compaction.due import COUNT, MANUAL, SLEEP, due
 from evennia_ai.sleep.compaction.report import as_result
 from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS, rollback_compaction
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
-from evennia_ai.testing import call, model_down
+from evennia_ai.testing import call
+from tests.asked import model_down
 from tests.base import AssistantTest, label
 from tests.memory_assistant import extract_and_compact
 from tests.waiting import pump_until, wait_for

@@ -14,7 +14,8 @@ from evennia_ai.llm_interaction.values import ModelFacts, ModelReply
 from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.rag_memory.journal_entry import OWN
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
-from evennia_ai.testing import ScriptedModel, call, model_down
+from evennia_ai.testing import ScriptedModel, call
+from tests.asked import model_down
 from tests.base import label
 from tests.memory_assistant import MemoryWorld, MemoryWorldTest, count, extract_and_compact
 from tests.waiting import wait_for

@@ -3,7 +3,8 @@
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.staff.probe import WATER, try_out
-from evennia_ai.testing import call, model_down
+from evennia_ai.testing import call
+from tests.asked import model_down
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import wait_for
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.testing import call, model_down
+from evennia_ai.testing import call
 from evennia_ai.turns.spend import RATE_S, CallRate
 from evennia_ai.turns.spend_book import CALLS_A_MINUTE
+from tests.asked import model_down
 from tests.base import CHARACTER, PLAYED
 from tests.command_line import CommandLineTest
 from tests.waiting import pump_until, wait_for

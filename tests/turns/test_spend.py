@@ -10,10 +10,11 @@ from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, TurnRequest
-from evennia_ai.testing import FakeAssistant, ScriptedModel, call, model_down
+from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.spend import GAME, SharedSpend
 from evennia_ai.turns.spend_book import DEFAULT
 from evennia_ai.turns.tick import Tick
+from tests.asked import model_down
 
 ALICE = "o1.alice"
 

@@ -13,9 +13,10 @@ from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.values import READ_AHEAD
 from evennia_ai.rag_memory import search as retrieval
 from evennia_ai.recall.values import Query
-from evennia_ai.testing import FakeAssistant, ScriptedModel, call, model_down
+from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.events import Group
 from evennia_ai.turns.tick import Tick
+from tests.asked import model_down
 from tests.base import AssistantTest
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import pump_until, started_reactor, wait_for

@@ -13,10 +13,11 @@ from evennia_ai.llm_interaction.prompt import build_prompt
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
 from evennia_ai.recall.values import brief
-from evennia_ai.testing import call, model_down
+from evennia_ai.testing import call
 from evennia_ai.turns.heard import QUEUE_LIMIT
 from evennia_ai.turns.runtime import NOTES_PER_HOUR, Runtime
 from evennia_ai.turns.tools.base import MOST_ACTS
+from tests.asked import model_down
 from tests.base import CHARACTER, PLAYED, AssistantTest
 from tests.waiting import pump_until, wait_for
 

@@ -34,7 +34,6 @@ class Text(Parameter):
     limit: int = 4000
 
     def schema(self) -> dict[str, Any]:
-        """Its JSON Schema."""
         return {"type": "string", "description": self.says}
 
     def value(self, raw: object) -> str:
@@ -54,7 +53,6 @@ class Scale(Parameter):
     high: int = 10
 
     def schema(self) -> dict[str, Any]:
-        """Its JSON Schema."""
         return {
             "type": "integer",
             "minimum": self.low,
@@ -81,7 +79,6 @@ class Numbers(Parameter):
     """Some whole numbers; a text that holds them is taken, too."""
 
     def schema(self) -> dict[str, Any]:
-        """Its JSON Schema."""
         return {"type": "array", "items": {"type": "integer"}, "description": self.says}
 
     def value(self, raw: object) -> tuple[int, ...]:
