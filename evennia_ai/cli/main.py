@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evennia_ai import __version__
-from evennia_ai.cli import model
+from evennia_ai.cli import card, model
 from evennia_ai.cli.install import install, is_installed, uninstall
 from evennia_ai.cli.launcher import run_in
 from evennia_ai.cli.new import create_game, is_game
@@ -66,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("--model", default="", help="smollm2 or another local model; offline for none")
     new.set_defaults(run=_new)
     model.add_parser(commands)
+    card.add_parser(commands)
     for name, run, says in (
         ("start", lambda args: _start_and_show(_game(args.folder)), "start a game made by `new`"),
         ("stop", _stop, "stop a game"),

@@ -1,0 +1,1 @@
+"""Cards, lorebooks and chats of other programs: what their files hold, read and written."""

@@ -1,0 +1,215 @@
+"""Lorebooks of several programs: entries of keys and a text, read and written.
+
+Read are the books inside cards (versions 2 and 3), SillyTavern's, RisuAI's, Agnai's and NovelAI's.
+What an entry cannot be used for here (depth, chance, groups) stays in its original for an export.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import regex
+
+from evennia_ai.cards.cleaning import Cleaner, storable
+from evennia_ai.errors import Refusal
+
+ENTRIES, TEXT_CHARS, KEY_CHARS, KEYS = 500, 2_000, 100, 50
+PATTERN_CHARS = 5_000
+# How secondary keys count, by SillyTavern's numbers.
+ANY, NOT_ALL, NOT_ANY, ALL = "any", "not all", "not any", "all"
+LOGIC = (ANY, NOT_ALL, NOT_ANY, ALL)
+_NAMES = {
+    "keys": ("keys", "key", "keywords"),
+    "secondary": ("secondary_keys", "keysecondary", "secondkey"),
+    "text": ("content", "text", "entry"),
+    "always": ("constant", "alwaysactive", "forceactivation"),
+    "weight": ("priority", "insertion_order", "order", "insertorder"),
+}
+_VALUES = ("keys", "text", "secondary", "logic", "always", "on")
+_PATTERN = re.compile(r"/(.+)/([a-z]*)", re.S)
+_DECORATOR = re.compile(r"^@@@?(\w+)[ \t]*(.*)\n?")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact of a book: an entry as it is read, and as it is stored.
+
+    Args:
+        keys: Words or phrases that call it; ``/…/i`` is a regular expression.
+        text: What it says.
+        secondary: Keys that must be, or must not be, there as well.
+        logic: One of `LOGIC`.
+        always: Whether it needs no key.
+        on: Whether it is used.
+        weight: The higher, the earlier; what has the lowest is left out first.
+        original: The entry as it came.
+        id: Its id in the game, as ``w12``.
+        know: Which assistants know it; empty: as its book says.
+        tell: A lock for those who may hear it; empty: as its book says.
+        source: Who typed it, or which file it is from.
+    """
+
+    keys: tuple[str, ...]
+    text: str
+    secondary: tuple[str, ...] = ()
+    logic: str = ANY
+    always: bool = False
+    on: bool = True
+    weight: float = 0
+    original: Mapping[str, Any] | None = None
+    id: str = ""
+    know: str = ""
+    tell: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """The entries of a book, and what is to be said about it."""
+
+    name: str
+    entries: tuple[Fact, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_book(value: Any, char: str = "") -> Book:
+    """A lorebook of any of the formats; raises `Refusal` if it is none.
+
+    `char` is whose book it is, in its texts ``{{char}}``.
+    """
+    if not isinstance(value, dict):
+        raise Refusal("this is no lorebook: it has no `entries`")
+    data = value.get("data")
+    raw = value.get("entries", data if isinstance(data, list) else None)
+    if raw is None and isinstance(data, dict):
+        return read_book(data.get("character_book") or data, char)
+    items = list(raw.values()) if isinstance(raw, dict) else raw
+    if not isinstance(items, list):
+        raise Refusal("this is no lorebook: it has no `entries`")
+    entries, notes, bare, wrong, cleaner = [], [], 0, 0, Cleaner(char)
+    for number, item in enumerate(items[:ENTRIES], 1):
+        changes: list[str] = []
+        entry = _entry(item if isinstance(item, dict) else {}, cleaner, changes)
+        bad = [key for key in (*entry.keys, *entry.secondary) if pattern(key) == ""]
+        if bad:
+            wrong += 1
+            notes.append(f"entry {number}: keys: `{bad[0][:40]}` is no regular expression")
+        elif not entry.text or not (entry.keys or entry.always):
+            bare += 1
+            what = "keys: none is usable" if entry.text else "content: there is no text"
+            notes.append(f"entry {number}: {what}")
+        else:
+            entries.append(entry)
+            notes += [f"entry {number}: {', '.join(changes)}"] if changes else []
+    mended = len(notes) - bare - wrong
+    taken = f"{len(entries)} taken" + (f" ({mended} mended)" if mended else "")
+    counts = [f"{len(items)} entries: {taken}"]
+    counts += [f"{bare} without a usable key or text"] if bare else []
+    counts += [f"{wrong} with a key that is no regular expression"] if wrong else []
+    over = len(items) - ENTRIES
+    counts += [f"{over} beyond {ENTRIES} left out"] if over > 0 else []
+    name = value.get("name")
+    name = name if isinstance(name, str) else ""
+    return Book(
+        name.strip()[:KEY_CHARS], tuple(entries), (", ".join(counts), *notes, *cleaner.notes())
+    )
+
+
+def _entry(item: dict[str, Any], cleaner: Cleaner, changes: list[str]) -> Fact:
+    extensions = item.get("extensions")
+    inner = extensions if isinstance(extensions, dict) else {}
+    values = {str(k).lower().replace("_", ""): v for k, v in (*inner.items(), *item.items())}
+
+    def of(name: str) -> Any:
+        names = (each.replace("_", "") for each in _NAMES[name])
+        return next((values[each] for each in names if values.get(each) is not None), None)
+
+    text = of("text")
+    text = storable(text).strip() if isinstance(text, str) else ""
+    always, on = _flag(of("always"), False), _flag(values.get("enabled"), True)
+    on = on and not _flag(values.get("disable"), False)
+    while found := _DECORATOR.match(text):
+        always = always or found[1] == "activate"
+        on = on and found[1] != "dont_activate"
+        text = text[found.end() :].lstrip()
+    text, left = cleaner.clean(text, TEXT_CHARS)
+    if left:
+        changes.append(f"content: {left:,} characters left out")
+    logic = values.get("selectivelogic")
+    is_selective = _flag(values.get("selective"), True)
+    return Fact(
+        _keys(of("keys"), "keys", changes),
+        text,
+        _keys(of("secondary"), "secondary keys", changes) if is_selective else (),
+        LOGIC[logic] if isinstance(logic, int) and 0 <= logic < len(LOGIC) else ANY,
+        always,
+        on,
+        _number(of("weight")),
+        item,
+    )
+
+
+def _keys(value: Any, name: str, changes: list[str]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        is_one = "," not in value or _PATTERN.fullmatch(value.strip())
+        if not is_one:
+            changes.append(f"{name}: one text was split at its commas")
+        value = [value] if is_one else value.split(",")
+    texts = (key for key in value if isinstance(key, str)) if isinstance(value, list) else ()
+    keys = list(filter(None, dict.fromkeys(storable(key).strip() for key in texts)))
+    usable = [key for key in keys if len(key) <= (PATTERN_CHARS if "/" in key[:1] else KEY_CHARS)]
+    if len(keys) > KEYS or len(usable) < len(keys):
+        changes.append(f"{name}: at most {KEYS} of {KEY_CHARS} characters are used")
+    return tuple(usable[:KEYS])
+
+
+def _flag(value: Any, default: bool) -> bool:
+    if isinstance(value, str):
+        return value.strip().lower() in ("true", "1", "yes", "on")
+    return bool(value) if isinstance(value, bool | int) else default
+
+
+def _number(value: Any) -> float:
+    is_number = isinstance(value, int | float) and abs(value) < 10**9
+    return value if is_number else 0
+
+
+def pattern(key: str) -> "regex.Pattern[str] | str | None":
+    """The regular expression of a key; None if the key is none, an empty text for a wrong one."""
+    found = _PATTERN.fullmatch(key)
+    if not found:
+        return None
+    flags = sum(getattr(regex, each.upper()) for each in set(found[2]) & set("ims"))
+    try:
+        return regex.compile(found[1], flags)
+    except (regex.error, RecursionError, OverflowError):
+        return ""
+
+
+def exported(
+    name: str, facts: Sequence[Fact], original: Any = None, char: str = ""
+) -> dict[str, Any]:
+    """A book of version 3; what it and its entries held besides comes along."""
+    kept = original if isinstance(original, dict) else {}
+    entries = [_as_raw(fact, char) for fact in facts]
+    return {"extensions": {}, **kept, "name": kept.get("name", name), "entries": entries}
+
+
+def _as_raw(fact: Fact, char: str) -> dict[str, Any]:
+    raw = dict(fact.original or {})
+    came = _entry(raw, Cleaner(char), [])
+    if raw and all(getattr(fact, name) == getattr(came, name) for name in _VALUES):
+        return raw
+    return raw | {
+        "keys": list(fact.keys),
+        "content": fact.text,
+        "extensions": raw.get("extensions") or {},
+        "enabled": fact.on,
+        "insertion_order": raw.get("insertion_order", fact.weight),
+        "use_regex": any(map(pattern, fact.keys)),
+        "constant": fact.always,
+        "selective": bool(fact.secondary),
+        "secondary_keys": list(fact.secondary),
+        "selectiveLogic": LOGIC.index(fact.logic),
+    }

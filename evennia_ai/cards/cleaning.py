@@ -1,0 +1,84 @@
+"""Texts of strangers made plain: macros filled in, markup out, nothing that looks like ours."""
+
+import html
+import random
+import re
+
+# Whom a text speaks with; in a greeting the name of whoever is greeted is filled in later.
+USER, GREETED = "whoever you talk with", "{name}"
+_MACRO = re.compile(r"\{\{([^{}]*)\}\}")
+_CODE = re.compile(r"<(style|script)\b.*?(?:</\1\s*>|\Z)|<%.*?(?:%>|\Z)", re.S | re.I)
+_TAG, _LINE_TAG = re.compile(r"</?[a-z][^<>]*>", re.I), re.compile(r"<(?:br|/p)\b[^<>]*>", re.I)
+_ALIAS = re.compile(r"<(bot|char|user)>", re.I)
+_MARKUP = re.compile(r"\|(?:\[?[rgybmcwxRGYBMCWX]|\[?[0-5]{3}|[nuihH/_*^-])?")
+_UNSTORABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+# The labels of a prompt's blocks and the ids of people (`history.frames`).
+_LABEL = re.compile(r"^\W*\[[A-Z][A-Za-z ]{2,40}\]", re.M)
+_ID = re.compile(r"\[[oas]\d+\.[^\]\s]{1,40}\]")
+# Macros that say nothing where they stand.
+_SILENT = ("", "original", "trim", "noop")
+# Markup may be most of a text: so much of it is read for each character that is used.
+_READ = 4
+
+
+def storable(text: str) -> str:
+    """A text without characters that databases refuse."""
+    return _UNSTORABLE.sub("", text)
+
+
+def as_name(text: str, most: int = 80) -> str:
+    """A text as the name of a character: one line, no markup, at most so many characters."""
+    return " ".join(_MARKUP.sub("", storable(text.replace("\n", " "))).split())[:most].strip()
+
+
+class Cleaner:
+    """Cleans the texts of one card or book, and counts what it had to change.
+
+    Args:
+        char: What ``{{char}}`` stands for.
+    """
+
+    def __init__(self, char: str):
+        self.char, self.frames = char, 0
+        self.unknown: dict[str, None] = {}
+
+    def clean(self, text: str, most: int, user: str = USER) -> tuple[str, int]:
+        """A text of at most `most` characters, and how many were left out.
+
+        Random macros are filled in by a seed of the text: each time the same.
+        """
+        size, text = len(text), text[: most * _READ]
+        picks = random.Random(f"{self.char} {text}")
+        text = _LINE_TAG.sub("\n", _CODE.sub("", _ALIAS.sub(r"{{\1}}", text)))
+        text = html.unescape(_TAG.sub("", text))
+        while _MACRO.search(text):
+            text = _MACRO.sub(lambda macro: self._filled(macro[1], user, picks), text)
+        text = storable(text.replace("{{", "").replace("}}", ""))
+        for frame in (_LABEL, _ID):
+            text, count = frame.subn(lambda found: found[0].replace("[", "").replace("]", ""), text)
+            self.frames += count
+        text = re.sub(r"\s*\n\s*\n\s*", "\n\n", text).strip()
+        return text[:most], max(0, len(text) - most) + max(0, size - most * _READ)
+
+    def notes(self) -> list[str]:
+        """What was changed, in words."""
+        frames = f"{self.frames} line{'s' * (self.frames > 1)} looked like parts of the prompt"
+        changed = [f"{frames} and lost their brackets"] if self.frames else []
+        return changed + ([f"macros left out: {', '.join(self.unknown)}"] if self.unknown else [])
+
+    def _filled(self, macro: str, user: str, picks: random.Random) -> str:
+        name, rest = (*re.split(r"::|:|\s", macro.strip(), maxsplit=1), "")[:2]
+        name, rest = name.lower(), rest.strip()
+        if name in ("char", "bot", "user"):
+            return user if name == "user" else self.char
+        if name in ("random", "pick"):
+            options: list[str] = rest.split("::" if "::" in rest else ",")
+            return picks.choice(options).strip()
+        if name == "roll" and (dice := re.search(r"(\d{0,2})d(\d{1,4})|(\d{1,4})", rest)):
+            sides = max(1, int(dice[2] or dice[3]))
+            return str(sum(picks.randint(1, sides) for _ in range(int(dice[1] or 1))))
+        if name == "newline":
+            return "\n"
+        if name not in _SILENT and not name.startswith("//"):
+            self.unknown.setdefault(name[:30])
+        return ""

@@ -1,0 +1,205 @@
+"""The files that character cards come in: PNG, CHARX (a zip), JSON. Read with limits, and written.
+
+The JSON of a card sits in a text chunk of a picture, `ccv3` or `chara`, as base64; in the file
+`card.json` of a zip, which may stand behind a JPEG; or is the file. Nothing is unpacked beyond
+`JSON_BYTES`. Specifications: character-card-spec-v2, character-card-spec-v3.
+"""
+
+import base64
+import binascii
+import io
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from evennia_ai.errors import Refusal
+
+FILE_BYTES, JSON_BYTES, ZIP_FILES = 20_000_000, 4_194_304, 1_000
+# Deepest nesting of a card's values, and most digits of a number.
+DEPTH, DIGITS = 40, 300
+FORMATS = ("json", "png", "charx")
+# Chunks that hold a card; where both are there, the first counts.
+KEYS = ("ccv3", "chara")
+_SIGNATURE, _ZIPPED, _JPEG = b"\x89PNG\r\n\x1a\n", b"PK\x03\x04", b"\xff\xd8\xff"
+_DIRECTORY_ENTRY, _LOCKED = b"PK\x01\x02", b"rcc||"
+_TOO_LARGE = f"the card unpacks to more than {JSON_BYTES:,} bytes"
+_ENDS = "the PNG ends in the middle: the download is incomplete"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The JSON value of a file, and what is to be said about the file."""
+
+    value: Any
+    form: str
+    notes: tuple[str, ...] = ()
+
+
+def read(data: bytes) -> Contents:
+    """What a file holds; raises `Refusal` with one sentence."""
+    if len(data) > FILE_BYTES:
+        raise Refusal(f"the file is larger than {FILE_BYTES:,} bytes")
+    if data.startswith(_SIGNATURE):
+        return _read_png(data)
+    is_picture = data.startswith(_JPEG)
+    if data.startswith(_ZIPPED) or (is_picture and _DIRECTORY_ENTRY in data):
+        return _read_zip(data)
+    if is_picture or data[8:12] == b"WEBP":
+        raise Refusal("cards are not read from JPEG or WEBP pictures: export it as PNG or JSON")
+    return Contents(parsed(data), "json")
+
+
+def parsed(data: bytes) -> Any:
+    """The value of a JSON text in any Unicode encoding; raises `Refusal`."""
+    if len(data) > JSON_BYTES:
+        raise Refusal(_TOO_LARGE)
+    try:
+        text = data.decode(json.detect_encoding(data), "replace")
+        value = json.loads(text, parse_constant=lambda _: None, parse_int=_whole, strict=False)
+    except RecursionError:
+        raise Refusal("the JSON is nested too deeply") from None
+    except ValueError as error:
+        raise Refusal(f"this is no JSON, nor another file that holds a card ({error})") from None
+    level, depth = [value], 0
+    while level:
+        level = [each for part in level if isinstance(part, dict | list) for each in _parts(part)]
+        if (depth := depth + 1) > DEPTH:
+            raise Refusal("the JSON is nested too deeply")
+    return value
+
+
+def _whole(digits: str) -> int | str:
+    return int(digits) if len(digits) <= DIGITS else digits
+
+
+def _parts(value: dict[str, Any] | list[Any]) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes, bool]]:
+    """Kind, body and soundness of each chunk of a PNG, up to its end."""
+    place, kind = len(_SIGNATURE), b""
+    while kind != b"IEND":
+        if place + 12 > len(data):
+            raise Refusal(_ENDS)
+        size, kind = struct.unpack_from(">I4s", data, place)
+        body, place = data[place + 8 : place + 8 + size], place + 12 + size
+        if place > len(data):
+            raise Refusal(_ENDS)
+        yield kind, body, zlib.crc32(kind + body) == int.from_bytes(data[place - 4 : place], "big")
+
+
+def _key_of(kind: bytes, body: bytes) -> str:
+    """The key of a text chunk, in lower case."""
+    is_text = kind in (b"tEXt", b"zTXt", b"iTXt")
+    return body[:80].partition(b"\0")[0].decode("latin-1").lower() if is_text else ""
+
+
+def _read_png(data: bytes) -> Contents:
+    texts, notes = {}, []
+    for kind, body, is_sound in _chunks(data):
+        if (key := _key_of(kind, body)) in KEYS:
+            texts[key] = kind, body
+            notes += [] if is_sound else [f"checksum of `{key}` is wrong"]
+    key = next((key for key in KEYS if key in texts), "")
+    if not key:
+        raise Refusal("the picture holds no card: its site took it out, or it never had one")
+    text = _text_of(*texts[key])
+    if text.startswith(_LOCKED):
+        _refuse_locked()
+    notes += [f"both are there; `{key}` counts"] if len(texts) > 1 else []
+    text = b"".join(text.split()).rstrip(b"=").translate(bytes.maketrans(b"-_", b"+/"))
+    try:
+        value = parsed(base64.b64decode(text + b"=" * (-len(text) % 4), validate=True))
+    except binascii.Error:
+        raise Refusal(f"`{key}` of the picture is no base64: it is damaged") from None
+    return Contents(value, "png", tuple(notes))
+
+
+def _refuse_locked() -> NoReturn:
+    raise Refusal("this card is locked by RisuAI: export it there without the lock")
+
+
+def _text_of(kind: bytes, body: bytes) -> bytes:
+    """The text of a text chunk, unpacked up to the limit."""
+    rest = body.partition(b"\0")[2]
+    is_packed = kind == b"zTXt" or (kind == b"iTXt" and rest[:1] == b"\1")
+    if kind == b"iTXt":  # two flags, the language and the key in it
+        rest = rest[2:].partition(b"\0")[2].partition(b"\0")[2]
+    elif kind == b"zTXt":
+        rest = rest[1:]
+    most = JSON_BYTES * 3 // 2  # base64, with line breaks
+    if is_packed:
+        try:
+            rest = zlib.decompressobj().decompress(rest, most + 1)
+        except zlib.error:
+            raise Refusal("the packed text of the picture is damaged") from None
+    if len(rest) > most:
+        raise Refusal(_TOO_LARGE)
+    return rest
+
+
+def _read_zip(data: bytes) -> Contents:
+    count = data.count(_DIRECTORY_ENTRY)
+    if count > ZIP_FILES:
+        raise Refusal(f"the CHARX file has {count:,} files; {ZIP_FILES:,} are allowed")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = archive.namelist()
+            if "card.json" not in names:
+                deeper = next((name for name in names if name.endswith("/card.json")), "")
+                only = f", only `{deeper}`: pack the folder's contents" if deeper else ""
+                raise Refusal(f"the CHARX file has no card.json at its top{only}")
+            if archive.getinfo("card.json").flag_bits & 1:
+                raise Refusal("the CHARX file is encrypted")
+            with archive.open("card.json") as file:
+                text = file.read(JSON_BYTES + 1)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, OSError, ValueError):
+        raise Refusal("the CHARX file is damaged") from None
+    other = len(names) - 1
+    files = f"{other:,} other file{'s are' if other > 1 else ' is'} not taken"
+    return Contents(parsed(text), "charx", (files,) if other else ())
+
+
+def packed(card: dict[str, Any], form: str, source: bytes = b"") -> bytes:
+    """A card of version 3 as a file.
+
+    Args:
+        card: ``{"spec", "spec_version", "data"}``.
+        form: One of `FORMATS`.
+        source: The file it came from: a PNG keeps its picture.
+    """
+    text = json.dumps(card, indent=1).encode()
+    if form == "json":
+        return text
+    if form == "charx":
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("card.json", text)
+        return file.getvalue()
+    if form != "png":
+        raise Refusal(f"cards are written as {', '.join(FORMATS)}, not as `{form}`")
+    chunks = [chunk[:2] for chunk in _chunks(source)] if source.startswith(_SIGNATURE) else _PIXEL
+    older = {**card, "spec": "chara_card_v2", "spec_version": "2.0"}
+    texts = [
+        (b"tEXt", key.encode() + b"\0" + base64.b64encode(json.dumps(value).encode()))
+        for key, value in zip(KEYS, (card, older), strict=True)
+    ]
+    chunks = [chunk for chunk in chunks if _key_of(*chunk) not in KEYS]
+    return _SIGNATURE + b"".join(map(_chunk, [chunks[0], *texts, *chunks[1:]]))
+
+
+def _chunk(chunk: tuple[bytes, bytes]) -> bytes:
+    kind, body = chunk
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+_PIXEL = [
+    (b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 6, 0, 0, 0)),
+    (b"IDAT", zlib.compress(b"\0" * 5)),
+    (b"IEND", b""),
+]
