@@ -21,6 +21,7 @@ from evennia_ai.commands.why import why
 from evennia_ai.errors import Refusal
 from evennia_ai.game.hearing import IGNORED_TAG, is_ignored
 from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import name_of
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH, Message
@@ -154,6 +155,7 @@ class CmdAI(AssistantCommand):
             raise Refusal("Staff have your last report. You can send the next one in a minute.")
         self.caller.ndb.evennia_ai_reported = now
         own, words = stable_id(self.caller), (self.rhs or "").strip()[:REPORT_CHARS]
+        name = name_of(self.caller, script.obj)
         seen = script.seen(private([own]))
         passed = (m for m in script.runtime.passed() if seen.shows(m.audience))
         said = [m for m in (*seen.messages(), *passed) if m.content and m.channel in SPEECH]
@@ -161,7 +163,7 @@ class CmdAI(AssistantCommand):
         script.audit(
             "report",
             by=own,
-            name=self.caller.key,
+            name=name,
             words=words,
             lines=[
                 f"{m.speaker_name or m.role}: {one_line(m.content)[:REPORT_CHARS]}" for m in said
@@ -169,7 +171,7 @@ class CmdAI(AssistantCommand):
             speakers=[m.speaker_id for m in said],
         )
         script.alert(
-            f"{self.caller.key} reports {script.obj.key}. Their words and the last lines: "
+            f"{name} reports {script.obj.key}. Their words and the last lines: "
             f"ai/log {script.obj.key}"
         )
         self.viewer.tell(f"Staff are told, with the last lines of {script.obj.key} you could hear.")

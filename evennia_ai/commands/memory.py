@@ -107,7 +107,7 @@ class CmdAIMemory(AssistantCommand):
         verb = "approve" if state == APPROVED else "reject"
         wanted = self.words(f"aimemory/{verb} <assistant> = <id>")
         script = self.assistant()
-        note = decide(script, self.seen(script), wanted, state, speaker_of(self.caller))
+        note = decide(script, self.seen(script), wanted, state, speaker_of(self.caller, script.obj))
         self.caller.msg(note_text(note))
 
     def do_forget(self) -> None:

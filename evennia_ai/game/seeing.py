@@ -18,8 +18,8 @@ def plain(text: object) -> str:
     return unicodedata.normalize("NFC", str(strip_ansi(str(text or ""))).strip())
 
 
-def name_of(obj: "DefaultObject", looker: "DefaultObject") -> str:
-    """What a looker calls something: its sdesc, recog or mask where the game has them."""
+def name_of(obj: "DefaultObject", looker: "DefaultObject | None" = None) -> str:
+    """What a looker, or a stranger, calls something: its sdesc, recog or mask where it has one."""
     if obj is looker:
         return plain(obj.key)
     name = _DBREF.sub("", plain(obj.get_display_name(looker)))

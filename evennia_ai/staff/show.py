@@ -17,6 +17,7 @@ from twisted.python.failure import Failure
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.game.identity import find
+from evennia_ai.game.seeing import name_of
 from evennia_ai.game.world import literal
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.messages import Message
@@ -86,12 +87,13 @@ def ago(seconds: float) -> str:
 
 
 def private_to(audience: str) -> str:
-    """Whom something is private to, by name; empty for what is public."""
+    """Whom something is private to, by the names that strangers know; empty for what is public."""
     if audience == STAFF:
         return "staff"
     if not is_private(audience):
         return ""
-    return ", ".join(sorted(str(getattr(find(each), "key", each)) for each in members(audience)))
+    people = ((each, find(each)) for each in members(audience))
+    return ", ".join(sorted(name_of(obj) if obj else each for each, obj in people))
 
 
 def audience_mark(audience: str) -> str:

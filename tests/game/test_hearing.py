@@ -6,17 +6,12 @@ from django.test.utils import CaptureQueriesContext
 from evennia import Command, ObjectDB, create_object
 from evennia.comms.models import Msg
 from evennia.contrib.game_systems.mail.mail import CmdMailCharacter
-from evennia.contrib.rpg.rpsystem import ContribRPCharacter
-from evennia.contrib.rpg.rpsystem.rpsystem import CmdEmote, CmdMask, CmdSay
 from evennia.utils.create import create_channel
 
-from evennia_ai.assistant_character import AssistantMixin
-from evennia_ai.commands.ledger import CmdAIRemember
 from evennia_ai.game.hearing import hear_mail
 from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
-from evennia_ai.testing import call
-from tests.base import AssistantTest, PlayedCharacter
+from tests.base import AssistantTest
 
 PLAYED = "tests.base.PlayedCharacter"
 
@@ -383,122 +378,3 @@ class TestNoHook(HearingTest):
         command.send_mail([self.aria], "The key", "It is under the mat.", self.char1)
         mail = [event for event in self.heard() if event[0] == "page"]
         self.assertEqual(mail, [("page", "The key: It is under the mat.", self.circle(self.char1))])
-
-
-class MaskedPlayer(ContribRPCharacter, PlayedCharacter):
-    """A player of a game with rpsystem."""
-
-
-class MaskedAssistant(AssistantMixin, ContribRPCharacter):
-    """An assistant of such a game."""
-
-
-class TestMasks(AssistantTest):
-    """rpsystem: everybody is known by what the assistant may know them as."""
-
-    def setUp(self):
-        super().setUp()
-        self.aria.location = self.char1.location = self.char2.location = self.room2
-        kind = "tests.game.test_hearing.MaskedAssistant"
-        self.body = create_object(kind, key="Aria", location=self.room1)
-        self.script = self.body.assistant
-        self.script.stop()
-        self.body.sdesc.add("a slender innkeeper")
-        self.people = []
-        for key, sdesc in (
-            ("Zebulon", "a tall sailor"),
-            ("Quentin", "a man in grey"),
-            ("Ysolde", "a young woman"),
-        ):
-            person = create_object(
-                "tests.game.test_hearing.MaskedPlayer", key=key, location=self.room1
-            )
-            person.sdesc.add(sdesc)
-            self.people.append(person)
-
-    def typed(self, kind, person, args):
-        """Somebody types a command of rpsystem."""
-        command = kind()
-        command.caller, command.args, command.cmdstring = person, args, kind.key
-        command.session = None
-        command.func()
-
-    def everything(self):
-        """All that the model, staff and players were shown, and all that is stored."""
-        script = self.script
-        memory = [script.history.messages(), self.body.entities.profiles(), self.body.journal.all()]
-        requests = [request.messages for request in self.model.requests]
-        return str([requests, memory, script.game.present(), script.game.place()])
-
-    def test_no_true_names(self):
-        """An evening of three people with a model that repeats all it is told: no true name."""
-        sailor, grey, woman = self.people
-        self.typed(CmdSay, sailor, "Aria, good evening!")
-        self.tick()
-        self.typed(CmdMask, grey, "a masked figure")
-        self.typed(CmdSay, grey, "Aria, who is here?")
-        self.model.answers = [
-            lambda request: str(request.messages[-1]["content"])[:400],
-            call("look"),
-            "I see.",
-        ]
-        self.tick()
-        self.typed(CmdEmote, woman, "/me nods to /slender.")
-        self.tick()
-        self.model.answers = [call("whisper", target="a tall sailor", text="Beware."), "Done."]
-        self.typed(CmdSay, sailor, "Aria, whisper to me: Beware.")
-        self.tick()
-        shown = self.everything()
-        for person in self.people:
-            self.assertNotIn(person.key, shown)
-        self.assertIn("a tall sailor", shown)
-        self.assertIn("a masked figure", shown)
-        self.assertNotIn("/Me", shown)
-
-    def test_addressed(self):
-        """It answers to its own description, to what somebody calls it, and to an emote at it."""
-        sailor, _, woman = self.people
-        sailor.recog.add(self.body, "Goldie")
-        for kind, person, args in (
-            (CmdSay, woman, "Slender innkeeper, are you open?"),
-            (CmdSay, sailor, "Goldie, a beer please"),
-            (CmdEmote, woman, "/me waves to /slender"),
-        ):
-            with self.subTest(args):
-                self.typed(kind, person, args)
-                [event] = self.script.runtime.queue
-                self.assertTrue(event.metadata["answer"])
-                self.assertEqual(event.speaker.id, stable_id(person))
-                self.script.runtime.queue.clear()
-
-    def test_notes(self):
-        """A note bears the name that the assistant knows."""
-        command = CmdAIRemember()
-        command.caller, command.session, command.cmdstring = self.people[1], None, "airemember"
-        command.switches, command.lhs, command.rhs = [], f"#{self.body.pk}", "I like it quiet."
-        command.args = f"{command.lhs} = {command.rhs}"
-        command.func()
-        [note] = self.script.ledger.everything()
-        self.assertEqual(note.by.key, "a man in grey")
-
-    def test_it_speaks(self):
-        """What it says and shows bears the name that each listener knows."""
-        sailor = self.people[0]
-        shown = []
-        sailor.msg = lambda text=None, **kwargs: shown.append(str(text[0]))
-        self.addCleanup(sailor.__dict__.pop, "msg")
-        self.script.game.say("Well met, /tall one.")
-        self.script.game.emote("waves")
-        self.script.game.whisper("a tall sailor", "Beware.")
-        for line in shown:
-            self.assertNotIn("Aria", line)
-            self.assertIn("slender innkeeper", line)
-            self.assertNotIn("/Me", line)
-        self.assertIn("Well met, /tall one.", shown[0])
-        self.assertIn("Beware.", shown[2])
-
-    def test_a_true_name_tells_nobody(self):
-        """What is said of a true name is not noted of the one who hides it."""
-        self.assertEqual(self.script.game.people_in("Quentin is a thief"), {})
-        self.assertIsNone(self.script.game.identify("Quentin"))
-        self.assertIsNone(self.script.game.addressee("Quentin"))
