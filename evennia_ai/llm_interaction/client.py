@@ -26,13 +26,13 @@ from twisted.logger import Logger
 from evennia_ai.background import AsyncioThread
 from evennia_ai.errors import LocalModelError, ModelError, WindowError
 from evennia_ai.llm_interaction import wire
-from evennia_ai.llm_interaction.failures import failure_of
+from evennia_ai.llm_interaction.failures import Failure, failure_of
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.own_machine import is_near
 from evennia_ai.llm_interaction.profile_book import Profiles
 from evennia_ai.llm_interaction.profiles import Profile, is_small_name
-from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, Failure, RetryPolicy
+from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, RetryPolicy
 from evennia_ai.llm_interaction.tokens import Counter, counter_for
 from evennia_ai.llm_interaction.tracing import Tracing
 from evennia_ai.llm_interaction.values import (
@@ -42,8 +42,8 @@ from evennia_ai.llm_interaction.values import (
     ModelRequest,
     ProbeReport,
 )
-from evennia_ai.llm_interaction.window_lookup import ask_server
-from evennia_ai.llm_interaction.windows import KnownWindow, Overflow, Refused, Window
+from evennia_ai.llm_interaction.window_lookup import Windows
+from evennia_ai.llm_interaction.windows import Window
 
 T = TypeVar("T")
 _log = Logger(namespace="evennia_ai.model")
@@ -55,12 +55,8 @@ TRIAL_S = 30.0
 TRIAL_PAUSE_S = 60.0
 # A model whose account is empty is asked again after this long.
 CREDIT_REST_S = 45.0
-# An unknown refusal of a prompt with more tokens may be about its length.
-LARGE_TOKENS = 2_000
 # No attempt begins with less than this share of its time left.
 _LEAST_SHARE = 0.1
-# A server is asked for its window again after this long: it may have been started anew.
-_ASK_AGAIN_S = 300.0
 # A server of the game's own that has not answered for so long may have to load its model and to
 # read the whole prompt: it gets so many times the time.
 KEEP_WARM_S, COLD_FACTOR = 300.0, 2.0
@@ -68,22 +64,6 @@ KEEP_WARM_S, COLD_FACTOR = 300.0, 2.0
 # LiteLLM keeps connections and a task on the loop it is first used from: one loop serves all
 # clients of the process.
 _shared_thread = AsyncioThread("evennia-ai-model")
-
-_EXPLAINED = {
-    "timeout": "no answer in time",
-    "rate_limit": "too many requests",
-    "server": "an error of the server",
-    "connection": "no connection; check `EVENNIA_AI_LLM_API_BASE` and that the server runs",
-    "bad_response": "an answer that cannot be read",
-    "credit": "the provider's account has no credit left",
-    "empty": "only thoughts, no answer",
-    "refused": "refused by the provider's content policy",
-    "auth": "the key was refused; check `EVENNIA_AI_LLM_API_KEY`",
-    "not_found": "unknown model or address; check `EVENNIA_AI_LLM_MODEL`",
-    "context_window": "the prompt is larger than the model's window",
-    "bad_request": "the request was refused as invalid",
-    "breaker_open": "not asked for a while after repeated failures",
-}
 
 
 class ModelClient:
@@ -134,11 +114,9 @@ class ModelClient:
         self.profiles = profiles or Profiles()
         self._caller: wire.Caller | None = None
         self._listed: dict[str, int | None] = {}
-        self._known: dict[str, KnownWindow] = {}
-        self._asked_until: dict[str, float] = {}
+        self._windows = Windows(clock)
         self._in_flight: set[Deferred[Any]] = set()
         self._loading: asyncio.Task[None] | None = None
-        self._doubted: dict[str, KnownWindow] = {}
         self._carrying: dict[wire.Endpoint, bool | None] = {}
         self._next_trial: dict[wire.Endpoint, float] = {}
         self._answered_at: dict[wire.Endpoint, float] = {}
@@ -197,7 +175,7 @@ class ModelClient:
         return wire.price_of(self._caller.litellm, model) if self._caller else None
 
     def _window(self, model: str) -> Window | None:
-        known = self._known.get(model, KnownWindow())
+        known = self._windows.of(model)
         if self._local_models and model.startswith(LOCAL_PREFIX):
             tokens = self._local_models.window(model)
             known = known.told(Window(tokens, "its process") if tokens else None)
@@ -246,9 +224,7 @@ class ModelClient:
             self.profiles.forget(where.model)
             self._carrying.pop(where, None)
             self._next_trial.pop(where, None)
-        self._known.pop(model, None)
-        self._asked_until.pop(model, None)
-        self._doubted.pop(model, None)
+        self._windows.forget(model)
         return succeed(None)
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
@@ -309,13 +285,13 @@ class ModelClient:
                     not m.startswith(wire.OFFLINE_PREFIX) for m in models[place:]
                 )
             if self._exceeds(request, model, is_fallback=place > 0):
-                outcome: ModelReply | Failure = Failure("context_window", False)
+                outcome: ModelReply | Failure = Failure("context_window")
             else:
                 outcome, tries, wasted = await self._ask(request, where, share_s)
                 attempts += tries
                 lost += wasted
-                outcome = self._doubt(request, model, outcome)
-                self._learn(request, model, where, outcome)
+                if not where.is_offline:
+                    outcome = self._learned(request, model, outcome)
             if isinstance(outcome, ModelReply):
                 reply = _with_cost_of(await self._counted(request, outcome), lost)
                 seconds = self._clock() - began
@@ -344,19 +320,10 @@ class ModelClient:
         return since > KEEP_WARM_S and wire.is_own_server(self._ready().litellm, where)
 
     async def _look_up(self, model: str, where: wire.Endpoint) -> None:
-        """Ask the server at the configured address for a model's window, if that is due."""
-        now = self._clock()
-        if where.api_base is None or now < self._asked_until.get(model, now):
-            return
-        self._asked_until[model] = now + _ASK_AGAIN_S
-        name = where.model.removeprefix(f"{where.provider}/")
-        is_final = False
-        try:
-            window, is_final = await ask_server(where.api_base, where.api_key, name)
-        finally:
-            if not is_final:
-                self._asked_until.pop(model, None)
-        self._known[model] = self._known.get(model, KnownWindow()).told(window)
+        """Ask a server of the game's own for a model's window, if that is due."""
+        if where.api_base and wire.is_own_server(self._ready().litellm, where):
+            name = where.model.removeprefix(f"{where.provider}/")
+            await self._windows.look_up(model, where.api_base, where.api_key, name)
 
     def _exceeds(self, request: ModelRequest, model: str, is_fallback: bool) -> bool:
         """Whether a request is known to be larger than a model's window.
@@ -367,42 +334,25 @@ class ModelClient:
         size = request.prompt_tokens + (request.max_tokens if is_fallback else 0)
         return known is not None and size > known.tokens
 
-    def _doubt(
+    def _learned(
         self, request: ModelRequest, model: str, outcome: ModelReply | Failure
     ) -> ModelReply | Failure:
-        """An unknown refusal of a large prompt as an overflow, once a model.
+        """An outcome; what it says of the model's window is noted.
 
-        If the smaller prompt is refused, too, it was none: the window is as it was.
+        An unknown refusal may be an overflow.
         """
-        if isinstance(outcome, ModelReply) or outcome.kind != "bad_request":
-            return outcome
-        if model in self._doubted:
-            self._known[model] = self._doubted[model]
-        elif request.prompt_tokens > LARGE_TOKENS:
-            self._doubted[model] = self._known.get(model, KnownWindow())
-            return replace(outcome, kind="context_window")
-        return outcome
-
-    def _learn(
-        self,
-        request: ModelRequest,
-        model: str,
-        where: wire.Endpoint,
-        outcome: ModelReply | Failure,
-    ) -> None:
-        """Note what an outcome says of a model's window."""
-        if where.is_offline:
-            return
-        known = self._known.get(model, KnownWindow())
+        windows, prompt_tokens = self._windows, request.prompt_tokens
         if isinstance(outcome, ModelReply):
-            known = known.counted(request.prompt_tokens, outcome.prompt_tokens)
-        elif outcome.kind == "context_window":
-            size = Refused(request.prompt_tokens, request.max_tokens)
-            said = outcome.overflow or Overflow()
-            known = known.overflowed(said, size, self._in_table(model))
-        elif outcome.kind == "connection":  # the server that comes back may have another window
-            self._asked_until.pop(model, None)
-        self._known[model] = known
+            windows.counted(model, prompt_tokens, outcome.prompt_tokens)
+            return outcome
+        if outcome.kind == "bad_request" and windows.is_doubtful(model, prompt_tokens):
+            outcome = replace(outcome, kind="context_window")
+        if outcome.kind == "context_window":
+            sizes = prompt_tokens, request.max_tokens
+            windows.overflowed(model, outcome.said, sizes, self._in_table(model))
+        elif outcome.kind == "connection":
+            windows.lost(model)
+        return outcome
 
     async def _ask(
         self, request: ModelRequest, where: wire.Endpoint, share_s: float
@@ -416,7 +366,7 @@ class ModelClient:
         breaker = self._breaker(where)
         until = self._clock() + share_s
         latest = until - _LEAST_SHARE * request.timeout_s
-        outcome: ModelReply | Failure = Failure("breaker_open", True)
+        outcome: ModelReply | Failure = Failure("breaker_open")
         profile = self.profiles.of(where.model)
         tries = calls = 0
         wasted: list[ModelReply] = []
@@ -451,7 +401,7 @@ class ModelClient:
             )
             await asyncio.sleep(wait_s)
         if isinstance(outcome, ModelReply) and outcome.is_empty:
-            outcome = Failure("empty", False)
+            outcome = Failure("empty")
         return outcome, calls, wasted
 
     def _breaker(self, where: wire.Endpoint) -> Breaker:
@@ -476,9 +426,7 @@ class ModelClient:
         except BaseException:
             breaker.abandoned()
             raise
-        # A request that is refused as invalid shows that the model is there.
-        harmless = ("bad_request", "context_window", "refused", "credit")
-        if isinstance(outcome, Failure) and outcome.kind not in harmless:
+        if isinstance(outcome, Failure) and not outcome.is_answer:
             breaker.failed()
         else:
             breaker.succeeded()
@@ -548,5 +496,4 @@ def _with_cost_of(reply: ModelReply, lost: Sequence[ModelReply]) -> ModelReply:
 
 def _described(model: str, failure: Failure) -> str:
     status = f" (HTTP {failure.status})" if failure.status else ""
-    why = failure.detail if failure.kind == "local_model" else failure.kind
-    return f"`{model}`: {_EXPLAINED.get(failure.kind, why)}{status}"
+    return f"`{model}`: {failure.explained}{status}"

@@ -1,27 +1,75 @@
 """What a failed model call means, and what to do about it: one table. No I/O.
 
-What is done follows from the kind:
-
-- wait: `rate_limit`, `server`, `connection`, `timeout`, `bad_response` are tried again, after the
-  time that headers or the text ask for;
-- pay: `credit` is not tried again for a while, and staff are told;
-- shrink: `context_window` wants a shorter prompt;
-- reshape: `bad_request` may be about the shape of the request, see `profiles`;
-- give up: `auth`, `not_found`, `refused`, `local_model`; the next model answers.
-
 The texts are those of public documents and reports: OpenAI, Azure, Anthropic, Google, Bedrock,
 Mistral, DeepSeek, Groq, xAI, Cohere, Moonshot, MiniMax, Zhipu, DashScope, SiliconFlow, OpenRouter,
 Together, Fireworks, Cerebras, Hugging Face, llama.cpp, Ollama, vLLM, SGLang, LM Studio, TabbyAPI.
 """
 
+import email.utils
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from evennia_ai.errors import ModelError
-from evennia_ai.llm_interaction.retry import Failure, retry_after_s, told_wait_s
-from evennia_ai.llm_interaction.windows import figures_of, is_overflow
+from evennia_ai.llm_interaction.windows import is_overflow
 
-RETRIED = frozenset({"timeout", "rate_limit", "server", "connection", "bad_response"})
+# What each kind of failure is called, by what is done about it.
+WAIT = {  # tried again, after the time that headers or the text ask for
+    "timeout": "no answer in time",
+    "rate_limit": "too many requests",
+    "server": "an error of the server",
+    "connection": "no connection; check `EVENNIA_AI_LLM_API_BASE` and that the server runs",
+    "bad_response": "an answer that cannot be read",
+    "breaker_open": "not asked for a while after repeated failures",
+}
+ANSWERED = {  # the model is there: pay, shrink, reshape, or let the next one answer
+    "credit": "the provider's account has no credit left",
+    "context_window": "the prompt is larger than the model's window",
+    "bad_request": "the request was refused as invalid",
+    "refused": "refused by the provider's content policy",
+    "empty": "only thoughts, no answer",
+}
+GIVE_UP = {
+    "auth": "the key was refused; check `EVENNIA_AI_LLM_API_KEY`",
+    "not_found": "unknown model or address; check `EVENNIA_AI_LLM_MODEL`",
+}
+_EXPLAINED = {**WAIT, **ANSWERED, **GIVE_UP}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why one model did not answer.
+
+    Args:
+        kind: A key of the tables above, or `local_model`; see `ModelError`.
+        status: HTTP status, None where there was none.
+        retry_after_s: Seconds the server asked to wait, None if it did not.
+        detail: The provider's own words. They may quote the prompt: never logged.
+        said: All texts of the failure, also the server's body. Never logged.
+    """
+
+    kind: str
+    status: int | None = None
+    retry_after_s: float | None = None
+    detail: str = field(default="", repr=False)
+    said: str = field(default="", repr=False)
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same call may succeed later."""
+        return self.kind in WAIT
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it shows that the model is there."""
+        return self.kind in ANSWERED
+
+    @property
+    def explained(self) -> str:
+        """What it is, for people."""
+        return self.detail if self.kind == "local_model" else _EXPLAINED.get(self.kind, self.kind)
+
 
 # What a server's text says, most telling first. A text that names a wait is a wait.
 _SAID: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -134,18 +182,17 @@ def sorted_failure(
         wait_s: The seconds that a header asked to wait.
         detail: What staff may see of the texts.
     """
-    overflow = None
     if wait_s is None and kind in _VAGUE:
         wait_s = told_wait_s(said)
     if kind in _VAGUE and is_overflow(said, kind == "context_window"):
-        kind, overflow = "context_window", figures_of(said)
+        kind = "context_window"
     elif kind in _VAGUE:
         found = next((name for name, pattern in _SAID if pattern.search(said)), kind)
         if found == "credit" and wait_s is not None:
             found = "rate_limit"
         # A server's own word for its trouble tells less than a 400 does.
         kind = kind if (kind, found) == ("bad_request", "server") and status == 422 else found
-    return Failure(kind, kind in RETRIED, status, wait_s, detail, overflow, said)
+    return Failure(kind, status, wait_s, detail, said)
 
 
 def _status(error: BaseException) -> int | None:
@@ -179,3 +226,87 @@ def _kind(chain: Sequence[BaseException], status: int | None) -> str:
     if status in (400, 413, 422):
         return named if named in ("context_window", "refused") else "bad_request"
     return _BY_STATUS.get(status, "server" if status >= 500 else "bad_request")
+
+
+def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """Seconds the server wants the client to wait, never negative; None without such a header.
+
+    Header names are in lower case. ``retry-after-ms`` is OpenAI's own; ``retry-after`` is seconds
+    or an HTTP date (RFC 9110, 10.2.3), read by the response's own date or `now` (epoch seconds).
+    Of limits that are used up, ``x-ratelimit-reset…`` says when they are whole again: in seconds,
+    as ``1m2s``, or as an epoch in seconds or milliseconds.
+    """
+    clock = _epoch(headers.get("date")) or (time.time() if now is None else now)
+    millis = _number(headers.get("retry-after-ms"))
+    if millis is not None:
+        return max(0.0, millis / 1000)
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is None and (until := _epoch(value)) is not None:
+        seconds = until - clock
+    if seconds is None:
+        resets = [_reset_s(headers[name], clock) for name in headers if _is_used_up(name, headers)]
+        seconds = max((each for each in resets if each is not None), default=None)
+    return None if seconds is None else max(0.0, seconds)
+
+
+_RESET = "x-ratelimit-reset"
+
+
+def _is_used_up(name: str, headers: Mapping[str, str]) -> bool:
+    """Whether a header names the reset of a limit of which nothing remains."""
+    remaining = headers.get(name.replace("reset", "remaining"), "0")
+    return name.startswith((_RESET, _RESET[2:])) and remaining.strip() in ("0", "0.0")
+
+
+def _reset_s(value: str, now: float) -> float | None:
+    number = _number(value)
+    if number is None:
+        return _spoken_s(value) if _SPOKEN.fullmatch(value.strip()) else None
+    if number > 1e11:
+        number /= 1000
+    return number - now if number > 1e9 else number
+
+
+_UNITS = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PART = (
+    r"\d+(?:\.\d+)?\s*(?:ms|milliseconds?|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:ours?)?|days?)"
+    r"(?![a-z])"
+)
+_SPOKEN = re.compile(rf"(?:{_PART}\s*)+", re.I)
+_ASKED = re.compile(
+    r"(?:retry.?delay|(?:re)?try(?:ing)?(?: again)?|wait|available)\W{1,5}"
+    rf"(?:(?:in|after|for|at least)\W{{1,3}})*(?P<time>{_SPOKEN.pattern})"
+    r"|retry.?after\W{1,5}(?P<seconds>\d+(?:\.\d+)?)",
+    re.I,
+)
+
+
+def told_wait_s(text: str) -> float | None:
+    """Seconds that the text of an error asks to wait, as "retry in 38.4s"; None if it does not."""
+    found = [
+        float(each["seconds"]) if each["seconds"] else _spoken_s(each["time"])
+        for each in _ASKED.finditer(text)
+    ]
+    return max(found, default=None)
+
+
+def _spoken_s(text: str) -> float:
+    """Seconds of a time as ``1m26.4s`` or ``20 seconds``."""
+    parts = re.findall(r"(\d+(?:\.\d+)?)\s*(ms|milli|[smhd])", text, re.I)
+    return sum(float(number) * _UNITS[unit.lower()] for number, unit in parts)
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value) if value is not None else None
+    except ValueError:
+        return None
+    return number if number is not None and number == number and abs(number) < 1e14 else None
+
+
+def _epoch(date: str | None) -> float | None:
+    try:
+        return email.utils.parsedate_to_datetime(date).timestamp() if date else None
+    except ValueError:
+        return None

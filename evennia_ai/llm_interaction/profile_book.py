@@ -6,8 +6,8 @@ from pathlib import Path
 
 from twisted.logger import Logger
 
+from evennia_ai.llm_interaction.failures import Failure
 from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, learned, plainest
-from evennia_ai.llm_interaction.retry import Failure
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
 _log = Logger(namespace="evennia_ai.model")

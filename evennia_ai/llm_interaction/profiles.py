@@ -11,7 +11,7 @@ asks for. A refusal that no line of the table knows is met with the `plainest` s
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from evennia_ai.llm_interaction.tool_calls import as_text, tool_instructions
@@ -23,37 +23,84 @@ Chat = Mapping[str, Any]
 MORE_ROOM = 4
 
 
+def _trait(words: str, refusal: str = "") -> Any:
+    """A flag of a profile, what it is in words, and the texts of refusals that teach it."""
+    return field(default=False, metadata={"words": words, "refusal": refusal})
+
+
 @dataclass(frozen=True)
 class Profile:
     """What is known of one model beside its window. All defaults: nothing.
 
-    Args:
-        no_system: It takes no system role: its text stands in the first line of the user.
-        alternates: Lines of user and assistant must alternate, a user's first and last.
-        no_tools: It takes no tools: calls are written as text.
-        tools_stay: Tools must stand beside old calls, also where none may be called.
-        thoughts_back: Its `reasoning_content` must stand beside its calls.
-        short_ids: Ids of calls are nine letters and digits.
-        no_empty: No message may be without text.
-        completion_limit: `max_completion_tokens` bounds the reply, not `max_tokens`.
-        without: Fields it refuses.
-        thinks: Its thoughts used up a reply: it gets more room.
-        thinks_less: More room did not help: it is told not to think.
-        guessed: It is the plainest shape, as a refusal was not understood; not kept for long.
+    A refusal teaches the first flag whose text fits and that is not known yet. `without` names
+    the fields that it refuses; a `guessed` profile, as a refusal was not understood, is the
+    plainest shape.
     """
 
-    no_system: bool = False
-    alternates: bool = False
-    no_tools: bool = False
-    tools_stay: bool = False
-    thoughts_back: bool = False
-    short_ids: bool = False
-    no_empty: bool = False
-    completion_limit: bool = False
+    completion_limit: bool = _trait(
+        "is bounded by `max_completion_tokens`",
+        r"max_completion_tokens.{0,20} instead|use .{0,3}max_completion_tokens",
+    )
+    thoughts_back: bool = _trait(
+        "wants its reasoning back",
+        r"reasoning_content.{0,80}(?:must|missing|required|pass)|thought_signature"
+        r"|(?:missing|must|expected).{0,60}(?:reasoning_content|`?thinking`? block)"
+        r"|expected `?(?:redacted_)?thinking",
+    )
+    short_ids: bool = _trait(
+        "wants short ids of calls",
+        r"tool.?call.?id.{0,80}(?:a-z|length|pattern|characters|must be)|length of 9",
+    )
+    tools_stay: bool = _trait(
+        "wants tools beside old calls",
+        r"(?:toolConfig|`?tools=?`?)[^.]{0,60}"
+        r"(?:must be|required|expects?|needs?|defined|provided)"
+        r"[^.]{0,100}(?:tool_?(?:calls?|use|result)|toolUse|toolResult|conversation|history)"
+        r"|toolConfig field must"
+        r"|(?:tool_?(?:calls?|use|result)|toolUse).{0,60}without.{0,20}tools"
+        r"|expects? the `?tools=?`? param",
+    )
+    no_tools: bool = _trait(
+        "takes no tools: calls are written as text",
+        r"(?:does ?n.t|do(?:es)? not|not|un|n.t) ?support(?:ed|s)?[^.]{0,60}"
+        r"\b(?:tools?|functions?)\b(?! (?:id|result))"
+        r"|\b(?:tools?|tool_choice|tool choice|tool use|functions?(?: call(?:ing)?)?)\b"
+        r"[^.]{0,60}(?:(?:is|are) (?:not|un)"
+        r"|not (?:be )?(?:supported|enabled|allowed|permitted|available)"
+        r"|unsupported|requires? --|unknown|unrecognized|extra (?:inputs|fields))"
+        r"|enable-auto-tool-choice|no endpoints found that support tool"
+        r"|(?:unknown|unexpected|invalid|unsupported|only)[^.]{0,40}\brole[^.]{0,20}\btool\b",
+    )
+    no_system: bool = _trait(
+        "takes no system role",
+        r"\bsystem\b.{0,10}(?:role|message|prompt|instruction)s?[^.]{0,40}"
+        r"(?:not (?:be )?(?:support|allow|enabl|permit)|n.t support|unsupported|invalid)"
+        r"|(?:not|n.t|un)[^.]{0,20}support[^.]{0,30}\bsystem\b|developer instruction is not"
+        r"|(?:unknown|unexpected|invalid|unsupported|disallowed)[^.]{0,30}\brole[^.]{0,20}\bsystem",
+    )
+    alternates: bool = _trait(
+        "wants user and assistant to alternate",
+        r"alternat|multiple[^.]{0,30}(?:user|assistant)[^.]{0,20}(?:in a row|messages)"
+        r"|consecutive|same role|after the optional system message|roles? must"
+        r"|(?:first|last|final)[^.]{0,30}message[^.]{0,40}\b(?:user|assistant)\b"
+        r"|(?:must|should)[^.]{0,30}(?:start|begin|end)[^.]{0,30}\buser\b|prefill"
+        r"|unexpected role|cannot set `?add_generation_prompt|no user query",
+    )
+    no_empty: bool = _trait(
+        "wants text in every message",
+        r"(?:content|text|message)s?[^.]{0,60}"
+        r"(?:non-?empty|(?:must|can|should|may)(?: ?not|n.t)(?: be)? ?"
+        r"(?:empty|null|none|blank)|(?:is|are|be) (?:empty|null|required|missing))"
+        r"|empty (?:content|message|text)"
+        r"|(?:expected|valid) (?:a )?string[^.]{0,40}(?:null|none)"
+        r"|got (?:null|none)",
+    )
+    thinks: bool = _trait("thinks at length: its replies get more room")
+    thinks_less: bool = _trait("is told not to think")
+    guessed: bool = _trait(
+        "refused something that was not understood: gets the plainest shape until a restart"
+    )
     without: tuple[str, ...] = ()
-    thinks: bool = False
-    thinks_less: bool = False
-    guessed: bool = False
 
     @property
     def limit_field(self) -> str:
@@ -62,7 +109,7 @@ class Profile:
 
     def said(self) -> list[str]:
         """What is known, in words."""
-        shown = [text for name, text in _WORDS.items() if getattr(self, name)]
+        shown = [words for name, words in _WORDS.items() if getattr(self, name)]
         return shown + [f"refuses the field `{name}`" for name in self.without]
 
     def as_json(self) -> dict[str, Any]:
@@ -75,11 +122,16 @@ class Profile:
         kept = dict(value) if isinstance(value, Mapping) else {}
         without = kept.pop("without", ())
         names = tuple(map(str, without)) if isinstance(without, list | tuple) else ()
-        flags = {each.name for each in fields(cls)} & kept.keys()
-        return cls(without=names, **{name: bool(kept[name]) for name in flags})
+        return cls(without=names, **{name: bool(kept[name]) for name in _WORDS if name in kept})
 
 
 UNKNOWN = Profile()
+_WORDS = {each.name: each.metadata["words"] for each in fields(Profile) if each.metadata}
+_REFUSALS = tuple(
+    (re.compile(refusal, re.I | re.S), each.name)
+    for each in fields(Profile)
+    if (refusal := each.metadata.get("refusal"))
+)
 
 # A size in a model's name: `qwen2.5:1.5b`, `gemma-2-2b-it`, `SmolLM2-360M`; not `8x7b`, not `70b`.
 _SMALL = re.compile(r"(?<![\w.])(?:[0-2](?:\.\d+)?b|\d{2,3}m)(?![^\W_])", re.IGNORECASE)
@@ -90,84 +142,6 @@ def is_small_name(model: str) -> bool:
     return bool(_SMALL.search(model))
 
 
-_WORDS = {
-    "no_system": "takes no system role",
-    "alternates": "wants user and assistant to alternate",
-    "no_tools": "takes no tools: calls are written as text",
-    "tools_stay": "wants tools beside old calls",
-    "thoughts_back": "wants its reasoning back",
-    "short_ids": "wants short ids of calls",
-    "no_empty": "wants text in every message",
-    "completion_limit": "is bounded by `max_completion_tokens`",
-    "thinks": "thinks at length: its replies get more room",
-    "thinks_less": "is told not to think",
-    "guessed": "refused something that was not understood: gets the plainest shape until a restart",
-}
-
-# What the text of a refusal teaches. The first line that fits and is not known yet counts.
-_REFUSALS: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = tuple(
-    (re.compile(pattern, re.I | re.S), dict.fromkeys(names.split(), True))
-    for names, pattern in (
-        (
-            "completion_limit",
-            r"max_completion_tokens.{0,20} instead|use .{0,3}max_completion_tokens",
-        ),
-        (
-            "thoughts_back",
-            r"reasoning_content.{0,80}(?:must|missing|required|pass)|thought_signature"
-            r"|(?:missing|must|expected).{0,60}(?:reasoning_content|`?thinking`? block)"
-            r"|expected `?(?:redacted_)?thinking",
-        ),
-        (
-            "short_ids",
-            r"tool.?call.?id.{0,80}(?:a-z|length|pattern|characters|must be)|length of 9",
-        ),
-        (
-            "tools_stay",
-            r"(?:toolConfig|`?tools=?`?)[^.]{0,60}"
-            r"(?:must be|required|expects?|needs?|defined|provided)"
-            r"[^.]{0,100}(?:tool_?(?:calls?|use|result)|toolUse|toolResult|conversation|history)"
-            r"|toolConfig field must"
-            r"|(?:tool_?(?:calls?|use|result)|toolUse).{0,60}without.{0,20}tools"
-            r"|expects? the `?tools=?`? param",
-        ),
-        (
-            "no_tools",
-            r"(?:does ?n.t|do(?:es)? not|not|un|n.t) ?support(?:ed|s)?[^.]{0,60}"
-            r"\b(?:tools?|functions?)\b(?! (?:id|result))"
-            r"|\b(?:tools?|tool_choice|tool choice|tool use|functions?(?: call(?:ing)?)?)\b"
-            r"[^.]{0,60}(?:(?:is|are) (?:not|un)"
-            r"|not (?:be )?(?:supported|enabled|allowed|permitted|available)"
-            r"|unsupported|requires? --|unknown|unrecognized|extra (?:inputs|fields))"
-            r"|enable-auto-tool-choice|no endpoints found that support tool"
-            r"|(?:unknown|unexpected|invalid|unsupported|only)[^.]{0,40}\brole[^.]{0,20}\btool\b",
-        ),
-        (
-            "no_system",
-            r"\bsystem\b.{0,10}(?:role|message|prompt|instruction)s?[^.]{0,40}"
-            r"(?:not (?:be )?(?:support|allow|enabl|permit)|n.t support|unsupported|invalid)"
-            r"|(?:not|n.t|un)[^.]{0,20}support[^.]{0,30}\bsystem\b|developer instruction is not"
-            r"|(?:unknown|unexpected|invalid|unsupported|disallowed)[^.]{0,30}\brole[^.]{0,20}\bsystem",
-        ),
-        (
-            "alternates",
-            r"alternat|multiple[^.]{0,30}(?:user|assistant)[^.]{0,20}(?:in a row|messages)"
-            r"|consecutive|same role|after the optional system message|roles? must"
-            r"|(?:first|last|final)[^.]{0,30}message[^.]{0,40}\b(?:user|assistant)\b"
-            r"|(?:must|should)[^.]{0,30}(?:start|begin|end)[^.]{0,30}\buser\b|prefill"
-            r"|unexpected role|cannot set `?add_generation_prompt|no user query",
-        ),
-        (
-            "no_empty",
-            r"(?:content|text|message)s?[^.]{0,60}"
-            r"(?:non-?empty|(?:must|can|should|may)(?: ?not|n.t)(?: be)? ?"
-            r"(?:empty|null|none|blank)|(?:is|are|be) (?:empty|null|required|missing))"
-            r"|empty (?:content|message|text)"
-            r"|(?:expected|valid) (?:a )?string[^.]{0,40}(?:null|none)"
-            r"|got (?:null|none)",
-        ),
-    )
-)
 # Fields that are of no weight: one that a refusal names is left out from then on.
 _OPTIONAL = (
     "stop",
@@ -191,9 +165,10 @@ def learned(profile: Profile, text: str, sent: Iterable[str] = ()) -> Profile:
 
     `sent` are the names of the optional fields that the refused request had.
     """
-    for pattern, traits in _REFUSALS:
-        if pattern.search(text) and (new := replace(profile, **traits)) != profile:
-            return new
+    for pattern, trait in _REFUSALS:
+        if pattern.search(text) and not getattr(profile, trait):
+            traits: dict[str, Any] = {trait: True}
+            return replace(profile, **traits)
     named = [
         name
         for name in sent

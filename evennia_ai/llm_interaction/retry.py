@@ -6,41 +6,14 @@ another timeout. After a cool-down it is half-open: one call, the probe, may try
 breaker, failure opens it again.
 """
 
-import email.utils
-import re
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from evennia_ai.llm_interaction.windows import Overflow
+from evennia_ai.llm_interaction.failures import Failure
 
 CLOSED, OPEN, HALF_OPEN = "closed", "open", "half-open"
 # An unreadable reply is requested only once more: it costs as much as a good one.
 _MOST_ATTEMPTS = {"bad_response": 2}
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why one model did not answer.
-
-    Args:
-        kind: Short machine name, see `ModelError`; also `context_window`, `bad_request`,
-            `not_found`.
-        retryable: Whether the same call may succeed later.
-        status: HTTP status, None where there was none.
-        retry_after_s: Seconds the server asked to wait, None if it did not.
-        detail: The provider's own words. They may quote the prompt: never logged.
-        overflow: The figures of a failure of kind `context_window`.
-        said: All texts of the failure, also the server's body. Never logged.
-    """
-
-    kind: str
-    retryable: bool
-    status: int | None = None
-    retry_after_s: float | None = None
-    detail: str = field(default="", repr=False)
-    overflow: Overflow | None = None
-    said: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
@@ -77,90 +50,6 @@ class RetryPolicy:
             return None
         backoff = self.base_s * 2.0 ** (attempt - 1) * (0.5 + jitter / 2)
         return max(asked, min(backoff, self.max_wait_s))
-
-
-def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds the server wants the client to wait, never negative; None without such a header.
-
-    Header names are in lower case. ``retry-after-ms`` is OpenAI's own; ``retry-after`` is seconds
-    or an HTTP date (RFC 9110, 10.2.3), read by the response's own date or `now` (epoch seconds).
-    Of limits that are used up, ``x-ratelimit-reset…`` says when they are whole again: in seconds,
-    as ``1m2s``, or as an epoch in seconds or milliseconds.
-    """
-    clock = _epoch(headers.get("date")) or (time.time() if now is None else now)
-    millis = _number(headers.get("retry-after-ms"))
-    if millis is not None:
-        return max(0.0, millis / 1000)
-    value = headers.get("retry-after")
-    seconds = _number(value)
-    if seconds is None and (until := _epoch(value)) is not None:
-        seconds = until - clock
-    if seconds is None:
-        resets = [_reset_s(headers[name], clock) for name in headers if _is_used_up(name, headers)]
-        seconds = max((each for each in resets if each is not None), default=None)
-    return None if seconds is None else max(0.0, seconds)
-
-
-_RESET = "x-ratelimit-reset"
-
-
-def _is_used_up(name: str, headers: Mapping[str, str]) -> bool:
-    """Whether a header names the reset of a limit of which nothing remains."""
-    remaining = headers.get(name.replace("reset", "remaining"), "0")
-    return name.startswith((_RESET, _RESET[2:])) and remaining.strip() in ("0", "0.0")
-
-
-def _reset_s(value: str, now: float) -> float | None:
-    number = _number(value)
-    if number is None:
-        return _spoken_s(value) if _SPOKEN.fullmatch(value.strip()) else None
-    if number > 1e11:
-        number /= 1000
-    return number - now if number > 1e9 else number
-
-
-_UNITS = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_PART = (
-    r"\d+(?:\.\d+)?\s*(?:ms|milliseconds?|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:ours?)?|days?)"
-    r"(?![a-z])"
-)
-_SPOKEN = re.compile(rf"(?:{_PART}\s*)+", re.I)
-_ASKED = re.compile(
-    r"(?:retry.?delay|(?:re)?try(?:ing)?(?: again)?|wait|available)\W{1,5}"
-    rf"(?:(?:in|after|for|at least)\W{{1,3}})*(?P<time>{_SPOKEN.pattern})"
-    r"|retry.?after\W{1,5}(?P<seconds>\d+(?:\.\d+)?)",
-    re.I,
-)
-
-
-def told_wait_s(text: str) -> float | None:
-    """Seconds that the text of an error asks to wait, as "retry in 38.4s"; None if it does not."""
-    found = [
-        float(each["seconds"]) if each["seconds"] else _spoken_s(each["time"])
-        for each in _ASKED.finditer(text)
-    ]
-    return max(found, default=None)
-
-
-def _spoken_s(text: str) -> float:
-    """Seconds of a time as ``1m26.4s`` or ``20 seconds``."""
-    parts = re.findall(r"(\d+(?:\.\d+)?)\s*(ms|milli|[smhd])", text, re.I)
-    return sum(float(number) * _UNITS[unit.lower()] for number, unit in parts)
-
-
-def _number(value: str | None) -> float | None:
-    try:
-        number = float(value) if value is not None else None
-    except ValueError:
-        return None
-    return number if number is not None and number == number and abs(number) < 1e14 else None
-
-
-def _epoch(date: str | None) -> float | None:
-    try:
-        return email.utils.parsedate_to_datetime(date).timestamp() if date else None
-    except ValueError:
-        return None
 
 
 @dataclass(frozen=True)

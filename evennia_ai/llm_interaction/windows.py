@@ -6,9 +6,9 @@ same text. `KnownWindow` keeps both apart and returns what a prompt may hold by 
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from urllib.parse import urlsplit
+from typing import NamedTuple
 
 from evennia_ai.history.records import as_dict, as_list
 
@@ -36,29 +36,6 @@ CUT_PART, CUT_SEEN, CUT_SPREAD = 0.75, 3, 1.15
 # Smaller counts are those of a server that leaves out what it had in its cache, or that guesses.
 LEAST_CEILING = 1_500
 
-# Addresses of providers whose windows LiteLLM's table has. They are never asked.
-_PROVIDERS = (
-    "openai.com",
-    "anthropic.com",
-    "googleapis.com",
-    "azure.com",
-    "amazonaws.com",
-    "mistral.ai",
-    "groq.com",
-    "cohere.com",
-    "openrouter.ai",
-    "together.xyz",
-    "together.ai",
-    "deepseek.com",
-    "x.ai",
-    "fireworks.ai",
-    "perplexity.ai",
-    "huggingface.co",
-    "cerebras.ai",
-    "nvidia.com",
-    "cloudflare.com",
-)
-
 
 @dataclass(frozen=True)
 class Window:
@@ -71,8 +48,7 @@ class Window:
         return f"{self.tokens:,} tokens, by {self.source}"
 
 
-@dataclass(frozen=True)
-class Overflow:
+class Overflow(NamedTuple):
     """What an error says about a prompt that was too large, in the model's tokens.
 
     Args:
@@ -84,19 +60,6 @@ class Overflow:
     window: int | None = None
     prompt: int | None = None
     total: int | None = None
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A request that was refused as too large, by our count.
-
-    Args:
-        prompt_tokens: Tokens of the prompt; 0 if nobody counted.
-        reply_tokens: Tokens reserved for the reply.
-    """
-
-    prompt_tokens: int
-    reply_tokens: int
 
 
 @dataclass(frozen=True)
@@ -162,28 +125,24 @@ class KnownWindow:
         return replace(known, ceilings=(), refused=Window(most, CUT))
 
     def overflowed(
-        self, said: Overflow, request: Refused, listed: int | None = None
+        self, said: Overflow, prompt_tokens: int, reply_tokens: int, listed: int | None = None
     ) -> "KnownWindow":
         """With what an overflow told: the limit becomes less than the refused request.
 
-        A request that nobody counted changes only the window that is named.
+        The request is by our count; one that nobody counted (0) changes only the window that is
+        named.
         """
-        known, size = self, request.prompt_tokens + request.reply_tokens
-        before = self.refused
-        if said.window and (
-            before is None or before.source == HALVED or said.window < before.tokens
-        ):
+        known, size, before = self, prompt_tokens + reply_tokens, self.refused
+        is_news = before is None or before.source == HALVED or (said.window or 0) < before.tokens
+        if said.window and is_news:
             known = replace(known, refused=Window(said.window, NAMED))
-        if not request.prompt_tokens:
+        if not prompt_tokens:
             return known
-        prompt = said.prompt or (said.total or 0) - request.reply_tokens
-        known = known.counted(request.prompt_tokens, prompt)
+        known = known.counted(prompt_tokens, said.prompt or (said.total or 0) - reply_tokens)
         limit = known.limit(listed)
-        if limit is None:
-            return replace(known, refused=Window(max(1, size // 2), HALVED))
-        if limit.tokens < size:
+        if limit is not None and limit.tokens < size:
             return known
-        ratio = limit.tokens * known.ratio / size * REFUSED_RATIO
+        ratio = limit.tokens * known.ratio / size * REFUSED_RATIO if limit else math.inf
         if ratio <= MOST_GUESSED_RATIO:
             return replace(known, ratio=ratio)
         return replace(known, refused=Window(max(1, size // 2), HALVED))
@@ -267,14 +226,12 @@ def is_overflow(text: str, is_known: bool = False) -> bool:
 
 def figures_of(text: str) -> Overflow:
     """The figures in the text of an error that is known to be an overflow."""
-    found = (_found(patterns, text) for patterns in (_WINDOWS, _PROMPTS, (_TOTAL,)))
-    return Overflow(*found)
 
+    def first(patterns: Iterable[re.Pattern[str]]) -> int | None:
+        hits = (hit for pattern in patterns for hit in pattern.findall(text))
+        return next((count for hit in hits if (count := _tokens(hit))), None)
 
-def _found(patterns: Iterable[re.Pattern[str]], text: str) -> int | None:
-    """The first figure that could be a count of tokens."""
-    hits = (hit for pattern in patterns for hit in pattern.findall(text))
-    return next((count for hit in hits if (count := _tokens(hit))), None)
+    return Overflow(*map(first, (_WINDOWS, _PROMPTS, (_TOTAL,))))
 
 
 def _tokens(value: object) -> int | None:
@@ -286,81 +243,35 @@ def _tokens(value: object) -> int | None:
     return int(value) if LEAST_TOKENS <= value <= MOST_TOKENS else None
 
 
-def may_be_asked(address: str) -> bool:
-    """Whether a server may be asked for its window: no big provider is."""
-    try:
-        host = urlsplit(address).hostname or ""
-    except ValueError:
-        return False
-    return bool(host) and not any(
-        host == known or host.endswith("." + known) for known in _PROVIDERS
-    )
+_KEYS = (
+    "max_model_len",
+    "loaded_context_length",
+    "context_window",
+    "context_length",
+    "n_ctx",
+)
 
 
-def root_of(address: str) -> str:
-    """The address of a server without the path of its API."""
-    return address.rstrip("/").removesuffix("/v1")
+def window_in(answer: object, model: str, source: str) -> Window | None:
+    """The window of a model in a server's answer: of a list the model's entry, or the only one.
 
-
-def from_props(answer: object) -> Window | None:
-    """llama.cpp's ``/props``: the window of one slot."""
-    settings = as_dict(as_dict(answer).get("default_generation_settings"))
-    return _window(settings.get("n_ctx"), PROPS)
-
-
-def from_models(answer: object, model: str) -> Window | None:
-    """``/v1/models`` of vLLM, llama.cpp and servers that name a window in another usual way."""
-    listed = [as_dict(each) for each in as_list(as_dict(answer).get("data"))]
-    for entry in _named(listed, model, "id"):
-        values = (
-            entry.get("max_model_len"),
-            as_dict(entry.get("meta")).get("n_ctx"),
-            entry.get("loaded_context_length"),
-            entry.get("context_window"),
-            entry.get("context_length"),
-        )
-        return next((found for value in values if (found := _window(value, MODELS))), None)
-    return None
-
-
-def from_loaded(answer: object, model: str) -> Window | None:
-    """Ollama's ``/api/ps``: the window with which a model was loaded."""
-    listed = [as_dict(each) for each in as_list(as_dict(answer).get("models"))]
-    for entry in _named(listed, model, "name"):
-        return _window(entry.get("context_length"), LOADED)
-    return None
-
-
-def from_shown(answer: object) -> Window | None:
-    """Ollama's ``/api/show``: the configured window, or else the largest one of the model.
-
-    Ollama may load the model with less.
+    llama.cpp has `n_ctx` of a slot in its settings and in `meta`; Ollama the configured window
+    among its parameters, else the largest one of the model in its facts; others name it in the
+    entry itself.
     """
-    shown = as_dict(answer)
-    parameters = shown.get("parameters")
-    text = parameters if isinstance(parameters, str) else ""
-    configured = re.search(r"^num_ctx\s+(\d+)", text, re.MULTILINE)
-    if configured and (window := _window(configured[1], SHOWN)):
-        return window
-    facts = as_dict(shown.get("model_info")).items()
-    largest = (value for name, value in facts if str(name).endswith(".context_length"))
-    return next((found for value in largest if (found := _window(value, SHOWN))), None)
+    entry = as_dict(answer)
+    if "data" in entry or "models" in entry:
+        listed = [as_dict(each) for each in as_list(entry.get("data") or entry.get("models"))]
+        named = [e for e in listed for key in ("id", "name") if e.get(key) in _names(model)]
+        entry = (named or listed if len(listed) == 1 else [*named, {}])[0]
+    parts = (entry, as_dict(entry.get("meta")), as_dict(entry.get("default_generation_settings")))
+    values = [part.get(key) for part in parts for key in _KEYS]
+    parameters, facts = entry.get("parameters"), as_dict(entry.get("model_info"))
+    values += re.findall(r"^num_ctx\s+(\d+)", str(parameters or ""), re.MULTILINE)
+    values += [value for name, value in facts.items() if str(name).endswith(".context_length")]
+    return next((Window(tokens, source) for each in values if (tokens := _tokens(each))), None)
 
 
-def least(windows: Iterable[Window | None]) -> Window | None:
-    """The smallest of the windows that are known."""
-    return min(filter(None, windows), key=lambda each: each.tokens, default=None)
-
-
-def _window(value: object, source: str) -> Window | None:
-    tokens = _tokens(value)
-    return Window(tokens, source) if tokens else None
-
-
-def _named(
-    entries: Iterable[Mapping[str, object]], model: str, key: str
-) -> Iterator[Mapping[str, object]]:
-    """The entry of a model, or the only one there is; a tag ``:latest`` may be missing."""
-    listed, names = list(entries), {model, f"{model}:latest"}
-    named = [entry for entry in listed if entry.get(key) in names]
-    yield from (named or (listed if len(listed) == 1 else ()))[:1]
+def _names(model: str) -> tuple[str, str]:
+    """The names of a model in a list: a tag ``:latest`` may be missing."""
+    return model, f"{model}:latest"

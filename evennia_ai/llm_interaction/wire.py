@@ -51,6 +51,12 @@ _PROVIDERS = (
     "azure.com",
     "amazonaws.com",
     "cohere.com",
+    "mistral.ai",
+    "together.ai",
+    "cloudflare.com",
+    "fireworks.ai",
+    "cerebras.ai",
+    "huggingface.co",
 )
 # Long enough that a template that shows it adds more tokens than a cached prompt can hide.
 _TRIAL_TOOL = {

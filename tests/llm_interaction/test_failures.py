@@ -5,8 +5,12 @@
 import unittest
 
 from evennia_ai.errors import LocalModelError, ModelError
-from evennia_ai.llm_interaction.failures import failure_of, sorted_failure
-from evennia_ai.llm_interaction.retry import retry_after_s, told_wait_s
+from evennia_ai.llm_interaction.failures import (
+    failure_of,
+    retry_after_s,
+    sorted_failure,
+    told_wait_s,
+)
 
 # Kind, status, text; the texts are of public documents and reports.
 SAID = (

@@ -9,6 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evennia_ai.llm_interaction.failures import Failure
 from evennia_ai.llm_interaction.profile_book import Profiles
 from evennia_ai.llm_interaction.profiles import (
     UNKNOWN,
@@ -18,7 +19,6 @@ from evennia_ai.llm_interaction.profiles import (
     plainest,
     reshaped,
 )
-from evennia_ai.llm_interaction.retry import Failure
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from tests.strategies import FEW
 
@@ -212,7 +212,7 @@ class TestBook(unittest.TestCase):
         self.book = Profiles(self.path)
 
     def failed(self, kind, said=""):
-        return Failure(kind, False, 400, said=said)
+        return Failure(kind, 400, said=said)
 
     def taught(self, profile, outcome, **more):
         return self.book.taught("m", profile, request(**more), outcome)

@@ -3,25 +3,26 @@
 import unittest
 from email.utils import formatdate
 
-from evennia_ai.llm_interaction.retry import Failure, RetryPolicy, retry_after_s
+from evennia_ai.llm_interaction.failures import Failure, retry_after_s
+from evennia_ai.llm_interaction.retry import RetryPolicy
 
 
 class TestRetryPolicy(unittest.TestCase):
     def test_backoff_doubles_with_jitter(self):
         """Waits double, half of each is random, and none is longer than the cap."""
         policy = RetryPolicy(attempts=9, base_s=1, max_wait_s=6)
-        broken = Failure("server", True)
+        broken = Failure("server")
         self.assertEqual([policy.wait_s(broken, n, 1.0) for n in (1, 2, 3, 4)], [1, 2, 4, 6])
         self.assertEqual(policy.wait_s(broken, 2, 0.0), 1)
 
     def test_what_is_not_tried_again(self):
         """Final failures, the last attempt, and waits beyond the cap are given up."""
         policy = RetryPolicy(attempts=3, max_wait_s=6)
-        self.assertIsNone(policy.wait_s(Failure("auth", False), 1, 0))
-        self.assertIsNone(policy.wait_s(Failure("server", True), 3, 0))
-        self.assertIsNone(policy.wait_s(Failure("bad_response", True), 2, 0))
-        self.assertIsNone(policy.wait_s(Failure("rate_limit", True, 429, 7.0), 1, 0))
-        self.assertEqual(policy.wait_s(Failure("rate_limit", True, 429, 5.0), 1, 0), 5.0)
+        self.assertIsNone(policy.wait_s(Failure("auth"), 1, 0))
+        self.assertIsNone(policy.wait_s(Failure("server"), 3, 0))
+        self.assertIsNone(policy.wait_s(Failure("bad_response"), 2, 0))
+        self.assertIsNone(policy.wait_s(Failure("rate_limit", 429, 7.0), 1, 0))
+        self.assertEqual(policy.wait_s(Failure("rate_limit", 429, 5.0), 1, 0), 5.0)
 
 
 class TestRetryAfter(unittest.TestCase):

@@ -9,26 +9,16 @@ from evennia_ai.llm_interaction.windows import (
     CUT,
     HALVED,
     LEAST_TOKENS,
-    LOADED,
-    MODELS,
     MOST_TOKENS,
     NAMED,
     PROPS,
-    SHOWN,
     TABLE,
     KnownWindow,
     Overflow,
-    Refused,
     Window,
     figures_of,
-    from_loaded,
-    from_models,
-    from_props,
-    from_shown,
     is_overflow,
-    least,
-    may_be_asked,
-    root_of,
+    window_in,
 )
 from tests.strategies import FEW
 
@@ -102,54 +92,36 @@ class TestErrors(unittest.TestCase):
             self.assertTrue(figure is None or LEAST_TOKENS <= figure <= MOST_TOKENS)
 
 
+FACTS = {"general.x": 4, "llama.context_length": 131072}
+# Answers of servers, and the window of the model `m` in each.
+ANSWERS = (
+    ({"default_generation_settings": {"n_ctx": 4096}}, 4096),  # llama.cpp
+    ({"data": [{"id": "/x/smol.gguf", "meta": {"n_ctx": 8192, "n_ctx_train": 9999}}]}, 8192),
+    ({"data": [{"id": "a", "max_model_len": 4096}, {"id": "m", "max_model_len": 512}]}, 512),
+    ({"data": [{"id": "a", "max_model_len": 4096}, {"id": "b", "max_model_len": 512}]}, None),
+    ({"models": [{"name": "x", "context_length": 999}, {"name": "m:latest"}]}, None),  # Ollama
+    ({"models": [{"name": "x"}, {"name": "m:latest", "context_length": 4096}]}, 4096),
+    ({"models": []}, None),
+    ({"model_info": FACTS}, 131072),
+    ({"model_info": FACTS, "parameters": 'stop   "x"\nnum_ctx          8192\n'}, 8192),
+    ({"model_info": FACTS, "parameters": "num_ctx 1"}, 131072),
+)
+
+
 class TestAnswers(unittest.TestCase):
-    def test_llama(self):
-        """llama.cpp: the slot's window, and the one in the list of models."""
-        props = {"default_generation_settings": {"n_ctx": 4096}}
-        self.assertEqual(from_props(props), Window(4096, PROPS))
-        listed = {"data": [{"id": "/x/smol.gguf", "meta": {"n_ctx": 8192, "n_ctx_train": 9999}}]}
-        self.assertEqual(from_models(listed, "smol"), Window(8192, MODELS))
+    def test_servers(self):
+        """The window is where each kind of server names it, that of the model asked for."""
+        for answer, tokens in ANSWERS:
+            with self.subTest(answer):
+                self.assertEqual(window_in(answer, "m", PROPS), tokens and Window(tokens, PROPS))
 
-    def test_vllm(self):
-        """vLLM: the entry of the model, not another one's."""
-        entries = [{"id": "a", "max_model_len": 4096}, {"id": "b", "max_model_len": 32768}]
-        self.assertEqual(from_models({"data": entries}, "b"), Window(32768, MODELS))
-        self.assertIsNone(from_models({"data": entries}, "c"))
-
-    def test_ollama(self):
-        """Ollama: the loaded window, the configured one, the largest."""
-        loaded = {"models": [{"name": "x:1b", "context_length": 1}, {"name": "y:latest"}]}
-        loaded["models"][1]["context_length"] = 4096
-        self.assertEqual(from_loaded(loaded, "y"), Window(4096, LOADED))
-        self.assertIsNone(from_loaded({"models": []}, "y"))
-        info = {"model_info": {"general.x": 4, "llama.context_length": 131072}}
-        self.assertEqual(from_shown(info), Window(131072, SHOWN))
-        told = {**info, "parameters": 'stop   "x"\nnum_ctx                        8192\n'}
-        self.assertEqual(from_shown(told), Window(8192, SHOWN))
-        self.assertEqual(from_shown({**info, "parameters": "num_ctx 1"}), Window(131072, SHOWN))
-
-    @given(anything)
+    @given(anything, st.sampled_from(["data", "models", "n_ctx", "model_info", "meta"]))
     @FEW
-    def test_any_answer(self, answer):
+    def test_any_answer(self, answer, key):
         """An answer of any form gives a window within bounds, or none."""
-        shaped = (
-            from_props(answer),
-            from_props({"default_generation_settings": {"n_ctx": answer}}),
-            from_models(answer, "m"),
-            from_models({"data": [{"id": "m", "max_model_len": answer}, answer]}, "m"),
-            from_loaded({"models": answer}, "m"),
-            from_shown({"parameters": answer, "model_info": {"a.context_length": answer}}),
-        )
-        found = least(shaped)
-        self.assertTrue(found is None or LEAST_TOKENS <= found.tokens <= MOST_TOKENS)
-
-    def test_who_is_asked(self):
-        """Own servers are asked; providers, and what is no address, are not."""
-        for address in ("http://127.0.0.1:8080/v1", "https://llm.example.org", "http://box:1/v1/"):
-            self.assertTrue(may_be_asked(address), address)
-        for address in ("https://api.openai.com/v1", "https://x.ai", "http://[", "nothing"):
-            self.assertFalse(may_be_asked(address), address)
-        self.assertEqual(root_of("http://box:1/v1/"), "http://box:1")
+        for shaped in (answer, {key: answer}, {key: [{"id": "m", "n_ctx": answer}, answer]}):
+            found = window_in(shaped, "m", PROPS)
+            self.assertTrue(found is None or LEAST_TOKENS <= found.tokens <= MOST_TOKENS)
 
 
 class TestKnown(unittest.TestCase):
@@ -160,23 +132,23 @@ class TestKnown(unittest.TestCase):
         self.assertEqual(known.limit(9000), Window(9000, TABLE))
         known = known.told(Window(8192, PROPS))
         self.assertEqual(known.limit(9000), Window(8192, PROPS))
-        known = known.overflowed(Overflow(4096), Refused(6000, 500))
+        known = known.overflowed(Overflow(4096), 6000, 500)
         self.assertEqual(known.limit(9000), Window(4096, NAMED))
 
     def test_a_server_with_another_window(self):
         """What an overflow told holds until the server says another window."""
-        known = KnownWindow().told(Window(8192, PROPS)).overflowed(Overflow(4096), Refused(0, 0))
+        known = KnownWindow().told(Window(8192, PROPS)).overflowed(Overflow(4096), 0, 0)
         for served, limit in ((None, 4096), (8192, 4096), (6000, 6000)):
             known = known.told(served and Window(served, PROPS))
             self.assertEqual(known.limit().tokens, limit)
 
     def test_a_named_window_replaces_a_guess(self):
         """A guess gives way to a window that is named, a named one only to a smaller one."""
-        known = KnownWindow().overflowed(Overflow(), Refused(2000, 0))
+        known = KnownWindow().overflowed(Overflow(), 2000, 0)
         self.assertEqual(known.limit(), Window(1000, HALVED))
-        known = known.overflowed(Overflow(1500), Refused(0, 0))
+        known = known.overflowed(Overflow(1500), 0, 0)
         self.assertEqual(known.limit(), Window(1500, NAMED))
-        self.assertEqual(known.overflowed(Overflow(1600), Refused(0, 0)), known)
+        self.assertEqual(known.overflowed(Overflow(1600), 0, 0), known)
 
     def test_ratio(self):
         """A model that counts more tokens leaves less room; short prompts do not count."""
@@ -187,7 +159,7 @@ class TestKnown(unittest.TestCase):
         self.assertEqual((known.ratio, known.limit().tokens), (1.25, 3276))
         self.assertIn("4,096 of its own tokens, 1.25 for one of ours", known.limit().source)
         self.assertEqual(known.counted(1000, 1100), known)
-        self.assertEqual(known.overflowed(Overflow(total=4700), Refused(3000, 500)).ratio, 1.4)
+        self.assertEqual(known.overflowed(Overflow(total=4700), 3000, 500).ratio, 1.4)
 
     def test_prompts_that_are_cut(self):
         """Counts that stay at a ceiling while prompts grow are its window."""
@@ -207,7 +179,7 @@ class TestKnown(unittest.TestCase):
 
     def test_a_wrong_table(self):
         """A server that refuses far less than its table says has another window."""
-        known = KnownWindow().overflowed(Overflow(), Refused(4000, 1000), 128000)
+        known = KnownWindow().overflowed(Overflow(), 4000, 1000, 128000)
         self.assertEqual(known.limit(128000), Window(2500, HALVED))
 
     @given(
@@ -220,8 +192,7 @@ class TestKnown(unittest.TestCase):
         """After each overflow the limit is less than the refused request, whatever it named."""
         known = KnownWindow(served and Window(served, PROPS))
         for prompt, *named in refused:
-            request = Refused(prompt, 500)
-            known = known.overflowed(Overflow(*named), request, listed)
+            known = known.overflowed(Overflow(*named), prompt, 500, listed)
             self.assertLess(known.limit(listed).tokens, prompt + 500)
             self.assertGreaterEqual(known.limit(listed).tokens, 1)
             self.assertGreaterEqual(known.ratio, 1)
