@@ -17,12 +17,15 @@ from evennia_ai.game.identity import stable_id
 from evennia_ai.game.lease import is_elsewhere, lives_here, reconnect
 from evennia_ai.game.ports import AssistantPorts
 from evennia_ai.game.recovery import repair_at_start, repair_when_ready
+from evennia_ai.game.seeing import plain
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.language.tables import language_of
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
+from evennia_ai.turns.cues import CUE_CHARS, Cue
 from evennia_ai.turns.events import by_speaker, wants_answer
+from evennia_ai.turns.initiative import why_not
 from evennia_ai.turns.moderation import moderate, unjudged
 from evennia_ai.turns.runtime import forget_runtime
 from evennia_ai.turns.tick import Tick
@@ -203,7 +206,9 @@ class AssistantScript(AssistantPorts, DefaultScript):
             return
         self.runtime.language = language_of(event.content) or self.runtime.language
         moderates = self.moderator is not None and event.channel in SPEECH
-        self.runtime.hear(unjudged(event) if moderates else event, self.now())
+        # Who pages need not be here; of those who are here only players make it speak again.
+        by_player = event.channel == "page" or self.game.here().get(event.speaker_id, False)
+        self.runtime.hear(unjudged(event) if moderates else event, self.now(), by_player)
         self._save_queue()  # a kill of the Server comes without notice
         with self.state.pinned():
             self.hurry()
@@ -226,6 +231,16 @@ class AssistantScript(AssistantPorts, DefaultScript):
                 `history.audience.private` names by their stable ids.
         """
         self.hear(noticed_event(self.obj, text, from_obj, audience))
+
+    def cue(self, text: str) -> str:
+        """Give it a reason to speak unasked, as ``the bell tolls``; see the option `initiative`.
+
+        It may say or pose something about it within five minutes, or nothing. Returns why it would
+        not just now, empty if it would.
+        """
+        self.runtime.cue = Cue(" ".join(plain(text).split())[:CUE_CHARS], self.now())
+        self.hurry()
+        return why_not(self)
 
     def called(self) -> None:
         """Begin a tick soon, because something heard is to be answered."""

@@ -226,6 +226,21 @@ class GamePort(Protocol):
     def meant(self, value: str, asker: str | None = None) -> Sequence[Named]:
         """All that an argument of a tool may mean here, seen by the assistant and `asker`."""
 
+    def company(self, idle_s: float) -> tuple[str, ...]:
+        """Players seen here who did something in the last `idle_s` seconds, by stable id.
+
+        Those who want no assistant to listen are left out.
+        """
+
+    def audience(self) -> str:
+        """Who can know what is said aloud here: everybody, or those in a private room."""
+
+    def cued_at(self) -> float:
+        """When an assistant of this room spoke unasked last, seconds since the epoch."""
+
+    def note_cue(self, at: float) -> None:
+        """Note that this one does now."""
+
     def present(self, asker: str | None = None) -> tuple[dict[str, Any], ...]:
         """People whom the assistant sees here, and `asker` (stable id) too.
 

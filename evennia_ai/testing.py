@@ -382,6 +382,25 @@ class FakeGame:
             for key, each in self.people.items()
         )
 
+    active: tuple[str, ...] = tuple(people.values())
+    cue_at = float("-inf")
+
+    def company(self, idle_s: float) -> tuple[str, ...]:
+        """The people, or those whom a test says."""
+        return self.active
+
+    def audience(self) -> str:
+        """The tavern is open to all."""
+        return PUBLIC
+
+    def cued_at(self) -> float:
+        """When the assistant spoke unasked last."""
+        return self.cue_at
+
+    def note_cue(self, at: float) -> None:
+        """It does now."""
+        self.cue_at = at
+
     def here(self) -> dict[str, bool]:
         return dict.fromkeys(self.people.values(), True)
 
@@ -497,7 +516,10 @@ class FakeAssistant(Assistant):
         )
         self.spend_caps: Mapping[str, Mapping[str, float]] = {}
         self.shared_spend = SharedSpend(MemoryRows(), lambda: self.spend_caps)
-        self.runtime, self.game = Runtime(last_heard_at=self.now()), FakeGame()
+        self.runtime, self.game = (
+            Runtime(last_heard_at=self.now(), last_spoke_at=self.now()),
+            FakeGame(),
+        )
         self.obj = FakeBody(body_store or MemoryStore(), self.now, self.memory)
         self.tools = ToolRegistry(BUILTIN_TOOLS)
         self.errors: list[tuple[str, BaseException]] = []

@@ -64,6 +64,7 @@ class CmdAI(AssistantCommand):
       ai/stop <assistant>
       ai/sleep <assistant>
       ai/wake <assistant>
+      ai/cue <assistant> = <what happens>
       ai/approve <assistant> [= <number>]
       ai/refuse <assistant> [= <number>]
       ai/usage
@@ -87,6 +88,8 @@ class CmdAI(AssistantCommand):
       stop   - switch it off and cancel the turn it is thinking about
       sleep  - send it to sleep; it dreams and sorts its memories
       wake   - wake it up
+      cue    - give it a reason to speak unasked, such as 'the bell tolls'. It says
+               something about it or not; see the option 'initiative'
       approve - let it do what waits for approval: calls of tools at the level
                confirm (aiconfig <assistant> tool_levels). Locks are checked
                again, and who asked must still be here. Without a number, list
@@ -123,7 +126,17 @@ class CmdAI(AssistantCommand):
     locks = "cmd:all();build:perm(Builder);admin:perm(Admin)"
     admin_switches = ("delete", "doctor", "follow", "log", "model", "test", "why")
     player_switches = ("ignore", "report")
-    builder_switches = ("approve", "create", "list", "refuse", "sleep", "start", "stop", "usage")
+    builder_switches = (
+        "approve",
+        "create",
+        "cue",
+        "list",
+        "refuse",
+        "sleep",
+        "start",
+        "stop",
+        "usage",
+    )
     builder_switches += ("wake",)
     resets = False
     switches_known = (*player_switches, *builder_switches, *admin_switches)
@@ -234,6 +247,13 @@ class CmdAI(AssistantCommand):
             raise Refusal(f"{script.obj.key} is awake already.")
         script.wake()
         self.viewer.tell(f"{script.obj.key} wakes up.{_if_off(script)}")
+
+    def do_cue(self) -> None:
+        """Give it a reason to speak unasked."""
+        script, text = self.own_assistant(), self.words("ai/cue <assistant> = <what happens>")
+        why, name = script.cue(text), script.obj.key
+        later = f"{name} speaks unasked only if this changes within five minutes: {why}."
+        self.viewer.tell(later if why else f"{name} may say something about it now.")
 
     def do_approve(self) -> None:
         script, number = self.own_assistant(), self._waiting_number()

@@ -64,7 +64,7 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
     is_here = room is not None and speaker.location is room
     is_unseen = is_here and not seen(room, listener, [speaker])
     if kind in MOVE_TYPES or origin.is_coming:
-        audience = _room_audience(listener, speaker)
+        audience = room_audience(listener, speaker)
         return None if is_unseen else event_of(listener, speaker, "move", line, audience)
     names = (*names_of(speaker, listener), plain(speaker.key))
     if is_unseen:
@@ -72,7 +72,7 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
         names = (UNSEEN, *names)
     circle = _circle(listener, speaker, origin, kind)
     channel, words = _speech(line, kind, names, origin.typed)
-    audience = _room_audience(listener, speaker)
+    audience = room_audience(listener, speaker)
     if circle is not None:
         audience = private(map(stable_id, circle))
         if channel == "say":
@@ -157,7 +157,7 @@ def noticed_event(
 ) -> Message:
     """What a game lets an assistant know without speech; without a cause it is a bare notice."""
     if audience == PUBLIC and is_private_room(listener.location):
-        audience = _room_audience(listener, listener)
+        audience = room_audience(listener, listener)
     event = event_of(listener, from_obj or listener, "notice", plain(text)[:LINE_CHARS], audience)
     return event if from_obj is not None else replace(event, role="system", speaker=None)
 
@@ -201,8 +201,8 @@ def is_ignored(speaker: "TypedObject") -> bool:
     return any(key in each.tags.get(category=category, return_list=True) for each in known if each)
 
 
-def _room_audience(listener: "DefaultObject", speaker: "DefaultObject") -> str:
-    """Public, or those who stand in a room marked private."""
+def room_audience(listener: "DefaultObject", speaker: "DefaultObject") -> str:
+    """Public, or in a room marked private those who stand there besides a listener."""
     room = listener.location
     if not is_private_room(room):
         return PUBLIC

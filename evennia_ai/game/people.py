@@ -32,19 +32,21 @@ class _Room:
         line: The newest line.
         chosen: Who answers it.
         heard_by: The assistants that have asked so far.
+        cued_at: When one of its assistants spoke unasked last.
     """
 
     talk: Talk = field(default_factory=Talk)
     line: Line | None = field(default=None, repr=False)  # `examine` shows what a room remembers
     chosen: tuple[str, ...] = ()
     heard_by: set[str] = field(default_factory=set)
+    cued_at: float = float("-inf")
 
 
 # A room's line reaches its listeners within this time, one after the other.
 SAME_LINE_S = 0.5
 
 
-def _manners_of(room: "DefaultRoom") -> _Room:
+def manners_of(room: "DefaultRoom") -> _Room:
     """What is remembered of a room; it goes with the room's object."""
     known = room.ndb.ai_manners
     if known is None:
@@ -66,7 +68,7 @@ def is_to_answer(listener: "DefaultCharacter", event: Message, at: float) -> boo
     room = listener.location
     if room is None or event.channel == "page":
         return True
-    own, known = listener.stable_id, _manners_of(room)
+    own, known = listener.stable_id, manners_of(room)
     receivers = (own,) if event.channel in DIRECT else ()
     line = Line(event.speaker_id, _words(event), event.channel or "say", at, receivers)
     before = known.line
@@ -86,7 +88,7 @@ def is_to_answer(listener: "DefaultCharacter", event: Message, at: float) -> boo
 def has_replied(body: "DefaultCharacter", to: str, at: float) -> None:
     """Note that an assistant has answered somebody, so that their talk goes on."""
     if body.location is not None:
-        known = _manners_of(body.location)
+        known = manners_of(body.location)
         known.talk = replied(known.talk, body.stable_id, to, at)
 
 

@@ -4,6 +4,7 @@ Text of models never reaches Evennia's parsers: it is escaped and sent as a mapp
 """
 
 import re
+import time
 import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -27,8 +28,9 @@ from evennia.utils.gametime import gametime
 
 from evennia_ai.errors import NotObeyedError, ToolError
 from evennia_ai.game.evennia_internals import has_failed
-from evennia_ai.game.hearing import SIGN
+from evennia_ai.game.hearing import SIGN, is_ignored, room_audience
 from evennia_ai.game.identity import find, stable_id
+from evennia_ai.game.people import manners_of
 from evennia_ai.game.seeing import (
     described,
     hearers,
@@ -335,6 +337,28 @@ class GameHandler:
         if gift.location is not person:
             raise ToolError(f"you could not give {name} to {receiver}{told}. {self._carried()}")
         return f"You give {name} to {receiver}. {self._carried()}"
+
+    def company(self, idle_s: float) -> tuple[str, ...]:
+        """Players seen here who are not idle and let assistants listen, by stable id."""
+        since = time.time() - idle_s
+        return tuple(
+            stable_id(obj)
+            for obj in self._seen()
+            if any(session.cmd_last_visible > since for session in obj.sessions.all())
+            and not is_ignored(obj)
+        )
+
+    def audience(self) -> str:
+        """Who can know what is said aloud here: everybody, or those in a private room."""
+        return room_audience(self.character, self.character)
+
+    def cued_at(self) -> float:
+        """When an assistant of this room spoke unasked last, seconds since the epoch."""
+        return manners_of(self._room).cued_at
+
+    def note_cue(self, at: float) -> None:
+        """Note that this one does now."""
+        manners_of(self._room).cued_at = at
 
     def present(self, asker: str | None = None) -> tuple[dict[str, Any], ...]:
         """People here whom the assistant sees, and `asker` too: id, name, player, assistant."""

@@ -267,6 +267,14 @@ def answer_line(key: str, speaker_id: str, channel: str, text: str) -> str:
     return f"{ANSWER_KEY}: {heard_line(key, speaker_id, channel, text)}"
 
 
+def unasked_line(reason: str) -> str:
+    """A row of the present moment for a turn that nobody asked for, and why it is."""
+    return (
+        f"{ANSWER_KEY}: nobody, as nobody spoke to you. Reason for this turn: {quoted(reason)}. "
+        "Say or pose one short thing in the language of the talk here, or call noop."
+    )
+
+
 def read_answer_lines(block: str) -> list[Heard]:
     """The lines that a present moment says are to be answered."""
     rows = (

@@ -11,6 +11,7 @@ from evennia_ai.language.tables import AUTO, code_of, tables
 
 _PLACEHOLDER = re.compile(r"\{name\}|\{persona\}")
 CONTEXT_AWAKE = "awake"
+CONTEXT_UNASKED = "unasked"
 CONTEXT_SLEEP = "sleep"
 CONTEXT_PRE_COMPACTION = "pre_compaction"
 
@@ -76,6 +77,7 @@ class PromptContext:
         extracting: Whether only tools are offered that may be used in extraction.
         speaks: Whether plain text is spoken aloud.
         short_rules: The rules for small models, empty where they are the same.
+        unasked: Whether nobody asked for its turns, which only speak, pose or do nothing.
     """
 
     name: str
@@ -83,12 +85,15 @@ class PromptContext:
     extracting: bool = False
     speaks: bool = True
     short_rules: str = ""
+    unasked: bool = False
 
 
 CONTEXTS: dict[str, PromptContext] = {
     context.name: context
     for context in (
         PromptContext(CONTEXT_AWAKE, RULES, short_rules=SHORT_RULES),
+        # The same rules, so that a provider's cache holds the beginning of both.
+        PromptContext(CONTEXT_UNASKED, RULES, short_rules=SHORT_RULES, unasked=True),
         PromptContext(CONTEXT_SLEEP, SLEEP_RULES, extracting=True, speaks=False),
         PromptContext(CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES, extracting=True, speaks=False),
     )

@@ -24,7 +24,7 @@ INDEXED_ROLES = ("user", "assistant")
 
 def turn_of_message(message: Message, traits: ToolTraits) -> Turn | None:
     """A message as a turn for the index, or None if nobody said it and no tool gave it out."""
-    if message.metadata.get("context") not in (None, "awake"):
+    if message.metadata.get("context") not in (None, "awake", "unasked"):
         return None
     if message.role == "tool":
         text, audience = message.content, message.audience

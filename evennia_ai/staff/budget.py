@@ -6,6 +6,7 @@ from evennia_ai.staff.show import counted
 # What requests are for, in the words of people.
 PURPOSES = {
     "awake": "turn",
+    "unasked": "unasked turn",
     "sleep": "dream",
     "pre_compaction": "extraction",
     "memory": "memory extraction",

@@ -83,6 +83,7 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
         reply, text, calls = answer.reply, answer.text, answer.calls
         if script.moderator is not None and turn.context.speaks:
             text, calls = yield turn.moderated(text, calls)
+        calls = turn.permitted(calls)
         if not calls:
             turn.end(text, aside, reply)
             break
@@ -137,6 +138,7 @@ class _Turn:
             self.report.spoken,
             request.source_ids,
             request.retrieved,
+            unasked=self.context.unasked,
         )
         proposals, own_lines = script.runtime.proposals, self.tools.own_lines()
         if confirmed(
@@ -234,7 +236,8 @@ class _Turn:
         asked = model_request(
             script, self.character, prompt, purpose=request.context, model=self.model
         )
-        is_needed = self.context.speaks and not (self.report.spoken or self.tools.has_acted)
+        is_needed = self.context.speaks and not self.context.unasked
+        is_needed = is_needed and not (self.report.spoken or self.tools.has_acted)
         wants_offline = script.config.llm_offline_fallback and script.model_name != OFFLINE_MODEL
         try:
             if self.is_offline:  # whoever waits must not wait for the same model again
@@ -248,7 +251,7 @@ class _Turn:
             return None
         except ModelError as error:
             is_too_large = isinstance(error, WindowError) and may_shorten
-            if is_too_large or not self.context.speaks:
+            if is_too_large or not self.context.speaks or self.context.unasked:
                 raise
             script.model_failed(error, request)
             if not is_needed:
@@ -353,6 +356,17 @@ class _Turn:
         offered = {tool.name for tool in self.script.tools.offered(False)}
         offered -= set(self.failures.withdrawn)
         return self.request.audience == PUBLIC and _POSE in offered
+
+    def permitted(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        """The calls that may be made; of a turn that nobody asked for those that speak or pose."""
+        traits = self.script.tools.traits
+        if not self.context.unasked:
+            return calls
+        for name in {str(call["function"].get("name")) for call in calls} - traits.silent:
+            if name not in traits.speaks - traits.to_one:
+                self.script.audit("tool_refused", tool=name, why="nobody asked for it")
+        aloud = traits.speaks - traits.to_one
+        return [call for call in calls if call["function"].get("name") in aloud]
 
     @inlineCallbacks
     def moderated(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from evennia_ai.history.messages import Message, is_by
+from evennia_ai.history.messages import SPEECH, Message, is_by
 from evennia_ai.turns.events import UNJUDGED, Group, wants_answer
 from evennia_ai.turns.turn_lock import TurnLock
 
@@ -40,6 +40,7 @@ class Heard:
         lock: What ticks and all else that must not run at the same time hold.
         queue: Heard events not yet in the history, oldest first.
         queue_saved: Whether the saved copy of the queue is up to date.
+        last_spoke_at: When somebody else spoke last, and `player_spoke_at` a player.
         dropped: Events not taken since the last drain because the queue was full.
         answering: Stored groups of events that a turn answers now or next.
         stored: Events stored while something held the lock, for the next tick.
@@ -53,15 +54,20 @@ class Heard:
     queue_saved: bool = True
     dropped: int = 0
     last_heard_at: float = field(default_factory=time.time)
+    last_spoke_at: float = field(default_factory=time.time)
+    player_spoke_at: float = 0.0
     unanswered: dict[tuple[str, str], Unanswered] = field(default_factory=dict)
     answering: tuple[Group, ...] = ()
     stored: tuple[Message, ...] = ()
     waiting: dict[str, tuple[float, float]] = field(default_factory=dict)
     signed: set[tuple[str, str]] = field(default_factory=set)
 
-    def hear(self, event: Message, at: float) -> None:
+    def hear(self, event: Message, at: float, by_player: bool = True) -> None:
         """Queue an event. If the queue is full, whoever has most lines in it loses his newest."""
         self.last_heard_at = at
+        if event.channel in SPEECH:
+            self.last_spoke_at = at
+            self.player_spoke_at = at if by_player else self.player_spoke_at
         if len(self.waiting) > 2 * QUEUE_LIMIT:
             pending = {each.id for each in self.pending()}
             self.waiting = {id: since for id, since in self.waiting.items() if id in pending}

@@ -191,6 +191,13 @@ class AssistantConfig:
         "Who may order it to walk, to fetch and to give. Who controls its body always may. Anyone "
         "may have things whose own lock `give` lets them.",
     )
+    initiative: int = manners(
+        0,
+        whole(0, 60, "turns an hour"),
+        "How often in an hour it may speak or pose without being asked. It does so only near a "
+        "player who is not idle, after two quiet minutes, and stops after two lines that nobody "
+        "answers; at most half of each spend cap goes into it.",
+    )
     emotes: Mapping[str, str | None] = manners(
         EMOTES,
         table(or_none(LINE), *EMOTES),

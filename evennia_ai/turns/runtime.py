@@ -16,6 +16,7 @@ from twisted.python.failure import Failure
 
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.budget_log import EVENTS_KEPT
+from evennia_ai.turns.cues import Cue
 from evennia_ai.turns.heard import Heard
 from evennia_ai.turns.options import AssistantConfig
 from evennia_ai.turns.tools.asking import Proposal
@@ -69,6 +70,7 @@ class Runtime(Heard):
         proposals: Acts that wait for a yes of the one who asked, by stable id.
         notes: When what each person said caused the newest notes, by stable id.
         rest_s: Most seconds between two ticks while there is nothing to do.
+        cue: The newest reason to speak unasked that no turn has taken.
         company_at: When a player was last near, at a tick.
         ends: Whether the server stops: what is heard from now on is saved at once.
         cannot_store: Whether the last tick failed because the database could not be written.
@@ -105,6 +107,7 @@ class Runtime(Heard):
     notes: dict[str, "deque[float]"] = field(default_factory=dict)
     rest_s: float = field(default_factory=lambda: random.uniform(*REST_S))
     company_at: float = float("-inf")
+    cue: Cue | None = None
     ends: bool = False
     cannot_store: bool = False
     logged: dict[str, float] = field(default_factory=dict)
@@ -136,6 +139,8 @@ class Runtime(Heard):
             self.last_turn_at = 0.0
             self.last_heard_at = min(self.last_heard_at, now)
             self.company_at = min(self.company_at, now)
+            self.last_spoke_at = min(self.last_spoke_at, now)
+            self.player_spoke_at = min(self.player_spoke_at, now)
             self.trouble_shown_at = float("-inf")
             self.notes.clear()
             self.unanswered = {k: replace(late, due=now) for k, late in self.unanswered.items()}

@@ -234,16 +234,20 @@ class SpendHandler:
         """Alert staff of the caps that allow somebody no answer, if they were not yet."""
         self._tell_staff(self._account(asker))
 
-    def reached(self, asker: str | None = None) -> Cap | None:
+    def reached(self, asker: str | None = None, share: float = 1.0) -> Cap | None:
         """The cap that lets no call be made now, of what somebody (stable id) asks; None if none.
 
-        Without `asker` it is a call for the assistant itself.
+        Without `asker` it is a call for the assistant itself. `share` is how much of a cap may be
+        used up.
         """
         models = self._script.model_name, *self._script.config.llm_fallback_models
-        return self._reached(self.holders(self._account(asker), models))
+        return self._reached(self.holders(self._account(asker), models), share)
 
-    def _reached(self, holders: Iterable[tuple[str, tuple[Cap, ...]]]) -> Cap | None:
-        return next((cap for key, caps in holders if (cap := reached(self.row(key), caps))), None)
+    def _reached(
+        self, holders: Iterable[tuple[str, tuple[Cap, ...]]], share: float = 1.0
+    ) -> Cap | None:
+        rows = ((self.row(key), caps) for key, caps in holders)
+        return next((cap for row, caps in rows if (cap := reached(row, caps, share))), None)
 
     def holders(
         self, account: str = "", models: Iterable[str] | None = None

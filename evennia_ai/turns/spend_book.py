@@ -208,9 +208,9 @@ def caps_of(
     )
 
 
-def reached(row: SpendRow, caps: Iterable[Cap]) -> Cap | None:
-    """The first cap that a row has reached."""
-    return next((cap for cap in caps if cap.spent(row) >= cap.limit), None)
+def reached(row: SpendRow, caps: Iterable[Cap], share: float = 1.0) -> Cap | None:
+    """The first cap that a row has reached, or a share of it."""
+    return next((cap for cap in caps if cap.spent(row) >= share * cap.limit), None)
 
 
 # US dollars for a token of a prompt, of a reply.

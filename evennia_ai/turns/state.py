@@ -14,6 +14,7 @@ from evennia_ai.history.stored import each_readable
 from evennia_ai.kinds import Allowed
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
+from evennia_ai.turns.cues import Used
 from evennia_ai.turns.options import (
     OPTIONS,
     AssistantConfig,
@@ -43,6 +44,7 @@ RUNTIME_KEYS = (
     "conversation_begun",
     "event_queue",
     "dreamt",
+    "initiative_used",
     WAITING,
     QUARANTINE,
 )
@@ -95,6 +97,15 @@ class StateHandler:
     extracted = Kept[list[str]]("last_extraction", [])
     owed = Kept[dict[str, bool]]("summaries_owed", {})
     outbox = Kept[list[str]]("compaction_outbox", [])
+
+    @property
+    def unasked(self) -> Used:
+        """When it spoke unasked of late."""
+        return Used.if_readable(self.store.get("initiative_used")) or Used()
+
+    @unasked.setter
+    def unasked(self, used: Used) -> None:
+        self.store.set("initiative_used", used.to_dict())
 
     def __init__(
         self,

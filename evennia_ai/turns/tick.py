@@ -43,6 +43,7 @@ from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.ahead import see_company
 from evennia_ai.turns.events import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.heard import Unanswered
+from evennia_ai.turns.initiative import speak_unasked
 from evennia_ai.turns.options import within_hours
 from evennia_ai.turns.spend import RATE_S
 
@@ -140,7 +141,8 @@ class Tick:
         runtime, script = self.runtime, self.script
         late = runtime.due(self.script.now())
         if late is None and not runtime.heard():
-            return "idle"
+            unasked: str = yield speak_unasked(script)
+            return unasked
         if self.script.now() - runtime.last_turn_at < self.script.reply_cooldown_s:
             return "cooldown"
         self._begin_answering(late)

@@ -9,6 +9,7 @@ from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
     CONTEXT_PRE_COMPACTION,
     CONTEXT_SLEEP,
+    CONTEXT_UNASKED,
     CONTEXTS,
     fixed_language,
     language_rule,
@@ -24,7 +25,8 @@ class TestContexts(unittest.TestCase):
 
     def test_named(self):
         """Each context is found by its own name; pre-compaction has the name logs show."""
-        self.assertEqual(list(CONTEXTS), [CONTEXT_AWAKE, CONTEXT_SLEEP, CONTEXT_PRE_COMPACTION])
+        names = [CONTEXT_AWAKE, CONTEXT_UNASKED, CONTEXT_SLEEP, CONTEXT_PRE_COMPACTION]
+        self.assertEqual(list(CONTEXTS), names)
         self.assertTrue(all(name == context.name for name, context in CONTEXTS.items()))
         self.assertEqual(CONTEXT_PRE_COMPACTION, "pre_compaction")
 

@@ -17,6 +17,7 @@ from evennia_ai.llm_interaction.reply import unaddressed
 from evennia_ai.protocol import Assistant, Character, GamePort
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit
+from evennia_ai.turns.cues import IDLE_S
 from evennia_ai.turns.tools.asking import Proposal, own_lines
 from evennia_ai.turns.tools.parameters import Parameter, function_schema
 
@@ -51,6 +52,7 @@ class ToolContext:
     has_acted: bool = False  # whether one of them was done
     confirmed: Proposal | None = None  # the act that the one who asks has said yes to
     approved: bool = False  # whether staff have approved it
+    unasked: bool = False  # whether nobody asked for this turn
 
     @property
     def character(self) -> Character:
@@ -110,6 +112,8 @@ class ToolContext:
             raise ToolError(f"you have spoken {MOST_LINES} times in this turn; call noop")
         if self.asker and self.channel != "page" and self.asker not in self.game.here():
             raise ToolError("the one who asked has left; call noop")
+        if self.unasked and (self.script.runtime.is_called() or not self.game.company(IDLE_S)):
+            raise ToolError("nobody here waits for a word of yours now; call noop")
 
     def check_act(self) -> None:
         """Count one act others notice; `ToolError` once there were enough in this turn."""
