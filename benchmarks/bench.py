@@ -19,7 +19,7 @@ FULL = "crowd --assistants 1000 --talking 200"
 CACHE = "prompt_cache --lines 150 --tokens 8000"
 PLAIN = "offline_plain benchmarks/offline_sets/stranger.txt"
 FACTS = "compaction_facts --facts 100 --compactions 10"
-EVENING, HARD = "tests.e2e.evening --lines 200", "tests.e2e.hard_evening"
+EVENING, HARD = "evening --lines 200", "hard_evening"
 SOAK = "soak --minutes 30"
 # What is measured, by which command, the figure in what it prints ("*" is each of a list or table:
 # the worst one counts), and the goal.
@@ -69,9 +69,8 @@ def figures(printed: Any, path: str) -> list[float]:
 def printed_by(command: str) -> Any:
     """What a benchmark prints; an empty table if that is no JSON."""
     name, *arguments = shlex.split(command)
-    module = name if "." in name else f"benchmarks.{name}"
     print(f"-- {command}", file=sys.stderr, flush=True)
-    run = [sys.executable, "-m", module, *arguments]
+    run = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
     text = subprocess.run(run, stdout=subprocess.PIPE, text=True, check=False).stdout
     try:
         return json.loads(text[text.index("{") :])

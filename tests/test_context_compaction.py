@@ -137,18 +137,6 @@ class TestCompactConversationHistoryExecution(CompactionTest):
         self.assertEqual(records[first["summary_id"]].status, "absorbed")
         self.assertEqual(records[first["summary_id"]].absorbed_by, long["summary_id"])
 
-    def test_a_word_passes_few_summaries(self):
-        """After twenty generations the long-term summary is at most log8 n + 2 deep."""
-        self.configure(compact_preserve_window=2, max_context_tokens=3000)
-        for _ in range(20):
-            self.fill(10)
-            self.assertTrue(self.compact(force=True)["success"])
-        records = self.script.history.summaries()
-        long = [r for r in records if r.tier == "long" and r.status == "live"]
-        self.assertEqual(len(long), 1)
-        self.assertEqual([r.tree_level for r in records if r.tier == "node"], [1, 1])
-        self.assertEqual(verify_history(self.script), ())
-
     def test_pairs_stay_together(self):
         """A tool call in the window keeps its result; one that leaves takes it along."""
         for _ in range(15):
@@ -237,36 +225,12 @@ class TestEmergencyCompaction(CompactionTest):
         self.fill(60, words=30)
         self.model.answers = [call("noop"), SUMMARY, "At your service."]
         self.say("Aria, a mug please")
-        with self.assertLogs_ai() as lines:
-            self.assertEqual(self.tick(), "turn")
+        lines = []
+        self.script.log = lambda text, warning=False: lines.append(text)
+        self.assertEqual(self.tick(), "turn")
         self.assertTrue(any("nearly full" in line and "%" in line for line in lines))
         self.assertEqual(self.contents()[-1], ("assistant", "At your service."))
         self.assertEqual(len(list(self.script.history.segments())), 1)
-
-    def test_switched_off(self):
-        """With compaction off nothing is folded, and the prompt still fits."""
-        self.configure(max_context_tokens=4000, compact_enabled=False)
-        self.fill(60, words=60)
-        self.say("Aria?")
-        self.tick()
-        self.assertEqual(list(self.script.history.segments()), [])
-        self.assertTrue(self.script.runtime.budgets[-1].left_out)
-        self.assertLessEqual(self.script.runtime.budgets[-1].total, 4000)
-
-    def assertLogs_ai(self):
-        """Collect the script's log lines."""
-        from contextlib import contextmanager
-
-        @contextmanager
-        def collecting():
-            lines = []
-            self.script.log = lambda text, warning=False: lines.append(text)
-            try:
-                yield lines
-            finally:
-                del self.script.log
-
-        return collecting()
 
 
 class TestRoom(CompactionTest):

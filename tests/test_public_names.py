@@ -23,6 +23,7 @@ class TestNames(unittest.TestCase):
 
     def test_functions(self):
         """Each documented function is importable from its module."""
+        from evennia_ai import rag_memory
         from evennia_ai.llm_interaction import (
             DEFAULT_COMPACTION_PROMPT,
             build_llm_messages,
@@ -59,34 +60,17 @@ class TestNames(unittest.TestCase):
         for function in taking_both:
             names = list(inspect.signature(function).parameters)[:2]
             self.assertEqual(names, ["script", "character"], function)
-        for function in (
-            call_llm_simple,
-            format_messages_for_compaction,
-            generate_context_summary,
+        for other in (call_llm_simple, format_messages_for_compaction, generate_context_summary):
+            self.assertEqual(other.__module__.split(".")[1], "llm_interaction")
+        for lazily in (
+            compact_conversation_history,
+            run_pre_compaction_extraction,
+            run_sleep_tick,
+            run_entity_consolidation_batch,
             prune_low_importance_entries,
             clear_stale_conversations,
         ):
-            self.assertTrue(callable(function))
-
-    def test_lazily_from_rag_memory(self):
-        """Compaction, extraction and sleep are importable from `rag_memory` as well."""
-        from evennia_ai import rag_memory
-        from evennia_ai.sleep import compaction, run_sleep_tick
-
-        self.assertIs(
-            rag_memory.compact_conversation_history, compaction.compact_conversation_history
-        )
-        self.assertIs(
-            rag_memory.run_pre_compaction_extraction, compaction.run_pre_compaction_extraction
-        )
-        self.assertIs(rag_memory.run_sleep_tick, run_sleep_tick)
-        for name in (
-            "run_entity_consolidation_batch",
-            "prune_low_importance_entries",
-            "clear_stale_conversations",
-        ):
-            self.assertTrue(callable(getattr(rag_memory, name)))
-            self.assertIn(name, dir(rag_memory))
+            self.assertIs(getattr(rag_memory, lazily.__name__), lazily)
 
     def test_counting(self):
         """Stored counts are summed; what has none is counted; nothing is no tokens."""

@@ -17,8 +17,7 @@ from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import members
 from evennia_ai.recall import Turn
 from evennia_ai.staff.audit_log import last_lines, log_fields
-from evennia_ai.testing import MemorySemanticStore, call
-from tests.asked import model_down
+from evennia_ai.testing import MemorySemanticStore
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest
 from tests.store_case import item
@@ -75,10 +74,6 @@ class TestLocks(CommandLineTest):
         self.typed("ai/create Bertram")
         self.assertTold("aiconfig Bertram persona = A smith.", "persona is now A smith.")
         self.assertTold("ai/stop Bertram", "switched off")
-
-    def test_words_that_begin_alike(self):
-        """A word that only begins like a command is not that command."""
-        self.assertIn("is not available", self.typed("aim at Bob"))
 
     def test_unknown_switch(self):
         """A switch that does not exist does nothing and names those that do."""
@@ -146,10 +141,6 @@ class TestList(CommandLineTest):
         """Name, room, mode, model, usage and messages of each stand there."""
         self.fill(3)
         self.assertTold("ai", "Name", "Aria", "Room", "awake", "scripted/model", "%", "3")
-
-    def test_list(self):
-        """The switch does what the command does without one."""
-        self.assertTold("ai/list", "Aria")
 
     def test_screen_reader(self):
         """For a screen reader each assistant is a line of words without lines and boxes."""
@@ -251,18 +242,6 @@ class TestSwitches(CommandLineTest):
         self.assertEqual(self.script.state.mode, "awake")
         self.assertTold("ai/wake Aria", "awake already")
 
-    def test_switched_off_and_sleep(self):
-        """Sending one to sleep that is switched off says so."""
-        self.typed("ai/stop Aria")
-        self.assertTold("ai/sleep Aria", "It is switched off")
-
-    def test_usage(self):
-        """Calls, tokens and cost of today stand in a row of each."""
-        self.script.spend.add(1234, 0.5)
-        self.assertTold("ai/usage", "Aria", "1,234", "$0.5000", "none")
-        self.configure(spend_caps={"tokens_day": 1000})
-        self.assertTold("ai/usage", "1,000")
-
     def test_ask_the_model(self):
         """The reply of its model is shown with its figures, and nothing is stored."""
         self.model.answers = ["|rGood evening|n {you}."]
@@ -273,24 +252,6 @@ class TestSwitches(CommandLineTest):
         self.assertIn(self.script.config.persona, request.messages[0]["content"])
         self.assertEqual(request.messages[-1]["content"], "Who are you?")
         self.assertEqual(self.script.history.messages(), ())
-
-    def test_ask_a_model_that_is_down(self):
-        """A model that does not answer is one line."""
-        self.model.default = model_down()
-        self.assertTold("ai/test Aria = hi", "The test failed: no model answered", until="failed")
-
-    def test_try_the_model_out(self):
-        """Without a text it is tried out, and what was found is shown, with some advice."""
-        self.model.answers = ["Quillon.", "Fenwick", call("look", target="chest"), "wasser, eau"]
-        shown = self.typed("ai/test Aria", until="Advice")
-        self.assertIn("Languages: German, French; not Spanish", shown)
-        self.assertEqual(self.script.history.messages(), ())
-
-    def test_ask_over_the_cap(self):
-        """Over the spend cap no call is made."""
-        self.configure(spend_caps={"tokens_day": 0})
-        self.assertTold("ai/test Aria = hi", "spend cap")
-        self.assertEqual(self.model.requests, [])
 
     def test_broken_service(self):
         """An error nobody expected is told in one line, with its type."""
@@ -311,12 +272,6 @@ class TestSwitches(CommandLineTest):
         path.write_text("\n".join(rows), encoding="utf-8")
         self.assertEqual([line["n"] for line in log_fields(path, count=3)], [8997, 8998, 8999])
         self.assertEqual(last_lines(path, name="Nobody"), [])
-
-    def test_doctor(self):
-        """The checks run, and a line each is shown."""
-        with override_settings(GAME_DIR=self.folder.name):
-            shown = self.typed("ai/doctor", until="settings")
-        self.assertIn("model", shown)
 
 
 class HangingStore(MemorySemanticStore):
@@ -399,16 +354,6 @@ class TestDelete(CommandLineTest):
         pump_until(lambda: "cannot be written" in self.shown())
         self.assertTrue(self.aria.pk)
         self.assertTrue(self.script.enabled)
-
-    def test_derived_data_go(self):
-        """Nothing of it is found any more."""
-        self.aria.journal.add("Bob keeps bees.")
-        scope = self.script.scope
-        self.semantic.add(scope, [item("e1", "Bob keeps bees.")])
-        self.typed("ai/delete Aria")
-        self.typed("ai/delete Aria = yes", until="is deleted")
-        self.assertEqual(self.semantic.memories[scope], {})
-        self.assertEqual(services.mind().recall.open_index().count(scope), 0)
 
     def remembered(self):
         """Give it an entry in index and store; returns its scope and how much is there."""
@@ -502,12 +447,6 @@ class TestWhisper(CommandLineTest):
         (event,) = self.script.runtime.queue
         circle = {stable_id(self.char1), stable_id(self.char2)}
         self.assertEqual((event.content, members(event.audience)), ("at dawn", circle))
-
-    def test_alone(self):
-        """Whispered to the assistant alone, it is between the two."""
-        self.typed("whisper Aria = at dusk")
-        (event,) = self.script.runtime.queue
-        self.assertEqual(members(event.audience), {stable_id(self.char1)})
 
     def test_the_answer_reaches_the_circle(self):
         """An answer is whispered to each of them, and to nobody else."""

@@ -149,11 +149,6 @@ class TestHistory(MemoryLineTest):
         self.be("Player")
         self.assertTold("aihistory/export Aria", "`aihistory/export` is for admins.")
 
-    def test_empty(self):
-        """No history is said in words."""
-        self.assertTold("aihistory Aria", "Aria has no messages yet.")
-        self.assertTold("aihistory/summaries Aria", "Aria has made no summaries yet.")
-
     def test_tool_calls(self):
         """The full history has tool calls and results, the plain one has not."""
         self.heard("look around")
@@ -187,13 +182,6 @@ class TestHistory(MemoryLineTest):
         self.assertTold("end", shown)
         for sent in self.told:
             self.assertNotIn("SEND", mxp_parse(parse_ansi(sent, mxp=True)))
-
-    def test_spoken_links(self):
-        """What a model says makes no clickable command either."""
-        self.script.game.say("Click |lcgive all|lthere|le, |rnow|n")
-        (sent,) = self.told
-        self.assertNotIn("SEND", mxp_parse(parse_ansi(sent, mxp=True)))
-        self.assertIn("|rnow|n", parse_ansi(sent, strip_ansi=True))
 
     def test_expand(self):
         """A summary's id brings back the messages it was made from, word for word."""
@@ -245,21 +233,6 @@ class TestHistory(MemoryLineTest):
         self.assertTold("aihistory/search Aria", "Usage: aihistory/search")
         for source in ("archive", "journal", "observations", "output of tools"):
             self.assertIn(source, CmdAIHistory.__doc__)
-
-    def test_export(self):
-        """Everything is in the file: history, archive, summaries, journal, entities."""
-        self.fill(40)
-        self.typed("compact Aria", until="compacted")
-        self.aria.entities.put({"o9.x": Profile.from_dict({"id": "o9.x", "name": "Bob"})})
-        with override_settings(GAME_DIR=self.folder.name):
-            shown = self.typed("aihistory/export Aria", until="Written: ")
-        data = json.loads(Path(shown.split("Written: ")[1].strip()).read_text(encoding="utf-8"))
-        self.assertEqual(data["history"], [m.to_dict() for m in self.script.history.messages()])
-        self.assertEqual(data["archive"], [s.to_dict() for s in self.script.history.segments()])
-        self.assertEqual(data["summaries"], [r.to_dict() for r in self.script.history.summaries()])
-        self.assertEqual(data["journal"], [entry.to_dict() for entry in self.aria.journal.all()])
-        profiles = self.aria.entities.profiles().items()
-        self.assertEqual(data["entities"], {key: each.to_dict() for key, each in profiles})
 
     def test_export_leaves_nothing_out(self):
         """Every Attribute of script and body is in the file, by key and category."""
@@ -484,11 +457,6 @@ class TestCompact(MemoryLineTest):
             self.assertTold(line, "Aria compacted", until="compacted")
             self.assertIn("keep ships", str(self.model.requests[-1].messages))
 
-    def test_compact_memories_nobody_here(self):
-        """With nobody here it asks for a name."""
-        self.aria.location = self.room2
-        self.assertTold("@compact-memories", "There is no assistant here")
-
     def test_notice(self):
         """Players present see it in character where that is wanted."""
         self.configure(compact_notice=True)
@@ -498,13 +466,6 @@ class TestCompact(MemoryLineTest):
 
 class TestMemory(MemoryLineTest):
     """`aimemory` and `@memory-status`."""
-
-    def test_query(self):
-        """Results have ids, kinds, speakers and times, best first."""
-        stored = self.heard("the lantern hides a map")
-        shown = self.typed("aimemory Aria = lantern", until="best first")
-        self.assertIn(f"{stored.id} message {stored.created_at[:10]}", shown)
-        self.assertIn("Bob: the lantern hides a map", shown)
 
     def test_query_marks_what_is_private(self):
         """Whispers, journal entries, memories and observations are marked with who knows them."""
@@ -625,10 +586,6 @@ class TestMemory(MemoryLineTest):
         self.assertLess(len(self.aria.entities.get("o9.b").observations), MOST_KEPT)
         self.assertTold("aimemory/entities Aria", "song 0", f"song {MOST_KEPT}")
 
-    def test_no_entities(self):
-        """Nobody known is said in words."""
-        self.assertTold("aimemory/entities Aria", "knows nobody yet")
-
     def test_rebuild(self):
         """The index is made anew from history, archive and journal, with the same hits."""
         for number in range(40):
@@ -698,8 +655,3 @@ class TestJournal(MemoryLineTest):
         entry = self.aria.journal.add("A synthesis.")
         self.aria.journal.withdraw([entry.id])
         self.assertTold("aijournal Aria", "withdrawn: A synthesis.")
-
-    def test_empty(self):
-        """An empty journal is said in words."""
-        self.typed("ai/create Bertram")
-        self.assertTold("aijournal Bertram", "nothing in the journal of Bertram yet")

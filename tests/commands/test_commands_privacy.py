@@ -284,11 +284,6 @@ class TestReport(ForgettingGameTest):
         self.forget_me()
         self.assertEqual(self.log(), [])
 
-    def test_the_rest_is_for_builders(self):
-        """Players see no list and make no assistant."""
-        for line in ("ai", "ai/list", "ai/create Bo", "ai/stop Aria"):
-            self.assertTold(line, "Players may type: ai/ignore, ai/report")
-
 
 class TestNotice(ForgettingGameTest):
     """Who logs in is told that assistants listen."""

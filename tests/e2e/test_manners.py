@@ -4,7 +4,7 @@ import unittest
 
 import pytest
 
-from tests.e2e import evening, hard_evening
+from benchmarks import evening, hard_evening
 
 pytestmark = [pytest.mark.e2e, pytest.mark.nightly]
 

@@ -7,7 +7,7 @@ from itertools import cycle, product
 from pathlib import Path
 
 from django.conf import settings
-from evennia import DefaultObject, ScriptDB, create_object
+from evennia import ScriptDB, create_object
 from evennia.utils.create import create_script
 from evennia.utils.dbserialize import deserialize
 
@@ -195,18 +195,6 @@ class TestBreaks(BadRowTest):
         self.look_around()
         found = self.examined()
         self.assertIn(f"Nobody: script #{stray.pk} has no body", found)
-        self.typed(found.split("Type: ")[1])
-        self.assertFalse(ScriptDB.objects.filter(pk=stray.pk))
-
-    def test_a_script_on_a_thing(self):
-        """The same for one on an object that is no assistant."""
-        chair = create_object(DefaultObject, key="chair", location=self.room1)
-        stray = create_script(type(self.bad).path, key="Chair", obj=chair, autostart=False)
-        stray.at_server_reload()
-        stray.at_server_start()
-        self.look_around()
-        found = self.examined()
-        self.assertIn(f"chair is no assistant, but has script #{stray.pk} of one", found)
         self.typed(found.split("Type: ")[1])
         self.assertFalse(ScriptDB.objects.filter(pk=stray.pk))
 

@@ -1,11 +1,9 @@
-import json
 import logging
 import os
 import subprocess
 import sys
 import time
 import unittest
-import urllib.request
 from email.utils import formatdate
 from pathlib import Path
 from typing import ClassVar
@@ -819,48 +817,3 @@ class TestProcessEnd(LoopbackCase):
             process.stdin.flush()
             self.assertEqual(process.stdout.readline().strip(), "stopped")
             self.assertEqual(process.wait(30), 0)  # the calls hang for longer
-
-
-class TestLoopbackProgram(unittest.TestCase):
-    def test_it_serves_a_started_game(self):
-        """As a program it prints its port, and in offline mode answers as the offline model."""
-        command = [sys.executable, "-m", "tests.loopback", "--mode", "offline"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        base = f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-        client = ModelClient(api_base=base)
-        lines = ('Bob says: "My cat is named Tibbles."', 'Bob says: "What is my cat named?"')
-        said = [{"role": "user", "content": line} for line in lines]
-        reply = wait_for(client.complete(request(messages=tuple(said))), 60)
-        self.assertIn("Tibbles", reply.content)
-        with urllib.request.urlopen(f"{base}/models") as page:
-            self.assertEqual(json.load(page)["object"], "list")
-
-
-class TestLoopbackChecks(unittest.TestCase):
-    CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}, {"id": "b"}]}
-
-    def body(self, *messages):
-        return {"messages": [{"role": "user", "content": "x"}, *messages]}
-
-    def result(self, call_id):
-        return {"role": "tool", "tool_call_id": call_id, "content": "ok"}
-
-    def test_whole_pairs_pass(self):
-        """Calls with their results, in any order, pass."""
-        loopback.check_pairs(self.body(self.CALL, self.result("b"), self.result("a")))
-
-    def test_broken_pairs_fail(self):
-        """A lost call, a lost result, a doubled result and a doubled id are seen."""
-        twice = {**self.CALL, "tool_calls": [{"id": "a"}, {"id": "a"}]}
-        for messages in (
-            (self.result("a"),),
-            (self.CALL, self.result("a")),
-            (self.CALL, self.result("a"), {"role": "user", "content": "y"}, self.result("b")),
-            (self.CALL, self.result("a"), self.result("a"), self.result("b")),
-            (twice, self.result("a"), self.result("a")),
-        ):
-            with self.assertRaises(AssertionError):
-                loopback.check_pairs(self.body(*messages))

@@ -298,14 +298,6 @@ class TestOnMem0(ConsolidationCase):
         self.assertEqual(self.count(), 3)
         self.assertEqual(len(self.character.entities.get("o1").observations), 3)
 
-    def test_private_entries_are_found_only_by_their_own(self):
-        """What was whispered stays with those who whispered."""
-        self.journal.add("the treasure is under the oak", audience=private(["o1"]))
-        self.journal.add("the treasure is a rumour")
-        self.consolidate()
-        self.assertEqual(self.search("treasure"), ["the treasure is a rumour"])
-        self.assertEqual(len(self.search("treasure", audience=private(["o1"]))), 2)
-
     def test_the_next_night_repairs_a_store_that_was_thrown_away(self):
         """With its folder deleted, repairing and consolidating make it whole."""
         for number in range(4):

@@ -13,7 +13,7 @@ from evennia_ai.history.masking import PLACEHOLDER
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory.entities import new_profile
-from evennia_ai.rag_memory.journal_entry import OWN, synthesis_id
+from evennia_ai.rag_memory.journal_entry import OWN
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
@@ -77,34 +77,6 @@ class LosslessTest(AssistantTest):
 class TestRollback(LosslessTest):
     """A compaction taken back."""
 
-    def test_prompt_is_as_if_it_never_happened(self):
-        """After extraction, compaction and rollback the prompt is byte for byte the former.
-
-        Whether the facts were written by the compaction's commit or before it.
-        """
-        self.fill(50)
-        before, stored = self.prompt(), self.script.history.messages()
-        for do in (self.extract_and_compact, lambda: (self.extract(), self.compact())):
-            self.model.answers = [
-                call("add_journal_entry", content="Bob owes Alice.", lines=[1, 2]),
-                call(
-                    "update_entity_observation",
-                    entity="Char",
-                    observation="Likes cider.",
-                    lines=[3],
-                ),
-                call("noop"),
-            ]
-            do()
-            (liked,) = self.aria.entities.get(stable_id(self.char1)).observations
-            self.assertIn(stored[2].id, liked.sources)
-            self.assertNotEqual(self.prompt(), before)
-            self.roll_back()
-            self.assertEqual(self.prompt(), before)
-            self.assertEqual(self.script.history.messages(), stored)
-            self.assertEqual(self.aria.entities.profiles(), {})
-            self.assert_proven()
-
     def test_takes_back_what_was_dreamt_of_it(self):
         """What a night made of the extraction's entries goes with them."""
         char = stable_id(self.char1)
@@ -121,16 +93,6 @@ class TestRollback(LosslessTest):
         self.assertEqual(dreamt.text, "Char lives in Ford.")
         self.roll_back()
         self.assertEqual(self.aria.entities.get(char).observations, ())
-
-    def test_synthesis_is_withdrawn(self):
-        """Summary and synthesis are neither found nor remembered any more."""
-        self.fill(50)
-        entry = synthesis_id(self.compact()["summary_id"])
-        wait_for(self.script.memory.count())  # after what was added before
-        self.assertEqual(wait_for(self.script.memory.missing([entry])), 0)
-        self.roll_back()
-        self.assertEqual(wait_for(self.script.memory.missing([entry])), 1)
-        self.assertTrue(all(e.withdrawn for e in self.aria.journal.recent()))
 
     def test_automatic_triggers_hold(self):
         """After a rollback nothing is folded in sleep, until a manual compaction."""
@@ -258,17 +220,6 @@ class TestMasking(LosslessTest):
 
 class TestOffSwitch(LosslessTest):
     """`compact_enabled` False shows the raw history, True the summaries again."""
-
-    def test_off_and_on(self):
-        """Off, the archived words are in the prompt and no summary; on, as before."""
-        self.fill(50)
-        before = self.prompt()
-        self.compact()
-        compacted = self.prompt()
-        self.configure(compact_enabled=False)
-        self.assertEqual(self.prompt(), before)
-        self.configure(compact_enabled=True)
-        self.assertEqual(self.prompt(), compacted)
 
     def test_off_says_what_did_not_fit(self):
         """The newest lines that fit are shown; the budget counts the others and names the last."""

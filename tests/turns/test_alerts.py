@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from evennia_ai.errors import ModelError
-from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.due import EMERGENCY
 from tests.base import AssistantTest
@@ -59,25 +58,11 @@ class TestAlerts(AssistantTest):
         self.script.tell_staff("compacted")
         self.assertEqual(self.told[self.account2], ["compacted"])
 
-    def test_a_line_is_a_line(self):
-        """What somebody wrote with a line break is told, and logged, in one line."""
-        self.script.state.follow(self.account.pk)
-        self.script.tell_staff("a note waits\nAria: all is well")
-        self.assertEqual(self.told[self.account], ["a note waits Aria: all is well"])
-
     def test_who_is_away(self):
         """Nobody is told who is not there."""
         self.account.db_is_connected = False
         self.account.save()
         self.script.alert("stopped")
-        self.assertEqual(self.told[self.account], [])
-
-    def test_receipts_stay_with_followers(self):
-        """What a compaction did is told to those who follow the assistant only."""
-        self.configure(pre_compact_extraction_enabled=False)
-        self.model.default = "They talked."
-        self.fill(60)
-        wait_for(compact_conversation_history(self.script, self.aria, force=True))
         self.assertEqual(self.told[self.account], [])
 
     def test_compactions_that_fail(self):

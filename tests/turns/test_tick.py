@@ -12,11 +12,9 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.values import READ_AHEAD
 from evennia_ai.rag_memory import search as retrieval
-from evennia_ai.recall.values import Query
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.events import Group
 from evennia_ai.turns.tick import Tick
-from tests.asked import model_down
 from tests.base import AssistantTest
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import pump_until, started_reactor, wait_for
@@ -54,23 +52,6 @@ class TestAwakeTick(AssistantTest):
         self.assertEqual(wait_for(done), "turn")
         self.assertEqual(self.contents()[-1], ("assistant", "Good evening, Char."))
 
-    def test_noop_is_silent(self):
-        """A noop ends the turn without a word and with its result in the history."""
-        self.model.answers = [call("noop")]
-        self.say("hello")
-        self.tick()
-        self.assertEqual([role for role, _ in self.contents()], ["user", "assistant", "tool"])
-
-    def test_whisper_stays_private(self):
-        """What was whispered is in no prompt made for the room."""
-        self.model.answers = ["I will keep it.", "Hello all."]
-        self.char1.at_say("the key is under the stone", receivers=[self.aria], whisper=True)
-        self.tick()
-        self.say("hello everybody", self.char2)
-        self.tick()
-        self.assertNotIn("stone", str(self.model.requests[-1].messages))
-        self.assertIn("stone", str(self.model.requests[0].messages))
-
     def test_a_private_room(self):
         """What is said in a room marked private is for those who stand there."""
         self.room1.tags.add("private", category="evennia_ai")
@@ -79,17 +60,6 @@ class TestAwakeTick(AssistantTest):
         self.tick()
         circle = private([stable_id(self.char1), stable_id(self.char2)])
         self.assertEqual({m.audience for m in self.script.history.messages()}, {circle})
-
-    def test_memories_of_others_stay_private(self):
-        """A turn is given the memories that its audience may know, and no others."""
-        circle = private([stable_id(self.char1)])
-        self.aria.journal.add("Tobias hid the ruby crown under the mossy stone.", audience=circle)
-        asked = "Aria, where did Tobias hide the ruby crown?"
-        self.say(asked, self.char2)
-        self.tick()
-        self.assertNotIn("mossy", str(self.model.requests[-1].messages))
-        found = wait_for(self.script.memory.search(Query("ruby crown", audience=circle)))
-        self.assertIn("mossy", str(found))
 
     def test_cooldown(self):
         """A line that comes right after a turn waits until the cooldown is over."""
@@ -183,28 +153,6 @@ class TestAwakeTick(AssistantTest):
         ]
         self.assertEqual(heard, [f"line {number}" for number in range(700)])
         self.assertEqual(self.model.requests, [])
-
-    def test_model_down(self):
-        """A failing model is counted; what was said stays."""
-        self.script.db.llm_offline_fallback = False
-        self.model.answers = [model_down()]
-        self.say("hello")
-        self.tick()
-        self.assertEqual(self.contents(), [("user", "hello")])
-        self.assertEqual(self.script.runtime.counts["model failures"], 1)
-        self.assertIsNone(self.script.runtime.lock.running)
-
-    def test_failed_turn_is_tried_again(self):
-        """When the model is back, what was asked is answered without being asked again."""
-        self.script.db.llm_offline_fallback = False
-        self.model.answers = [model_down(), "Sorry, I was far away."]
-        self.say("Aria, are you there?")
-        self.tick()
-        self.assertEqual(self.tick(), "idle")
-        later = self.script.now() + 6
-        self.script.now = lambda: later
-        self.assertEqual(self.tick(), "turn")
-        self.assertEqual(self.contents()[-1], ("assistant", "Sorry, I was far away."))
 
     def test_late_tick_is_skipped(self):
         """While a turn waits for the model a second tick does nothing but save the queue."""

@@ -9,10 +9,8 @@ from evennia import create_object
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.people import SAME_LINE_S, is_to_answer
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.llm_interaction.prompt import build_prompt
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
-from evennia_ai.recall.values import brief
 from evennia_ai.testing import call
 from evennia_ai.turns.heard import QUEUE_LIMIT
 from evennia_ai.turns.runtime import NOTES_PER_HOUR, Runtime
@@ -67,14 +65,6 @@ class TestForWhom(TurnTest):
             tail = self.asked(request)[-1]["content"]
             self.assertIn(f"Answer now: {who} [", tail)
             self.assertNotIn(f"Answer now: {other} [", tail)
-
-    def test_talk_of_others_costs_no_call(self):
-        """What players say to each other is stored and not answered."""
-        self.say("Bob, did you sleep well?", self.alice)
-        self.say("Never better.", self.bob)
-        self.tick()
-        self.assertEqual(self.model.requests, [])
-        self.assertEqual(len(self.script.history.messages()), 2)
 
     def test_two_assistants_decide_once(self):
         """The one who is called answers; the other hears it."""
@@ -455,15 +445,6 @@ class TestModelDown(TurnTest):
             "guard", model="scripted/model", cut=("writes calls as text",), lost=False
         )
 
-    def test_what_others_said(self):
-        """A line of somebody's is not said back to others, even if it is the only one."""
-        self.configure(llm_offline_fallback=False)
-        self.say("The old mill burnt down", self.bob)
-        self.model.answers = ["The old mill burnt down.", "The old mill burnt down!"]
-        self.say("Aria, what is the news?", self.alice)
-        self.tick()
-        self.assertEqual(self.spoken(), [])
-
     def test_without_the_offline_model(self):
         """Each who waits sees the sign; the question is answered later, if they are still here."""
         self.configure(llm_offline_fallback=False)
@@ -649,19 +630,3 @@ class TestPrompt(TurnTest):
             [hit["id"] for hit in whole[:3]],
         )
         self.assertLess(stored.tokens, 100)
-
-    def test_older_results_are_shown_in_brief(self):
-        """One that an older version stored whole stays as it is."""
-        hits = [{"id": f"m{n}", "text": LONG} for n in range(20)]
-        whole = json.dumps({"results": hits})
-        made = call("search_memory", query="ferry")
-        self.script.history.append(
-            [
-                Message("assistant", "", tool_calls=tuple(made)),
-                Message("tool", whole, name="search_memory", tool_call_id=made[0]["id"]),
-            ]
-        )
-        shown = [m["content"] for m in build_prompt(self.script, self.aria).messages]
-        self.assertIn(brief(whole), shown)
-        self.assertNotIn(whole, shown)
-        self.assertEqual(self.script.history.messages()[-1].content, whole)

@@ -1,6 +1,5 @@
 """What the offline model quotes as an answer, what it offers as near, what it does not know."""
 
-import json
 import unittest
 
 from hypothesis import given, settings
@@ -245,13 +244,3 @@ class TestBenchmark(unittest.TestCase):
         ):
             with self.subTest(reply):
                 self.assertEqual(outcome_of(expected, reply), want)
-
-    def test_search_results_are_json(self):
-        """The stand-in game serves results as the tool does."""
-        from benchmarks.talk import Game, recall_memory
-
-        game = Game(*recall_memory(), visible=False)
-        game.hear("Alice", "Aria, my boat is called Heron.")
-        self.assertIn("Heron", game.hear("Bob", "Aria, what is Alice's boat called?"))
-        shown = next(m for m in game.history if m.get("name") == "search_memory")
-        self.assertTrue(json.loads(shown["content"])["results"])

@@ -219,13 +219,6 @@ class TestApproval(CommandLineTest):
         held["calls"][0]["arguments"] = '{"thing": 5}'
         self.assertTold("ai/approve Aria = 3", "must be a text")
 
-    def test_dry_run_wins(self):
-        """A tool set to dry run since does nothing on approval."""
-        self.give()
-        self.configure(tool_levels={"give": "dry run"})
-        self.assertTold("ai/approve Aria = 1", "Dry run")
-        self.assertIs(self.sword.location, self.aria)
-
     def test_a_dry_whisper(self):
         """What ends a turn is tried out like everything else; `noop` is always itself."""
         self.configure(tool_levels={"whisper": "dry run", "noop": "confirm"})

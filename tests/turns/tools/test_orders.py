@@ -79,10 +79,6 @@ class TestOrders(OrderTest):
         self.assertIn("error", result)
         self.assertIs(self.aria.location, self.room1)
 
-    def test_nobody_is_obeyed_who_is_gone(self):
-        """An id that names nobody any more gives no orders."""
-        self.assertFalse(self.script.game.obeys("o99999.zzz"))
-
 
 class TestHands(OrderTest):
     """`get` and `give`."""
@@ -212,14 +208,6 @@ class TestHands(OrderTest):
         self.assertIn("You give a mug of ale to Char2", given)
         self.assertIs(barrel.location, self.room1)
 
-    def test_in_private(self):
-        """Others would see it, so a whisper gets nothing handed over."""
-        coin = self.thing("coin")
-        self.model.answers = [call("give", thing="coin", to="Char2"), "Later."]
-        self.char2.at_say("the coin, quick", receivers=[self.aria], whisper=True)
-        self.tick()
-        self.assertIs(coin.location, self.room1)
-
     def test_looks_closer(self):
         """Things in the room and in hand, and people, are looked at by any of their names."""
         self.thing("oak barrel", desc="It has a tap.").aliases.add("tap")
@@ -248,11 +236,6 @@ class TestAlone(unittest.TestCase):
             game, results = self.alone(*acts, post=post)
             self.assertEqual(game.said, [])
             self.assertTrue(all("nobody asked" in result for result in results), results)
-
-    def test_speaks(self):
-        """It may speak and pose."""
-        game, _ = self.alone(call("emote", text="yawns."))
-        self.assertEqual(game.said, [("public", "yawns.")])
 
     def test_orders_from_afar(self):
         """Whoever pages from elsewhere and is not obeyed is refused without a name."""

@@ -76,14 +76,6 @@ class TestBuiltinTools(AssistantTest):
         self.assertEqual(json.loads(second)["results"], [])
         self.assertIn("Nothing beyond", second)
 
-    def test_say_is_literal(self):
-        """Model text reaches no parser: pipes, braces and inline functions are shown."""
-        lines = self.heard_by_char1()
-        self.use(call("say", text="|rred|n {object} $You() |lcquit|ltclick|le"))
-        shown = [line for line in lines if line and "Aria says" in line][-1]
-        self.assertIn("{object} $You()", shown)
-        self.assertNotIn("|lcquit", shown.replace("||lc", ""))
-
     def test_whisper(self):
         """Only the one it is for hears it."""
         lines, others = self.heard_by_char1(), []
@@ -117,44 +109,6 @@ class TestBuiltinTools(AssistantTest):
         self.assertIn("It glows.", results[1])
         self.assertIn("no `unicorn`", results[2])
         self.assertIs(self.aria.location, self.room2)
-
-    def test_barred_exit(self):
-        """An exit's lock holds for the assistant as for anybody."""
-        self.exit.locks.add("traverse:perm(Admin)")
-        (result,) = self.use(call("move", direction="out"))
-        self.assertIn("You cannot go there", result)
-        self.assertIs(self.aria.location, self.room1)
-
-    def test_observation(self):
-        """What is observed of somebody present is filed under their stable id."""
-        self.use(
-            call(
-                "update_entity_observation",
-                entity="Char",
-                observation="Keeps bees.",
-                predicate="keeps",
-                value="bees",
-            )
-        )
-        (profile,) = self.aria.entities.profiles().values()
-        self.assertTrue(profile.id.startswith(f"o{self.char1.pk}."))
-        self.assertEqual(profile.observations[0].value, "bees")
-
-    def test_private_turn_does_nothing_in_public(self):
-        """In a turn for a whisper, acts that others would notice are refused."""
-        self.char2.location = self.room1
-        lines = self.heard_by_char1()
-        self.model.answers = [
-            call("say", text="a secret!"),
-            call("emote", text="grins"),
-            "I keep it.",
-        ]
-        self.char2.at_say("keep this to yourself", receivers=[self.aria], whisper=True)
-        self.tick()
-        results = [m.content for m in self.script.history.messages() if m.role == "tool"]
-        self.assertTrue(all("private" in result for result in results), results)
-        self.assertEqual(len(results), 2)
-        self.assertEqual(lines, [])
 
     def test_whispered_by_part_of_a_name(self):
         """A whisper that reaches somebody by part of the name is private all the same."""
@@ -205,15 +159,6 @@ class TestBuiltinTools(AssistantTest):
         self.tick()
         results = [m for m in self.script.history.messages() if m.role == "tool"]
         self.assertEqual(len(results), MOST_CALLS)
-
-    def test_by_another_name(self):
-        """Whom it knows by an alias is found by that name afterwards, also when not here."""
-        self.char1.aliases.add("old salt")
-        self.use(
-            call("update_entity_observation", entity="old salt", observation="Keeps bees."),
-        )
-        (profile,) = self.aria.entities.profiles().values()
-        self.assertEqual(profile.names("public"), ("Char", "old salt"))
 
     def test_levels(self):
         """`off` takes a tool away; `dry run` pretends."""

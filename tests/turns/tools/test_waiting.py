@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.errors import ToolError
-from evennia_ai.history.audience import PUBLIC
 from evennia_ai.turns.schema import SCRIPT, is_sound
 from evennia_ai.turns.tools.waiting import (
     KEY,
@@ -100,13 +99,6 @@ class TestWaitingCalls(unittest.TestCase):
             held = held.with_call(call(arguments=f'{{"n": {n}}}', asker="o1.x"))
         with self.assertRaisesRegex(ToolError, "enough calls"):
             held.with_call(call(asker="o1.x"))
-
-    def test_round_trip(self):
-        """Every field comes back."""
-        full = WaitingCall(
-            4, "give", "{}", "o1.a", "Al", PUBLIC, "private:o1.a", "page", 5.0, ("m1",)
-        )
-        self.assertEqual(WaitingCall.from_dict(full.to_dict()), full)
 
     def test_the_same_twice(self):
         """The same act for the same person waits once, however its JSON is written."""

@@ -1,6 +1,6 @@
 """An evening that goes wrong: memory asked for often, a model that is down, a flood of lines.
 
-    python -m tests.e2e.hard_evening --questions 35 --down-s 60 --flooders 20 --flood-s 20
+    python -m benchmarks.hard_evening --questions 35 --down-s 60 --flooders 20 --flood-s 20
 
 A started game is played over telnet. The model is a local server that answers in character, and
 for a question from memory searches first. Printed are, as JSON:

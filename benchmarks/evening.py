@@ -5,7 +5,7 @@ goes on, talk among players, poses, whispers, two players at once, arrivals and 
 model is a local server that answers in character, sometimes after a search of memory. For each
 line the script knows who should answer it.
 
-    python -m tests.e2e.evening --lines 200 --seed 1
+    python -m benchmarks.evening --lines 200 --seed 1
 
 Printed are shares of lines with the right answerers, model calls a public line, the longest run of
 replies among characters nobody plays, answers to people who had left, and lines that an assistant
