@@ -136,6 +136,7 @@ class AssistantTest(WorldTest):
         aria = create_object(CHARACTER, key="Aria", location=cls.world_object("room1"))
         aria.assistant.stop()
         cls.keep_objects(aria=aria, script=aria.assistant)
+        aria.assistant.pk = None  # what goes on behind this instance ends
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -168,6 +169,7 @@ class AssistantTest(WorldTest):
         for script in all_scripts():
             script.stop()
             script.at_script_delete()
+            script.pk = None  # as Django does at a deletion: what goes on behind it ends
         for waiting in reactor.getDelayedCalls():
             writer = getattr(waiting.func, "__self__", None)
             if waiting.func is delete_queued or isinstance(writer, Figures):

@@ -94,11 +94,6 @@ class TestLookup(CommandLineTest):
     def setUp(self):
         super().setUp()
         self.arno = create_object(CHARACTER, key="Arno", location=self.room2)
-        self.addCleanup(self.remove, self.arno)
-
-    def remove(self, body):
-        if body.pk:
-            body.delete()
 
     def test_names(self):
         """Whole names, beginnings, aliases and dbrefs are understood, in any case."""

@@ -118,6 +118,10 @@ class TestHold(RollbackLineTest):
         self.assertTold("compact/rollback = c123", "Only `yes`")
         self.assertEqual(self.script.history.compactions()[-1].status, "committed")
 
+
+class TestWhatIsStored(RollbackLineTest):
+    """Numbers agree with their nouns, and with what is archived."""
+
     def test_segments(self):
         """A segment whose messages are live again does not count."""
         self.fill(60)

@@ -65,7 +65,8 @@ def vocative(text: str, me: str) -> str:
     hail, before, and_ = (speech(key).pattern for key in ("hail", "before_name", "and"))
     text = regex.sub(rf"(?i)^({hail}) ?{name}\b[\s{_MARKS}]*", r"\1. ", " ".join(text.split()))
     # `Aria and Boris, good night!`
-    called = rf"^\W*(?:(?:{before}) ?)?(?:\w+(?:{and_}))*{name}(?:(?:{and_})\w+)?"
+    others = rf"(?:{and_})\w+(?=\s*[,،，、:：!！])"  # no sentence of its own
+    called = rf"^\W*(?:(?:{before}) ?)?(?:\w+(?:{and_}))*{name}(?:{others})?"
     text = regex.sub(rf"(?i){called}(?:\s*[{_MARKS}]+\s*|(?={speech('you').pattern}))", "", text)
     text = regex.sub(rf"(?i)[,،，、]?\s*\b{name}(?=[{_MARKS}]*$)", "", text)
     return str(text).strip()

@@ -38,7 +38,7 @@ def clear_outbox(script: Assistant) -> Steps[None]:
     next start. Fails with `StoreError` if either holds it still.
     """
     memory, memories = script.memory, script.mind.memories
-    while gone := script.state.outbox:
+    while script.pk is not None and (gone := script.state.outbox):  # or deleted meanwhile
         yield memory.forget(gone)
         if (yield memory.missing(gone)) != len(set(gone)):
             raise StoreError("The search index could not be cleared of what is to go.")

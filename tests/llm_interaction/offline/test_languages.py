@@ -10,7 +10,25 @@ from evennia_ai.llm_interaction.offline.prose import sentences
 from evennia_ai.llm_interaction.offline.reply import is_fixed
 from tests.llm_interaction.offline.requests import SYSTEM, TOOLS, moment, said
 
+WRITES = "add_journal_entry"
 TEXTS = Path(__file__).parents[3] / "benchmarks" / "languages.txt"
+
+# A question after somebody else's name, after the assistant's, and after one's own.
+NAMES = {
+    "en": ("What is my cat's name?", "What is your name?", "What is my name?"),
+    "de": ("Wie heißt meine Katze?", "Wie heißt du?", "Wie heiße ich?"),
+    "fr": ("Comment s'appelle mon chat ?", "Comment t'appelles-tu ?", "Comment je m'appelle ?"),
+    "es": ("¿Cómo se llama mi gato?", "¿Cómo te llamas?", "¿Cómo me llamo?"),
+    "ru": ("Как зовут мою кошку?", "Как тебя зовут?", "Как меня зовут?"),
+    "pl": ("Jak ma na imię mój kot?", "Jak masz na imię?", "Jak mam na imię?"),
+    "tr": ("Kedimin adı ne?", "Adın ne?", "Benim adım ne?"),
+    "ar": ("ما اسم قطتي؟", "ما اسمك؟", "ما اسمي؟"),
+    "hi": ("मेरी बिल्ली का नाम क्या है?", "तुम्हारा नाम क्या है?", "मेरा नाम क्या है?"),
+    "zh": ("我的猫叫什么名字？", "你叫什么名字？", "我叫什么名字？"),
+    "ja": ("私の猫の名前は何ですか？", "お名前は何ですか？", "私の名前は何ですか？"),
+    "ko": ("제 고양이 이름이 뭐예요?", "이름이 뭐예요?", "제 이름이 뭐예요?"),
+    "th": ("แมวของฉันชื่ออะไร", "คุณชื่ออะไร", "ฉันชื่ออะไร"),
+}
 
 
 def facts():
@@ -47,6 +65,24 @@ class TestEachLanguage(unittest.TestCase):
                 wrong += [fact] * (told != ["add_journal_entry"])
                 wrong += [question] * (asked != ["search_memory"])
             self.assertLessEqual(len(wrong), 2, (code, wrong))
+
+    def test_set_off_in_any_way(self):
+        """Whatever mark stands behind the assistant's name, the rest is what was said."""
+        for code, rows in facts().items():
+            for mark in (", ", "，", "、", ": ", "! "):
+                with self.subTest(code, mark=mark):
+                    told = [answer(f"Aria{mark}{fact}").tool_calls for fact, _ in rows]
+                    wrong = [calls for calls in told if [c.name for c in calls] != [WRITES]]
+                    self.assertLessEqual(len(wrong), 2)
+
+    def test_whose_name(self):
+        """Somebody else's is looked up; the assistant's own and the asker's are known."""
+        self.assertEqual(NAMES.keys(), tables().keys())
+        for code, (others, own, askers) in NAMES.items():
+            with self.subTest(code):
+                self.assertEqual([c.name for c in answer(others).tool_calls], ["search_memory"])
+                self.assertIn("Aria", answer(own).content)
+                self.assertIn("Bob", answer(askers).content)
 
     def test_answers_are_in_the_language(self):
         """What was told is quoted, what was not is not known, each by a line of the language."""
