@@ -65,8 +65,8 @@ def find(name: str) -> Callable[..., Any]:
 class IndexFile:
     """The recall index in a file, opened at first use, on the thread that owns it.
 
-    It is opened again if its file was deleted. A damaged one is renamed and replaced by an empty
-    one, which the assistants fill from what they have stored.
+    It is opened again if its file was deleted. A damaged one is replaced by
+    an empty one, which the assistants fill from what they have stored.
     """
 
     def __init__(self, path: Path):
@@ -80,7 +80,7 @@ class IndexFile:
             if self._index is not None and (self._index.damaged or self._is_gone()):
                 self._index.close()
                 if self._index.damaged:
-                    self._index.set_aside(self._path)
+                    self._delete_file()
                 self._index = None
             if self._index is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -104,8 +104,12 @@ class IndexFile:
         except StoreError as error:
             if not is_damage(error.__cause__):
                 raise
-        RecallIndex.set_aside(self._path)
+        self._delete_file()
         return RecallIndex(self._path)
+
+    def _delete_file(self) -> None:
+        for part in ("", "-wal", "-shm"):
+            Path(f"{self._path}{part}").unlink(missing_ok=True)
 
     def _is_gone(self) -> bool:
         """Whether the open file is no longer the one under its name."""

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -36,15 +36,14 @@ class StaticEmbedder:
     The folder holds `config.json`, `model.safetensors` and `tokenizer.json`.
     """
 
-    def __init__(self, path: Path | str | None = None):
-        self.path = Path(path) if path is not None else DATA
+    def __init__(self, path: Path | str = DATA):
+        self.path = Path(path)
         self._lock = threading.Lock()
-        self._model: Any = None
 
     @property
     def dims(self) -> int:
         """Dimensions of a vector. Loads the model."""
-        return int(self._loaded().dim)
+        return int(self._model.dim)
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """L2-normalised vectors of texts, shape ``(len(texts), dims)``; zeros for no known token.
@@ -53,40 +52,34 @@ class StaticEmbedder:
         """
         import numpy as np
 
-        model = self._loaded()
         if not texts:
-            return np.zeros((0, model.dim), dtype=np.float32)
+            return np.zeros((0, self.dims), dtype=np.float32)
         # Lone surrogates are no text to the tokenizer.
         cut = [text[:MAX_CHARACTERS].encode("utf-8", "replace").decode() for text in texts]
         # The tokenizer's truncation is set again on each call, so calls must not overlap.
         with self._lock:
-            raw = model.encode(cut, batch_size=_BATCH, use_multiprocessing=False)
+            raw = self._model.encode(cut, batch_size=_BATCH, use_multiprocessing=False)
         vectors = np.nan_to_num(np.asarray(raw, dtype=np.float32))
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.where(norms > 0, norms, 1), dtype=np.float32)
 
-    def _loaded(self) -> Any:
-        if self._model is None:
-            with self._lock:
-                if self._model is None:
-                    self._model = _load(self.path)
-        return self._model
+    @cached_property
+    def _model(self) -> Any:
+        if not (self.path / "model.safetensors").is_file():
+            raise StoreError(
+                f"No embedding model in `{self.path}`; reinstall the package or run "
+                "`scripts/distill_embedder.py`."
+            )
+        # Threads of its own cost a short query more than they save, and Twisted forks.
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        from model2vec import StaticModel
 
-
-def _load(path: Path) -> Any:
-    if not (path / "model.safetensors").is_file():
-        raise StoreError(
-            f"No embedding model in `{path}`; reinstall the package or run "
-            "`scripts/distill_embedder.py`."
-        )
-    # Threads of its own cost a short query more than they save, and Twisted forks.
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    from model2vec import StaticModel
-
-    try:
-        return StaticModel.from_pretrained(path, force_download=False)
-    except (OSError, ValueError, KeyError) as error:
-        raise StoreError(f"The embedding model in `{path}` cannot be read: {error}") from error
+        try:
+            return StaticModel.from_pretrained(self.path, force_download=False)
+        except (OSError, ValueError, KeyError) as error:
+            raise StoreError(
+                f"The embedding model in `{self.path}` cannot be read: {error}"
+            ) from error
 
 
 def dimensions() -> int:

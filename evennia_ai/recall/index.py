@@ -1,18 +1,15 @@
 """The recall index: one SQLite file, and of each scope in use the records that a search reads.
 
-In the file a turn has a row with its text, its words and its record, and its stems in FTS5. Its
-number is that of its scope, shifted, and its place there.
+In the file a turn has a row with its text and its record, and one in FTS5 with its stems and words.
+Its number is that of its scope, shifted, and its place there.
 """
 
 import json
 import sqlite3
 import threading
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +19,16 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import normalised, viewer, visible
 from evennia_ai.language.words import storable
 from evennia_ai.recall.embedding import Embedder, default_embedder
-from evennia_ai.recall.ranking import Lexicon, LinearModel, ranked, stem_of, turn_words
+from evennia_ai.recall.lexicon import Lexicon, stem_of, turn_words
+from evennia_ai.recall.ranking import LinearModel, ranked
 from evennia_ai.recall.values import Hit, Turn, stored_moment
 from evennia_ai.recall.view import Ints, Records, View, new_records, record_type
 
 # Increased when what is stored changes meaning; a file of another version is emptied, as it can be
 # rebuilt from what the game stores.
-SCHEMA_VERSION = 6
-# Turns of a transaction.
-_BATCH = 2_000
-# Beyond so many turns in memory, scopes that were not asked for long are read again; beyond so many
-# words, all are. Audiences of a scope whose order is kept.
-_MOST_TURNS, _MOST_WORDS, _MOST_VIEWS = 500_000, 200_000, 8
+SCHEMA_VERSION = 7
+# Turns of a transaction; turns and words in memory beyond which all are read again.
+_BATCH, _MOST_TURNS, _MOST_WORDS = 2_000, 500_000, 200_000
 _SHIFT = 32
 
 _SCHEMA = """
@@ -42,45 +37,26 @@ CREATE TABLE IF NOT EXISTS scopes (
 CREATE TABLE IF NOT EXISTS turns (
     number INTEGER PRIMARY KEY, scope INTEGER NOT NULL, id TEXT NOT NULL, speaker TEXT NOT NULL,
     text TEXT NOT NULL, at, session TEXT, audience TEXT NOT NULL, kind TEXT NOT NULL,
-    words TEXT NOT NULL, record BLOB NOT NULL);
+    record BLOB NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS turns_by_id ON turns (scope, id);
 CREATE TABLE IF NOT EXISTS unclean (number INTEGER PRIMARY KEY);
 CREATE VIRTUAL TABLE IF NOT EXISTS said USING fts5(
-    stems, content='', detail=none, columnsize=0, tokenize='ascii');
+    stems, words UNINDEXED, detail=none, columnsize=0, tokenize='ascii');
 """
 _LISTED = "(SELECT value FROM json_each(?))"
 _TURN = "id, speaker, text, at, session, audience, kind"
-# Suffix of a damaged file that was put aside, and suffixes of a database's files.
-_ASIDE, _PARTS = ".damaged", ("", "-wal", "-shm")
 
 
 @dataclass
 class _Scope:
     """What is in memory of a scope: the numbers of its turns, ascending, and their records.
 
-    `views` are those of audiences; `words` the lexicon's numbers of the words of turns that were
-    looked at.
+    `views` are those of audiences, until turns are added.
     """
 
     numbers: Ints
     records: Records
     views: dict[str | None, View] = field(default_factory=dict)
-    words: dict[int, Ints] = field(default_factory=dict)
-
-    def add(self, numbers: Sequence[int], records: Records) -> None:
-        self.numbers = np.append(self.numbers, numbers)
-        self.records = np.concatenate([self.records, records])
-        self.views.clear()
-
-    def __len__(self) -> int:
-        return len(self.records)
-
-    def drop(self, numbers: Sequence[int]) -> None:
-        left = ~np.isin(self.numbers, numbers)
-        self.numbers, self.records = self.numbers[left], self.records[left]
-        self.views.clear()
-        for number in numbers:
-            self.words.pop(number, None)
 
 
 class RecallIndex:
@@ -104,7 +80,7 @@ class RecallIndex:
         self._path, self._model = str(path), model
         self._embedder = embedder if embedder is not None else default_embedder()
         self._lock = threading.RLock()
-        self._scopes: OrderedDict[int, _Scope] = OrderedDict()
+        self._scopes: dict[int, _Scope] = {}
         self._names: dict[str, int] = {}  # of speakers, audiences and kinds
         self._lexicon = Lexicon(self._embedder)
         self._type = record_type(self._embedder.dims)
@@ -167,34 +143,34 @@ class RecallIndex:
         fresh = [turn for turn in turns if same.get(numbers.get(turn.id, -1)) != turn]
         if not fresh:
             return 0
-        records = new_records(
-            fresh, self._embedder.embed([turn.text for turn in fresh]), self._type
-        )
+        vectors = self._embedder.embed([turn.text for turn in fresh])
+        records = new_records(fresh, vectors, self._type)
         replaced = [numbers[turn.id] for turn in fresh if turn.id in numbers]
         with self._db:
-            scope = scope or self._new_scope(name)
-            self._remove(replaced)
+            if not scope:
+                query = "INSERT INTO scopes (name) VALUES (?)"
+                scope = int(self._db.execute(query, (name,)).lastrowid or 0)
+            self._remove(scope, replaced)
             query = "SELECT max(number) FROM turns WHERE number BETWEEN ? AND ?"
             (last,) = self._db.execute(query, _span(scope)).fetchone()
             first = (scope << _SHIFT) + 1 if last is None else last + 1
             new_numbers = range(first, first + len(fresh))
             for number, turn, record in zip(new_numbers, fresh, records, strict=True):
-                self._insert(number, scope, turn, record)
-        if (kept := self._scopes.get(scope)) is not None:
-            self._name(records, [(turn.speaker, turn.audience, turn.kind) for turn in fresh])
-            if replaced:
-                kept.drop(replaced)
-            kept.add(new_numbers, records)
+                row = (number, scope, *astuple(turn), record.tobytes())
+                query = f"INSERT INTO turns (number, scope, {_TURN}, record) VALUES ({'?,' * 9}?)"
+                self._db.execute(query, row)
+                said = turn_words(turn.text)
+                stems = dict.fromkeys(map(stem_of, said))
+                query = "INSERT INTO said (rowid, stems, words) VALUES (?, ?, ?)"
+                self._db.execute(query, (number, " ".join(stems), " ".join(said)))
         if replaced:
             self._clean_up()
+        if (kept := self._scopes.get(scope)) is not None:
+            self._name(records, [(turn.speaker, turn.audience, turn.kind) for turn in fresh])
+            kept.numbers = np.append(kept.numbers, new_numbers)
+            kept.records = np.concatenate([kept.records, records])
+            kept.views.clear()
         return len(fresh)
-
-    def _insert(self, number: int, scope: int, turn: Turn, record: np.void) -> None:
-        said = turn_words(turn.text)
-        row = (number, scope, *astuple(turn), " ".join(said), record.tobytes())
-        query = f"INSERT INTO turns (number, scope, {_TURN}, words, record) VALUES ({'?,' * 10}?)"
-        self._db.execute(query, row)
-        self._db.execute("INSERT INTO said (rowid, stems) VALUES (?, ?)", (number, _stems(said)))
 
     def _name(self, records: Records, names: Sequence[tuple[Any, ...]]) -> None:
         """Put the numbers of speaker, audience and kind into records."""
@@ -202,19 +178,17 @@ class RecallIndex:
         for place, name in enumerate(("speaker", "audience", "kind")):
             records[name] = [known.setdefault(row[place], len(known)) for row in names]
 
-    def _remove(self, numbers: Sequence[int]) -> None:
+    def _remove(self, scope: int, numbers: Collection[int]) -> None:
         """Remove turns, in a transaction after which `_clean_up` must follow."""
-        query = f"SELECT number, words FROM turns WHERE number IN {_LISTED}"
-        for number, said in self._db.execute(query, (json.dumps(numbers),)).fetchall():
-            query = "INSERT INTO said (said, rowid, stems) VALUES ('delete', ?, ?)"
-            self._db.execute(query, (number, _stems(said.split())))
-            self._db.execute("DELETE FROM turns WHERE number=?", (number,))
+        if numbers:
+            self._scopes.pop(scope, None)
+            for table, key in (("said", "rowid"), ("turns", "number")):
+                query = f"DELETE FROM {table} WHERE {key} IN {_LISTED}"
+                self._db.execute(query, (json.dumps(list(numbers)),))
             self._db.execute("INSERT OR IGNORE INTO unclean VALUES (1)")
 
     def _clean_up(self) -> None:
-        """Leave no byte of removed turns, nor what was put aside, which may hold them too."""
-        for part in _PARTS:
-            Path(f"{self._path}{_ASIDE}{part}").unlink(missing_ok=True)
+        """Leave no byte of removed turns."""
         if self._db.execute("SELECT 1 FROM unclean").fetchone():
             self._clean()
 
@@ -227,33 +201,31 @@ class RecallIndex:
             self._db.execute("DELETE FROM unclean")
 
     def remove(self, scope: str, ids: Iterable[str]) -> int:
-        """Remove turns from all files, and a damaged file kept aside; returns how many."""
+        """Remove turns; returns how many. No byte of them is left in the file."""
         wanted = [storable(str(each)) for each in ids]
         if not wanted:
             return 0
         with self._at_work():
-            numbers = list(self._numbers_of(self._number_of(scope), wanted).values())
+            number = self._number_of(scope)
+            numbers = self._numbers_of(number, wanted).values()
             with self._db:
-                self._remove(numbers)
-            if (kept := self._scopes.get(self._number_of(scope))) is not None:
-                kept.drop(numbers)
+                self._remove(number, numbers)
             self._clean_up()
             return len(numbers)
 
     def clear(self, scope: str, at_most: int | None = None) -> int:
-        """Remove all turns of a scope, or `at_most` so many, as a hundred thousand take seconds.
+        """Remove all turns of a scope, or some; returns how many.
 
-        Returns how many: fewer than `at_most` if none is left, and only then no words stay in the
-        file.
+        After part of them their words are still in the file; the call that removes fewer than
+        `at_most` takes them out.
         """
         limit = -1 if at_most is None else at_most
         with self._at_work():
-            span = _span(self._number_of(scope))
+            number = self._number_of(scope)
             query = "SELECT number FROM turns WHERE number BETWEEN ? AND ? LIMIT ?"
-            numbers = [number for (number,) in self._db.execute(query, (*span, limit))]
+            numbers = [n for (n,) in self._db.execute(query, (*_span(number), limit))]
             with self._db:
-                self._remove(numbers)
-            self._scopes.pop(self._number_of(scope), None)
+                self._remove(number, numbers)
             if at_most is None or len(numbers) < at_most:
                 self._clean_up()
             return len(numbers)
@@ -288,31 +260,33 @@ class RecallIndex:
             view = self._view(number, None if audience is None else viewer(audience))
             best = ranked(view, str(query), self._lexicon, self._model)[:limit]
             turns = self._turns([number for number, *_ in best])
-        return [_hit(turns[number], score, matches) for number, score, matches in best]
+        return [
+            Hit(t.id, score, t.speaker, t.text, t.at, t.kind, t.session, t.audience, matches)  # type: ignore[arg-type]
+            for t, score, matches in ((turns[n], score, matches) for n, score, matches in best)
+        ]
 
     def _view(self, number: int, seen_by: str | None) -> View:
         """What one audience sees of a scope, or everything for None."""
         if len(self._lexicon) > _MOST_WORDS:
             self._lexicon = Lexicon(self._embedder)
-            self._scopes.clear()
-        scope = self._scopes.get(number)
-        if scope is None:
-            scope = self._scopes[number] = self._read(number)
-            while len(self._scopes) > 1 and sum(map(len, self._scopes.values())) > _MOST_TURNS:
-                self._scopes.popitem(last=False)
-        self._scopes.move_to_end(number)
+        scope = self._scopes.get(number) or self._read(number)
         if seen_by not in scope.views:
-            if len(scope.views) >= _MOST_VIEWS:
-                scope.views.clear()
             names = list(self._names)
-            shown = np.array([seen_by is None or visible(name, seen_by) for name in names])
-            mask = shown[scope.records["audience"]] if len(names) else np.zeros(0, dtype=bool)
-            holders, words = partial(self._holders, number), partial(self._words, scope)
-            view = View(scope.numbers, scope.records, mask, names, holders, words)
-            scope.views[seen_by] = view
+            shown = np.array([seen_by is None or visible(name, seen_by) for name in names], bool)
+            mask = shown[scope.records["audience"]]
+            scope.views[seen_by] = View(
+                scope.numbers,
+                scope.records,
+                mask,
+                names,
+                lambda stem: self._holders(number, stem),
+                self._words,
+            )
         return scope.views[seen_by]
 
     def _read(self, number: int) -> _Scope:
+        if sum(len(scope.numbers) for scope in self._scopes.values()) > _MOST_TURNS:
+            self._scopes.clear()
         query = (
             "SELECT number, speaker, audience, kind, record FROM turns"
             " WHERE number BETWEEN ? AND ? ORDER BY number"
@@ -320,7 +294,9 @@ class RecallIndex:
         rows = self._db.execute(query, _span(number)).fetchall()
         records = np.frombuffer(b"".join(row[4] for row in rows), self._type).copy()
         self._name(records, [row[1:4] for row in rows])
-        return _Scope(np.array([row[0] for row in rows], dtype=np.int64), records)
+        numbers = np.array([row[0] for row in rows], dtype=np.int64)
+        self._scopes[number] = _Scope(numbers, records)
+        return self._scopes[number]
 
     def _holders(self, scope: int, stem: str) -> Ints:
         """The numbers of a scope's turns that hold a stem."""
@@ -329,25 +305,16 @@ class RecallIndex:
         (text,) = self._db.execute(query, (f'"{stem}"', *_span(scope))).fetchone()
         return np.fromstring(text or "", dtype=np.int64, sep=",")
 
-    def _words(self, scope: _Scope, numbers: Ints) -> list[Ints]:
-        """The lexicon's numbers of the words of turns, an array a turn."""
-        asked = numbers.tolist()
-        if missing := [number for number in asked if number not in scope.words]:
-            query = f"SELECT number, words FROM turns WHERE number IN {_LISTED}"
-            rows = self._db.execute(query, (json.dumps(missing),)).fetchall()
-            said = [words.split() for _, words in rows]
-            known = self._lexicon.numbers([*chain.from_iterable(said)])
-            parts = np.split(known, np.cumsum([len(each) for each in said])[:-1])
-            scope.words.update(zip((number for number, _ in rows), parts, strict=True))
-        return [scope.words[number] for number in asked]
+    def _words(self, numbers: Ints) -> list[list[str]]:
+        """The words of turns."""
+        query = f"SELECT rowid, words FROM said WHERE rowid IN {_LISTED}"
+        said = dict(self._db.execute(query, (json.dumps(numbers.tolist()),)))
+        return [said[number].split() for number in numbers.tolist()]
 
     def _number_of(self, name: str) -> int:
         """The number of a scope; 0 if there is none of that name."""
         row = self._db.execute("SELECT number FROM scopes WHERE name=?", (name,)).fetchone()
         return int(row[0]) if row else 0
-
-    def _new_scope(self, name: str) -> int:
-        return int(self._db.execute("INSERT INTO scopes (name) VALUES (?)", (name,)).lastrowid or 0)
 
     def _numbers_of(self, scope: int, ids: Collection[str]) -> dict[str, int]:
         """The numbers of turns by id; unknown ids are left out."""
@@ -366,14 +333,6 @@ class RecallIndex:
             self._scopes.clear()
             self._db.close()
 
-    @staticmethod
-    def set_aside(path: Path) -> None:
-        """Rename a damaged file that is not open; it is deleted with the next removal of a turn."""
-        for part in _PARTS:
-            file = Path(f"{path}{part}")
-            if file.exists():
-                file.replace(f"{path}{_ASIDE}{part}")
-
 
 def is_damage(error: BaseException | None) -> bool:
     """Whether an error says that a file is no sound database; not if it is busy, full or closed."""
@@ -388,22 +347,11 @@ def _span(scope: int) -> tuple[int, int]:
 
 def _normal(turn: Turn) -> Turn:
     """A turn as it is stored."""
-    session = None if turn.session is None else _text(turn.session)
     texts = (_text(turn.id), _text(turn.speaker), _text(turn.text))
-    return Turn(
-        *texts, stored_moment(turn.at), session, normalised(turn.audience), _text(turn.kind)
-    )
+    session = None if turn.session is None else _text(turn.session)
+    at, audience = stored_moment(turn.at), normalised(turn.audience)
+    return Turn(*texts, at, session, audience, _text(turn.kind))
 
 
 def _text(value: object) -> str:
     return "" if value is None else storable(str(value))
-
-
-def _stems(said: Iterable[str]) -> str:
-    return " ".join(dict.fromkeys(map(stem_of, said)))
-
-
-def _hit(turn: Turn, score: float, matches: bool) -> Hit:
-    said = (turn.speaker, turn.text, stored_moment(turn.at), turn.kind)
-    session = None if turn.session is None else str(turn.session)
-    return Hit(turn.id, score, *said, session, normalised(turn.audience), matches)

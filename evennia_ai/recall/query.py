@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
 from functools import lru_cache
 
 from evennia_ai.language.names import names_among
@@ -27,12 +26,10 @@ _MONTH_NUMBERS = {
 }
 # A short form has at least so many letters, of a name of at least so many.
 _SHORT, _FULL = 3, 5
-_WANTS = {
-    "time": re.compile(
-        r"^(when|what (date|day|month|year|time)|which (month|year|day))\b|how long"
-    ),
-    "name": re.compile(r"^who\b|\bname|\bwhich\b|\bcalled\b"),
-}
+_WANTS_TIME = re.compile(
+    r"^(when|what (date|day|month|year|time)|which (month|year|day))\b|how long"
+)
+_WANTS_NAME = re.compile(r"^who\b|\bname|\bwhich\b|\bcalled\b")
 _MAY = re.compile(r"\b(in|of|on|\d+(st|nd|rd|th)?) may\b|\bmay,? \d")
 _TOGETHER = re.compile(r"\b(both|and|shared?|common|together)\b")
 _AUXILIARIES = words("did does do has have had is was will would can could")
@@ -68,7 +65,6 @@ class ParsedQuery:
         also_names: Words of `content` that name somebody here and are stop words elsewhere.
         name_words: Folded words of the speakers' names, and their short forms in the query.
         together: Whether it asks about several speakers together.
-        wants: Which of `time` and `name` it asks for.
         asks_now: Whether it asks, in the present tense, how things are.
         may_ask_now: Whether it may ask so: it has no word of the past, or asks where something
             was put.
@@ -85,19 +81,11 @@ class ParsedQuery:
     months: tuple[int, ...]
     years: tuple[int, ...]
     days: tuple[int, ...]
-    wants: frozenset[str]
+    wants_time: bool
+    wants_name: bool
     asks_now: bool
     may_ask_now: bool
     language: str = DEFAULT
-
-    def dates(self, year: int) -> tuple[date, ...]:
-        """The full dates it names, in `year` if it names none."""
-        return tuple(
-            date(each, month, min(day, 28))
-            for each in self.years or (year,)
-            for month in self.months
-            for day in self.days
-        )
 
 
 def parsed_query(text: str, speakers: Iterable[str] = ()) -> ParsedQuery:
@@ -133,7 +121,8 @@ def parsed_query(text: str, speakers: Iterable[str] = ()) -> ParsedQuery:
         months=tuple(months),
         years=tuple(int(token) for token in tokens if _YEAR.match(token)),
         days=tuple(int(day[1]) for day in days if day and 1 <= int(day[1]) <= 31),
-        wants=frozenset(kind for kind, pattern in _WANTS.items() if pattern.search(lower)),
+        wants_time=bool(_WANTS_TIME.search(lower)),
+        wants_name=bool(_WANTS_NAME.search(lower)),
         asks_now=may_ask_now and bool(_NOW.search(lower)) and "when" not in tokens,
         may_ask_now=may_ask_now,
         language=language,

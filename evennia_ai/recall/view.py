@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evennia_ai.language.script import words
 from evennia_ai.recall.values import Turn, seconds
 
 Ints = NDArray[np.signedinteger[Any]]
@@ -43,10 +42,10 @@ _NAME = re.compile(r"(?<=[a-z,'’] )[\"“']?[A-Z][a-z]+")
 def record_type(dims: int) -> np.dtype[np.void]:
     """What a search reads of every turn; speaker, audience and kind are numbers of names.
 
-    `self` and `name` count up to three words of either kind, `tells_time` and `asks` are 0 or 1.
+    `names` counts up to three names in the text; `asks`, `tells_time` and `of_self` are 0 or 1.
     """
-    numbers = [(name, "<i4") for name in ("speaker", "audience", "kind", "length")]
-    marks = [(name, "i1") for name in ("asks", "tells_time", "self", "name")]
+    numbers = [(name, "<i4") for name in ("speaker", "audience", "kind")]
+    marks = [(name, "i1") for name in ("asks", "tells_time", "of_self", "names")]
     vector = [("norm", "<f4"), ("signs", "<u8", (-(-dims // 64),)), ("vector", "i1", (dims,))]
     return np.dtype([("time", "<f8"), ("session", "<i8"), *numbers, *marks, *vector])
 
@@ -57,20 +56,14 @@ def new_records(turns: Sequence[Turn], vectors: Floats, kind: np.dtype[np.void])
     records["vector"], records["norm"], records["signs"] = whole, norms_of(whole), signs_of(whole)
     for record, turn in zip(records, turns, strict=True):
         text = turn.text
-        record["time"], record["session"] = seconds(turn.at), _session(turn.session)
-        record["length"] = len(words(text))
+        record["time"] = seconds(turn.at)
+        if turn.session is not None:  # a number for its name; 0 for none
+            digest = blake2b(str(turn.session).encode("utf-8", "replace"), digest_size=8).digest()
+            record["session"] = int.from_bytes(digest, "big", signed=True) or 1
         record["asks"], record["tells_time"] = text.rstrip().endswith("?"), bool(_TIME.search(text))
-        record["self"] = min(3, len(_SELF.findall(text)))
-        record["name"] = min(3, len(_NAME.findall(text)))
+        record["of_self"] = bool(_SELF.search(text))
+        record["names"] = min(3, len(_NAME.findall(text)))
     return records
-
-
-def _session(name: str | int | None) -> int:
-    """A number for the name of a session; 0 for none."""
-    if name is None:
-        return 0
-    digest = blake2b(str(name).encode("utf-8", "replace"), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True) or 1
 
 
 class View:
@@ -85,7 +78,7 @@ class View:
         shown: Which of them are seen.
         names: Speakers, audiences and kinds.
         holders: Gives the numbers of the scope's turns that hold a stem.
-        words: Gives the numbers of the words of some turns by number, an array a turn.
+        words: Gives the words of some turns by number, a list a turn.
     """
 
     def __init__(
@@ -95,7 +88,7 @@ class View:
         shown: Flags,
         names: Sequence[str],
         holders: Callable[[str], Ints],
-        words: Callable[[Ints], list[Ints]],
+        words: Callable[[Ints], list[list[str]]],
     ):
         self._numbers, self._records = numbers, records
         self._holders, self._words = holders, words
@@ -103,6 +96,8 @@ class View:
         kinds = sorted(range(len(names)), key=lambda n: (names[n] != "message", names[n]))
         order = np.lexsort((records["time"][rows], np.argsort(kinds)[records["kind"][rows]]))
         self._rows, self.size = rows[order], len(rows)
+        self._position_of = np.full(len(records), -1, dtype=np.int64)
+        self._position_of[self._rows] = np.arange(self.size)
         speakers = np.flatnonzero(np.bincount(self.field("speaker"))).tolist()
         self.speakers = {number: names[number] for number in speakers}
 
@@ -115,19 +110,13 @@ class View:
         return self._numbers[self._rows[positions]]
 
     def holding(self, stem: str) -> Ints:
-        """Ascending positions of the turns that hold a stem."""
+        """Positions of the turns that hold a stem."""
         here = self._position_of[np.searchsorted(self._numbers, self._holders(stem))]
-        return np.sort(here[here >= 0])
+        return here[here >= 0]
 
-    def words(self, positions: Ints) -> list[Ints]:
-        """The numbers of the words of some turns, an array a turn."""
+    def words(self, positions: Ints) -> list[list[str]]:
+        """The words of some turns, a list a turn."""
         return self._words(self.numbers(positions))
-
-    @cached_property
-    def _position_of(self) -> Ints:
-        positions = np.full(len(self._records), -1, dtype=np.int64)
-        positions[self._rows] = np.arange(self.size)
-        return positions
 
     @cached_property
     def begins(self) -> Flags:
@@ -141,11 +130,6 @@ class View:
     def talks(self) -> Ints:
         """The talk of each turn, consecutive numbers."""
         return np.cumsum(self.begins)
-
-    @cached_property
-    def mean_length(self) -> float:
-        """Mean number of words of a turn; 1 if there is none."""
-        return float(self.field("length").mean(dtype=np.float64)) or 1.0
 
     @cached_property
     def in_crowd(self) -> bool:
@@ -162,10 +146,6 @@ class View:
         return float(cosines.mean()) < _COHERENT
 
     def cosines(self, vector: Floats, positions: Ints) -> Floats:
-        """The cosine of a unit vector with some turns."""
-        return np.asarray((self._unit_vectors(positions) * vector).sum(axis=1))
-
-    def centred_cosines(self, vector: Floats, positions: Ints) -> Floats:
         """The cosine of a unit vector with some turns, without the direction common to all.
 
         What everybody says all the time makes all turns alike (all-but-the-top, Mu and Viswanath,
@@ -176,7 +156,7 @@ class View:
         return cosines
 
     def likeness(self, positions: Ints) -> Floats:
-        """Centred cosines of a few turns with one another, shape (n, n)."""
+        """The same cosines of a few turns with one another, shape (n, n)."""
         rows = self._centred(positions)
         return rows @ rows.T
 
@@ -195,19 +175,16 @@ class View:
         return np.asarray(self.field("vector", positions) / norms, dtype=np.float32)
 
     def likely_cosines(self, vector: Floats) -> Floats:
-        """Cosine of each turn with a vector, estimated by their signs.
+        """Plain cosine of each turn with a vector, estimated by their signs.
 
         The share of signs in which two vectors differ is the angle between them divided by pi, on
         average over directions (SimHash, Charikar, STOC 2002).
         """
         differing = np.zeros(self.size, dtype=np.uint16)
-        for column, sign in zip(self._signs.T, signs_of(vector[None])[0], strict=True):
+        signs = np.asfortranarray(self.field("signs"))
+        for column, sign in zip(signs.T, signs_of(vector[None])[0], strict=True):
             differing += np.bitwise_count(column ^ sign)
         return np.cos(np.pi * np.arange(len(vector) + 1) / len(vector)).astype("f4")[differing]
-
-    @cached_property
-    def _signs(self) -> NDArray[np.uint64]:
-        return np.asfortranarray(self.field("signs"))
 
 
 def signs_of(rows: Floats) -> NDArray[np.uint64]:

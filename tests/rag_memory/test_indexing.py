@@ -233,32 +233,14 @@ class TestLostFile(unittest.TestCase):
         return self.folder / "recall.sqlite3"
 
     def test_not_a_database(self):
-        """A file that is no database is put aside for an empty one, and goes with a removal."""
-        path = self.filled()
-        path.write_bytes(b"not a database at all" * 100)
+        """A file that is no database is replaced by an empty index."""
+        self.filled().write_bytes(b"not a database at all" * 100)
         index = self.opened()
         self.addCleanup(index.close)
         self.assertEqual(index.count("Aria"), 0)
-        aside = self.folder / "recall.sqlite3.damaged"
-        self.assertTrue(aside.read_bytes().startswith(b"not a database"))
-        index.add("Aria", [Turn("m1", "Bram", "A key.", 1.7e9)])
-        index.remove("Aria", [])
-        self.assertTrue(aside.exists())
-        index.remove("Aria", ["m1"])
-        self.assertFalse(aside.exists())
-
-    def test_goes_with_what_is_removed(self):
-        """A file put aside goes though what is removed is not in the new one yet."""
-        aside = self.folder / "recall.sqlite3.damaged"
-        index = RecallIndex(self.folder / "recall.sqlite3")
-        self.addCleanup(index.close)
-        for remove in (lambda: index.remove("Aria", ["m1"]), lambda: index.clear("Aria")):
-            aside.write_text("The password is swordfish.")
-            remove()
-            self.assertFalse(aside.exists())
 
     def test_damaged(self):
-        """A file found damaged in use is put aside, and what was asked is asked of a new one."""
+        """A file found damaged in use is replaced, and what was asked is asked of the new one."""
         path = self.filled()
         whole = path.read_bytes()
         path.write_bytes(whole[: len(whole) // 3] + bytes([255]) * (len(whole) * 2 // 3))
@@ -272,7 +254,6 @@ class TestLostFile(unittest.TestCase):
         self.assertEqual(wait_for(memory.search(Query("key 7"))), [])
         self.addCleanup(self.opened().close)
         self.assertEqual((errors, lost), ([], [0]))
-        self.assertTrue((self.folder / "recall.sqlite3.damaged").exists())
 
 
 class TestDoctor(AssistantTest):

@@ -34,26 +34,34 @@ def babble(count):
     ]
 
 
+def candidates(query, matched, tells, times, rarity=(1.0, 1.0, 1.0)):
+    """Candidates of a query; `matched` are the words that each holds, as bits."""
+    count, words = len(matched), len(query.content)
+    return Candidates(
+        positions=np.arange(count),
+        features={},
+        held=np.array([[bits >> n & 1 for bits in matched] for n in range(words)], dtype=bool),
+        rarity=np.array(rarity[:words], dtype=np.float32),
+        exact=np.zeros(count, dtype=bool),
+        tells=np.array(tells),
+        times=np.array(times),
+        about=np.zeros(count, dtype=bool),
+        repeats=np.zeros(count, dtype=bool),
+    )
+
+
 class TestLatestFirst(unittest.TestCase):
     def setUp(self):
-        self.candidates = Candidates(
-            positions=np.arange(5),
-            features={},
-            matched=np.array([1, 1, 2, 1, 0]),
-            exact=np.zeros(0, dtype=bool),
-            tells=np.array([True, True, True, False, True]),
-            times=np.array([0.0, 9 * DAY, 20 * DAY, 30 * DAY, 40 * DAY]),
-            rarity=np.array([1.0, 1.0, 1.0], dtype=np.float32),
-            about=np.zeros(5, dtype=bool),
-            repeats=np.zeros(5, dtype=bool),
-        )
-        self.order = np.arange(5)
-        self.scores = np.array([5.0, 4.0, 3.5, 3.0, 2.0])
+        self.matched, self.tells = [1, 1, 2, 1, 0], [True, True, True, False, True]
+        self.times = [0.0, 9 * DAY, 20 * DAY, 30 * DAY, 40 * DAY]
+        self.scores, self.repeats = [5.0, 4.0, 3.5, 3.0, 2.0], slice(0)
 
     def ordered(self, query, scores=None):
-        scores = self.scores if scores is None else scores
         asked = parsed_query(query, SPEAKERS)
-        return latest_first(self.order, scores, self.candidates, asked).tolist()
+        found = candidates(asked, self.matched, self.tells, self.times)
+        found.repeats[self.repeats] = True
+        scores = np.array(self.scores if scores is None else scores)
+        return latest_first(np.arange(len(scores)), scores, found, asked).tolist()
 
     def test_newest_takes_the_best_place(self):
         """Of turns that say the same the newest comes first; all others keep their places."""
@@ -70,13 +78,13 @@ class TestLatestFirst(unittest.TestCase):
 
     def test_a_much_worse_turn_stays_down(self):
         """A newer turn that answers far worse does not say the same."""
-        scores = np.array([5.0, 5.0 - MARGIN - 0.1, 1.0, 0.5, 0.0])
+        scores = [5.0, 5.0 - MARGIN - 0.1, 1.0, 0.5, 0.0]
         self.assertEqual(self.ordered("Where does Alice live?", scores), [0, 1, 2, 3, 4])
 
     def test_sharing_few_words_is_not_saying_the_same(self):
         """Turns that share one word of three with the query are not taken for the same."""
         self.assertEqual(self.ordered("Where does Alice sell lamp oil?"), [0, 1, 2, 3, 4])
-        self.candidates.matched[:2] = 3
+        self.matched[:2] = 3, 3
         self.assertEqual(self.ordered("Where does Alice sell lamp oil?"), [1, 0, 2, 3, 4])
 
     def test_sharing_a_name_is_not_saying_the_same(self):
@@ -87,27 +95,18 @@ class TestLatestFirst(unittest.TestCase):
     def test_what_is_far_down_stays_there(self):
         """A newer turn below the best ones looked at does not come up."""
         count = LOOKED_AT + 1
-        self.candidates = Candidates(
-            positions=np.arange(count),
-            features={},
-            matched=np.array([1] + [2] * (count - 2) + [1]),
-            exact=np.zeros(0, dtype=bool),
-            tells=np.array([True] + [False] * (count - 2) + [True]),
-            times=np.arange(count) * DAY,
-            rarity=np.ones(3, dtype=np.float32),
-            about=np.zeros(count, dtype=bool),
-            repeats=np.zeros(count, dtype=bool),
-        )
-        self.order = np.arange(count)
+        self.matched = [1] + [2] * (count - 2) + [1]
+        self.tells = [True] + [False] * (count - 2) + [True]
+        self.times = [n * DAY for n in range(count)]
         self.scores = np.linspace(1, 0, count)
         self.assertEqual(self.ordered("Where does Alice live?"), list(range(count)))
-        self.candidates.repeats[5:8] = True  # but as if the question itself had not been asked
+        self.repeats = slice(5, 8)  # but as if the question itself had not been asked
         moved = [count - 1, *range(1, count - 1), 0]
         self.assertEqual(self.ordered("Where does Alice live?"), moved)
 
     def test_one_talk_keeps_its_order(self):
         """Turns of one talk are not told apart by seconds."""
-        self.candidates.times[1] = 60.0
+        self.times[1] = 60.0
         self.assertEqual(self.ordered("Where does Alice live?"), [0, 1, 2, 3, 4])
 
 
@@ -116,17 +115,7 @@ class TestLatestFirstInACrowd(unittest.TestCase):
 
     def ordered(self, query, matched, cosine, scores=(3.0, 2.0), tells=(True, True)):
         asked = parsed_query(query, SPEAKERS)
-        found = Candidates(
-            positions=np.arange(2),
-            features={},
-            matched=np.array(matched),
-            exact=np.zeros(0, dtype=bool),
-            tells=np.array(tells),
-            times=np.array([0.0, 9 * DAY]),
-            rarity=np.array([2.0, 1.0, 1.0], dtype=np.float32)[: len(asked.content)],
-            about=np.zeros(2, dtype=bool),
-            repeats=np.zeros(2, dtype=bool),
-        )
+        found = candidates(asked, matched, tells, [0.0, 9 * DAY], (2.0, 1.0, 1.0))
         alike = np.array([[1.0, cosine], [cosine, 1.0]], dtype=np.float32)
         return latest_first(np.arange(2), np.array(scores), found, asked, alike).tolist()
 

@@ -1,0 +1,127 @@
+"""The words of turns and queries: their stems, their vectors, and what is near to them."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from evennia_ai.language.names import ALSO_NAMES, names_among
+from evennia_ai.language.script import akin
+from evennia_ai.language.tables import DEFAULT
+from evennia_ai.language.words import stem, words
+from evennia_ai.recall.embedding import Embedder
+from evennia_ai.recall.query import ParsedQuery
+from evennia_ai.recall.view import Floats, Ints, norms_of, quantised
+
+_KINDS = Path(__file__).resolve().parent / "kinds.json"
+# Least cosine of words that count as related, how many count for a word of the query at most, and
+# what a thing counts where its kind is asked for.
+_NEAR, _SYNONYMS, _KIND = 0.4, 16, 0.7
+# What another form of a word counts, and letters with which forms of one begin.
+_KIN, _ALIKE = 0.8, 2
+# Before a word that means somebody, as `will` may.
+_AS_NAME = "§"
+
+
+def turn_words(text: str) -> list[str]:
+    """The words of a turn, each once, and those that mean somebody, marked."""
+    named = (_AS_NAME + name for name in sorted(names_among(text)))
+    return list(dict.fromkeys([*words(text), *named]))
+
+
+def asked_words(query: ParsedQuery) -> list[str]:
+    """The words of a query's `content` as `turn_words` has them."""
+    return [_AS_NAME + word if word in query.also_names else word for word in query.content]
+
+
+def stem_of(word: str) -> str:
+    """The stem by which a word of `turn_words` is looked for."""
+    return word if word.startswith(_AS_NAME) else stem(word)
+
+
+@cache
+def members() -> Mapping[str, frozenset[str]]:
+    """Stems of the members of each kind, by the stem of the kind's name.
+
+    `kinds.json` is a small hand-made lexicon of everyday and tavern life, so that `pet` finds the
+    raven: static vectors put it near `crow`, but far from a question about animals.
+    """
+    kinds: dict[str, set[str]] = {}
+    for names, things in json.loads(_KINDS.read_text(encoding="utf-8")).items():
+        for name in names.split():
+            kinds.setdefault(stem(name), set()).update(map(stem, things.split()))
+    return {name: frozenset(stems) for name, stems in kinds.items()}
+
+
+class Lexicon:
+    """Words numbered in order of first use, with their stems and vectors."""
+
+    def __init__(self, embedder: Embedder):
+        self.embedder = embedder
+        self._numbers: dict[str, int] = {}
+        self._beginnings: dict[str, list[str]] = {}
+        self._stems = np.zeros(0, dtype=object)
+        self._vectors = np.zeros((0, embedder.dims), dtype=np.int8)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def numbers(self, some_words: Sequence[str]) -> Ints:
+        """Numbers of words; unknown ones are added."""
+        known = self._numbers
+        numbers = [known.setdefault(word, len(known)) for word in some_words]
+        if fresh := list(known)[len(self._stems) :]:
+            vectors = quantised(self.embedder.embed(fresh)).astype(np.int8)
+            self._vectors = np.concatenate([self._vectors, vectors])
+            self._stems = np.append(self._stems, np.array([*map(stem_of, fresh)], dtype=object))
+            for word in fresh:
+                self._beginnings.setdefault(word[:_ALIKE], []).append(word)
+        return np.array(numbers, dtype=np.int64)
+
+    def held(self, query: ParsedQuery, vectors: Floats, used: Ints) -> tuple[Floats, Floats]:
+        """How much each word of a query (rows) counts in some words by number (columns), 0 to 1.
+
+        `vectors` are those of the query's words. The first result is whether it is the word in any
+        form; the second, how near it comes: in meaning, as one of the kind that the word names, or
+        as a form of it.
+        """
+        asked, stems = quantised(vectors), self._stems[used]
+        exact = np.array([stems == stem_of(word) for word in asked_words(query)], dtype=np.float32)
+        exact = exact.reshape(len(asked), len(used))
+        if query.language != DEFAULT:
+            near = exact.copy()
+            for row, word in enumerate(query.content):
+                for number, share in self._forms_of(word, query.language):
+                    at = used == number
+                    near[row, at] = np.maximum(near[row, at], share)
+            return np.maximum(exact, near == 1), near
+        # Whole numbers that float32 holds exactly: what stands beside a turn changes no result.
+        others = self._vectors[used].astype(np.float32)
+        cosines = np.einsum("qd,wd->qw", asked, others) / norms_of(asked)[:, None]
+        cosines /= norms_of(others)
+        near = np.where(cosines >= _NEAR, (cosines - 0.3) / 0.7, 0)
+        if len(used) > _SYNONYMS:
+            near[near < np.partition(near, -_SYNONYMS, axis=1)[:, [-_SYNONYMS]]] = 0
+        for row, word in enumerate(query.content):
+            if word in query.also_names:
+                near[row] = 0
+            elif kind := members().get(stem(word)):
+                is_one = np.array([each in kind for each in stems], dtype=bool)
+                near[row, is_one] = np.maximum(near[row, is_one], _KIND)
+        return exact, np.maximum(near, exact)
+
+    def _forms_of(self, word: str, language: str) -> Iterator[tuple[int, float]]:
+        """Numbers of words that are forms of another, and how near each comes to it, 0 to 1."""
+        own = stem(word, language)
+        for other in self._beginnings.get(word[:_ALIKE], ()):
+            if stem(other, language) == own:
+                yield self._numbers[other], 1.0
+            elif akin(other, word):
+                yield self._numbers[other], _KIN
+
+    def names(self, query: ParsedQuery) -> Ints:
+        """Numbers of the words by which those are named whom a query names."""
+        marked = [_AS_NAME * (name in ALSO_NAMES) + name for name in sorted(query.name_words)]
+        return self.numbers(marked)
