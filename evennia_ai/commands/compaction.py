@@ -15,7 +15,7 @@ from evennia_ai.history.verification import Violation, verify
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.sleep.compaction.compact import Compaction, summary_cap
-from evennia_ai.sleep.compaction.due import BETTER, MANUAL, make_plan
+from evennia_ai.sleep.compaction.due import MANUAL, make_plan
 from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.report import Done, Failed, Outcome, Skipped
 from evennia_ai.sleep.compaction.rollback import latest, rollback_compaction
@@ -96,8 +96,6 @@ class CmdCompact(AssistantCommand):
         record = latest(script)
         if record.leaving:
             undone = f"{counted(len(record.leaving), 'message')} would be live again."
-        elif record.trigger == BETTER:
-            undone = "The extracts that an emergency made would be shown again."
         else:
             masked = counted(len(record.masked), "old tool output")
             undone = f"{masked} would be shown in full again."
@@ -113,8 +111,6 @@ class CmdCompact(AssistantCommand):
         def tell(report: dict[str, Any]) -> None:
             live, masks = report["restored_messages"], report["masks_removed"]
             undone = f"{counted(masks, 'old tool output')} {{}} shown in full again"
-            if not (live or masks):
-                undone = "the extracts {} shown again"
             if live:
                 undone = f"{counted(live, 'message')} {{}} live again"
             undone = undone.format("is" if (live or masks) == 1 else "are")

@@ -170,7 +170,6 @@ class Report(Stored):
         preserved_messages: How many stayed.
         held_messages: How many of these were old enough to leave, but too few of their scope.
         masked_messages: How many old tool outputs were masked.
-        summarised_messages: How many of an emergency were summarised again.
         window_shrunk: Whether fewer stayed than configured, as more would not have fitted.
         left_from: When the oldest message that left was said, UTC ISO 8601.
         left_until: And the newest.
@@ -190,7 +189,6 @@ class Report(Stored):
     preserved_messages: int = 0
     held_messages: int = 0
     masked_messages: int = 0
-    summarised_messages: int = 0
     window_shrunk: bool = False
     left_from: str = ""
     left_until: str = ""
@@ -224,7 +222,7 @@ class CompactionRecord(Stored):
     Args:
         at: When, UTC ISO 8601.
         trigger: What fired: ``manual``, ``sleep``, ``background``, ``emergency``, ``count``,
-            ``request``, or ``better`` for the better summaries behind an emergency.
+            or ``request``.
         status: `COMMITTED` or `ROLLED_BACK`.
         leaving: The messages that left, oldest first.
         masked: The tool results that were masked.

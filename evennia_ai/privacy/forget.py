@@ -19,15 +19,14 @@ from evennia_ai.errors import ModelError
 from evennia_ai.history.aside import drop_from_aside
 from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import ROLLED_BACK, UNSUMMARISED, CompactionRecord
+from evennia_ai.history.records import UNSUMMARISED, CompactionRecord
 from evennia_ai.history.sealed import UNMET, unseal
 from evennia_ai.privacy.closure import Forgetting, Made, plan_forgetting, without_copies
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.sleep.compaction.commit import REMADE
-from evennia_ai.sleep.compaction.outbox import clear_outbox, put_remade, put_texts
-from evennia_ai.sleep.compaction.remake import remade
+from evennia_ai.sleep.compaction.outbox import clear_outbox, put_texts
+from evennia_ai.sleep.compaction.remake import next_owed, remake
 
 # The text of a summary until it is made again, and of one that was rolled back.
 EMPTIED = "Part of what this summary was made from is forgotten."
@@ -118,10 +117,13 @@ class _Removal:
         yield from self._each(journal.pages(), lambda key: journal.rewrite(self._entry_left, [key]))
         step("forget summaries")
         summaries = [r for r in map(history.summary, plan.emptied) if r and r.tier != UNSUMMARISED]
-        said: dict[str, Any] = {"lost": [], "rejected": []}
+        said: dict[str, Any] = {"lost": [], "rejected": [], "former": ""}
         empty = [replace(r, text=EMPTIED, extra={**r.extra, **said}) for r in summaries]
         yield from self._each(empty, history.save_summary)
         put_texts(self.script, dict.fromkeys(plan.emptied, EMPTIED))
+        if empty:
+            owed = {record.id: True for record in empty}
+            self.script.state.owed = owed | self.script.state.owed
         step("forget compactions")
         pairs = [(each, self._compaction_left(each)) for each in history.compactions()]
         yield from self._each([new for old, new in pairs if new != old], history.save_compaction)
@@ -187,17 +189,10 @@ class _Removal:
         return entry.tombstone if entry.id in self.plan.things else entry
 
     def _compaction_left(self, record: CompactionRecord) -> CompactionRecord:
-        """A record without names from what left, and without former texts of what is emptied."""
-        before = {
-            key: {k: v for k, v in fields.items() if k not in REMADE}
-            if key in self.plan.emptied
-            else fields
-            for key, fields in record.summaries_before.items()
-        }
+        """A record without names from what left."""
         return replace(
             record,
             report=replace(record.report, query=""),
-            summaries_before=before,
             speakers={k: v for k, v in record.speakers.items() if k not in self.people},
         )
 
@@ -210,25 +205,15 @@ class _Removal:
 def remake_summary(script: Assistant, tried: set[str]) -> Steps[bool]:
     """Make one of the emptied summaries again, the deepest first. Call it under the turn lock.
 
-    One that no model can make stays empty. `tried` are those of this run. Fires with False if none
-    is left.
+    One that no model can make stays empty for now. `tried` are those of this run. Fires with False
+    if none is left.
     """
-    history = script.history
-    in_use = [r for r in history.summaries() if r.status != ROLLED_BACK]
-    emptied = {r.id: r for r in in_use if r.text == EMPTIED and r.id not in tried}
-    record = next((r for r in emptied.values() if emptied.keys().isdisjoint(r.child_ids)), None)
+    record = next_owed(script, tried)
     if record is None:
         return False
     tried.add(record.id)
     try:
-        new, _ = yield remade(script, record, {})
+        yield remake(script, record)
     except ModelError as error:
         script.log_error("making a summary again", error)
-        return True
-    script.at_commit_step("forget remake")
-    with history.store.transaction():
-        put_remade(script, [new])
-        for above in in_use:  # a compaction may have used the empty text meanwhile
-            if new.id in above.child_ids:
-                history.save_summary(replace(above, text=EMPTIED))
     return True

@@ -85,8 +85,8 @@ class StateHandler:
         followers: Primary keys of the accounts that are told of compactions.
         last_sleep: When the last sleep cycle was and its report.
         extracted: Ids of what extractions since the last compaction wrote.
-        owed: Emergencies whose better summaries are still to be made, by the compaction's id, and
-            whether facts were extracted from their messages.
+        owed: Summaries that are still to be made again, by id, and whether facts were extracted
+            from their messages.
         outbox: Ids that rollbacks withdrew and that must still leave index and semantic memory.
     """
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import CompactionRecord, SummaryRecord
+from evennia_ai.history.records import CompactionRecord
+from evennia_ai.llm_interaction.summary import LEVELS
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.extraction import Note, write_notes
 from evennia_ai.sleep.compaction.folding import Fold
-from evennia_ai.sleep.compaction.outbox import put_remade
 from evennia_ai.sleep.compaction.plan import Plan, spliced
 
 COMMIT_STEPS = (
@@ -24,9 +24,7 @@ COMMIT_STEPS = (
     "record",
     "last_compaction",
 )
-REMAKE_STEPS = ("summaries", "record", "last_compaction")
-# What of a summary changes when it is made again.
-REMADE = ("text", "level", "coverage", "unsupported")
+EXTRACTIVE = LEVELS[-1]
 
 
 def commit(
@@ -73,7 +71,9 @@ def commit(
         entries += [script.journal.add(**fields).id for fold in folds for fields in fold.entries]
         step("record")
         if script.runtime.extracts:
-            script.state.owed = {**script.state.owed, record.id: False}
+            new = (history.summary(each) for each in record.summaries)
+            extracts = {s.id: not s.segment for s in new if s and s.level == EXTRACTIVE}
+            script.state.owed = {**script.state.owed, **extracts}
         return _close(script, replace(record, entries=tuple(entries)))
 
 
@@ -87,22 +87,6 @@ def commit_masks(
         script.history.replace(messages)
         script.at_commit_step("record")
         return _close(script, record)
-
-
-def commit_remade(
-    script: Assistant, records: Sequence[SummaryRecord], record: CompactionRecord
-) -> CompactionRecord:
-    """Commit summaries that were made again; returns the record as it is stored."""
-    record, history = _with_before(script, record), script.history
-    former = filter(None, map(history.summary, (each.id for each in records)))
-    texts = {each.id: {key: getattr(each, key) for key in REMADE} for each in former}
-    with history.store.transaction():
-        script.at_commit_step("summaries")
-        put_remade(script, records)
-        script.at_commit_step("record")
-        report = replace(record.report, new_tokens=history.tokens())
-        script.state.owed = {}
-        return _close(script, replace(record, report=report, summaries_before=texts))
 
 
 def _with_before(script: Assistant, record: CompactionRecord) -> CompactionRecord:

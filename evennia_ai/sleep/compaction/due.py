@@ -14,15 +14,16 @@ from evennia_ai.llm_interaction.prompt import (
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.plan import FEW_LINES, Plan, plan_compaction
 
-MANUAL, EMERGENCY, COUNT, REQUEST, BACKGROUND, SLEEP, BETTER = TRIGGERS = (
+MANUAL, EMERGENCY, COUNT, REQUEST, BACKGROUND, SLEEP = TRIGGERS = (
     "manual",
     "emergency",
     "count",
     "request",
     "background",
     "sleep",
-    "better",
 )
+# What is at work where summaries are made again behind an emergency.
+BETTER = "better"
 # Lines of scopes with too few for a summary are archived once they are so old.
 FEW_STAY = timedelta(weeks=4)
 # A limit that falls below this share of what it was is looked at again.

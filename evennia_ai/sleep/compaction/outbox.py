@@ -4,19 +4,16 @@ What a rollback withdrew, or what is forgotten, is noted in one transaction with
 after it, again after a crash. A summary is indexed as the journal's synthesis of it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import StoreError
-from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
+from evennia_ai.history.frames import SUMMARY_TITLE
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import SummaryRecord
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.journal_entry import JournalEntry, synthesis_id
 
 
 @inlineCallbacks
@@ -46,36 +43,6 @@ def clear_outbox(script: Assistant) -> Steps[None]:
         if not (yield memories.ids(script.scope)).isdisjoint(gone):
             raise StoreError("Semantic memory could not be cleared of what is to go.")
         script.state.outbox = [each for each in script.state.outbox if each not in gone]
-
-
-def correct_syntheses(script: Assistant, texts: Mapping[str, str]) -> None:
-    """Give the journal entries of summaries other texts, by the ids of the summaries.
-
-    The search index follows once the change is stored.
-    """
-    if not texts:
-        return
-    wanted = {synthesis_id(each): f"{SYNTHESIS_TITLE} {text}" for each, text in texts.items()}
-
-    def corrected(entry: JournalEntry) -> JournalEntry:
-        is_meant = entry.id in wanted and not entry.withdrawn
-        return replace(entry, content=wanted[entry.id]) if is_meant else entry
-
-    journal = script.journal
-    for entry in journal.rewrite(corrected, journal.pages_with(wanted)):
-        script.history.store.on_commit(partial(script.memory.remember_entry, entry))
-
-
-def put_remade(script: Assistant, records: Sequence[SummaryRecord]) -> None:
-    """Store summaries that were made again, and their texts wherever they are shown.
-
-    Call it in a transaction.
-    """
-    for record in records:
-        script.history.save_summary(record)
-    texts = {record.id: record.text for record in records}
-    put_texts(script, texts)
-    correct_syntheses(script, texts)
 
 
 def put_texts(script: Assistant, texts: Mapping[str, str]) -> None:

@@ -1,10 +1,11 @@
 """Summaries made again: behind an emergency's extract, or without what was forgotten.
 
-A record keeps its id and its sources; only what it says changes, and with it the markers, the
-journal entry and the summaries above that were made from it. No message moves.
+`StateHandler.owed` names them. A record keeps its id and its sources; only what it says changes,
+and with it the marker, the journal entry and the summaries above, which are owed from then on. No
+message moves. Each is stored by itself, the deepest first, so a later run goes on where one ended.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,20 +14,14 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, ma
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
-from evennia_ai.history.messages import new_id, utc_iso
-from evennia_ai.history.records import (
-    COMMITTED,
-    ROLLED_BACK,
-    CompactionRecord,
-    Report,
-    SummaryRecord,
-)
+from evennia_ai.history.frames import SYNTHESIS_TITLE
+from evennia_ai.history.records import COMMITTED, ROLLED_BACK, CompactionRecord, SummaryRecord
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.llm_interaction.summary import LEVELS, summary_levels
+from evennia_ai.llm_interaction.summary import summary_levels
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.sleep.compaction.commit import commit_remade
-from evennia_ai.sleep.compaction.compact import at_work, figures, longer, summary_cap
+from evennia_ai.rag_memory.journal_entry import JournalEntry, synthesis_id
+from evennia_ai.sleep.compaction.compact import at_work, longer, summary_cap
 from evennia_ai.sleep.compaction.due import BETTER
 from evennia_ai.sleep.compaction.extraction import (
     EMERGENCY_MAX_ITERATIONS,
@@ -35,38 +30,44 @@ from evennia_ai.sleep.compaction.extraction import (
     write_notes,
 )
 from evennia_ai.sleep.compaction.folding import Fold
+from evennia_ai.sleep.compaction.outbox import put_texts
 from evennia_ai.sleep.compaction.plan import Plan
-from evennia_ai.sleep.compaction.report import Done, Failed, Outcome, Skipped, announce
+from evennia_ai.sleep.compaction.report import Failed, Outcome, Skipped
 
-EXTRACTIVE = LEVELS[-1]
-# Tries in vain, with the facts extracted, after which the extracts stay.
+# Tries in vain, with the facts extracted, after which the summaries stay as they are.
 MOST_TRIES = 6
+REMAKE_STEPS = ("remake", "remade")
 
 Locked = Callable[[Callable[[], Any]], Deferred[Any]]
 
 
-class _Untimely(Exception):
-    """No better summary could be made now."""
+def next_owed(script: Assistant, tried: Collection[str] = ()) -> SummaryRecord | None:
+    """The deepest summary to make again that was not tried; None if there is none."""
+    owed = script.state.owed.keys() - set(tried)
+    records = [r for r in script.history.summaries() if r.id in owed and r.status != ROLLED_BACK]
+    ids = {record.id for record in records}
+    return next((record for record in records if ids.isdisjoint(record.child_ids)), None)
 
 
 @inlineCallbacks
-def remade(
+def remake(
     script: Assistant,
     record: SummaryRecord,
-    changed: Mapping[str, SummaryRecord],
     written: ModelReply | None = None,
-) -> Steps[tuple[SummaryRecord, Fold]]:
-    """A summary made again from its messages, or from the summaries below it.
+    locked: Locked = maybeDeferred,
+    needs_model: bool = False,
+) -> Steps[None]:
+    """Make a summary again from its messages, or from the summaries below it, and store it.
 
     Args:
         script: The assistant's script.
         record: What it is now.
-        changed: Summaries below it that are made again already, by id.
         written: A reply that may hold it already.
+        locked: Calls a function that no turn may come between; by default at once.
+        needs_model: Whether the offline model's summary is none; the former text is kept then.
 
     Returns:
-        A Deferred that fires with its new record and a fold that holds the figures. It fails with
-        `ModelError` where no level gives one.
+        A Deferred that fails with `ModelError` where no level gives a summary.
     """
     history = script.history
     cap = summary_cap(script, Plan((), (), history.messages()))
@@ -78,8 +79,10 @@ def remade(
         fold.leaving = segment.messages
         summary, text = yield fold.recent(written=written)
     else:
-        below = (changed.get(each) or history.summary(each) for each in record.child_ids)
-        summary, text = yield fold.merged([each for each in below if each])
+        below = filter(None, map(history.summary, record.child_ids))
+        summary, text = yield fold.merged(list(below))
+    if needs_model and any(made.model == OFFLINE_MODEL for made in fold.summaries):
+        raise ModelError("no model gave a summary")
     new = replace(
         record,
         text=text.text,
@@ -90,16 +93,32 @@ def remade(
             **record.extra,
             "model": summary.model,
             "prompt_tokens": summary.prompt_tokens,
+            **({"former": record.text} if needs_model else {}),
         },
     )
-    return new, fold
+    yield locked(partial(_store, script, record, new))
 
 
-def owed_compactions(script: Assistant) -> list[CompactionRecord]:
-    """The emergencies that still wait for better summaries, oldest first."""
-    owed = script.state.owed
-    records = script.history.compactions() if owed else ()
-    return [record for record in records if record.id in owed and record.status == COMMITTED]
+def _store(script: Assistant, former: SummaryRecord, new: SummaryRecord) -> None:
+    """Put a summary into the place of its former self, wherever that is shown."""
+    history, journal, entry_id = script.history, script.journal, synthesis_id(new.id)
+    if history.summary(former.id) != former:
+        raise ModelError("the summary was changed meanwhile")
+
+    def corrected(entry: JournalEntry) -> JournalEntry:
+        is_meant = entry.id == entry_id and not entry.withdrawn
+        return replace(entry, content=f"{SYNTHESIS_TITLE} {new.text}") if is_meant else entry
+
+    with history.store.transaction():
+        script.at_commit_step("remake")
+        history.save_summary(new)
+        put_texts(script, {new.id: new.text})
+        for entry in journal.rewrite(corrected, journal.pages_with([entry_id])):
+            history.store.on_commit(partial(script.memory.remember_entry, entry))
+        above = (r for r in history.summaries() if new.id in r.child_ids)
+        owed = {r.id: True for r in above if r.status != ROLLED_BACK} | script.state.owed
+        script.state.owed = {key: value for key, value in owed.items() if key != new.id}
+        script.at_commit_step("remade")
 
 
 def is_better_due(script: Assistant) -> bool:
@@ -115,28 +134,36 @@ def is_better_due(script: Assistant) -> bool:
 @inlineCallbacks
 def better_summaries(
     script: Assistant, character: Character, background: bool = False
-) -> Steps[Outcome]:
-    """Extract facts behind emergencies, and make their extracts again, by a model.
+) -> Steps[Outcome | dict[str, int]]:
+    """Extract facts behind emergencies, and have a model make the owed summaries again.
 
     `background` is whether turns go on meanwhile. If not, call it under the turn lock. Fires with
-    the outcome.
+    ``{"remade"}``, how many, or why there is none.
     """
     if not is_better_due(script):
         return Skipped("no better summary is due")
     locked: Locked = script.between_turns if background else maybeDeferred
+    count = 0
     try:
-        outcome: Outcome = yield _better(script, character, locked)
+        written = yield _facts(script, character, locked)
+        with at_work(script, BETTER):
+            while summary_levels(script)[0][1] != OFFLINE_MODEL and (record := next_owed(script)):
+                yield script.breathe()
+                yield remake(script, record, written.get(record.id), locked, needs_model=True)
+                count += 1
     except CancelledError:
         raise
     except Exception as error:
         tries, _ = script.runtime.better_tries = longer(script.runtime.better_tries, script.now())
-        if not isinstance(error, ModelError | _Untimely):
+        if not isinstance(error, ModelError):
             raise
         if tries >= MOST_TRIES and all(script.state.owed.values()):
-            script.trouble(f"the extracts of an emergency stay: {error}")
+            script.trouble(f"summaries that were to be made again stay as they are: {error}")
             _close(script)
         return Failed(str(error))
-    return outcome
+    _close(script)
+    script.audit("better summaries", remade=count)
+    return {"remade": count}
 
 
 def _close(script: Assistant) -> None:
@@ -145,93 +172,35 @@ def _close(script: Assistant) -> None:
 
 
 @inlineCallbacks
-def _better(script: Assistant, character: Character, locked: Locked) -> Steps[Outcome]:
-    """The facts, the summaries from below upward, then the commit."""
-    owed, before = owed_compactions(script), script.history.summaries()
-    then = {each for record in owed for each in record.summaries}
-    extracts = {r.id: r for r in before if r.id in then and r.level == EXTRACTIVE}
-    written = yield _facts(script, character, owed, extracts, locked)
-    if not extracts or summary_levels(script)[0][1] == OFFLINE_MODEL:
-        _close(script)
-        return Skipped("no extract is in use any more")
-    stale = dict(extracts)
-    for each in sorted(before, key=lambda r: (r.tier == "long", r.tree_level)):
-        if each.status != ROLLED_BACK and not stale.keys().isdisjoint(each.child_ids):
-            stale[each.id] = each
-    order = sorted(
-        stale.values(), key=lambda r: (r.segment is None, r.tier == "long", r.tree_level, r.id)
-    )
-    records: dict[str, SummaryRecord] = {}
-    folds: list[Fold] = []
-    with at_work(script, BETTER):
-        for former in order:
-            yield script.breathe()
-            new, fold = yield remade(script, former, records, written.get(former.id))
-            if any(summary.model == OFFLINE_MODEL for summary in fold.summaries):
-                raise _Untimely("no model gave a summary")
-            records[new.id] = new
-            folds.append(fold)
-        outcome: Outcome = yield locked(partial(_commit, script, records, folds, before))
-    return outcome
-
-
-@inlineCallbacks
-def _facts(
-    script: Assistant,
-    character: Character,
-    owed: Sequence[CompactionRecord],
-    extracts: Mapping[str, SummaryRecord],
-    locked: Locked,
-) -> Steps[dict[str, ModelReply]]:
-    """Extract facts from the messages that left with the emergencies, once, and store them.
+def _facts(script: Assistant, character: Character, locked: Locked) -> Steps[dict[str, ModelReply]]:
+    """Extract facts from the messages that left with emergencies, once, and store them.
 
     Fires with the summaries with which the passes closed, by the ids of the extracts.
     """
-    written: dict[str, ModelReply] = {}
-    for record in owed:
-        if script.state.owed.get(record.id):
+    history, written = script.history, dict[str, ModelReply]()
+    for record in history.compactions():
+        new = [each for each in record.summaries if script.state.owed.get(each) is False]
+        if not new or record.status != COMMITTED:
             continue
-        known = [extracts[each] for each in record.summaries if each in extracts]
-        segments = {each.id: script.history.segment(each.segment) for each in known if each.segment}
+        extracts = filter(None, map(history.summary, new))
+        segments = {each.id: history.segment(each.segment) for each in extracts if each.segment}
         parts = {key: segment.messages for key, segment in segments.items() if segment}
         extraction: Extraction = yield extracted(
             script, character, parts, EMERGENCY_MAX_ITERATIONS, BETTER, summarises=True
         )
-        yield locked(partial(_store_facts, script, record, extraction))
+        yield locked(partial(_store_facts, script, record, extraction, new))
         if extraction.error:
-            raise _Untimely(extraction.error)
+            raise ModelError(extraction.error)
         written |= extraction.summaries
     return written
 
 
-def _store_facts(script: Assistant, record: CompactionRecord, extraction: Extraction) -> None:
+def _store_facts(
+    script: Assistant, record: CompactionRecord, extraction: Extraction, extracts: list[str]
+) -> None:
     """Store what was extracted behind an emergency; a rollback of that one takes it back."""
     with script.history.store.transaction():
         if ids := write_notes(script, extraction.notes):
             script.history.save_compaction(replace(record, entries=(*record.entries, *ids)))
         if not extraction.error:
-            script.state.owed = {**script.state.owed, record.id: True}
-
-
-def _commit(
-    script: Assistant,
-    records: Mapping[str, SummaryRecord],
-    folds: Sequence[Fold],
-    before: Sequence[SummaryRecord],
-) -> Outcome:
-    """Store the better summaries, if nothing has changed meanwhile, and report."""
-    if list(script.history.summaries()) != list(before):
-        raise _Untimely("the summaries have changed meanwhile")
-    leaves = [record for record in records.values() if record.segment] or list(records.values())
-    report = Report(
-        summarised_messages=sum(len(record.source_ids) for record in leaves),
-        original_tokens=script.history.tokens(),
-        summary_ids=tuple(record.id for record in leaves),
-        **figures(folds),
-    )
-    at = utc_iso(script.now())
-    record = CompactionRecord(id=new_id("c"), at=at, trigger=BETTER, report=report)
-    record = commit_remade(script, list(records.values()), record)
-    script.runtime.better_tries = (0, 0.0)
-    announce(script, record)
-    return Done(record)
+            script.state.owed = {**script.state.owed, **dict.fromkeys(extracts, True)}

@@ -62,17 +62,15 @@ def as_result(outcome: Outcome) -> dict[str, Any]:
 def announce(script: Assistant, record: CompactionRecord) -> None:
     """Announce a compaction that is committed; it stands, whatever fails here.
 
-    Of better summaries behind an emergency, which free nothing, players are not told. The log gets
-    the report without the names by which what left is found again.
+    The log gets the report without the names by which what left is found again.
     """
     name, report = str((script.obj or script).key), record.report
     logged = replace(record, report=replace(report, query=""))
     acts: list[Callable[[], object]] = [
+        script.compacted,
         lambda: script.audit("compaction", trigger=record.trigger, **as_result(Done(record))),
         lambda: script.tell_staff(report_line(name, record), report_line(name, logged)),
     ]
-    if not report.summarised_messages:
-        acts.insert(0, script.compacted)
     for act in acts:
         try:
             act()
@@ -91,11 +89,6 @@ def report_line(name: str, record: CompactionRecord) -> str:
         )
     quality = f"{tokens}, level {report.level}, {report.coverage:.0%} of names, numbers and quotes"
     raw = f"Raw words: aihistory/expand {name} = {report.summary_id}"
-    if again := report.summarised_messages:
-        return (
-            f"{name} summarised {again} messages of an emergency again ({record.trigger}): "
-            f"{quality} kept. {raw}."
-        )
     between = ""
     if report.left_from:
         start, end = (at[:16].replace("T", " ") for at in (report.left_from, report.left_until))

@@ -9,15 +9,12 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.masking import unmasked
 from evennia_ai.history.messages import Message, in_order, utc_iso, widest_view_tokens
-from evennia_ai.history.records import ROLLED_BACK, CompactionRecord, Segment
+from evennia_ai.history.records import LIVE, ROLLED_BACK, CompactionRecord, Segment
 from evennia_ai.llm_interaction.prompt import room_of
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.sleep.compaction.commit import REMADE
 from evennia_ai.sleep.compaction.due import usage_of
-from evennia_ai.sleep.compaction.outbox import correct_syntheses, empty_outbox, with_text
+from evennia_ai.sleep.compaction.outbox import empty_outbox, with_text
 
-# What compactions change of summaries.
-CHANGED = ("status", "absorbed_by", *REMADE)
 ROLLBACK_STEPS = ("history", "summaries", "journal", "entities", "record")
 
 
@@ -87,7 +84,7 @@ def undo(script: Assistant, record: CompactionRecord) -> tuple[Message, ...]:
         segments.append(segment)
     if fault := misfit(record, segments):
         raise _damaged(fault)
-    texts = {summary.id: summary.text for summary in history.summaries()} | former_texts(record)
+    texts = {summary.id: summary.text for summary in history.summaries()}
     markers = [with_text(script, marker, texts) for marker in record.markers_before]
     return (*markers, *raw_before(history.messages(), record, segments))
 
@@ -120,12 +117,6 @@ def raw_before(
     return [unmasked(m) if m.id in record.masked else m for m in raw]
 
 
-def former_texts(record: CompactionRecord) -> dict[str, str]:
-    """What the summaries said that a compaction made again, by their ids."""
-    former = record.summaries_before.items()
-    return {key: str(fields["text"]) for key, fields in former if "text" in fields}
-
-
 def _commit(script: Assistant, record: CompactionRecord, messages: Sequence[Message]) -> None:
     """Take it back in one transaction, calling `at_commit_step` before each step."""
     history, step, at_iso = script.history, script.at_commit_step, utc_iso(script.now())
@@ -138,11 +129,10 @@ def _commit(script: Assistant, record: CompactionRecord, messages: Sequence[Mess
             if summary.id in record.summaries:
                 history.save_summary(replace(summary, status=ROLLED_BACK))
             elif before := changed.get(summary.id):
-                fields = {key: before[key] for key in CHANGED if key in before}
-                history.save_summary(replace(summary, **fields))
+                status, by = before.get("status", LIVE), before.get("absorbed_by")
+                history.save_summary(replace(summary, status=status, absorbed_by=by))
         step("journal")
         script.journal.withdraw(record.entries)
-        correct_syntheses(script, former_texts(record))
         step("entities")
         script.entities.forget_sources(record.entries)
         step("record")
