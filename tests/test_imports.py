@@ -12,6 +12,7 @@ WITH_NUMPY = [
     f"evennia_ai.recall.{name}"
     for name in (
         "index",
+        "lexicon",
         "ranking",
         "view",
     )

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,13 @@ _TURN = "id, speaker, text, at, session, audience, kind"
 class _Scope:
     """What is in memory of a scope: the numbers of its turns, ascending, and their records.
 
-    `views` are those of audiences, until turns are added.
+    `views` are those of audiences, until turns are added. `words` are the lexicon's numbers of the
+    words of turns that were looked at: without them a search takes half as long again.
     """
 
     numbers: Ints
     records: Records
+    words: dict[int, Ints] = field(default_factory=dict)
     views: dict[str | None, View] = field(default_factory=dict)
 
 
@@ -269,6 +272,7 @@ class RecallIndex:
         """What one audience sees of a scope, or everything for None."""
         if len(self._lexicon) > _MOST_WORDS:
             self._lexicon = Lexicon(self._embedder)
+            self._scopes.clear()
         scope = self._scopes.get(number) or self._read(number)
         if seen_by not in scope.views:
             names = list(self._names)
@@ -280,7 +284,7 @@ class RecallIndex:
                 mask,
                 names,
                 lambda stem: self._holders(number, stem),
-                self._words,
+                lambda numbers: self._words(scope, numbers.tolist()),
             )
         return scope.views[seen_by]
 
@@ -305,11 +309,16 @@ class RecallIndex:
         (text,) = self._db.execute(query, (f'"{stem}"', *_span(scope))).fetchone()
         return np.fromstring(text or "", dtype=np.int64, sep=",")
 
-    def _words(self, numbers: Ints) -> list[list[str]]:
-        """The words of turns."""
-        query = f"SELECT rowid, words FROM said WHERE rowid IN {_LISTED}"
-        said = dict(self._db.execute(query, (json.dumps(numbers.tolist()),)))
-        return [said[number].split() for number in numbers.tolist()]
+    def _words(self, scope: _Scope, numbers: list[int]) -> list[Ints]:
+        """The lexicon's numbers of the words of turns, an array a turn."""
+        if missing := [number for number in numbers if number not in scope.words]:
+            query = f"SELECT rowid, words FROM said WHERE rowid IN {_LISTED}"
+            rows = self._db.execute(query, (json.dumps(missing),)).fetchall()
+            said = [words.split() for _, words in rows]
+            known = self._lexicon.numbers([*chain.from_iterable(said)])
+            parts = np.split(known, np.cumsum([len(each) for each in said])[:-1])
+            scope.words.update(zip((number for number, _ in rows), parts, strict=True))
+        return [scope.words[number] for number in numbers]
 
     def _number_of(self, name: str) -> int:
         """The number of a scope; 0 if there is none of that name."""

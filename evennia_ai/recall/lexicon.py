@@ -1,7 +1,7 @@
 """The words of turns and queries: their stems, their vectors, and what is near to them."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import numpy as np
 from evennia_ai.language.names import ALSO_NAMES, names_among
 from evennia_ai.language.script import akin
 from evennia_ai.language.tables import DEFAULT
-from evennia_ai.language.words import stem, words
+from evennia_ai.language.words import STOP_WORDS, stem, words
 from evennia_ai.recall.embedding import Embedder
 from evennia_ai.recall.query import ParsedQuery
 from evennia_ai.recall.view import Floats, Ints, norms_of, quantised
@@ -56,13 +56,14 @@ def members() -> Mapping[str, frozenset[str]]:
 
 
 class Lexicon:
-    """Words numbered in order of first use, with their stems and vectors."""
+    """Words numbered in order of first use, with the numbers of their stems and their vectors."""
 
     def __init__(self, embedder: Embedder):
         self.embedder = embedder
         self._numbers: dict[str, int] = {}
         self._beginnings: dict[str, list[str]] = {}
-        self._stems = np.zeros(0, dtype=object)
+        self._stem_numbers: dict[str, int] = {}
+        self._stems, self._tells = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
         self._vectors = np.zeros((0, embedder.dims), dtype=np.int8)
 
     def __len__(self) -> int:
@@ -72,34 +73,42 @@ class Lexicon:
         """Numbers of words; unknown ones are added."""
         known = self._numbers
         numbers = [known.setdefault(word, len(known)) for word in some_words]
-        if fresh := list(known)[len(self._stems) :]:
+        if len(known) > len(self._stems):
+            fresh = list(known)[len(self._stems) :]
             vectors = quantised(self.embedder.embed(fresh)).astype(np.int8)
             self._vectors = np.concatenate([self._vectors, vectors])
-            self._stems = np.append(self._stems, np.array([*map(stem_of, fresh)], dtype=object))
+            self._stems = np.append(self._stems, self._numbers_of(map(stem_of, fresh)))
+            tells = [not (word in STOP_WORDS or word.startswith(_AS_NAME)) for word in fresh]
+            self._tells = np.append(self._tells, tells)
             for word in fresh:
                 self._beginnings.setdefault(word[:_ALIKE], []).append(word)
         return np.array(numbers, dtype=np.int64)
 
-    def held(self, query: ParsedQuery, vectors: Floats, used: Ints) -> tuple[Floats, Floats]:
+    def _numbers_of(self, stems: Iterable[str]) -> Ints:
+        known = self._stem_numbers
+        return np.array([known.setdefault(each, len(known)) for each in stems], dtype=np.int64)
+
+    def held(
+        self, query: ParsedQuery, vectors: Floats, used: Ints
+    ) -> tuple[Floats, Floats, Floats]:
         """How much each word of a query (rows) counts in some words by number (columns), 0 to 1.
 
         `vectors` are those of the query's words. The first result is whether it is the word in any
         form; the second, how near it comes: in meaning, as one of the kind that the word names, or
-        as a form of it.
+        as a form of it; the third, how like it is, however far, where a name is only like itself.
         """
-        asked, stems = quantised(vectors), self._stems[used]
-        exact = np.array([stems == stem_of(word) for word in asked_words(query)], dtype=np.float32)
-        exact = exact.reshape(len(asked), len(used))
+        stems, asked = self._stems[used], self._numbers_of(map(stem_of, asked_words(query)))
+        exact = (stems == asked[:, None]).astype(np.float32)
         if query.language != DEFAULT:
             near = exact.copy()
             for row, word in enumerate(query.content):
                 for number, share in self._forms_of(word, query.language):
                     at = used == number
                     near[row, at] = np.maximum(near[row, at], share)
-            return np.maximum(exact, near == 1), near
+            return np.maximum(exact, near == 1), near, near
         # Whole numbers that float32 holds exactly: what stands beside a turn changes no result.
-        others = self._vectors[used].astype(np.float32)
-        cosines = np.einsum("qd,wd->qw", asked, others) / norms_of(asked)[:, None]
+        mine, others = quantised(vectors), self._vectors[used].astype(np.float32)
+        cosines = np.einsum("qd,wd->qw", mine, others) / norms_of(mine)[:, None]
         cosines /= norms_of(others)
         near = np.where(cosines >= _NEAR, (cosines - 0.3) / 0.7, 0)
         if len(used) > _SYNONYMS:
@@ -108,9 +117,11 @@ class Lexicon:
             if word in query.also_names:
                 near[row] = 0
             elif kind := members().get(stem(word)):
-                is_one = np.array([each in kind for each in stems], dtype=bool)
+                is_one = np.isin(stems, self._numbers_of(sorted(kind)))
                 near[row, is_one] = np.maximum(near[row, is_one], _KIND)
-        return exact, np.maximum(near, exact)
+        like = np.where(self._tells[used], np.maximum(cosines, 0), 0)
+        like = np.where(np.array(query.proper, dtype=bool)[:, None], exact, like)
+        return exact, np.maximum(near, exact), like
 
     def _forms_of(self, word: str, language: str) -> Iterator[tuple[int, float]]:
         """Numbers of words that are forms of another, and how near each comes to it, 0 to 1."""

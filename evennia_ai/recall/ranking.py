@@ -1,6 +1,6 @@
 """From the turns an audience sees to an order of those that answer a query.
 
-18 features of each candidate go into a linear model, one for talk where each turn answers the last,
+20 features of each candidate go into a linear model, one for talk where each turn answers the last,
 one for a crowd. `benchmarks/train_recall.py` learns their weights; `weights.json` names the
 training data and the results on unseen talks. Each feature is scale-free (a share, a cosine, a
 flag), so that weights learned on talks of hundreds of turns hold for a hundred thousand.
@@ -18,7 +18,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +119,9 @@ class Reader:
     def candidates(self) -> Candidates:
         """The turns worth a closer look and their features."""
         view, query, positions = self._view, self._query, self._positions
-        exact, near, named = self._words_held()
-        cosines = view.cosines(self._vectors[0], self._looked_at)[self._near] * self._same_talk
+        exact, near, like, named = self._words_held()
+        cosines = view.centred_cosines(self._vectors[0], self._looked_at)
+        cosines = cosines[self._near] * self._same_talk
         asks = view.field("asks", positions) > 0
         spoke = self._said_by(query.asked)
         about = named | (spoke & (view.field("of_self", positions) > 0))
@@ -135,6 +135,8 @@ class Reader:
             "near_cover_rel": _relative(self._shared(near, _HERE)),
             "near_before_rel": _relative(self._shared(near, _BEFORE)),
             "near_window": self._shared(near, _LENT),
+            "like_here_rel": _relative(self._shared(like, _HERE)),
+            "meaning_here": cosines[0],
             "meaning_here_rel": _relative(cosines[0]),
             "meaning_window": _weighed(_MEANT, cosines),
             "spoke": spoke & one,
@@ -166,18 +168,18 @@ class Reader:
         by = [number for number, name in self._view.speakers.items() if name in names]
         return np.isin(self._view.field("speaker", self._positions), by)
 
-    def _words_held(self) -> tuple[Floats, Floats, Flags]:
+    def _words_held(self) -> tuple[Floats, Floats, Floats, Flags]:
         """How much each word of the query counts in candidates and their neighbours, 0 to 1.
 
         Returns:
-            Two arrays of shape (words, offsets, n): whether they hold the word in any form, how
-            near a word of theirs comes to it; whether the candidates hold a name of somebody the
-            query names.
+            Three arrays of shape (words, offsets, n), see `Lexicon.held`; whether the candidates
+            hold a name of somebody the query names.
         """
         said = self._view.words(self._looked_at)
         sizes = np.array([len(each) for each in said])
-        numbers = self._lexicon.numbers([*chain.from_iterable(said)])
-        used, where = np.unique(numbers, return_inverse=True)
+        numbers = np.concatenate(said)
+        counts = np.bincount(numbers)
+        used, where = np.flatnonzero(counts), (np.cumsum(counts > 0) - 1)[numbers]
         starts, filled = np.cumsum(sizes) - sizes, sizes > 0
 
         def by_turn(values: Any) -> Any:
@@ -186,9 +188,10 @@ class Reader:
                 best[:, filled] = np.maximum.reduceat(values[:, where], starts[filled], axis=1)
             return best[:, self._near] * self._same_talk
 
-        exact, near = self._lexicon.held(self._query, self._vectors[1:], used)
+        held = self._lexicon.held(self._query, self._vectors[1:], used)
         named = np.isin(used, self._lexicon.names(self._query))[None]
-        return by_turn(exact), by_turn(near), by_turn(named)[0, 0]
+        exact, near, like = map(by_turn, held)
+        return exact, near, like, by_turn(named)[0, 0]
 
     def _shared(self, held: Floats, lent: Floats) -> Floats:
         """The share of the query's words, by rarity, that candidates hold or are lent."""

@@ -78,7 +78,7 @@ class View:
         shown: Which of them are seen.
         names: Speakers, audiences and kinds.
         holders: Gives the numbers of the scope's turns that hold a stem.
-        words: Gives the words of some turns by number, a list a turn.
+        words: Gives the numbers of the words of some turns by number, an array a turn.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class View:
         shown: Flags,
         names: Sequence[str],
         holders: Callable[[str], Ints],
-        words: Callable[[Ints], list[list[str]]],
+        words: Callable[[Ints], list[Ints]],
     ):
         self._numbers, self._records = numbers, records
         self._holders, self._words = holders, words
@@ -114,8 +114,8 @@ class View:
         here = self._position_of[np.searchsorted(self._numbers, self._holders(stem))]
         return here[here >= 0]
 
-    def words(self, positions: Ints) -> list[list[str]]:
-        """The words of some turns, a list a turn."""
+    def words(self, positions: Ints) -> list[Ints]:
+        """The lexicon's numbers of the words of some turns, an array a turn."""
         return self._words(self.numbers(positions))
 
     @cached_property
@@ -146,6 +146,10 @@ class View:
         return float(cosines.mean()) < _COHERENT
 
     def cosines(self, vector: Floats, positions: Ints) -> Floats:
+        """The cosine of a unit vector with some turns."""
+        return np.asarray((self._unit_vectors(positions) * vector).sum(axis=1))
+
+    def centred_cosines(self, vector: Floats, positions: Ints) -> Floats:
         """The cosine of a unit vector with some turns, without the direction common to all.
 
         What everybody says all the time makes all turns alike (all-but-the-top, Mu and Viswanath,
@@ -156,7 +160,7 @@ class View:
         return cosines
 
     def likeness(self, positions: Ints) -> Floats:
-        """The same cosines of a few turns with one another, shape (n, n)."""
+        """Centred cosines of a few turns with one another, shape (n, n)."""
         rows = self._centred(positions)
         return rows @ rows.T
 
@@ -175,7 +179,7 @@ class View:
         return np.asarray(self.field("vector", positions) / norms, dtype=np.float32)
 
     def likely_cosines(self, vector: Floats) -> Floats:
-        """Plain cosine of each turn with a vector, estimated by their signs.
+        """Cosine of each turn with a vector, estimated by their signs.
 
         The share of signs in which two vectors differ is the angle between them divided by pi, on
         average over directions (SimHash, Charikar, STOC 2002).
