@@ -21,6 +21,7 @@ from evennia_ai.game.hearing import (
 )
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.people import is_to_answer
+from evennia_ai.game.sending import origin_of_line
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import JournalEntry
@@ -130,7 +131,8 @@ class AssistantMixin:
         self, text: object = None, from_obj: "Speaking | None" = None, **kwargs: Any
     ) -> bool:
         """Hear a message: what others say, whisper, pose, and their coming and going."""
-        if (told := self.ndb.ai_told) is not None:  # type: ignore[attr-defined]
+        told = self.ndb.ai_told  # type: ignore[attr-defined]
+        if told is not None and origin_of_line(self).receivers is not None:
             told += shown_text(text)
         try:
             self.listen(heard_event(self, text, from_obj))

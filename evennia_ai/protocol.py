@@ -220,6 +220,9 @@ class GamePort(Protocol):
     def get(self, thing: str, asker: str | None = None) -> str:
         """Pick up something here, for whoever asks; returns what it did and carries now."""
 
+    def drop(self, thing: str, asker: str | None = None) -> str:
+        """Put down what it carries, for whoever asks; returns what it did and carries now."""
+
     def give(self, thing: str, to: str, asker: str | None = None) -> str:
         """Give somebody here what it carries or picks up; returns what it did and carries now."""
 

@@ -372,6 +372,9 @@ class FakeGame:
     def get(self, thing: str, asker: str | None = None) -> str:
         raise ToolError(f"there is no `{thing}` here")
 
+    def drop(self, thing: str, asker: str | None = None) -> str:
+        raise ToolError(f"you carry no `{thing}`")
+
     def give(self, thing: str, to: str, asker: str | None = None) -> str:
         self.said.append((to, thing))
         return f"You give {thing} to {to}. You carry nothing."

@@ -8,6 +8,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import regex
@@ -44,7 +45,7 @@ from evennia_ai.game.seeing import (
 )
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.frames import UNSEEN
-from evennia_ai.language.script import folded
+from evennia_ai.language.script import folded, words
 from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.llm_interaction.reply import speakable
 from evennia_ai.protocol import Named
@@ -61,6 +62,8 @@ _LINK_TAG = re.compile(r"\|(?=l[cute])")
 _ARTICLE = re.compile(r"^(?:the|an?|some|another|my|your)\s+", re.IGNORECASE)
 # What `rpsystem` puts before a speech for the speaker's name.
 _OWN_REFERENCE = re.compile(r"[/@]me\s+", re.IGNORECASE)
+# Its form of speech inside a pose: `"hello"`, or `elvish"hello"`.
+_SPEECH = re.compile(r'(\w+)?(".*")')
 _MEASURE = re.compile(r"^.*\bof\s+", re.IGNORECASE)  # `a pint of ale` may be drawn as ale
 
 
@@ -69,6 +72,16 @@ def literal(text: str) -> str:
     if settings.FUNCPARSER_PARSE_OUTGOING_MESSAGES_ENABLED:
         text = text.replace("$", "\\$")
     return str(raw(_LINK_TAG.sub("¦", text)))
+
+
+def _understood(text: str, speaker: DefaultObject, listener: DefaultObject) -> str:
+    """What a listener makes of the speech in a text, where the game has languages (`rpsystem`)."""
+    process = getattr(listener, "process_language", None)
+    return _SPEECH.sub(lambda m: process(m[2], speaker, m[1]), text) if process else text
+
+
+def _reason(told: Sequence[str]) -> str:
+    return ": " + " ".join(told) if told else ""
 
 
 class GameHandler:
@@ -94,30 +107,45 @@ class GameHandler:
         self._voice(text)
 
     def _voice(self, text: str, people: list[DefaultObject] | None = None) -> None:
-        """Say, or whisper to some people, by the body's own hooks."""
+        """Say by the game's own command, or the body's hooks; whisper to some people by those."""
         body, options = self.character, {"whisper": True, "receivers": people} if people else {}
-        for piece in self._pieces(text):
+
+        def speak(piece: str) -> None:
             speech = body.at_pre_say(piece, **options)
             if speech and (reference := _OWN_REFERENCE.match(speech)):
                 self._pose(speech[reference.end() :], "whisper" if people else "say", people)
             elif speech:
                 body.at_say(speech, msg_self=None, **options)
+            else:
+                raise ToolError("the game lets you say nothing here")
+
+        for piece in self._pieces(text):
+            self._utter(piece, partial(speak, piece), () if people else ("say",))
 
     def emote(self, text: str) -> None:
-        """Pose: the name, then the text."""
+        """Pose by the game's own command, else: the name, then the text."""
         for piece in self._pieces(text)[:1]:
-            self._pose(piece)
+            self._utter(piece, partial(self._pose, piece), ("emote", "pose"))
+
+    def _utter(self, text: str, act: Callable[[], object], commands: tuple[str, ...]) -> None:
+        """Say or pose something; what the body is told without its words is the game's refusal."""
+        told = self._told(act, commands, text, "evennia.")
+        said = {*words(folded(plain(text)))}
+        if told and 2 * len(said.intersection(words(folded(told)))) < len(said):
+            raise ToolError(f"the game did not let you{told}")
 
     def _pose(
-        self, text: str, kind: str = "pose", people: list[DefaultObject] | None = None
+        self, text: str, kind: str = "pose", people: Sequence[DefaultObject] | None = None
     ) -> None:
         """Show a text behind the body's name, as each knows it, to the room or to some people."""
         body, line = self.character, "{actor} {pose}"
-        if people is None:
+        if people is None and not hasattr(body, "process_language"):
             mapping = {"actor": body, "pose": text}
             self._room.msg_contents(text=(line, {"type": kind}), mapping=mapping, from_obj=body)
-        for person in people or ():
-            shown = line.format(actor=body.get_display_name(person), pose=text)
+            return
+        for person in self._room.contents if people is None else people:
+            pose = _understood(text, body, person)
+            shown = line.format(actor=body.get_display_name(person), pose=pose)
             person.msg(text=(shown, {"type": kind}), from_obj=body)
 
     def whisper(self, target: str, text: str, audience: str = "public") -> None:
@@ -273,33 +301,58 @@ class GameHandler:
             raise ToolError(f"you could not go `{self._name(way)}`{told}")
         return self.look(asker=asker)
 
-    def _told(self, act: Callable[[], object], command: str = "", arguments: str = "") -> str:
-        """Do something as the game does it; returns what the body is told of it, as a reason.
+    def _told(
+        self,
+        act: Callable[[], object],
+        commands: tuple[str, ...] = (),
+        arguments: str = "",
+        apart_from: str = "evennia.commands.",
+    ) -> str:
+        """Do something as the game does it; returns what the body alone is told, as a reason.
 
-        Where the game has a command of its own for it, that is typed, with names alone; else, and
-        where that fails with an error, the hooks are called that Evennia's command calls.
+        The first of some commands that the body has is typed, with names or speech alone, if it is
+        the game's own; else, and where that fails with an error, the hooks are called that
+        Evennia's command calls.
         """
         body = self.character
-        own = body.cmdset.current.get(command) if command else None
+        own = next(filter(None, map(body.cmdset.current.get, commands)), None)
+        is_own = own is not None and own.access(body, "cmd")
+        is_own = is_own and not type(own).__module__.startswith(apart_from)
         body.ndb.ai_told = told = []
         try:
-            if own is None or type(own).__module__.startswith("evennia.commands."):
+            if is_own:
+                body.execute_cmd(f"{own.key} {arguments}")
+            if not is_own or any(map(has_failed, told)):  # made for players alone
+                told.clear()
                 act()
-            else:
-                body.execute_cmd(f"{command} {arguments}")
-                if any(has_failed(line) for line in told):  # made for players alone
-                    told.clear()
-                    act()
+        except ToolError as error:
+            raise ToolError(f"{error}{_reason(told)}") from error
         finally:
             del body.ndb.ai_told
-        return ": " + " ".join(told) if told else ""
+        return _reason(told)
 
     def get(self, thing: str, asker: str | None = None) -> str:
         """Pick something up in the room, for whoever asks; tells what is carried then."""
-        found = self._thing(thing, self._seen(asker))
-        self._check_order(found, asker)
-        taken = self._pick_up(found)
+        lying = self._thing(thing, self._seen(asker))
+        self._check_order(lying, asker)
+        taken = self._pick_up(lying)
         return f"You pick up {self._numbered(taken)}. {self._carried()}"
+
+    def drop(self, thing: str, asker: str | None = None) -> str:
+        """Put down something carried, for whoever asks; tells what is carried then."""
+        body, room, burden = self.character, self._room, self._thing(thing, self.character.contents)
+        self._check_order(burden, asker)
+        name = self._numbered(burden)
+
+        def put_down() -> None:
+            if burden.at_pre_drop(body) and burden.move_to(room, quiet=True, move_type="drop"):
+                burden.at_drop(body)
+                self._show_act("$You() $conj(drop) {thing}.", thing=name)
+
+        told = self._told(put_down, ("drop",), self._name(burden))
+        if burden.location is body:
+            raise ToolError(f"you cannot drop {name}{told}. {self._carried()}")
+        return f"You drop {name}. {self._carried()}"
 
     def give(self, thing: str, to: str, asker: str | None = None) -> str:
         """Hand something carried, else something that lies here, to somebody here."""
@@ -324,19 +377,20 @@ class GameHandler:
                 return
             gift.at_give(body, person)
             if is_seen:
-                self._room.msg_contents(
-                    "$You() $conj(give) {gift} to {receiver}.",
-                    exclude=[person],
-                    from_obj=body,
-                    mapping={"gift": name, "receiver": person},
-                )
+                line = "$You() $conj(give) {thing} to {receiver}."
+                self._show_act(line, [person], thing=name, receiver=person)
             person.msg(f"{body.get_display_name(person)} gives you {name}.")
 
-        command = "give" if is_seen else ""
-        told = self._told(hand_over, command, f"{self._name(gift)} to {receiver}")
+        commands = ("give",) if is_seen else ()
+        told = self._told(hand_over, commands, f"{self._name(gift)} to {receiver}")
         if gift.location is not person:
             raise ToolError(f"you could not give {name} to {receiver}{told}. {self._carried()}")
         return f"You give {name} to {receiver}. {self._carried()}"
+
+    def _show_act(self, line: str, exclude: Sequence[DefaultObject] = (), **mapping: Any) -> None:
+        """Show the room what the body does with a thing."""
+        body = self.character
+        self._room.msg_contents(line, exclude=exclude, from_obj=body, mapping=mapping)
 
     def company(self, idle_s: float) -> tuple[str, ...]:
         """Players seen here who are not idle and let assistants listen, by stable id."""
@@ -491,8 +545,8 @@ class GameHandler:
         profiles = self.character.entities.profiles()
         known = {key: profile for key, profile in profiles.items() if profile.kind == "person"}
         # Runs of up to three words, as names are usually written.
-        words = regex.findall(r"\w[\w'’-]*", text)[:_NAME_WORDS]
-        runs = {" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, i + 4)}
+        parts = regex.findall(r"\w[\w'’-]*", text)[:_NAME_WORDS]
+        runs = {" ".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, i + 4)}
         forms = {form for run in runs for form in (run, run.lower(), run.capitalize(), run.title())}
         forms |= {unicodedata.normalize(kind, form) for form in forms for kind in ("NFC", "NFD")}
         for person in ObjectDB.objects.filter(db_key__in=forms) if forms else ():
@@ -548,9 +602,9 @@ class GameHandler:
                 body.msg(thing.db.get_err_msg or "")
             elif thing.at_pre_get(body) and thing.move_to(body, quiet=True, move_type="get"):
                 thing.at_get(body)
-                self._room.msg_contents(f"$You() $conj(pick) up {name}.", from_obj=body)
+                self._show_act("$You() $conj(pick) up {thing}.", thing=name)
 
-        told = self._told(pick_up, "get", self._name(thing))
+        told = self._told(pick_up, ("get",), self._name(thing))
         for taken in (thing, *body.contents):
             if taken.location is body and taken not in before:
                 return taken
@@ -613,8 +667,8 @@ class GameHandler:
             if wanted == stable_id(obj) and obj is not self.character:
                 return [obj]
         bare = _ARTICLE.sub("", wanted)
-        for words in dict.fromkeys((wanted, bare, _MEASURE.sub("", bare))):
-            found = self.character.search(words, candidates=among, quiet=True)
+        for name in dict.fromkeys((wanted, bare, _MEASURE.sub("", bare))):
+            found = self.character.search(name, candidates=among, quiet=True)
             if here := [obj for obj in found if obj in among]:
                 return here
         wanted = plain(wanted).lower()  # Evennia's search tells normal forms apart

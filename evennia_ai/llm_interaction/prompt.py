@@ -45,7 +45,7 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.recall.values import Hit, brief
 
 # When a tool is offered.
-SERVES = ("", "obeyed", "things", "older", "full")
+SERVES = ("", "obeyed", "things", "carried", "older", "full")
 # Observations of each person present, of the place and of each thing in it that the tail shows
 # at most.
 PROFILE_FACTS = 3
@@ -313,6 +313,7 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
         "": True,
         "obeyed": game.obeys(asker),
         "things": bool(game.carried() or game.things(asker)),
+        "carried": bool(game.carried()),
         "older": bool(script.seen(audience).summaries()),
         "full": context_usage(script) >= script.config.compact_sleep_threshold / 2,
     }

@@ -1,10 +1,13 @@
 """Acting by a game's own commands and hooks: what it refuses, and why, is the tool's result."""
 
 from evennia import CmdSet, Command, DefaultExit, DefaultObject, create_object
+from evennia.contrib.rpg.rpsystem import ContribRPCharacter
+from evennia.utils.ansi import strip_ansi
 
-from evennia_ai.errors import ToolError
+from evennia_ai.assistant_character import AssistantCharacter, AssistantMixin
+from evennia_ai.errors import NotObeyedError, ToolError
 from evennia_ai.game.identity import stable_id
-from tests.base import AssistantTest
+from tests.base import AssistantTest, PlayedCharacter
 
 HERE = "tests.game.test_acting"
 
@@ -20,6 +23,11 @@ class Slippery(DefaultObject):
     def at_pre_give(self, giver, getter, **kwargs):
         """Say why."""
         giver.msg("It sticks to your hand.")
+        return False
+
+    def at_pre_drop(self, dropper, **kwargs):
+        """Say why."""
+        dropper.msg("It clings to your arm.")
         return False
 
 
@@ -54,6 +62,106 @@ class CmdGive(Command):
         self.caller.msg(f"You offer {self.args.strip()}.")
 
 
+class CmdDrop(Command):
+    """A game's own, with a place for what is dropped."""
+
+    key = "drop"
+
+    def func(self):
+        """Only where nothing is broken."""
+        if "egg" in self.args:
+            return self.caller.msg("It would break.")
+        self.caller.search(self.args.strip()).location = self.caller.location
+
+
+class CmdSay(Command):
+    """A game's own: some rooms are silent; braces break it."""
+
+    key = "say"
+
+    def func(self):
+        """To everybody here, in its own words."""
+        if self.caller.location.tags.has("silent"):
+            return self.caller.msg("No sound leaves your lips.")
+        self.caller.location.msg_contents(f"{self.caller.key} sagt: „{self.args.strip()}“")
+
+
+class CmdPose(CmdSay):
+    """A game's own."""
+
+    key = "pose"
+
+    def func(self):
+        """To each one here."""
+        if self.caller.location.tags.has("silent"):
+            return self.caller.msg("You cannot move a finger.")
+        for obj in self.caller.location.contents:
+            obj.msg(f"* {self.caller.key} {self.args.strip()} *")
+
+
+class Mute(AssistantCharacter):
+    """Silent where the room says so, by Evennia's hook."""
+
+    def at_pre_say(self, message, **kwargs):
+        """Say why."""
+        if not self.location.tags.has("silent"):
+            return message
+        self.msg("A spell closes your mouth.")
+        return None
+
+
+class Herald(AssistantCharacter):
+    """Speaks in another way."""
+
+    def at_say(self, message, *args, **kwargs):
+        """To everybody here, or not at all."""
+        if self.location.tags.has("silent"):
+            return self.msg("You lost your voice.")
+        words = {"who": self, "words": message}
+        self.location.msg_contents("*{who}* proclaims: {words}", mapping=words)
+
+
+class Elf(AssistantMixin, ContribRPCharacter):
+    """Speaks elvish."""
+
+    def at_pre_say(self, message, **kwargs):
+        """As rpsystem marks a language."""
+        return f'/Me says, elvish"{message}"'
+
+
+class Listener(ContribRPCharacter, PlayedCharacter):
+    """Knows languages as rplanguage does."""
+
+    def process_language(self, text, speaker, language, **kwargs):
+        """Who knows no elvish hears other letters."""
+        return text if self.db.elvish or language is None else text.translate({ord("e"): "å"})
+
+
+class OwnVoice(CmdSet):
+    """The game's own talk."""
+
+    key, priority = "OwnVoice", 1
+
+    def at_cmdset_creation(self):
+        """Add it."""
+        self.add(CmdSay())
+        self.add(CmdPose())
+
+
+class LockedSay(CmdSay):
+    """For staff."""
+
+    locks = "cmd:perm(Admin)"
+
+
+class LockedVoice(OwnVoice):
+    """With a lock."""
+
+    def at_cmdset_creation(self):
+        """Add it."""
+        self.add(LockedSay())
+
+
 class OwnHands(CmdSet):
     """The game's own commands."""
 
@@ -63,10 +171,34 @@ class OwnHands(CmdSet):
         """Add them."""
         self.add(CmdGet())
         self.add(CmdGive())
+        self.add(CmdDrop())
 
 
-class TestActing(AssistantTest):
-    """`get`, `give` and `move`."""
+class Echo(DefaultObject):
+    """Answers what is said."""
+
+    def at_msg_receive(self, text=None, from_obj=None, **kwargs):
+        """To everybody, once."""
+        if from_obj is not None:
+            self.location.msg_contents("A hollow sound comes back.", exclude=self)
+        return True
+
+
+class ActingTest(AssistantTest):
+    """What people are shown is kept."""
+
+    def lines_of(self, person):
+        """All that a person is shown from now on, as it comes."""
+        lines = []
+        person.msg = lambda text=None, *args, **kwargs: lines.append(
+            strip_ansi(str(text[0] if isinstance(text, tuple) else text))
+        )
+        self.addCleanup(person.__dict__.pop, "msg", None)
+        return lines
+
+
+class TestActing(ActingTest):
+    """`get`, `drop`, `give` and `move`."""
 
     def thing(self, key, kind="evennia.objects.objects.DefaultObject", **fields):
         return create_object(kind, key=key, location=self.room1, **fields)
@@ -77,6 +209,8 @@ class TestActing(AssistantTest):
         with self.assertRaisesRegex(ToolError, "pick up an eel: It slips through your fingers"):
             game.get("eel")
         eel.location = self.aria
+        with self.assertRaisesRegex(ToolError, "drop an eel: It clings to your arm.. You carry an"):
+            game.drop("eel")
         with self.assertRaisesRegex(ToolError, "give an eel to Char: It sticks to your hand"):
             game.give("eel", "Char")
         self.thing("gate", f"{HERE}.Gate", destination=self.room2, locks="traverse:false()")
@@ -94,6 +228,12 @@ class TestActing(AssistantTest):
         with self.assertRaisesRegex(ToolError, "You offer lamp to Char"):
             game.give("lamp", stable_id(self.char1))
         self.assertEqual((lamp.location, coin.location), (self.aria, self.room1))
+        egg = self.thing("egg")
+        egg.location = self.aria
+        with self.assertRaisesRegex(ToolError, "drop an egg: It would break"):
+            game.drop("egg")
+        self.assertEqual(game.drop("lamp"), "You drop a lamp. You carry an egg.")
+        self.assertEqual((lamp.location, egg.location), (self.room1, self.aria))
         coin.location = self.aria  # a command that fails is no refusal
         self.assertIn("You give a coin to Char", game.give("coin", stable_id(self.char1)))
         self.assertEqual(coin.location, self.char1)
@@ -105,3 +245,86 @@ class TestActing(AssistantTest):
         self.tick()
         tail = self.model.requests[-1].messages[-1]["content"]
         self.assertIn("\nCarried by you: a lamp\n", tail)
+
+    def test_drops(self):
+        """What it carries is put down before everybody's eyes, for those who may have it."""
+        lamp = self.thing("lamp")
+        lamp.location = self.aria
+        shown = self.lines_of(self.char1)
+        self.account.is_superuser = False
+        with self.assertRaises(NotObeyedError):
+            self.script.game.drop("lamp", stable_id(self.char2))
+        self.assertEqual(self.script.game.drop("lamp"), "You drop a lamp. You carry nothing.")
+        self.assertEqual(lamp.location, self.room1)
+        self.assertEqual(shown, ["Aria drops a lamp."])
+        with self.assertRaisesRegex(ToolError, "there is no `lamp`"):
+            self.script.game.drop("lamp")
+
+
+class TestVoice(ActingTest):
+    """What it says and does goes the way of the game's own words and signs."""
+
+    def body_of(self, kind):
+        """An assistant of another class; returns its game."""
+        self.body = create_object(f"{HERE}.{kind}", key="Bryn", location=self.room1)
+        self.body.assistant.stop()
+        return self.body.assistant.game
+
+    def refused(self, act, reason):
+        """An act is a refusal with a reason where the room is silent."""
+        self.room1.tags.add("silent")
+        with self.assertRaisesRegex(ToolError, reason):
+            act("We are closed, good sir.")
+        self.room1.tags.remove("silent")
+
+    def test_own_commands(self):
+        """The game's own commands for talk are typed; where they break, the hooks speak."""
+        self.aria.cmdset.add(OwnVoice)
+        game, shown = self.script.game, self.lines_of(self.char1)
+        game.say("Good evening $me() |rall|n.")
+        game.emote("smiles.")
+        game.say("A {strange} word")
+        said = "Aria sagt: „Good evening $me() |rall|n.“"
+        self.assertEqual(shown, [said, "* Aria smiles. *", 'Aria says, "A {strange} word"'])
+        self.refused(game.say, "No sound leaves your lips")
+        self.refused(game.emote, "You cannot move a finger")
+        self.assertEqual(len(shown), 3)
+
+    def test_own_commands_that_it_may_not_use(self):
+        """A command that is locked for it is not typed."""
+        self.aria.cmdset.add(LockedVoice)
+        shown = self.lines_of(self.char1)
+        self.script.game.say("Hello")
+        self.assertEqual(shown, ['Aria says, "Hello"'])
+
+    def test_own_hooks(self):
+        """Hooks of the game's characters change or refuse what is said."""
+        game, shown = self.body_of("Mute"), self.lines_of(self.char1)
+        game.say("Hello")
+        self.refused(game.say, "nothing here: A spell closes your mouth")
+        game = self.body_of("Herald")
+        game.say("Hear ye")
+        self.refused(game.say, "You lost your voice")
+        self.assertEqual(shown, ['Bryn says, "Hello"', "*Bryn* proclaims: Hear ye"])
+
+    def test_what_follows_is_no_refusal(self):
+        """What a thing answers at once, to all, is no reason why nothing was said."""
+        create_object(f"{HERE}.Echo", key="wall", location=self.room1)
+        shown = self.lines_of(self.char1)
+        self.script.game.say("Hello")
+        self.assertEqual(shown, ['Aria says, "Hello"', "A hollow sound comes back."])
+
+    def test_languages(self):
+        """Each hears what they understand of its language."""
+        game = self.body_of("Elf")
+        self.body.sdesc.add("a tall elf")
+        lines = []
+        for knows in (True, False):
+            person = create_object(f"{HERE}.Listener", key="P", location=self.room1)
+            person.db.elvish = knows
+            lines.append(self.lines_of(person))
+        game.say("We keep the secret {well}.")
+        game.emote("smiles.")
+        heard = ("We keep the secret {well}.", "Wå kååp thå såcråt {wåll}.")
+        for shown, words in zip(lines, heard, strict=True):
+            self.assertEqual(shown, [f'a tall elf says, "{words}"', "a tall elf smiles."])

@@ -99,6 +99,20 @@ class Get(Tool):
         return ctx.game.get(thing, ctx.asker)
 
 
+class Drop(Tool):
+    """Put down something that you carry."""
+
+    name = "drop"
+    parameters = {"thing": Text("Name of the thing.", limit=120)}
+    serves = "carried"
+    lock = "tool:perm(Player)"
+    public_act = concludes = tells_nothing_new = True
+
+    def run(self, ctx: ToolContext, thing: str) -> str:
+        """What the assistant did, and what it carries now."""
+        return ctx.game.drop(thing, ctx.asker)
+
+
 class Give(Tool):
     """Give somebody here a thing that you carry or that is in this room."""
 
