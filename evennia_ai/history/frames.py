@@ -7,7 +7,7 @@ frame. Readers also take what models write in the same style, and data cut in th
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
 import regex
@@ -50,6 +50,8 @@ _SPEAKER = regex.compile(
 _LABEL = re.compile(r"\[([A-Z][A-Za-z ]{2,40})\]")
 _NOTICE = re.compile(r"^\[Notice\] .*$\n?", re.MULTILINE)
 _BEHIND = re.compile(r"^(?=\[(?:Present moment|Memories)\]$)", re.MULTILINE)
+AN_ASSISTANT = " (an assistant)"
+_ASSISTANT = re.compile(rf"([^,\[\]]+?)\s*\[[^\]]*\]{re.escape(AN_ASSISTANT)}")
 _PERSON = re.compile(r"([^,\[\]]+?)\s*(?:\[[^\]]*\])?\s*(?:\([^)]*\))?\s*(?:,|$)")
 _ROW = re.compile(
     r"(?:- )?(?:\((?P<id>[^)\s]{1,80})\) )?"
@@ -251,9 +253,15 @@ def moment_lines(
     exits: Iterable[str],
     description: str,
     carried: Iterable[str] = (),
+    assistants: Container[str] = (),
 ) -> list[str]:
-    """The first lines of the present moment; `people` are names and stable ids."""
-    present = ", ".join(f"{one_line(key)} [{each}]" for key, each in people)
+    """The first lines of the present moment.
+
+    `people` are names and stable ids, `assistants` the ids of those that are assistants, too.
+    """
+    present = ", ".join(
+        f"{one_line(key)} [{each}]{AN_ASSISTANT * (each in assistants)}" for key, each in people
+    )
     ways = ", ".join(map(one_line, exits))
     lines = [f"Time: {time}", f"Place: {one_line(place)}", f"Present: {present or 'nobody'}"]
     lines += [f"Exits: {ways}"] if ways else []
@@ -296,9 +304,14 @@ def read_moment(block: str) -> dict[str, str]:
 
 
 def names_present(moment: Mapping[str, str]) -> list[str]:
-    """The names of the people in a present moment that was read."""
+    """The names of the people in a present moment that was read, assistants among them."""
     names = (name.strip() for name in _PERSON.findall(moment.get("present", "")))
     return [name for name in names if name and name.lower() != "nobody"]
+
+
+def assistants_present(moment: Mapping[str, str]) -> list[str]:
+    """The names of the other assistants in a present moment that was read."""
+    return [name.strip() for name in _ASSISTANT.findall(moment.get("present", ""))]
 
 
 class Row(NamedTuple):

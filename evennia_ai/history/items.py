@@ -10,9 +10,9 @@ come from players.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 import regex
@@ -22,8 +22,8 @@ from evennia_ai.history.messages import Message, tool_calls
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.language.numbers import numbers_in, with_values
 from evennia_ai.language.script import bordered, folded, holds, words_of
-from evennia_ai.language.tables import DEFAULT, Table, table_of
-from evennia_ai.language.words import STARTERS, singular
+from evennia_ai.language.tables import DEFAULT, Table, table_of, tables
+from evennia_ai.language.words import singular
 
 # Longer ones are speech, whose names and numbers count by themselves.
 QUOTE_WORDS = 8
@@ -34,30 +34,11 @@ _JSON_DEPTH = 6
 _ACRONYM_LETTERS = 5
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# Of the words that begin sentences, all that are no names or dates with a capital elsewhere.
-_NOT_AMID = STARTERS - _words(
-    "will may march mark page spring summer autumn winter dear sir dr mr mrs ms st"
-)
-# Never part of a name, wherever they stand.
-_NEVER = _words("the a an oh ok okay lol omg ooc ic afk")
-_TITLES = _words(
-    "mr mrs ms dr sir dame lord lady king queen prince princess captain master mistress"
-)
 # `I` is never a name; a letter alone is, as an initial.
 _CAPITAL = r"(?!I\b)\p{Lu}\w*(?:['-][^\W\d_]\w*)*"
 _RUN = regex.compile(
     rf"(?<![\w'-]){_CAPITAL}(?: (?:(?:of the|of|de|von|van|der|du|la) )?{_CAPITAL}){{0,5}}"
 )
-# A first word before one of these is a verb: "Fetch the key", "Walking to the mill".
-_AS_VERB = regex.compile(
-    r"\w+(?: (?:me|you|him|us|them|it|my|your|his|our|their|the|a|an|this|that|these|those|some"
-    r"|any)|(?<=ing) (?:to|for|at|on|in|with|up|down|from|about|into|over|out|through|back))\b"
-)
-_POSSESSIVE = regex.compile(r"'(?:s|re|ve|ll|d|m)$", regex.I)
 _GLUED = regex.compile(r"(?<=\w{3})'.*")
 _SENTENCE_ENDS = frozenset('.!?:;¿¡؟।。！？\u2026"\u201c\u201d\u201e\u00ab\u00bb(*\u2014\n')
 _LOWER_WORD = regex.compile(r"\b\p{Ll}+")
@@ -112,7 +93,8 @@ def items_of(text: str, known_names: Iterable[str] = ()) -> tuple[Item, ...]:
     # Quote marks in place of short quotations, so that their words count once.
     bare = _QUOTED.sub(lambda m: '"' * len(m[0]) if _quoted_words(m) else m[0], text)
     table = table_of(text)
-    names = [(at, Item("name", n)) for at, n in (*_known(bare, known), *_names(bare, known, table))]
+    named = (*_known(bare, known, table), *_names(bare, known, table))
+    names = [(at, Item("name", name)) for at, name in named]
     numbers = [(at, Item("number", number)) for number, at in numbers_in(bare).items()]
     items: dict[str, Item] = {}
     for _, item in sorted([*quotes, *names, *numbers], key=lambda pair: pair[0]):
@@ -158,9 +140,13 @@ def missing(items: Iterable[Item], *texts: str) -> tuple[Item, ...]:
     return tuple(item for item in wanted if item not in found)
 
 
+def _of(code: str) -> Table:
+    return tables()[code]
+
+
 def _inflected(item: Item, normals: Iterable[str]) -> bool:
     """Whether a name stands in another form in a text, as names do in most languages."""
-    is_other = item.kind == "name" and item.language != DEFAULT
+    is_other = item.kind == "name" and not _of(item.language).data.get("exact_stems")
     return is_other and any(holds(text.split(), _key(item).split()) for text in normals)
 
 
@@ -171,7 +157,7 @@ def normal(text: str, code: str = "") -> str:
     """
     code = code or table_of(text).code
     text = with_values(folded(text), code)
-    if code != DEFAULT:
+    if not _of(code).data.get("exact_stems"):
         return " ".join(words_of(text))
     return " ".join(singular(word.removesuffix("'s")) for word in _WORDS.findall(text))
 
@@ -180,7 +166,8 @@ def normal(text: str, code: str = "") -> str:
 def _key(item: Item) -> str:
     """What of an item is looked for: its normal form, a name without its titles."""
     words = normal(item.text, item.language).split(" ")
-    while item.kind == "name" and len(words) > 1 and words[0] in _TITLES:
+    titles = _of(item.language).words("titles")
+    while item.kind == "name" and len(words) > 1 and words[0] in titles:
         del words[0]
     return " ".join(words)
 
@@ -224,12 +211,12 @@ def _quotes(text: str) -> Iterator[tuple[int, str]]:
             yield match.start(), body
 
 
-def _known(text: str, names: Iterable[str]) -> Iterator[tuple[int, str]]:
+def _known(text: str, names: Iterable[str], table: Table) -> Iterator[tuple[int, str]]:
     """Known names wherever they stand; a common word only with a capital."""
     lower = text.lower()
     for name in names:
         if name.lower() in lower:
-            flags = regex.V1 if name.lower() in STARTERS else regex.V1 | regex.I
+            flags = regex.V1 if name.lower() in table.starters else regex.V1 | regex.I
             if place := regex.search(bordered(name), text, flags):
                 yield int(place.start()), name
 
@@ -240,35 +227,38 @@ def _names(text: str, known: Iterable[str], table: Table) -> Iterator[tuple[int,
         (run[0].split(" "), run.start(), _starts_sentence(text, run.start()))
         for run in _RUN.finditer(text)
     ]
-    amid = {_bare(words[0]).lower() for words, _, starts in runs if not starts} - _NOT_AMID
+    not_amid = table.starters - table.words("capitals")
+    bare = partial(table.expression("speech", "possessive").sub, "")
+    amid = {bare(words[0]).lower() for words, _, starts in runs if not starts} - not_amid
     # Of a known name of several words the common ones are no names by themselves.
-    sure = amid | {word for name in known for word in name.lower().split()} - STARTERS
+    sure = amid | {word for name in known for word in name.lower().split()} - table.starters
     sure.update(name.lower() for name in known)
-    if table.code != DEFAULT:
+    if not table.words("starters"):
         yield from _names_elsewhere(runs, sure - table.words("stop"), table)
         return
-    ordinary = (STARTERS | set(_LOWER_WORD.findall(text))) - sure
+    as_verb = table.expression("speech", "as_verb")
+    ordinary = (table.starters | set(_LOWER_WORD.findall(text))) - sure
     for words, at, starts in runs:
-        first = _bare(words[0]).lower()
+        first = bare(words[0]).lower()
         if "".join(words).isupper():  # one short word amid a sentence; others are shouting
             short = len(words) == 1 and 1 < len(words[0]) <= _ACRONYM_LETTERS
-            if starts or not short or first in _NOT_AMID:
+            if starts or not short or first in not_amid:
                 continue
         elif first not in sure:
-            second = _bare(words[1]).lower() if len(words) > 1 else ""
-            is_verb = second in sure if second else _AS_VERB.match(text, at)
+            second = bare(words[1]).lower() if len(words) > 1 else ""
+            is_verb = second in sure if second else as_verb.match(text, at)
             if starts and (is_verb or first.partition("-")[0] in ordinary):
                 words = words[1:]
-            elif not starts and len(words) == 1 and first in _NOT_AMID:
+            elif not starts and len(words) == 1 and first in not_amid:
                 continue
-        for name in _split(words):
+        for name in _split(words, table.words("never_names"), bare):
             yield at, name
 
 
 def _names_elsewhere(
     runs: Iterable[tuple[list[str], int, bool]], sure: Collection[str], table: Table
 ) -> Iterator[tuple[int, str]]:
-    """Names of a language other than English: what begins a sentence is none by itself."""
+    """Names in a language without a list of starters: what begins a sentence is none by itself."""
     for words, at, starts in runs:
         first = folded(words[0])
         may_begin = table.data.get("subject_first") and first not in table.vocabulary
@@ -288,20 +278,17 @@ def _starts_sentence(text: str, at: int) -> bool:
     return not before or before[-1] in _SENTENCE_ENDS
 
 
-def _split(words: Sequence[str]) -> Iterator[str]:
+def _split(
+    words: Sequence[str], never: Collection[str], bare: Callable[[str], str]
+) -> Iterator[str]:
     """Words as names: parted behind a possessive and at words that are never in a name."""
     name = list[str]()
-    for word in (*words, "the"):
-        is_end = word.lower() in _NEVER or word.lower().endswith("n't")
-        name += [] if is_end else [_bare(word)]
-        if is_end or _bare(word) != word:
+    for word in (*words, ""):
+        is_end = not word or word.lower() in never or word.lower().endswith("n't")
+        name += [] if is_end else [bare(word)]
+        if is_end or bare(word) != word:
             capitals = [index for index, part in enumerate(name) if not part.islower()]
             text = " ".join(name[capitals[0] : capitals[-1] + 1]) if capitals else ""
             if len(text) > 1:
                 yield text
             name = []
-
-
-def _bare(word: str) -> str:
-    """A word without possessive or contraction."""
-    return str(_POSSESSIVE.sub("", word))

@@ -9,13 +9,14 @@ from functools import cache
 import regex
 
 from evennia_ai.language.script import BEFORE, BEHIND, folded, with_digits
-from evennia_ai.language.tables import DEFAULT, table_of, tables
+from evennia_ai.language.tables import table_of, tables
 
-# What parts thousands; a blank does outside English, where two numbers may stand in a row.
-_GROUP = "[,.'\u00a0\u202f]"
+# What parts thousands, where the table does not say.
+_THOUSANDS = ",.'\u00a0\u202f "
 # Letters that keep a number one word: 17:30 becomes 17c30.
 _MARKS = str.maketrans(":./-", "cpfd")
 _NUMBER_WORDS = 8
+_TEN, _MYRIAD = 10, 10_000
 
 
 class _Spelled:
@@ -38,17 +39,46 @@ class _Spelled:
         # What is as often no number: "no one", "wait a second", "at first".
         self.vague = table.words("vague")
         values, places = _any_of(self.values), _any_of(self.places)
+        joints = [each.rpartition(" ") for each in table.get("lists", "joints").split("|")]
+        self.joints = {joint for _, _, joint in joints}
+        joined = "".join(rf"|(?<={before}) {joint} " for before, _, joint in joints if before)
         self.pattern = regex.compile(
-            rf"(?:{values})(?:(?:[ -]|(?<=hundred) and |(?<=thousand) and )"
+            rf"(?:{values})(?:(?:[ -]{joined})"
             rf"(?:{values})){{0,{_NUMBER_WORDS - 1}}}\b|(?:{places})\b"
         )
+        rows = (row.partition(":") for row in table.get("lists", "signs").split())
+        self.signs = {sign: int(value) for value, _, row in rows for sign in row.split("|")}
+        sign = self.sign = "|".join(sorted(self.signs, key=len, reverse=True))
+        powers = "|".join(each for each, value in self.signs.items() if value >= _TEN)
+        counters = "|".join(table.get("lists", "counters").split())
+        # Several signs with a power among them, or any before what is counted.
+        several = (
+            rf"(?:{sign}){{0,20}}(?:{powers})(?:{sign}){{1,20}}|(?:{sign}){{1,20}}(?:{powers})"
+        )
+        counted = rf"(?:{sign}){{1,20}}(?= ?(?:{counters}))"
+        self.runs = regex.compile(rf"{several}|{counted}" if sign else "(?!)")
 
     def value(self, match: regex.Match[str]) -> str:
         """The values of number words: ``two hundred and five`` is one, ``two three`` are two."""
         if match[0] in self.places:
             return f" {self.places[match[0]]}th "
-        values = [self.values[word] for word in regex.split("[ -]", match[0]) if word != "and"]
+        parts = regex.split("[ -]", match[0])
+        values = [self.values[word] for word in parts if word not in self.joints]
         return f" {' '.join(map(str, _sums(values)))} "
+
+    def run_value(self, match: regex.Match[str]) -> str:
+        """The value of signs in a row: ``三百四十`` is 340."""
+        total = section = number = last = 0
+        for sign in regex.findall(self.sign, match[0]):
+            value = self.signs[sign]
+            if value < _TEN:
+                number = number * _TEN + value if last < _TEN else value
+            elif value < _MYRIAD:
+                section, number = section + (number or 1) * value, 0
+            else:
+                total, section, number = total + (section + number or 1) * value, 0, 0
+            last = value
+        return f" {total + section + number} "
 
 
 _spelled = cache(_Spelled)
@@ -56,11 +86,13 @@ _spelled = cache(_Spelled)
 
 @cache
 def _digits(code: str) -> regex.Pattern[str]:
-    group = _GROUP if code == DEFAULT else f"{_GROUP[:-1]} ]"
+    table = tables()[code]
+    group = f"[{table.data.get('thousands', _THOUSANDS)}]"
+    ordinal = "|".join(table.get("lists", "ordinal_endings").split()) or "(?!)"
     return regex.compile(
         rf"(?=[0-9]){BEFORE}(?<![.])(?:([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|[0-9]{{1,2}}:[0-9]{{2}}(?::[0-9]{{2}})?"
         rf"|[0-9]{{1,3}}({group})[0-9]{{3}}(?:\2[0-9]{{3}})*(?![0-9])(?:\.[0-9]{{1,9}})?|[0-9]{{1,9}}/[0-9]{{1,9}}"
-        rf"|[0-9]{{1,20}}(?:\.[0-9]{{1,9}})?)(?:(st|nd|rd|th)|%|[a-z]{{1,3}})?){BEHIND}",
+        rf"|[0-9]{{1,20}}(?:\.[0-9]{{1,9}})?)(?:({ordinal})|%|[a-z]{{1,3}})?){BEHIND}",
         regex.V1,
     )
 
@@ -76,7 +108,7 @@ def numbers_in(text: str) -> dict[str, int]:
     table = table_of(text)
     spelled, lower = _spelled(table.code), with_digits(text.lower())
     places: dict[str, int] = {}
-    for pattern in (_digits(table.code), spelled.pattern):
+    for pattern in (_digits(table.code), spelled.pattern, spelled.runs):
         for match in pattern.finditer(lower):
             places.setdefault(match[0], match.start())
     return {number: at for number, at in places.items() if number not in spelled.vague}
@@ -89,7 +121,7 @@ def with_values(lower: str, code: str = "") -> str:
     """
     code = code or table_of(lower).code
     spelled, lower = _spelled(code), _digits(code).sub(_number, with_digits(lower))
-    return str(spelled.pattern.sub(spelled.value, lower))
+    return str(spelled.runs.sub(spelled.run_value, spelled.pattern.sub(spelled.value, lower)))
 
 
 def _number(match: regex.Match[str]) -> str:

@@ -38,7 +38,8 @@ _DIGIT = regex.compile(r"[^\P{Nd}0-9]")
 ENDS = ".!?…؟۔।॥՞።\u3002！？．"
 CLOSERS = "\"'”’»«›)\\]」』】"
 SENTENCE_END = regex.compile(rf"(?<=[.!?…؟۔।॥՞።;])[{CLOSERS}]*\s+|(?<=[。！？])[{CLOSERS}]*\s*")
-_ASKED = regex.compile(rf"[?？؟⸮՞\u037e][{CLOSERS}\s]*$")
+# The semicolon is the question mark of Greek.
+_ASKED = regex.compile(rf"(?:[?？؟⸮՞\u037e]|(?<=\p{{Greek}}\W*);)[{CLOSERS}\s]*$")
 # Least length of a word, and the share of the longer one, that forms of one word begin with alike.
 FORM_LETTERS, FORM_SHARE = 3, 0.6
 

@@ -7,10 +7,11 @@ languages. `docs/languages.md` lists the keys.
 
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ DEFAULT, AUTO = "en", "auto"
 # Characters of a text by which its language is told, what a letter of its own counts beside a word,
 # and the least score that tells one: more for a longer text, up to 1.
 _READ, _MARK, _LEAST, _LEAST_A_WORD = 400, 0.6, 0.3, 0.05
+_TIE = 0.4  # what the likely language counts more than another
 _NEVER = regex.compile(r"(?!)")
 _FORMATS = regex.compile(r"\{([a-z_]+)\}")
 _LETTERS = regex.compile(r"\p{L}")
@@ -47,6 +49,17 @@ class Table:
         self.expression: Callable[[str, str], regex.Pattern[str]] = cache(self._expression)
         self.expressions: Callable[[str], dict[str, regex.Pattern[str]]] = cache(self._expressions)
 
+    @cached_property
+    def plain_forms(self) -> dict[str, str]:
+        """Irregular forms of words, folded, and the plain form of each."""
+        rows = (row.split() for row in folded(self.get("lists", "irregular")).split("|"))
+        return {form: plain for plain, *forms in filter(None, rows) for form in forms}
+
+    @cached_property
+    def starters(self) -> frozenset[str]:
+        """Words that say nothing of a subject, and others that ordinarily begin sentences."""
+        return self.words("stop") | self.words("small") | self.words("starters")
+
     def get(self, section: str, key: str, default: Any = "") -> Any:
         """A value as it stands in the file."""
         return self.data.get(section, {}).get(key, default)
@@ -70,8 +83,7 @@ class Table:
             _FORMATS.sub(lambda at: f"(?:{self._joined(self.data['words'][at[1]])})", joined)
         )
 
-    @property
-    @cache  # noqa: B019 - there is one table a language
+    @cached_property
     def vocabulary(self) -> frozenset[str]:
         """Words by which a text is known to be in this language."""
         keys = ("stop", "small", "starters", "before", "you", "subject", "cardinals", "tens")
@@ -92,23 +104,35 @@ def tables() -> Mapping[str, Table]:
 
 
 @lru_cache(maxsize=8_192)
-def language_of(text: str) -> str:
-    """The code of the language a text is in, by its script and its little words; or ``""``."""
+def language_of(text: str, likely: str = "") -> str:
+    """The code of the language a text is in, by its script and its little words; or ``""``.
+
+    Of two that it shows about equally it is in the `likely` one.
+    """
     text = text[:_READ]
     said, scores = set(words(text)), dict.fromkeys(tables(), 0.0)
-    shown = set() if text.isascii() else set(text.lower())
+    shown = set() if text.isascii() else {sign for sign in text.lower() if sign > "\x7f"}
+    accents = {sign for sign in shown if sign.isalpha()}
     # What several languages have counts a part for each.
     for owners, unit, marks in zip(_owners(), (1.0, _MARK), (said, shown), strict=True):
         for codes in filter(None, map(owners.get, marks)):
             for code in codes:
-                scores[code] += unit / len(codes)
+                # A letter shows a language that has all the others.
+                if unit == 1.0 or accents.issubset(tables()[code].data["letters"]):
+                    scores[code] += unit / len(codes)
     letters = (shown and len(_LETTERS.findall(text))) or 1
     for code, table in tables().items() if shown else ():
         # Japanese has Chinese signs among its own.
         weight = table.data.get("script_weight", 1)
         scores[code] += weight * len(table.script.findall(text)) / letters
-    best = max(scores, key=lambda code: scores[code])
+    best = max(scores, key=lambda code: scores[code] + _TIE * scores[code] * (code == likely))
     return best if scores[best] >= min(_LEAST + _LEAST_A_WORD * len(said), 1) else ""
+
+
+def language_of_most(texts: Iterable[str]) -> str:
+    """The code of the language that most of some texts show; or ``""``."""
+    codes = Counter(filter(None, map(language_of, texts)))
+    return max(codes, key=lambda code: codes[code], default="")
 
 
 @cache
@@ -127,13 +151,13 @@ def _owners() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
 
 
 # The language of texts that do not show theirs, while a talk is read; what is said is in it.
-_spoken: ContextVar[str] = ContextVar("language", default=DEFAULT)
+_spoken: ContextVar[str] = ContextVar("language", default="")
 
 
 @contextmanager
 def speaking(code: str) -> Iterator[None]:
     """Take a language for that of the talk."""
-    token = _spoken.set(code if code in tables() else DEFAULT)
+    token = _spoken.set(code if code in tables() else "")
     try:
         yield
     finally:
@@ -142,12 +166,12 @@ def speaking(code: str) -> Iterator[None]:
 
 def spoken() -> Table:
     """The table of the language of the talk, English outside of one."""
-    return tables()[_spoken.get()]
+    return tables()[_spoken.get() or DEFAULT]
 
 
 def table_of(text: str) -> Table:
     """The table of a text's language, or that of the talk where the text does not show it."""
-    code = language_of(text)
+    code = language_of(text, _spoken.get())
     return tables()[code] if code else spoken()
 
 

@@ -20,7 +20,7 @@ STOP_WORDS = tables()[DEFAULT].words("stop")
 # Greetings, thanks, the weather: said all day, about nothing.
 SMALL_TALK = tables()[DEFAULT].words("small")
 # These, and other ordinary words that begin sentences.
-STARTERS = STOP_WORDS | SMALL_TALK | tables()[DEFAULT].words("starters")
+STARTERS = tables()[DEFAULT].starters
 
 _SPOKEN = regex.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
@@ -34,11 +34,13 @@ def storable(text: str) -> str:
 def stem(word: str, code: str = DEFAULT) -> str:
     """A word without its endings, so that `dances`, `danced`, `dancing` meet.
 
-    Of English words one plural, one verb ending and one derivation come off, fewer than Porter's;
-    of others what Snowball says, where it knows the language.
+    By the stemmer that the language's table names: Snowball's, or ``light``, which takes one
+    plural, one verb ending and one derivation off English words, fewer than Porter's.
     """
-    if code != DEFAULT:
-        return _stemmer(code)(word)
+    return _stemmer(code)(word)
+
+
+def _light_stem(word: str) -> str:
     if len(word) <= 3 or not word.isascii():
         return word
     word = _without_verb_ending(singular(word))
@@ -56,6 +58,8 @@ def stem(word: str, code: str = DEFAULT) -> str:
 @cache
 def _stemmer(code: str) -> Callable[[str], str]:
     name = tables()[code].data.get("stemmer")
+    if name == "light":
+        return _light_stem
     return snowballstemmer.stemmer(name).stemWord if name else str
 
 
@@ -118,13 +122,15 @@ def telling_words(text: str, heard: Collection[str] = ()) -> frozenset[str]:
     return frozenset(filter(None, (telling_stem(word) for word in found - meant))) | meant - common
 
 
-def content_words(text: str, table: Table) -> list[str]:
-    """The words of a text, in order, that say something of a subject."""
-    text = folded(text)
-    if table.data.get("unparted"):
+def content_words(
+    text: str, table: Table, fillers: tuple[str, ...] = ("stop", "small")
+) -> list[str]:
+    """The words of a text, in order, that say something of a subject: none of these lists."""
+    text, is_unparted = folded(text), table.data.get("unparted")
+    if is_unparted:
         text = table.expression("speech", "endings").sub("", text)
-        text = _fillers(table.code).sub(" ", text)
-    common, is_unparted = table.words("stop") | table.words("small"), table.data.get("unparted")
+        text = _fillers(table.code, fillers).sub(" ", text)
+    common = frozenset[str]().union(*map(table.words, fillers))
     return [
         word
         for word in words_of(text)
@@ -133,15 +139,15 @@ def content_words(text: str, table: Table) -> list[str]:
 
 
 @cache
-def _fillers(code: str) -> regex.Pattern[str]:
+def _fillers(code: str, keys: tuple[str, ...]) -> regex.Pattern[str]:
     """The little words of a language without spaces, wherever they stand, the longest first."""
-    fillers = tables()[code].words("stop") | tables()[code].words("small")
-    return regex.compile("|".join(map(regex.escape, sorted(fillers, key=len, reverse=True))))
+    words = frozenset[str]().union(*map(tables()[code].words, keys))
+    return regex.compile("|".join(map(regex.escape, sorted(words, key=len, reverse=True))))
 
 
 def same_word(one: str, other: str, code: str) -> bool:
-    """Whether two stems are one word: in English if they are the same, else in any form."""
-    return one == other or (code != DEFAULT and akin(one, other))
+    """Whether two stems are one word: the same, or a form of it where stems leave more than one."""
+    return one == other or (not tables()[code].data.get("exact_stems") and akin(one, other))
 
 
 def plain(text: str) -> str:

@@ -5,9 +5,10 @@ placeholders ``{name}`` and ``{persona}``.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from evennia_ai.language.tables import AUTO, code_of, tables
+from evennia_ai.language.tables import AUTO, DEFAULT, code_of, language_of_most, tables
 
 _PLACEHOLDER = re.compile(r"\{name\}|\{persona\}")
 CONTEXT_AWAKE = "awake"
@@ -129,6 +130,23 @@ def _in_language(language: str, any_language: str, one: str) -> str:
 def language_name(language: str) -> str:
     """The English name of a language given by its code or any of its names; else as given."""
     return tables()[code].name.split(",")[0] if (code := code_of(language)) else language
+
+
+def written_language(language: str, lines: Iterable[str]) -> str:
+    """The language to write of some lines in: the one that is set, else what most of them show."""
+    if language != AUTO:
+        return language
+    # Behind who said it, as frames are English.
+    return language_of_most(line.partition(": ")[2] or line for line in lines) or AUTO
+
+
+def answer_language(language: str, lines: Iterable[str]) -> str:
+    """The row of the present moment that names the language of the answer; empty for English.
+
+    Small models answer in the language of the prompt, whatever its rules say.
+    """
+    code = written_language(language, lines)
+    return "" if code in (AUTO, DEFAULT) else f"Language of your answer: {language_name(code)}"
 
 
 def fixed_language(rules: str) -> str:

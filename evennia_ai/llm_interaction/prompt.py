@@ -16,6 +16,7 @@ from evennia_ai.llm_interaction.contexts import (
     CONTEXTS,
     plain_identity,
     system_prompt,
+    written_language,
 )
 from evennia_ai.llm_interaction.regions import (
     Caps,
@@ -290,15 +291,17 @@ def _fixed(
         if tool.serves in serves and tool.name not in withdrawn
     )
     rules = rules or (situation.short_rules if is_small(script) else None)
-    return tools, _system(script, character, context, rules)
+    return tools, _system(script, character, context, rules, script.config.language)
 
 
-def _system(script: Assistant, character: Character, context: str, rules: str | None) -> str:
+def _system(
+    script: Assistant, character: Character, context: str, rules: str | None, language: str
+) -> str:
     """The system text; base models get a description, no rules."""
     config, name = script.config, character.key
     if config.llm_api == "completion" and script.model_name != OFFLINE_MODEL:
-        return plain_identity(name, config.persona, config.language)
-    return system_prompt(CONTEXTS[context], name, config.persona, rules, config.language)
+        return plain_identity(name, config.persona, language)
+    return system_prompt(CONTEXTS[context], name, config.persona, rules, language)
 
 
 def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[str]:
@@ -377,6 +380,7 @@ def present_lines(
         place.get("exits") or (),
         place.get("description") or "",
         script.game.carried()[:20],
+        {person["id"] for person in people if person.get("assistant")},
     )
     for person in people:
         if profile := seen.profile(person["id"]):
@@ -448,7 +452,8 @@ def job_prompt(
 
     `tokens` are those of the text, `summary_tokens` those of a summary in the reply.
     """
-    system = _system(script, character, CONTEXT_PRE_COMPACTION, rules)
+    language = written_language(script.config.language, text.splitlines())
+    system = _system(script, character, CONTEXT_PRE_COMPACTION, rules, language)
     messages = ({"role": "system", "content": system}, {"role": "user", "content": text})
     sizes = {
         "System": text_tokens(system, script.counter),

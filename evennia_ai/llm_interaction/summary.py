@@ -16,9 +16,9 @@ from evennia_ai.history.frames import (
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, rendered, tool_calls
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
-from evennia_ai.language.tables import AUTO
+from evennia_ai.language.tables import AUTO, DEFAULT
 from evennia_ai.llm_interaction.budget import TokenBudget, capped, packed
-from evennia_ai.llm_interaction.contexts import KEEP_LANGUAGE, writing_rule
+from evennia_ai.llm_interaction.contexts import KEEP_LANGUAGE, writing_rule, written_language
 from evennia_ai.llm_interaction.grounding import MOST_STRUCK, Grounded, grounded_in
 from evennia_ai.llm_interaction.guards import Around, without_loops, without_repeats
 from evennia_ai.llm_interaction.prompt import (
@@ -237,7 +237,7 @@ def summarise_lines(
     written: ModelReply | None = None,
 ) -> Generator[Deferred[Any], Any, Summary]:
     """As `summarise`, of lines of text."""
-    prompt, told = summary_prompt(script, instructions), instructions or ""
+    prompt, told = summary_prompt(script, instructions, lines), instructions or ""
     made: list[Summary] = []
     parts: list[Summary] = []
     fits_left = FITS
@@ -374,11 +374,13 @@ def summary_levels(script: Assistant) -> list[tuple[str, str]]:
     return [*levels, ("extractive", OFFLINE_MODEL)]
 
 
-def summary_prompt(script: Assistant, instructions: str | None = None) -> str:
-    """The system message of a summary's request."""
+def summary_prompt(
+    script: Assistant, instructions: str | None = None, lines: Iterable[str] = ()
+) -> str:
+    """The system message of a request for a summary of some lines."""
     prompt: str = script.config.compact_prompt or DEFAULT_COMPACTION_PROMPT
-    if script.config.language != AUTO:
-        prompt = f"{prompt}\n{writing_rule(script.config.language)}"
+    if (language := written_language(script.config.language, lines)) not in (AUTO, DEFAULT):
+        prompt = f"{prompt}\n{writing_rule(language)}"
     return f"{prompt}\n\nAdditional instructions: {instructions}" if instructions else prompt
 
 

@@ -19,6 +19,7 @@ from evennia_ai.history.frames import (
 from evennia_ai.history.messages import Message
 from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.budget import shortened
+from evennia_ai.llm_interaction.contexts import answer_language
 from evennia_ai.llm_interaction.prompt import context_usage, shown_history
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
@@ -287,7 +288,7 @@ class Tick:
             max_iterations=script.config.max_react_iterations,
             deadline=script.now() + script.turn_timeout_s,
             talks=self._talks(group, last.speaker_id or None),
-            answering=_answering(group),
+            answering=_answering(group, script.config.language),
         )
         shown_to = request.audience, request.channel, request.asker
         try:
@@ -369,13 +370,18 @@ class Tick:
         return quiet >= soon and within_hours(config.sleep_schedule, self.script.clock_time)
 
 
-def _answering(group: Group) -> tuple[str, ...]:
-    """The newest lines of a group, as the prompt names them again at its end."""
-    return tuple(
+def _answering(group: Group, language: str) -> tuple[str, ...]:
+    """The newest lines of a group, as the prompt names them again at its end, and their language.
+
+    `language` is the one the assistant speaks, or ``auto``.
+    """
+    events = [event for event in group.events[-ANSWERED_LINES:] if event.speaker]
+    lines = (
         answer_line(e.speaker.key, e.speaker.id, e.channel, shortened(e.content, ANSWERED_CHARS))
-        for e in group.events[-ANSWERED_LINES:]
+        for e in events
         if e.speaker
     )
+    return *lines, *filter(None, [answer_language(language, (e.content for e in events))])
 
 
 def _indexed_text(message: Message) -> str:

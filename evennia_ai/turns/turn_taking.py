@@ -21,6 +21,8 @@ REPLIES_WITHOUT_PERSON = 2
 ADDRESS_CHARS = 600
 # Seconds for which a talk goes on without a name, as people who stand together expect.
 THREAD_S = 60.0
+# Words before a name at the end, or before a comma, that call in an unknown language: `Ahoj, Aria`.
+MOST_GREETING_WORDS = 2
 ATTENTION = ("addressed", "room", "all")
 DIRECT = ("whisper", "page")
 
@@ -209,7 +211,7 @@ def addressed(text: str, people: Sequence[Person]) -> tuple[tuple[str, ...], tup
 
 @lru_cache(maxsize=64)  # `answerers` and `after` ask the same of each line
 def _addressed(text: str, people: tuple[Person, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    manners = _manners(language_of(text) or DEFAULT)
+    manners = _manners(language_of(text))
     marked, found = _marked(text, people, manners)
     called: list[str] = []
     named: list[str] = []
@@ -233,14 +235,23 @@ class _Manners(NamedTuple):
     subject: frozenset[str]
     object: frozenset[str]
     glued: str
+    known: bool  # whether the language is known
     vocative: tuple[tuple[str, ...], ...]  # endings, and those of a name that is called
 
 
 @cache
 def _manners(code: str) -> _Manners:
-    table = tables()[code]
-    openers, second = _any_of(table.words("before")), _any_of(table.words("you"))
-    links = table.get("speech", "and") or "(?!)"
+    """How people are called in a language; in an unknown one, how they are in any."""
+    some = [tables()[code]] if code else list(tables().values())
+
+    def words_of(key: str) -> frozenset[str]:
+        return frozenset[str]().union(*(table.words(key) for table in some))
+
+    def either(key: str) -> str:
+        return "|".join(filter(None, (table.get("speech", key) for table in some)))
+
+    openers, second = _any_of(words_of("before")), _any_of(words_of("you"))
+    links = either("and") or "(?!)"
     return _Manners(
         regex.compile(rf"(?:{openers}|[^\w{_NAME}{_ALL}])*", regex.V1),
         regex.compile(rf"(?:\W*(?:{openers}|{second}))+\W*", regex.V1),
@@ -249,13 +260,14 @@ def _manners(code: str) -> _Manners:
         {
             folded(form): mark
             for mark, key in ((_ALL, "all"), (_NAME, "everyone"))
-            for form in table.get("lists", key).split("|")
+            for form in tables()[code or DEFAULT].get("lists", key).split("|")
             if form
         },
-        table.words("subject"),
-        table.words("object"),
-        table.get("speech", "glued"),
-        tuple(tuple(each.split(">")) for each in table.words("vocative")),
+        words_of("subject"),
+        words_of("object"),
+        either("glued") if code else "",  # with all of them the pattern would be slow
+        bool(code),
+        tuple(tuple(each.split(">")) for each in words_of("vocative") if code),
     )
 
 
@@ -349,6 +361,9 @@ def _is_called(before: str, behind: str, is_all: bool, manners: _Manners) -> boo
             return manners.closers.match(behind) is not None
         is_subject = follows[0] in manners.subject or follows[0].endswith("ed")
         return not is_subject or bool(manners.second.fullmatch(next(iter(follows[1:]), "")))
+    is_end = not follows or behind.lstrip()[:1] in tuple(",:،、")
+    if not manners.known and is_end and 0 < len(ahead) <= MOST_GREETING_WORDS:
+        return manners.object.isdisjoint(ahead)
     if before.rstrip().endswith((",", "،", "、")):
         return not follows or behind.lstrip()[:1] in tuple(",?!.:،؟、。।")
     if follows or regex.search(_MARK, behind):

@@ -143,6 +143,14 @@ class TestBlocks(unittest.TestCase):
         self.assertEqual((moment["place"], moment["exits"]), ("Inn", "out, up"))
         self.assertEqual(moment.get("description", ""), description)
 
+    def test_assistants(self):
+        """Those that are assistants are told apart."""
+        people = (("Bob", "o1.b"), ("Old Corvin", "o2.c"))
+        lines = frames.moment_lines("noon", "Inn", people, (), "", assistants={"o2.c"})
+        moment = frames.read_moment("\n".join([frames.MOMENT_LABEL, *lines]))
+        self.assertEqual(frames.assistants_present(moment), ["Old Corvin"])
+        self.assertEqual(frames.names_present(moment), ["Bob", "Old Corvin"])
+
     def test_bare_moment(self):
         """Without ways out and a description there is no line of them."""
         lines = frames.moment_lines("noon", "Inn", (), (), "")

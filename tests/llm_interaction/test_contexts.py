@@ -11,6 +11,7 @@ from evennia_ai.llm_interaction.contexts import (
     CONTEXT_SLEEP,
     CONTEXT_UNASKED,
     CONTEXTS,
+    answer_language,
     fixed_language,
     language_rule,
     plain_identity,
@@ -85,6 +86,7 @@ class TestLanguage(unittest.TestCase):
         """A code or any name of it; one that is in no table stays as it is."""
         for language, name in (("de", "German"), ("DEUTSCH", "German"), ("Klingon", "Klingon")):
             self.assertEqual(fixed_language(language_rule(language)), name)
+            self.assertEqual(answer_language(language, ()), f"Language of your answer: {name}")
             self.assertIn(f"Write in {name}", writing_rule(language))
             self.assertIn(f"Aria speaks {name}.", plain_identity("Aria", "A bard.", language))
         self.assertNotIn("speaks", plain_identity("Aria", "A bard."))

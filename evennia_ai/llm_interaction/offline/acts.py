@@ -7,11 +7,13 @@ from functools import partial
 import regex
 
 from evennia_ai.language.script import is_asked, size
-from evennia_ai.language.tables import table_of
+from evennia_ai.language.tables import language_of, table_of
+from evennia_ai.language.words import content_words
 from evennia_ai.llm_interaction.offline.prose import (
-    FRAME,
+    frame_of,
     is_nonsense,
     is_question,
+    names_in,
     root_set,
     sentences,
 )
@@ -20,6 +22,9 @@ from evennia_ai.llm_interaction.offline.transcript import SILENT, Line, quotes_o
 
 MAX_ACTS, MAX_SENTENCES = 12, 40
 JOURNAL_CHARS = 1200
+# Kinds that a line has only if it says nothing else: `what day is it`, not `what day is the fair`.
+_BARE = ("attention", "day", "clock", "people", "place")
+SHORT = 5  # words: a line of fewer in no known language, without names and numbers, tells nothing
 _MARKS = r",:!.?،؛؟，、：！？。।–—-"
 
 
@@ -103,15 +108,18 @@ def _acts(parts: Sequence[str], who: str) -> Iterator[Act]:
 
 
 def _act(part: str, who: str) -> Act:
-    for kind, pattern in table_of(part).expressions("kinds").items():
+    table = table_of(part)
+    for kind, pattern in table.expressions("kinds").items():
         if match := pattern.search(part):
+            if kind in _BARE and content_words(pattern.sub(" ", part), table):
+                continue
             groups = match.groupdict()
             return Act(kind, groups.get("rest") or part, who, groups.get("who") or "")
     if is_nonsense(part):
         return Act("nonsense", part, who)
     if is_question(part):
         asked = root_set(part)
-        return Act("chatter" if asked and asked <= FRAME else "question", part, who)
+        return Act("chatter" if asked and asked <= frame_of(table) else "question", part, who)
     return Act("fact" if is_fact(part) else "chatter", part, who)
 
 
@@ -119,5 +127,8 @@ def is_fact(sentence: str) -> bool:
     """Whether a statement tells something that somebody may ask for later."""
     speech = partial(table_of(sentence).expression, "speech")
     if size(sentence) < 3 or speech("no_fact").match(sentence) or is_fixed(sentence):
+        return False
+    is_known = language_of(sentence) or names_in(sentence) or regex.search(r"\d", sentence)
+    if size(sentence) < SHORT and not is_known and sentence.upper() != sentence.lower():
         return False
     return len(root_set(sentence)) >= (1 if speech("own").search(sentence) else 2)

@@ -3,17 +3,23 @@
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
+import regex
+
+from evennia_ai.language.script import folded, size
 from evennia_ai.language.tables import spoken, table_of
-from evennia_ai.language.words import words
+from evennia_ai.language.words import content_words, words
 from evennia_ai.llm_interaction.offline.acts import Act, read_acts, told_part
 from evennia_ai.llm_interaction.offline.matching import (
+    Claim,
     Match,
+    fits_kind,
     latest,
     matches,
     read_claims,
     read_question,
 )
-from evennia_ai.llm_interaction.offline.reply import line_for
+from evennia_ai.llm_interaction.offline.prose import names_in, root, roots_of
+from evennia_ai.llm_interaction.offline.reply import ToolCall, line_for
 from evennia_ai.llm_interaction.offline.transcript import (
     LEDGER,
     SOURCES,
@@ -27,15 +33,17 @@ from evennia_ai.llm_interaction.offline.transcript import (
 MAX_QUOTE = 500
 MAX_SEARCH = 380  # characters; the tool takes 400
 MAX_NEAR = 2  # sentences that are offered
+MAX_SEEN = 800  # characters of what a look showed
+MAX_NAME, NAMED = 6, 0.5  # words of a thing's name, and the share of them that a question has
 MAX_RECALLED, MAX_RECALLED_CHARS = 5, 200
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer's text, or the search that must come first; `sure` where it is no mere offer."""
+    """An answer's text, or the call that must come first; `sure` where it is no mere offer."""
 
     text: str = ""
-    search: str = ""
+    call: ToolCall | None = None
     sure: bool = False
 
 
@@ -52,15 +60,14 @@ def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
     names = {name for who in people for name in words(who)}
     asked = read_question(question, asker, talk.me, names.union(*(claim.names for claim in claims)))
     places: dict[str, int] = {}  # of the hits of the search for the question itself
-    for call in talk.done:
-        if call.name == "search_memory" and call.arguments.get("query") == question[:MAX_SEARCH]:
-            for place, line in enumerate(found_lines(call.result)):
-                places.setdefault(line.id, place)
+    searched = talk.result_of(ToolCall("search_memory", {"query": question.strip()[:MAX_SEARCH]}))
+    for place, line in enumerate(found_lines(searched.result if searched else "")):
+        places.setdefault(line.id, place)
     candidates = matches(asked, claims, places)
     sure = bool(candidates) and candidates[0].sure
-    for search in (question[:MAX_SEARCH], "" if sure else asked.keywords[:MAX_SEARCH]):
-        if search and _may_search(search, talk, tools):
-            return Answer(search=search)
+    for search in (question, "" if sure else asked.keywords):
+        if call := _search(search, talk, tools):
+            return Answer(call=call)
     if not candidates:
         return Answer(line_for("unknown", question, asker))
     return _told(candidates, latest(asked, candidates[0], candidates), question, asker, talk.me)
@@ -84,10 +91,10 @@ def _told(candidates: Sequence[Match], last: Match, question: str, asker: str, m
     return Answer(quotes[0], sure=True)
 
 
-def _may_search(search: str, talk: Talk, tools: Set[str]) -> bool:
-    """Whether it can search, and did not search for this in this turn."""
-    searches = [call.arguments.get("query") for call in talk.done if call.name == "search_memory"]
-    return "search_memory" in tools and search not in searches
+def _search(query: str, talk: Talk, tools: Set[str]) -> ToolCall | None:
+    """The search for this, unless it was made in this turn or cannot be."""
+    call = ToolCall("search_memory", {"query": query.strip()[:MAX_SEARCH]})
+    return call if query and call.name in tools and not talk.result_of(call) else None
 
 
 def quoted(line: Line, said: str, asker: str, me: str) -> str:
@@ -104,15 +111,48 @@ def quoted(line: Line, said: str, asker: str, me: str) -> str:
     return line_for("asked_by_you" if line.source == LEDGER else "told_by_you", words=quote)
 
 
+def seen(act: Act, talk: Talk, tools: Set[str]) -> Answer | None:
+    """What a thing in the room shows that is asked about; None if there is none.
+
+    The room is looked at for what is in it, then the thing.
+    """
+    room, asked = ToolCall("look"), read_question(act.text, act.who, talk.me, frozenset())
+    if room.name not in tools:
+        return None
+    shown = talk.result_of(room)
+    if shown is None:
+        return Answer(call=room)
+    people = {*words(" ".join((talk.me, *talk.present())))}
+    things: list[tuple[float, str]] = []
+    for part in regex.split(r"[,:：、،\n]| and ", "" if shown.failed else shown.result):
+        told = [word for word in content_words(part, asked.table) if word not in people]
+        held = [word for word in told if root(word, asked.table.code) in asked.roots]
+        if held and size(part) <= MAX_NAME:
+            at = folded(part).find(held[0])
+            things.append((len(held) / len(told), part.strip() if at < 0 else part[at:].strip()))
+    share, name = max(things, default=(0.0, ""))
+    if share < NAMED:
+        return None
+    look = ToolCall("look", {"target": name})
+    if (found := talk.result_of(look)) is None:
+        return Answer(call=look)
+    text = " ".join(found.result.strip().partition("\n")[2].split())[:MAX_SEEN]
+    if found.failed or not text:
+        return None
+    claim = Claim(Line("", text), text, roots_of(text, asked.table.code), names_in(text))
+    lead = "" if fits_kind(asked, claim) else line_for("nearest", act.text, act.who) + " "
+    return Answer(lead + text, sure=not lead)
+
+
 def source(act: Act, talk: Talk, tools: Set[str]) -> Answer:
     """What the last answer rests on: its quotes, with the ids they stand under."""
     lines, said = talk.evidence(), []
     quoting = next((reply for reply in reversed(talk.replies) if quotes_of(reply)), "")
     for quote in quotes_of(quoting)[:MAX_NEAR]:
         line = _line_of(quote, lines)
-        search = f"{quote.who} {quote.words}".strip()[:MAX_SEARCH]
-        if not (line and line.id) and _may_search(search, talk, tools):
-            return Answer(search=search)
+        call = _search(f"{quote.who} {quote.words}", talk, tools)
+        if call and not (line and line.id):
+            return Answer(call=call)
         if line is None:
             said.append(line_for("said", words=quote.words))
         else:
@@ -135,9 +175,8 @@ def _line_of(quote: Quote, lines: list[Line]) -> Line | None:
 
 def recall(act: Act, talk: Talk, tools: Set[str]) -> Answer:
     """What this speaker asked to have remembered, or told, the latest last."""
-    search = f"{act.who} {spoken().get('lists', 'recall')}".strip()
-    if _may_search(search, talk, tools):
-        return Answer(search=search)
+    if call := _search(f"{act.who} {spoken().get('lists', 'recall')}", talk, tools):
+        return Answer(call=call)
     told = [line for line in talk.evidence() if line.who and line.who == act.who]
     told.sort(key=lambda line: (line.order >= 0, line.at, line.order))
     acts = [each for line in told for each in read_acts(line, talk.me)]

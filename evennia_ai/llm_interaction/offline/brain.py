@@ -8,11 +8,12 @@ from evennia_ai.language.tables import code_of, language_of, speaking
 from evennia_ai.llm_interaction.contexts import fixed_language
 from evennia_ai.llm_interaction.offline import extraction, summary, turn
 from evennia_ai.llm_interaction.offline.reply import Reply, ToolCall, tool_names
-from evennia_ai.llm_interaction.offline.transcript import Talk, read_talk, text_of
+from evennia_ai.llm_interaction.offline.transcript import Line, Talk, read_talk, text_of
 
 __all__ = ["MODEL", "Reply", "ToolCall", "respond"]
 
 MODEL = "offline/extractive"
+MAX_LINES_READ = 60  # for the language of a talk
 
 
 def respond(
@@ -39,8 +40,14 @@ def respond(
 
 
 def _language(talk: Talk) -> str:
-    """The language to speak: the one the rules name, else that of the newest lines that show it."""
+    """The language to speak: the one the rules name, else that of the newest line.
+
+    Where it does not show one, it is in that of the lines before it, first of the same speaker's.
+    """
     if fixed := code_of(fixed_language(talk.system)):
         return fixed
-    lines = (line.text.replace(talk.me, "") for line in reversed((*talk.heard, *talk.fresh)))
-    return next(filter(None, map(language_of, lines)), "")
+    lines = [*talk.heard, *talk.fresh][:-MAX_LINES_READ:-1] or [Line("", "")]
+    own_first = sorted(lines, key=lambda line: line.who != lines[0].who)
+    newest, *others = (line.text.replace(talk.me, "") for line in own_first)
+    likely = next(filter(None, map(language_of, others)), "")
+    return language_of(newest, likely) or likely

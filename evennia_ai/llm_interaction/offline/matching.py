@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from evennia_ai.language.script import akin
-from evennia_ai.language.tables import DEFAULT, Table, spoken, table_of
-from evennia_ai.language.words import STOP_WORDS, content_words, same_word, spoken_words, words
+from evennia_ai.language.names import capitals
+from evennia_ai.language.script import akin, folded
+from evennia_ai.language.tables import Table, spoken, table_of
+from evennia_ai.language.words import STOP_WORDS, content_words, same_word, words
 from evennia_ai.llm_interaction.offline import prose
 from evennia_ai.llm_interaction.offline.acts import is_fact, told_part
-from evennia_ai.llm_interaction.offline.prose import root, root_set, roots_of
+from evennia_ai.llm_interaction.offline.prose import frame_of, root, root_set, roots_of
 from evennia_ai.llm_interaction.offline.transcript import SOURCES, SUMMARY, Line, without_echo
 
 MAX_CLAIMS = 4000
@@ -34,6 +35,11 @@ class Claim:
     quote: str
     roots: frozenset[str]  # stems of its words; `I` is the speaker's name
     names: frozenset[str]  # in lower case
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Stems of the words that were said."""
+        return roots_of(self.quote, table_of(self.quote).code)
 
     @property
     def rank(self) -> tuple[int, str, int]:
@@ -106,13 +112,18 @@ def _claims_of(line: Line, me: str, language: str) -> tuple[Claim, ...]:
 
 
 def _roots(text: str, speaker: str, listener: str) -> frozenset[str]:
-    """Stems of the words of a text; ``I`` and ``you`` stand for their names."""
-    table, roots = table_of(text), set[str]()
-    for token in spoken_words(text.lower().replace("’", "'")):
-        first = token in table.words("first_person")
-        meant = speaker if first else listener if token in table.words("second_person") else ""
-        roots |= roots_of(meant or token.removesuffix("'s"), table.code)
-    return frozenset(roots)
+    """Stems of the words of a text, and of the names that ``I`` and ``you`` stand for."""
+    table = table_of(text)
+    meant = {"first_person": speaker, "second_person": listener}
+    names = (name for key, name in meant.items() if _says(text, table, key))
+    return roots_of(" ".join((text, *names)), table.code)
+
+
+def _says(text: str, table: Table, key: str) -> bool:
+    """Whether a text holds a word of a list."""
+    if table.data.get("unparted"):
+        return any(word in folded(text) for word in table.words(key))
+    return not table.words(key).isdisjoint(words(text))
 
 
 def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
@@ -123,14 +134,13 @@ def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
     kinds = table.expressions("questions").items()
     kind = next((kind for kind, pattern in kinds if pattern.search(lower)), "")
     skipped = root_set(table.get("heads", kind)) | roots_of(me, table.code)
-    skipped |= prose.FRAME if table.code == DEFAULT else frozenset()
-    people = known | prose.names_in(asked)
+    skipped |= frame_of(table)
+    people = known | capitals(asked)  # a question begins with the word that asks
     names: dict[str, str] = {}
     terms: dict[str, str] = {}
-    for token in spoken_words(lower):
-        if token in table.words("first_person_owner"):
-            names |= {root(word, table.code): word for word in words(asker)}
-    for word in _asked_words(lower, table):
+    if _says(lower, table, "first_person_owner"):
+        names |= {root(word, table.code): word for word in words(asker)}
+    for word in content_words(lower, table, ("stop",)):
         if root(word, table.code) not in skipped:
             named = any(same_word(word, name, table.code) for name in people)
             (names if named else terms)[root(word, table.code)] = word
@@ -139,16 +149,9 @@ def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
     return Question(kind, frozenset(names), frozenset(terms), roots, keywords, table)
 
 
-def _asked_words(lower: str, table: Table) -> list[str]:
-    if table.code != DEFAULT:
-        return content_words(lower, table)
-    tokens = (token.removesuffix("'s") for token in spoken_words(lower))
-    return [word for token in tokens for word in words(token) if word not in STOP_WORDS]
-
-
 def _shared(asked: Set[str], told: Set[str], table: Table) -> frozenset[str]:
     """Which of some stems stand among others, in any form."""
-    if table.code == DEFAULT:
+    if table.data.get("exact_stems"):
         return frozenset(asked & told)
     return frozenset(a for a in asked if a in told or any(_meets(a, t) for t in told))
 
@@ -176,6 +179,9 @@ def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, in
         common = _shared(terms, claim.roots, question.table)
         share = len(common) / len(terms) if terms else float(bool(names))
         if named < 0.5 if names else share < NEAR:
+            continue
+        # Who told it, or asks, is no word that both share.
+        if terms and not common and not _shared(names, claim.words, question.table):
             continue
         fits = fits_kind(question, claim)
         sure = held == names and share >= least and fits and is_enough

@@ -5,9 +5,9 @@ from functools import lru_cache
 import regex
 
 from evennia_ai.language.names import capitals
-from evennia_ai.language.script import SENTENCE_END, is_unparted, size
+from evennia_ai.language.script import SENTENCE_END, folded, is_unparted, size
 from evennia_ai.language.sentences import asks
-from evennia_ai.language.tables import DEFAULT, spoken, table_of, tables
+from evennia_ai.language.tables import DEFAULT, Table, language_of, spoken, table_of, tables
 from evennia_ai.language.words import STARTERS, content_words, spoken_words, stem, words
 
 _ENDS = regex.compile(rf"{SENTENCE_END.pattern}|\n+")
@@ -16,7 +16,10 @@ _WORDLIKE = regex.compile(
     r"[\"'“”‘’«»).,;:!?…*؟،؛।॥۔]*$"
     r"|^[\"'(£$€#]*\p{Nd}[\p{Nd}.,:/-]*(?:\w{1,3}|%)?[\"').,;:!?…؟،؛।॥۔]*$|^[-–—&+]+$"
 )
-_HELD = regex.compile(r"(\p{L})\1{4}|\S{41}", regex.I)
+_HELD = regex.compile(r"(\p{L})\1{2,}", regex.I)
+# Of the letters of a word, and of a script with vowels among its letters.
+_VOWEL = regex.compile(r"[aeiouyæøœı0-9]|[^\p{Latin}]")
+MAX_LETTERS, ARTICLE_LETTERS = 40, 3  # of a word, of a language's little words
 _BREAKS = regex.compile(r"[\s。，、！？：；…「」『』・“”]+")
 
 
@@ -43,34 +46,35 @@ def is_question(sentence: str) -> bool:
 
 
 def is_nonsense(sentence: str) -> bool:
-    """Whether a sentence is mostly no words: symbols, codes, one letter held down."""
+    """Whether a sentence is mostly no words: symbols, codes, keys in a row or held down."""
     parts = [part for part in _BREAKS.split(sentence) if part]
-    keyboard = tables()[DEFAULT].expression("speech", "keyboard")
-    odd = sum(
-        not is_unparted(part)
-        and (not _WORDLIKE.match(part) or bool(_HELD.search(part) or keyboard.search(part)))
-        for part in parts
+    return bool(parts) and sum(map(_is_odd, parts)) * 2 > len(parts)
+
+
+def _is_odd(part: str) -> bool:
+    repeated = sum(len(run[0]) for run in _HELD.finditer(part))
+    if is_unparted(part):
+        return repeated * 2 > len(part)
+    keyboards = (table.expression("speech", "keyboard") for table in tables().values())
+    return (
+        len(part) > MAX_LETTERS
+        or not _WORDLIKE.match(part)
+        or repeated * 2 > len(part)
+        or (part.islower() and len(part) > 3 and not _VOWEL.search(folded(part)))
+        or any(keyboard.search(part) for keyboard in keyboards)
     )
-    return bool(parts) and odd * 2 > len(parts)
-
-
-_IRREGULAR = map(str.split, tables()[DEFAULT].get("lists", "irregular").split("|"))
-_PLAIN = {other: forms[0] for forms in _IRREGULAR for other in forms[1:]}
 
 
 @lru_cache(maxsize=16_384)
 def root(word: str, code: str = DEFAULT) -> str:
-    """A folded word's stem, English irregular forms included, so that `kept` meets `keep`."""
-    return stem(_PLAIN.get(word, word) if code == DEFAULT else word, code)
+    """A folded word's stem, irregular forms included, so that `kept` meets `keep`."""
+    return stem(tables()[code].plain_forms.get(word, word), code)
 
 
 def root_set(text: str) -> frozenset[str]:
     """The stems of the words of a text that say what it is about."""
     table = table_of(text)
-    if table.code == DEFAULT:
-        stop = table.words("stop")
-        return frozenset(root(word) for word in words(text) if word not in stop)
-    return frozenset(root(word, table.code) for word in content_words(text, table))
+    return frozenset(root(word, table.code) for word in content_words(text, table, ("stop",)))
 
 
 def roots_of(name: str, code: str = "") -> frozenset[str]:
@@ -82,10 +86,17 @@ def names_in(text: str) -> frozenset[str]:
     """Lower-case words that a text writes as names: with a capital, not to begin a sentence."""
     if table_of(text).data.get("nouns_have_capitals"):
         return frozenset()
+    # In an unknown language a short word that begins a sentence is more often an article.
+    least = 1 if language_of(text) else ARTICLE_LETTERS + 1
     firsts = (spoken_words(sentence)[:1] for sentence in sentences(text))
-    begins = {word[0].lower() for word in firsts if word and word[0][:1].isupper()} - STARTERS
+    begins = {
+        word.lower()
+        for word, *_ in filter(None, firsts)
+        if word[0].isupper() and len(word) >= least
+    }
     return (capitals(text) | begins) - STARTERS
 
 
-# Words that only frame a question, as in `do you remember`.
-FRAME = frozenset(map(root, tables()[DEFAULT].words("frame")))
+def frame_of(table: Table) -> frozenset[str]:
+    """Stems of words that only frame a question, as in `do you remember`."""
+    return frozenset(root(word, table.code) for word in table.words("frame"))

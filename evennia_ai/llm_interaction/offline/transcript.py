@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from evennia_ai.history import frames
 from evennia_ai.language.tables import table_of
 from evennia_ai.llm_interaction.offline.prose import sentences
-from evennia_ai.llm_interaction.offline.reply import is_fixed, quote_lead
+from evennia_ai.llm_interaction.offline.reply import ToolCall, is_fixed, quote_lead
 from evennia_ai.recall.values import Hit
 
 SILENT = ("arrives", "leaves", "notice")  # verbs of lines that nobody says
@@ -91,7 +91,13 @@ class Talk:
         for done in self.done:
             if done.name in ("search_memory", "expand_memory"):
                 lines += found_lines(done.result)
-        return [line for line in lines if line.who != self.me and line.verb not in SILENT]
+        own = {self.me, *frames.assistants_present(self.moment)}
+        return [line for line in lines if line.who not in own and line.verb not in SILENT]
+
+    def result_of(self, call: ToolCall) -> Done | None:
+        """A call as it was made in this turn, with its result."""
+        made = (d for d in self.done if (d.name, d.arguments) == (call.name, call.arguments))
+        return next(made, None)
 
     def end_turn(self) -> None:
         """Count all that was heard as answered."""

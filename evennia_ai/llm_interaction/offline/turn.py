@@ -12,7 +12,6 @@ from evennia_ai.llm_interaction.offline.reply import LINES, Reply, ToolCall, lin
 from evennia_ai.llm_interaction.offline.transcript import Done, Talk
 
 MAX_FRESH, MAX_QUESTIONS = 12, 3  # lines and questions that one turn answers
-MAX_SEEN = 800  # characters of what a look showed
 _LOOKED_UP = ("question", "source", "recall")
 # Lines after a tool, where they are not those for any tool.
 _DONE, _FAILED = {"give": "given", "emote": ""}, {"give": "nothing_to_give"}
@@ -25,7 +24,7 @@ def take_turn(talk: Talk, tools: Set[str]) -> Reply:
     calls: list[ToolCall] = []
     for act in acts:
         call = _call_for(act, talk, tools)
-        if call and call.name in tools and call not in calls and not _done_for(call, talk):
+        if call and call.name in tools and call not in calls and not talk.result_of(call):
             calls.append(call)
     if calls:
         return Reply(None, tuple(calls))
@@ -51,8 +50,7 @@ def _acts(talk: Talk) -> Iterator[Act]:
 def _call_for(act: Act, talk: Talk, tools: Set[str]) -> ToolCall | None:
     """The tool call that an act needs before words; None where it needs none."""
     if act.kind in _LOOKED_UP:
-        search = _looked_up(act, talk, tools).search
-        return ToolCall("search_memory", {"query": search}) if search else None
+        return _looked_up(act, talk, tools).call
     if act.kind in ("place", "ways"):
         return None if talk.moment.get("place") else ToolCall("look")
     name, arguments_of = _TOOLS.get(act.kind, ("", lambda act: {}))
@@ -90,15 +88,17 @@ _TOOLS: dict[str, tuple[str, Callable[[Act], dict[str, Any]]]] = {
 
 
 def _looked_up(act: Act, talk: Talk, tools: Set[str]) -> Answer:
-    """The answer to what is looked up, or the search it needs first."""
+    """The answer to what is looked up, or the call it needs first."""
     if act.kind == "source":
         return answers.source(act, talk, tools)
     if act.kind == "recall":
         return answers.recall(act, talk, tools)
-    found = answers.answer(act.text, act.who, talk, tools)
-    if not found.search and not found.sure and (own := surroundings.own_knowledge(act.text, talk)):
+    told = answers.answer(act.text, act.who, talk, tools)
+    if told.call or told.sure:
+        return told
+    if own := surroundings.own_knowledge(act.text, talk):
         return Answer(own)
-    return found
+    return answers.seen(act, talk, tools) or told
 
 
 def _said(act: Act, talk: Talk, tools: Set[str]) -> str:
@@ -110,11 +110,12 @@ def _said(act: Act, talk: Talk, tools: Set[str]) -> str:
         return line_for("unwritten" if is_lost else act.kind, act.text, act.who)
     looks = [done.result for done in talk.done if done.name == "look" and not done.failed]
     if act.kind in ("place", "ways", "look") and looks:
-        return looks[-1].strip()[:MAX_SEEN]
+        return looks[-1].strip()[: answers.MAX_SEEN]
     own = surroundings.answer(act, talk)
     if own is not None:
         return own
-    kind = act.kind if act.kind in LINES else _outcome(_done_for(_call_for(act, talk, tools), talk))
+    call = _call_for(act, talk, tools)
+    kind = act.kind if act.kind in LINES else _outcome(talk.result_of(call) if call else None)
     return line_for(kind, act.text, act.who) if kind else ""
 
 
@@ -129,9 +130,3 @@ def _outcome(done: Done | None) -> str:
     if NotObeyedError.SAYS in done.result:
         return _DISOBEYED.get(done.name, "disobeyed")
     return _FAILED.get(done.name, "unable")
-
-
-def _done_for(call: ToolCall | None, talk: Talk) -> Done | None:
-    """The call as it was made in this turn, with its result."""
-    made = (d for d in talk.done if call and (d.name, d.arguments) == (call.name, call.arguments))
-    return next(made, None)

@@ -151,10 +151,41 @@ class TestSearching(unittest.TestCase):
         messages = [SYSTEM, said("Bob", "Aria, what profession does Alice follow?"), moment("Bob")]
         queries = []
         while calls := respond(messages, TOOLS).tool_calls:
-            queries += [call.arguments["query"] for call in calls]
+            queries += [call.arguments.get("query", call.name) for call in calls]
             messages.append(calling(*calls))
             messages += [result(i, "search_memory", {"results": []}) for i in range(len(calls))]
-        self.assertEqual(queries, ["what profession does Alice follow?", "alice profession follow"])
+        wanted = ["what profession does Alice follow?", "alice profession follow", "look"]
+        self.assertEqual(queries, wanted)
+
+    def looked(self, question, things, description):
+        """The reply to a question in a room of some things, one of which has a description."""
+        messages = [SYSTEM, said("Bob", question), moment("Bob")]
+        while calls := respond(messages, TOOLS).tool_calls:
+            messages.append(calling(*calls))
+            for i, call in enumerate(calls):
+                room = f"The Lantern\nA dim room.\nCharacters: Bob and Aria\nYou see: {things}"
+                target = call.arguments.get("target")
+                seen = f"{target}\n{description}" if target else room
+                found = {"results": []} if call.name == "search_memory" else None
+                message = result(i, call.name, found)
+                messages.append(message if found else {**message, "content": seen})
+        return respond(messages, TOOLS).content
+
+    def test_looks_at_what_is_asked_about(self):
+        """A thing in the room is read, in any language; what is not there is not known."""
+        things = "a noticeboard, an iron stove, a Kamin, and a 掛け軸"
+        for question, description in (
+            ("Aria, what is written on the noticeboard?", "Rowers wanted."),
+            ("What stands on the stove, Aria?", "A copper kettle."),
+            ("Aria, woraus ist der Kamin?", "Er ist aus Sandstein."),
+            ("Aria、掛け軸には何が描いてありますか？", "鶴が描かれている。"),
+        ):
+            self.assertEqual(self.looked(question, things, description), description)
+        self.assertRegex(self.looked("Who is the king of Ys?", things, "Old."), "don't know")
+        # What it does not say is no more than the nearest.
+        why = self.looked("Aria, when was the stove built?", things, "Black iron.")
+        self.assertRegex(why, "for certain.*Black iron")
+        self.assertRegex(self.looked("Aria, what is on the stove?", things, ""), "don't know")
 
     def test_a_tail_behind_the_results(self):
         """A prompt's tail behind the turn's results begins no new turn."""

@@ -27,6 +27,8 @@ NAMES = {
     "zh": ("我的猫叫什么名字？", "你叫什么名字？", "我叫什么名字？"),
     "ja": ("私の猫の名前は何ですか？", "お名前は何ですか？", "私の名前は何ですか？"),
     "ko": ("제 고양이 이름이 뭐예요?", "이름이 뭐예요?", "제 이름이 뭐예요?"),
+    "it": ("Come si chiama il mio gatto?", "Come ti chiami?", "Come mi chiamo?"),
+    "pt": ("Como se chama o meu gato?", "Como você se chama?", "Como eu me chamo?"),
     "th": ("แมวของฉันชื่ออะไร", "คุณชื่ออะไร", "ฉันชื่ออะไร"),
 }
 
@@ -83,6 +85,27 @@ class TestEachLanguage(unittest.TestCase):
                 self.assertEqual([c.name for c in answer(others).tool_calls], ["search_memory"])
                 self.assertIn("Aria", answer(own).content)
                 self.assertIn("Bob", answer(askers).content)
+
+    def test_insults_and_keys_are_not_written_down(self):
+        """Whoever is rude, or hits the keys, is answered and not remembered."""
+        for text in (
+            "Aria, you are a stupid bucket of rust.",
+            "Aria, du dumme Kuh.",
+            "Tu es vraiment minable, Aria.",
+            "Eres una burra, Aria.",
+            "Aria, sei proprio stupida.",
+            "Você é muito burra, Aria.",
+            "Ты глупая, Aria.",
+            "Aria、おまえはばかだ。",
+            "Aria, 이 바보야.",
+            "Aria fjdks ghhh wqpz",
+            "Aria, ölkj wrtz mnbv",
+            "Aria、ぬぬぬぺぺぺががが",
+            "blarg zorp fnord",
+        ):
+            with self.subTest(text):
+                reply = answer(text)
+                self.assertTrue(reply.content, reply)
 
     def test_answers_are_in_the_language(self):
         """What was told is quoted, what was not is not known, each by a line of the language."""
