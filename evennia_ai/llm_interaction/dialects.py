@@ -61,27 +61,48 @@ def read(text: str, tools: Tools = MappingProxyType({}), reported: bool = False)
     """
     body = text[:MOST_CHARS]
     if not reported:
-        body = _of_channels(body)
+        body = _of_channels(_named_alike(body, tools))
     body = _without_thoughts(body, reported).strip()
     if not reported:
-        body = _own_turn(body)
+        body = _own_turn(_PREFACE.sub("", body, 1))
     calls, rest = _calls(body, tools, reported)
     rest = rest if reported else _without_marks(rest)
     return Read(rest.strip(), tuple(calls[:MOST_CALLS]), len(rest) < len(text.strip()))
 
 
+# Names in marks: with a namespace, as `<minimax:tool_call>`, or one between bars.
+
+_NAMESPACE = re.compile(
+    r"(</?)(?:\w{1,20}:|\uff5c\w{1,20}\uff5c)(?=(?:tool_calls?|function_calls|invoke|parameter)\b)"
+)
+_BARS = re.compile(r"<\uff5c[^<>\n]{0,60}\uff5c>")
+
+
+def _named_alike(text: str, tools: Tools) -> str:
+    """A text whose marks have their plain names; a tool's own tag is a call of it."""
+    text = _NAMESPACE.sub(r"\1", text)
+    text = _BARS.sub(lambda mark: mark[0].replace("\u2581", "_"), text)
+    if tools and "<" in text:
+        names = "|".join(map(re.escape, tools))
+        text = re.sub(rf"<({names})\s*/>", r"<function=\1></function>", text)
+        text = re.sub(rf"<({names})>(.*?)</\1>", r"<function=\1>\2</function>", text, flags=re.S)
+    return text
+
+
 # Channels (OpenAI's Harmony): `<|channel|>analysis<|message|>…<|end|>`. Servers that drop the marks
-# leave `analysis…assistantfinal…`.
+# leave `analysis…assistantfinal…`, or the names on lines of their own.
 
 _CHANNEL = re.compile(
-    r"<\|channel\|>\s*(?P<name>\w+)(?P<header>[^<]*)(?:<\|constrain\|>[^<]*)?<\|message\|>"
-    r"(?P<body>.*?)(?=<\|(?:end|call|return|start|channel)\|>|\Z)",
+    r"(?:<\|start\|>\s*(?:assistant)?(?P<to>[^<]*))?<\|channel\|>\s*(?P<name>\w+)(?P<header>[^<]*)"
+    r"(?:<\|constrain\|>[^<]*)?<\|message\|>"
+    r"(?P<body>.*?)(?:<\|(?:end|call|return)\|>|(?=<\|(?:start|channel)\|>)|\Z)",
     re.S,
 )
+_CHANNELS = r"(?:analysis|commentary|final)"
+_NEXT = rf"(?:assistant(?={_CHANNELS})|\n\s*(?={_CHANNELS}[ \t]*\n))"
 _BARE_CHANNEL = re.compile(
-    r"(?:\A\s*|assistant(?=(?:analysis|commentary|final)))"
-    r"(?P<name>analysis|commentary|(?<=assistant)final)(?P<header>\s*to=[\w.]+\s*(?:json|code)?)?"
-    r"(?P<body>.*?)(?=assistant(?:analysis|commentary|final)|\Z)",
+    rf"(?:\A\s*|{_NEXT})(?P<to>)(?P<name>{_CHANNELS})"
+    rf"(?P<header>\s*to=[\w.]+\s*(?:json|code)?)?(?P<body>.*?)(?={_NEXT}|\Z)",
     re.S,
 )
 
@@ -89,29 +110,38 @@ _BARE_CHANNEL = re.compile(
 def _of_channels(text: str) -> str:
     """A text without the channels that only the model itself reads."""
     is_bare = re.match(r"\s*(?:analysis|commentary)(?=[A-Z\"'*\s]|$)", text)
-    if "<|channel|>" not in text and not (is_bare and re.search("assistant(?:final|comm)", text)):
-        return text
-    pattern = _CHANNEL if "<|channel|>" in text else _BARE_CHANNEL
-    return "\n".join(_of_channel(found) for found in pattern.finditer(text)).strip()
+    if is_bare and re.search(_NEXT, text):
+        text = _BARE_CHANNEL.sub(_of_channel, text)
+    return _CHANNEL.sub(_of_channel, text).strip()
 
 
 def _of_channel(found: re.Match[str]) -> str:
     name, body = found["name"], found["body"]
-    called = re.search(r"to=([\w.\-]+)", found["header"] or "")
-    if called:
+    if called := re.search(r"to=([\w.\-]+)", f"{found['to'] or ''} {found['header'] or ''}"):
         return f"<function={called[1]}>{body}</function>"
     return body if name == "final" else ""
 
 
-# Thoughts. The first group is the slash of a closing mark.
+# Thoughts. A group is what closes.
 
-_THOUGHT_WORDS = r"think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|inner_monologue"
+_THOUGHT_WORDS = (
+    r"think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|inner_monologue"
+    r"|cot_budget_reflect|details|\u601d\u8003"
+)
 _THOUGHT = re.compile(
     r"<(/?)(?:\w+:)?(?:" + _THOUGHT_WORDS + r")\b[^<>]*>"  # <think>, <seed:think>
     r"|\[(/?)(?:THINK|THINKING|REASONING)\]"  # Magistral
     r"|\u25c1(/?)think\u25b7"  # Kimi
-    r"|<\|(?:(/|end_(?:of_)?)|start_|begin_of_)?(?:" + _THOUGHT_WORDS + r")(?:_(?:start|end))?\|>",
+    r"|<\|(?:(/|end_(?:of_)?)|start_|begin_of_)?(?:" + _THOUGHT_WORDS + r")(?:_(?:start|end))?\|>"
+    r"|<\|inner_(?:prefix|(suffix))\|>"  # Apertus
+    r"|<\|channel>\s*(?:thought|analysis)\b|<(channel)\|>",  # Gemma
     re.I,
+)
+# A heading behind which the answer stands: `Thought: … Final Answer: …`.
+_PREFACE = re.compile(
+    r"\A\s*(?:\**(?:thoughts?|thinking|reasoning|analysis)\b\W.*?^)?"
+    r"[*#]*\s*(?:final )?(?:answer|response|reply)(?:\**:\**[ \t]*|\**[ \t]*\n)",
+    re.I | re.M | re.S,
 )
 _AROUND = 8
 _QUOTES = tuple("\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb")
@@ -159,15 +189,19 @@ def _is_own(mark: re.Match[str], begin: int, depth: int, closes: bool) -> bool:
 
 _ROLE = r"(?:system|user|assistant|model|human|tool|ipython)"
 _TURN = re.compile(
-    r"<\|(?:im_start|start_header_id|start_of_role|start)\|>\s*"
+    r"<\|(?:im_start|start_header_id|header_start|start_of_role|start|turn)\|?>\s*"
     + _ROLE
-    + r"?\s*(?:<\|end_(?:header_id|of_role)\|>)?"
-    r"|<\|(?:im_end|eot_id|eom_id|end|return|endoftext|end_of_text|begin_of_text|eos|bos"
+    + r"?\s*(?:<\|(?:end_(?:header_id|of_role)|header_end)\|>)?"
+    r"|<\|(?:im_end|eot_id|eom_id|eot|eom|end|return|endoftext|end_of_text|begin_of_text|eos|bos"
     r"|end_of_turn|START_OF_TURN_TOKEN|END_OF_TURN_TOKEN|(?:USER|CHATBOT|SYSTEM)_TOKEN"
-    r"|START_RESPONSE|END_RESPONSE|end_of_role|end_header_id|" + _ROLE + r")\|>"
-    r"|<(?:start|end)_of_turn>\s*" + _ROLE + r"?"
+    r"|START_RESPONSE|END_RESPONSE|end_of_role|end_header_id|header_end"
+    r"|" + _ROLE + r"(?:_(?:start|end))?)\|>"
+    r"|<(?:start|end)_of_turn>\s*" + _ROLE + r"?|<turn\|>"
+    r"|\[\|(?:endofturn|" + _ROLE + r")\|\]\s*"  # EXAONE
+    r"|\]~!?b[\[\]](?:ai|user|system)?|\[e~\["  # MiniMax
     r"|<\uff5c[^<>|\uff5c]{0,40}(?:sentence|User|Assistant)\s*\uff5c>"
     r"|</?s>|<(?:eos|bos|eot)>|\[/?INST\]|<</?SYS>>|<\[?end_of_text\]?>|\[(?:eot|EOT|end)\]"
+    r"|\A(?:assistant|model)[ \t]*\n"
     r"|^###\s*(?:Instruction|Response|Human|User|Assistant):?\s*$",
     re.M,
 )
@@ -186,9 +220,9 @@ def _own_turn(text: str) -> str:
 _NAME = r"[A-Za-z_](?:[\w.\-]*[\w\-])?"
 _MARKED: tuple[tuple[str, str], ...] = (
     # <tool_call>{"name": …}</tool_call>, also with XML or `name` and <arg_key> inside
-    (r"<(?:\w+:)?tool_calls?>", r"</(?:\w+:)?tool_calls?>"),
+    (r"<tool_calls?>", r"</tool_calls?>"),
     (r"<function_?calls?>|<FUNCTIONCALL>", r"</function_?calls?>|</FUNCTIONCALL>|\Z"),
-    (r"<TOOLCALL>|<tool_use>", r"</TOOLCALL>|</tool_use>"),
+    (r"<TOOLCALL>|<tool_use>|<tool_code>", r"</TOOLCALL>|</tool_use>|</tool_code>"),
     (rf"<function=(?P<name>{_NAME})>", r"</function>"),
     (rf"<(?:function|invoke) name=\"?(?P<name>{_NAME})\"?>", r"</(?:function|invoke)>"),
     # [TOOL_CALLS]say[ARGS]{…}, [TOOL_CALLS] [{…}]
@@ -197,10 +231,12 @@ _MARKED: tuple[tuple[str, str], ...] = (
     (r"<\|tool_call_start\|>", r"<\|tool_call_end\|>"),
     # <|tool_call_begin|>functions.say:0<|tool_call_argument_begin|>{…}<|tool_call_end|>
     (r"<\|tool_call_begin\|>", r"<\|tool_call_end\|>"),
+    (r"<\|tool_call>", r"<tool_call\|>"),
     (r"<\|tool_call\|>|<\|python_tag\|>|<\|START_ACTION\|>", r"<\|END_ACTION\|>|\Z"),
+    (r"<\|python_start\|>|<\|tools_prefix\|>", r"<\|python_end\|>|<\|tools_suffix\|>"),
     (r"<\|action_start\|>(?:\s*<\|\w+\|>)?", r"<\|action_end\|>"),
-    (r"<\uff5ctool\u2581call\u2581begin\uff5c>", r"<\uff5ctool\u2581call\u2581end\uff5c>"),
-    (r"<start_function_call>\s*(?:call:)?", r"<end_function_call>"),
+    (r"<\uff5ctool_call_begin\uff5c>", r"<\uff5ctool_call_end\uff5c>"),
+    (r"<start_function_call>", r"<end_function_call>"),
     (r"\bfunctools(?=\[)|<functioncall>", r"\Z"),
     (r"^[ \t]*```(?:tool|tool_call|tool_code)[ \t]*\n", r"^[ \t]*```"),
 )
@@ -221,6 +257,8 @@ _REACT = re.compile(
     rf"^[ \t]*Action:[ \t]*(?P<name>{_NAME})[ \t]*\n[ \t]*Action[ _]Input:[ \t]*(?P<body>.*)",
     re.M | re.S | re.I,
 )
+# Agents that write the action as an object.
+_ACTION = re.compile(r"\A(?:\s*Thought:.*?\n)?\s*Action:\s*(?=[{\[`])", re.S)
 _FENCE = re.compile(r"\A\s*```[ \t]*\w*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?:```\s*)?\Z", re.S)
 
 
@@ -240,7 +278,7 @@ def _calls(text: str, tools: Tools, reported: bool) -> tuple[list[Call], str]:
             unread += 1
             continue
         rest.append(text[at : opening.start()])
-        calls += [(_known(name, tools), arguments) for name, arguments in made]
+        calls += [repaired(*each, tools) for each in made]
         at = end
     rest.append(text[at:])
     if not calls:
@@ -265,9 +303,8 @@ def _unmarked(text: str, tools: Tools, any_name: bool) -> list[Call]:
     """Calls of known tools without marks: thought and action, or the whole text."""
     if (found := _REACT.search(text)) and (name := _known(found["name"], tools)) in tools:
         return [(name, _arguments(found["body"]))]
-    fenced = _FENCE.match(text)
-    body = (fenced["body"] if fenced else text).strip()
-    made = [(_known(name, tools), arguments) for name, arguments in _payload(body, tools)]
+    body = _unfenced(_ACTION.sub("", text))
+    made = [repaired(*each, tools) for each in _payload(body, tools)]
     is_call = body not in tools  # a word that is also a tool's name
     if any_name:
         is_call = bool(re.match(rf"[\[{{]|{_NAME}\(", body))
@@ -314,15 +351,23 @@ def _with_text(name: str, more: str, mark: str, tools: Tools) -> Iterator[Call]:
 
 _XML = re.compile(
     r"<(?:parameter[= ](?:name=)?\"?(?P<key>[\w\-]+)\"?[^<>]*|arg_key>\s*(?P<key2>[\w\-]+)\s*"
-    r"</arg_key>\s*<arg_value)>\s*(?P<value>.*?)\s*(?:</(?:parameter|arg_value)>|(?=<parameter)|\Z)",
+    r"</arg_key>\s*<arg_value|(?P<tag>[\w\-]+))>\s*(?P<value>.*?)\s*"
+    r"(?:</(?:parameter|arg_value|(?P=tag))>|(?=<parameter)|\Z)",
     re.S,
 )
-_INNER = re.compile(rf"<(?:function=|(?:function|invoke) name=\"?)(?P<name>{_NAME})\"?>")
+_INNER = re.compile(
+    rf"<(?:function=|(?:function|invoke) name=\"?)(?P<name>{_NAME})\"?>"
+    rf"|<(?:tool_)?name>\s*(?P<tag>{_NAME})\s*</(?:tool_)?name>"
+)
 _NAMED = re.compile(
-    rf"\s*(?:function<\uff5ctool\u2581sep\uff5c>)?(?P<name>{_NAME})(?::\d+)?\s*"
-    r"(?:\[ARGS\]|<\|tool_call_argument_begin\|>|<\|tool_sep\|>|<\uff5ctool\u2581sep\uff5c>|\s)*(?P<body>[\{\(`<].*|)\s*\Z",
+    rf"\s*(?:function<\uff5ctool_sep\uff5c>|call:)?(?P<name>{_NAME})(?::\d+)?\s*"
+    r"(?:\[ARGS\]|<\|tool_call_argument_begin\|>|<\|tool_sep\|>|<\uff5ctool_sep\uff5c>|\s)*"
+    r"(?P<body>[\{\(`<].*|)\s*\Z",
     re.S,
 )
+# Marks in a call's body that say nothing, and those in which strings stand.
+_WRAPPERS = re.compile(r"</?(?:tool_calls?|arguments|parameters|input)>")
+_STRING = re.compile(r"(<\|\"\|>|<escape>)(.*?)\1", re.S)
 _CALL_KEYS = ("tool_calls", "tool_call", "function_call")
 _NAME_KEYS = ("name", "tool", "tool_name", "function", "action", "recipient_name", "type")
 _ARGUMENT_KEYS = (
@@ -339,20 +384,28 @@ _ARGUMENT_KEYS = (
 
 def _payload(body: str, tools: Tools) -> Iterator[Call]:
     """The calls that stand in a text as such."""
-    body = body.strip()
-    if fenced := _FENCE.match(body):
-        body = fenced["body"].strip()
-    body = body.removeprefix("TOOL ")
+    body = _STRING.sub(lambda found: _dumped(found[2]), _WRAPPERS.sub("", body))
+    body = _unfenced(body).removeprefix("TOOL ")
     if inner := list(_INNER.finditer(body)):
         ends = [*(each.start() for each in inner[1:]), len(body)]
         for each, end in zip(inner, ends, strict=True):
-            yield each["name"], _arguments(body[each.end() : end].split("</function>")[0])
+            yield each["name"] or each["tag"], _arguments(_closed(body[each.end() : end]))
     elif body[:1] in ("{", "[") and (made := list(_of_values(_loaded(body), tools))):
         yield from made
     elif body.startswith("[") or (body.endswith(")") and "(" in body):
-        yield from _python(body)
+        yield from _python(body, tools)
     elif (found := _NAMED.match(body)) and (found["body"] or found["name"] in tools):
         yield found["name"], _arguments(found["body"])
+
+
+def _closed(body: str) -> str:
+    return re.split(r"</(?:function|invoke)>", body)[0]
+
+
+def _unfenced(text: str) -> str:
+    """A text without a fence around it."""
+    fenced = _FENCE.match(text)
+    return (fenced["body"] if fenced else text).strip()
 
 
 def _of_values(value: object, tools: Tools) -> Iterator[Call]:
@@ -365,6 +418,10 @@ def _of_values(value: object, tools: Tools) -> Iterator[Call]:
             continue
         if isinstance(inner := item.get("function"), Mapping):
             item = inner
+        [(only, value), *more] = item.items() or [("", None)]
+        if not more and isinstance(value, Mapping) and _known(str(only), tools) in tools:
+            yield str(only), _dumped(value)  # {"say": {"text": …}}
+            continue
         key = next((k for k in _NAME_KEYS if isinstance(item.get(k), str)), None)
         given = next((k for k in _ARGUMENT_KEYS if k in item), None)
         if key is None:
@@ -378,31 +435,37 @@ def _of_values(value: object, tools: Tools) -> Iterator[Call]:
             yield name, _dumped({k: v for k, v in item.items() if k != key})
 
 
-def _python(body: str) -> Iterator[Call]:
-    """Calls written as Python: ``[say(text="Well met.")]``."""
+def _python(body: str, tools: Tools) -> Iterator[Call]:
+    """Calls written as Python: ``[say(text="Well met.")]``, ``print(default_api.say("Hi."))``."""
     try:
         tree = ast.parse(body.rstrip("; \n"), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in tree.elts if isinstance(tree, ast.List) else [tree]:
-        if not isinstance(node, ast.Call) or node.args and not isinstance(node.args[0], ast.Dict):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "print" and node.args:
+            node = node.args[0]
+        if not isinstance(node, ast.Call):
             continue
         try:
+            name = ast.unparse(node.func)
             given = ast.literal_eval(node.args[0]) if node.args else {}
+            if not isinstance(given, dict):
+                given = {tools[_known(name, tools)]: given}
             given |= {each.arg: ast.literal_eval(each.value) for each in node.keywords if each.arg}
-            yield ast.unparse(node.func), _dumped(given)
-        except (ValueError, TypeError, SyntaxError, RecursionError):
+            if "" not in given:
+                yield name, _dumped(given)
+        except (KeyError, ValueError, TypeError, SyntaxError, RecursionError):
             continue
 
 
 def _arguments(body: str) -> str:
     """The arguments of a call whose name is known, as a JSON text where they can be read."""
-    body = body.strip()
-    if fenced := _FENCE.match(body):
-        body = fenced["body"].strip()
+    body = _unfenced(_WRAPPERS.sub("", body))
     if body.startswith("<") and (pairs := list(_XML.finditer(body))):
-        return _dumped({each["key"] or each["key2"]: each["value"] for each in pairs})
-    if body.startswith("(") and (made := list(_python(f"f{body}"))):
+        return _dumped(
+            {each["key"] or each["key2"] or each["tag"]: each["value"] for each in pairs}
+        )
+    if body.startswith("(") and (made := list(_python(f"f{body}", {}))):
         return made[0][1]
     if not body:
         return "{}"
@@ -462,26 +525,20 @@ def repaired(name: str, arguments: str, tools: Tools) -> Call:
     """
     value: object = arguments
     for _ in range(3):
-        if not isinstance(value, str):
-            break
-        body = value.strip()
-        if fenced := _FENCE.match(body):
-            body = fenced["body"].strip()
+        body = _unfenced(value) if isinstance(value, str) else ""
         loaded = _loaded(body) if body[:1] in ("{", '"') else None
         if loaded is None or loaded == "":
             break
         value = loaded
     is_read = isinstance(value, dict) and (value or arguments.strip() == "{}")
-    return _known(name, tools), _dumped(
-        value
-    ) if is_read else arguments.strip() and arguments or "{}"
+    return _known(name, tools), _dumped(value) if is_read else arguments.strip() or "{}"
 
 
 # All other marks: whatever looks like one goes.
 
 _MARKS = re.compile(
-    r"<\|[^<>|\n]{0,60}\|?>|<\uff5c[^<>\n]{0,60}\uff5c>|\|>|<\|"
-    r"|</?(?:answer|response|final|output|tool_calls?|tool_response|function(?:=[^<>]*)?|invoke"
+    r"<\|[^<>|\n]{0,60}\|?>|<\w{1,40}\|>|\[\|\w{1,40}\|\]|<\uff5c[^<>\n]{0,60}\uff5c>|\|>|<\|"
+    r"|</?(?:answer|response|final|output|tool_calls?|tool_response|tool_code|tool_use|function(?:=[^<>]*)?|invoke"
     r"|parameter|arg_key|arg_value|s|eos|bos|pad|unk|unused\d+|0x[0-9A-Fa-f]{2})(?:[ =][^<>\n]*)?>"
     r"|</?(?:\w+:)(?:think|tool_call)>|<(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>"
     r"|\[/?(?:TOOL_CALLS?|ARGS|TOOL_RESULTS?|END_TOOL_REQUEST|TOOL_REQUEST|THINK)\]"

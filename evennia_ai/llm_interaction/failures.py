@@ -79,14 +79,18 @@ _SAID: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "credit",
             r"insufficient[_ -]?(?:quota|credits?|balance|funds|user quota)|payment.?required"
             r"|credits? balance|balance (?:is )?(?:too low|not enough|insufficient)"
-            r"|(?:out of|no|not enough|run out of|used up|exhausted|depleted)"
+            r"|(?:out of|no|not enough|run out of|used up|used all|exhausted|depleted)"
             r"[\w\s]{0,30}\b(?:credits?|balance|funds)\b"
             r"|credits? (?:(?:has|have|is|are) )?(?:been )?"
             r"(?:exhausted|depleted|used up|exceeded|expired)"
             r"|exceeded your (?:current quota|monthly|included)"
             r"|(?:hard|spend(?:ing)?|budget)[_ ]limit"
             r"|billing_not_active|account is not active|Arrearage|overdue|in arrears|top.?up"
-            r"|recharge|add (?:a )?(?:payment|more credits|billing)|purchase"
+            r"|recharge|(?:add|enter) (?:a )?(?:payment|more credits|billing)|purchase"
+            r"|billing to be enabled|not[ _]enough[ _]balance|key limit exceeded"
+            r"|account (?:\S+ )?(?:is |has been )?suspended"
+            r"|organi[sz]ation[_ ](?:has been )?restricted"
+            r"|reached (?:the|your) (?:set|specified|monthly|usage|spend\w*)[\w ]{0,20}limits?"
             r"|\u4f59\u989d\u4e0d\u8db3|\u6b20\u8d39",
         ),
         (
@@ -151,11 +155,15 @@ _BY_STATUS = {
     404: "not_found",
     408: "timeout",
     409: "server",
+    413: "context_window",
     425: "server",
     429: "rate_limit",
 }
 # Kinds that a text may make another one of: some servers answer anything with 400, 500 or 200.
-_VAGUE = ("bad_request", "server", "bad_response", "rate_limit", "refused", "context_window")
+_VAGUE = (
+    *("bad_request", "server", "bad_response", "rate_limit", "refused", "context_window"),
+    "auth",
+)
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -223,7 +231,7 @@ def _kind(chain: Sequence[BaseException], status: int | None) -> str:
             return "bad_request"
         return named or ("server" if "APIError" in names else "bad_response")
     # A 400 may be about the window or the content; otherwise the status says more than a name.
-    if status in (400, 413, 422):
+    if status in (400, 412, 422):
         return named if named in ("context_window", "refused") else "bad_request"
     return _BY_STATUS.get(status, "server" if status >= 500 else "bad_request")
 

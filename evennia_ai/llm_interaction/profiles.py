@@ -60,6 +60,14 @@ class Profile:
         r"|(?:tool_?(?:calls?|use|result)|toolUse).{0,60}without.{0,20}tools"
         r"|expects? the `?tools=?`? param",
     )
+    no_system: bool = _trait(
+        "takes no system role",
+        r"\bsystem\b.{0,10}(?:role|message|prompt|instruction)s?[^.]{0,40}"
+        r"(?:not (?:be )?(?:support|allow|enabl|permit)|n.t support|unsupported|invalid)"
+        r"|(?:not|n.t|un)[^.]{0,20}support[^.]{0,30}\bsystem\b|developer instruction is not"
+        r"|(?:unknown|unexpected|invalid|unsupported|disallowed)[^.]{0,30}\brole[^.]{0,20}\bsystem"
+        r"|only user and assistant roles",
+    )
     no_tools: bool = _trait(
         "takes no tools: calls are written as text",
         r"(?:does ?n.t|do(?:es)? not|not|un|n.t) ?support(?:ed|s)?[^.]{0,60}"
@@ -69,19 +77,14 @@ class Profile:
         r"|not (?:be )?(?:supported|enabled|allowed|permitted|available)"
         r"|unsupported|requires? --|unknown|unrecognized|extra (?:inputs|fields))"
         r"|enable-auto-tool-choice|no endpoints found that support tool"
-        r"|(?:unknown|unexpected|invalid|unsupported|only)[^.]{0,40}\brole[^.]{0,20}\btool\b",
-    )
-    no_system: bool = _trait(
-        "takes no system role",
-        r"\bsystem\b.{0,10}(?:role|message|prompt|instruction)s?[^.]{0,40}"
-        r"(?:not (?:be )?(?:support|allow|enabl|permit)|n.t support|unsupported|invalid)"
-        r"|(?:not|n.t|un)[^.]{0,20}support[^.]{0,30}\bsystem\b|developer instruction is not"
-        r"|(?:unknown|unexpected|invalid|unsupported|disallowed)[^.]{0,30}\brole[^.]{0,20}\bsystem",
+        r"|(?:unknown|unexpected|invalid|unsupported|only)[^.]{0,40}(?<!after )\brole"
+        r"[^.\w]{0,6}(?:\w+ )?\btool\b"
+        r"|only user and assistant roles",
     )
     alternates: bool = _trait(
         "wants user and assistant to alternate",
         r"alternat|multiple[^.]{0,30}(?:user|assistant)[^.]{0,20}(?:in a row|messages)"
-        r"|consecutive|same role|after the optional system message|roles? must"
+        r"|consecutive|successive|same role|after the optional system message|roles? must"
         r"|(?:first|last|final)[^.]{0,30}message[^.]{0,40}\b(?:user|assistant)\b"
         r"|(?:must|should)[^.]{0,30}(?:start|begin|end)[^.]{0,30}\buser\b|prefill"
         r"|unexpected role|cannot set `?add_generation_prompt|no user query",
@@ -93,7 +96,7 @@ class Profile:
         r"(?:empty|null|none|blank)|(?:is|are|be) (?:empty|null|required|missing))"
         r"|empty (?:content|message|text)"
         r"|(?:expected|valid) (?:a )?string[^.]{0,40}(?:null|none)"
-        r"|got (?:null|none)",
+        r"|got (?:null|none)|at least (?:1|one) (?:token|character)",
     )
     thinks: bool = _trait("thinks at length: its replies get more room")
     thinks_less: bool = _trait("is told not to think")

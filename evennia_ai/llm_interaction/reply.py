@@ -114,6 +114,7 @@ _MARKUP: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,500})(?<=\S)\*(?![\w*])"), r"\1"),
     (re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,500})(?<=\S)_(?!\w)"), r"\1"),
     (re.compile(r"`+"), ""),
+    (re.compile(r"\\(?:boxed|text)\{([^{}\n]*)\}"), r"\1"),
     (re.compile(r"</?(?:b|i|u|em|strong|code|pre|p|br|div|span|ul|ol|li)\s?/?>", re.I), ""),
 )
 

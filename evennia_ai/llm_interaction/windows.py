@@ -162,6 +162,8 @@ _WINDOWS = tuple(
         rf"maximum input length[^\d.;]{{0,12}}{_NUMBER}",
         rf"{_NUMBER} (?:tokens? )?maximum context",
         rf"must be <= {_NUMBER}",
+        rf"less than {_NUMBER} tokens",
+        rf"max\.? size: {_NUMBER} tokens",
         rf"while limit is {_NUMBER}",
         rf"maximum prompt length is {_NUMBER}",
         rf"max_seq_len {_NUMBER}",
@@ -195,7 +197,7 @@ _TOTAL = re.compile(rf"requested (?:about )?{_NUMBER} tokens", re.IGNORECASE)
 _SAYS = re.compile(
     r"exceed_context_size|context_(?:length|window)_exceeded|string_above_max_length"
     r"|exceed\w*[\w\s'.,()]{0,30}\b(?:context|(?:max\w*|model) (?:prompt |input |sequence )?length)"
-    r"|(?:prompt|input|request|message|text)s?(?: length| size| is| was| are)*"
+    r"|(?:prompt|input|request|message|text)s?(?: body| length| size| is| was| are)*"
     r" (?:too (?:long|large)|exceeds?|(?:longer|larger|greater) than)"
     r"|context (?:length|window|size|limit)[\w\s'()]{0,40}(?:exceed|reached|overflow)"
     r"|(?:longer|larger|greater) than (?:the |model's |its )*(?:context|max)"
@@ -204,6 +206,7 @@ _SAYS = re.compile(
     r"|too large for model|too many (?:input |prompt )?tokens|tokens in the prompt cannot"
     r"|prompt (?:is )?too long|reduce (?:the|your) (?:length|prompt|input|message|context)"
     r"|context length of only|(?:range of )?input length should be|context[_ ]?overflow"
+    r"|must have less than \d+ tokens|\u8d85\u957f"
     r"|n_keep|max_seq_len|token limit exceeded|tokens? exceeds? (?:the )?(?:limit|max)"
     r"|(?:not enough|insufficient) (?:space|room) in the (?:kv cache|context)",
     re.IGNORECASE,

@@ -51,6 +51,20 @@ SPOKEN = {
     "Granite": f"<|start_of_role|>assistant<|end_of_role|>{S}<|end_of_text|>",
     "Aya": f"<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>{S}<|END_OF_TURN_TOKEN|>",
     "GLM box": f"<|begin_of_box|>{S}<|end_of_box|>",
+    "Harmony, words behind": f"<|start|>assistant<|channel|>analysis<|message|>{THOUGHT}<|end|>{S}",
+    "Harmony, names on lines": f"analysis\n{THOUGHT}\n\nfinal\n{S}",
+    "Gemma 4": f"<|turn>model\n<|channel>thought\n{THOUGHT}<channel|>{S}<turn|>",
+    "Seed, reflection": f"<seed:think>{THOUGHT}</seed:think><seed:cot_budget_reflect>9 left"
+    f"</seed:cot_budget_reflect>{S}",
+    "EXAONE": f"<thought>{THOUGHT}</thought>\n\n[|assistant|]{S}[|endofturn|]\n[|user|]And?",
+    "Apertus": f"<|inner_prefix|>{THOUGHT}<|inner_suffix|>{S}<|assistant_end|>",
+    "Llama 4": f"<|header_start|>assistant<|header_end|>\n\n{S}<|eot|>",
+    "MiniMax": f"]~b]ai\n<think>{THOUGHT}</think>{S}[e~[",
+    "role alone": f"assistant\n\n{S}",
+    "ReAct": f"Thought: {THOUGHT}\nFinal Answer: {S}",
+    "headings": f"**Thinking**\n{THOUGHT}\n\n**Answer**\n{S}",
+    "details": f'<details type="reasoning"><summary>Hm</summary>{THOUGHT}</details>{S}',
+    "in Chinese": f"<\u601d\u8003>{THOUGHT}</\u601d\u8003>{S}",
     "Alpaca": f"{S}\n### Instruction:\nAnd?",
     "unknown marks": f"<|some_new_mark|>{S}<|vision_pad|>",
 }
@@ -110,6 +124,30 @@ CALLED = {
     "fenced arguments": f"<function=say>```json\n{J}\n```</function>",
     "Python's arguments": f"<|tool_call_begin|>say(text={json.dumps(S)})<|tool_call_end|>",
     "arguments in brackets": f"<function=say>(text={json.dumps(S)})</function>",
+    "Harmony, in the role": "<|start|>assistant to=functions.say<|channel|>commentary<|message|>"
+    f"{J}<|call|>",
+    "Hunyuan": f"<tool_calls>\n<tool_call>say\n```json\n{J}\n```</tool_call>\n</tool_calls>",
+    "Hermes, twice": f'<tool_call>\n<tool_call>{{"name": "say", "arguments": {J}}}</tool_call>\n'
+    "</tool_call>",
+    "Gemma 4": f'<|tool_call>call:say{{text:<|"|>{S}<|"|>}}<tool_call|>',
+    "FunctionGemma": f"<start_function_call>call:say{{text:<escape>{S}<escape>}}"
+    "<end_function_call>",
+    "Gemini": f"```tool_code\nprint(default_api.say(text={json.dumps(S)}))\n```",
+    "Gemini, tag": f"<tool_code>print(say({json.dumps(S)}))</tool_code>",
+    "Step": "<\uff5ctool_calls_begin\uff5c><\uff5ctool_call_begin\uff5c>function"
+    f'<\uff5ctool_sep\uff5c><steptml:invoke name="say"><steptml:parameter name="text">{S}'
+    "</steptml:parameter></steptml:invoke><\uff5ctool_call_end\uff5c><\uff5ctool_calls_end\uff5c>",
+    "DeepSeek, DSML": '<\uff5cDSML\uff5cfunction_calls><\uff5cDSML\uff5cinvoke name="say">'
+    f'<\uff5cDSML\uff5cparameter name="text" string="true">{S}</\uff5cDSML\uff5cparameter>'
+    "</\uff5cDSML\uff5cinvoke></\uff5cDSML\uff5cfunction_calls>",
+    "XML": f"<tool_use>\n<name>say</name>\n<arguments>{J}</arguments>\n</tool_use>",
+    "tool's own tag": f"<say>\n<text>{S}</text>\n</say>",
+    "Apertus": f'<|tools_prefix|>[{{"say": {J}}}]<|tools_suffix|>',
+    "Llama 4": f'<|python_start|>[say(text="{ESCAPED}")]<|python_end|><|eom|>',
+    "name as key": f'{{"say": {J}}}',
+    "action as object": f'Thought: {THOUGHT}\nAction: {{"name": "say", "arguments": {J}}}',
+    "bare Python": f"say({json.dumps(S)})",
+    "quoted twice": f'<tool_call>{{"name": "say", "arguments": {json.dumps(J)}}}</tool_call>',
     "text protocol": f"TOOL say {J}",
     "text protocol, plain": f"TOOL say: {S}",
 }

@@ -26,6 +26,14 @@ SAID = (
     ("credit", 402, "You have exceeded your monthly included credits for Inference Providers."),  # Hugging Face
     ("credit", 200, "insufficient balance (1008)"),  # MiniMax
     ("credit", 400, "Billing hard limit has been reached"),
+    ("credit", 403, "Key limit exceeded (total limit). Manage it using https://openrouter.ai/settings/keys"),
+    ("credit", 401, "You exceeded your current quota, please check your plan. insufficient_quota"),  # Perplexity
+    ("credit", 400, "You have reached your specified API usage limits. You will regain access on 2026-12-01."),
+    ("credit", 412, "Account x is suspended, possibly due to reaching the monthly spending limit"),  # Fireworks
+    ("credit", 403, "This API method requires billing to be enabled."),  # Vertex
+    ("credit", 403, "NOT_ENOUGH_BALANCE"),  # Novita
+    ("credit", 403, "AccountOverdueError: your account has an overdue balance."),  # Volcengine
+    ("credit", 402, "inference prohibited, please enter a payment method or add balance"),  # DeepInfra
     # wait
     ("rate_limit", 429, "Rate limit reached for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Used 29000, Requested 3000. Please try again in 4s."),
     ("rate_limit", 429, "You exceeded your current quota. Please retry in 38.4s."),  # Gemini's free tier
@@ -53,6 +61,11 @@ SAID = (
     ("context_window", 400, "Input is too long for requested model."),
     ("context_window", 500, "prompt too long; exceeded max context length by 512 tokens"),
     ("context_window", 400, "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 9000>= n_ctx: 4096)."),
+    ("context_window", 413, "Request body too large for gpt-4o-mini model. Max size: 8000 tokens."),  # GitHub
+    ("context_window", 422, "`inputs` must have less than 4095 tokens. Given: 5000"),
+    ("context_window", 400, "The input (9000 tokens) is longer than the model's context length (8192 tokens)."),  # SGLang
+    ("context_window", 400, "Prompt \u8d85\u957f"),  # Zhipu
+    ("context_window", 400, "Your request exceeded model token limit: 8192 (requested: 9000)"),  # Moonshot
     # give up
     ("auth", 401, "Incorrect API key provided: sk-1."),
     ("auth", 400, "API key not valid. Please pass a valid API key."),  # Gemini
@@ -72,7 +85,14 @@ class TestTexts(unittest.TestCase):
     def test_each_is_sorted(self):
         """Each text means what its provider means by it."""
         for kind, status, text in SAID:
-            begun = {401: "auth", 402: "credit", 403: "credit", 404: "not_found", 200: "server"}
+            begun = {
+                401: "auth",
+                402: "credit",
+                403: "auth",
+                412: "bad_request",
+                404: "not_found",
+                200: "server",
+            }
             before = begun.get(status) or BY_STATUS.get(status, "server")
             with self.subTest(text):
                 self.assertEqual(sorted_failure(before, status, text).kind, kind)

@@ -31,6 +31,7 @@ REFUSALS = {
         "Developer instruction is not enabled for models/gemma-3-4b-it",
         "Invalid value: 'system'. unsupported role 'system' with this model.",
         "system prompt is not supported by this model",
+        "Only user and assistant roles are supported!",
     ),
     "alternates": (
         "Conversation roles must alternate user/assistant/user/assistant/...",
@@ -39,6 +40,8 @@ REFUSALS = {
         'messages: roles must alternate between "user" and "assistant", but found multiple "user" roles in a row',
         'messages: first message must use the "user" role',
         "Expected last role User or Tool for serving but got assistant: the last message must be from the user",
+        "deepseek-reasoner does not support successive user or assistant messages",
+        "Unexpected role 'user' after role 'tool'",
         "Cannot set `add_generation_prompt` to True when the last message is from the assistant.",
     ),
     "no_tools": (
@@ -70,6 +73,7 @@ REFUSALS = {
         "Invalid value for 'content': expected a string, got null.",
         "all messages must have non-empty content except for the optional final assistant message",
         "message content must not be empty",
+        "invalid request: message must be at least 1 token long",
     ),
     "completion_limit": (
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",

@@ -85,6 +85,7 @@ class TestMarkup(unittest.TestCase):
             "[here](http://a.b/c_(d)) ![alt](x.png)": "here alt",
             "<https://a.b>": "https://a.b",
             "one<br>two": "onetwo",
+            r"\boxed{Two ales.}": "Two ales.",
             "a\n\n---\n\nb": "a\nb",
         }
         for marked, plain in pairs.items():
