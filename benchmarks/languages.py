@@ -22,7 +22,6 @@ from statistics import mean
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from evennia_ai.history.items import Item, items_of, missing  # noqa: E402
 from evennia_ai.language.script import holds, words  # noqa: E402
 from evennia_ai.language.sentences import asks  # noqa: E402
 from evennia_ai.llm_interaction.grounding import grounded_in  # noqa: E402
@@ -32,6 +31,7 @@ from evennia_ai.llm_interaction.guards import (  # noqa: E402
     known_lines,
     without_loops,
 )
+from evennia_ai.llm_interaction.items import Item, items_of, missing  # noqa: E402
 from evennia_ai.llm_interaction.reply import is_refusal  # noqa: E402
 from evennia_ai.recall import RecallIndex  # noqa: E402
 from evennia_ai.recall.values import Turn  # noqa: E402

@@ -36,7 +36,7 @@ from evennia_ai.protocol import MemoryBackend, ModelBackend, Named, Store
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.profiles import EntityHandler
-from evennia_ai.rag_memory.recall_jobs import NOTES, TOOLS, RecallJobs
+from evennia_ai.rag_memory.recall_jobs import TOOLS, RecallJobs
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall.values import Hit, Turn
 from evennia_ai.turns.moderation import Moderator
@@ -288,7 +288,7 @@ class InlineWorker(Worker):
 
 def _part_of(turn: Turn) -> str:
     """The part of a scope that holds a turn, by `rag_memory.recall_jobs`."""
-    return {"tool": TOOLS, "ledger": NOTES}.get(turn.kind, "").strip()
+    return TOOLS.strip() if turn.kind == "tool" else ""
 
 
 class MemoryIndex:

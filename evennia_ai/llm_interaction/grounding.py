@@ -23,10 +23,10 @@ from datetime import date, timedelta
 from functools import cached_property
 
 from evennia_ai.history.frames import without_marks
-from evennia_ai.history.items import Item, items_of, normal
 from evennia_ai.language.script import akin, is_unparted
 from evennia_ai.language.tables import DEFAULT, language_of, tables
 from evennia_ai.language.words import STARTERS, content_words, stem, telling_stem, words
+from evennia_ai.llm_interaction.items import Item, items_of, normal
 
 # Lines of a source that one sentence of a summary may rest on.
 NEAR_LINES = 8

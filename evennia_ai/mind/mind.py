@@ -34,8 +34,8 @@ MEM0_BACKEND = "evennia_ai.rag_memory.mem0.Mem0Backend"
 WORK = frozenset(
     f"evennia_ai.{name}"
     for name in (
-        "history.items.items_of",
-        "history.items.source_items",
+        "llm_interaction.items.items_of",
+        "llm_interaction.items.source_items",
         "llm_interaction.budget.packed",
         "llm_interaction.grounding.grounded_in",
         "llm_interaction.summary.extract",

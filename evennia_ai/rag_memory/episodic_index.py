@@ -12,7 +12,6 @@ from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import SPEECH, Message, tool_calls
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.journal_entry import RECALLED, SYNTHESIS, JournalEntry
-from evennia_ai.rag_memory.ledger import Note
 from evennia_ai.recall.values import Turn, seconds
 
 DAY_S = 86400.0
@@ -73,11 +72,6 @@ def turn_of_entry(entry: JournalEntry) -> Turn:
     """A journal entry as a turn for the index."""
     kind = "summary" if entry.source_type == SYNTHESIS else "journal"
     return Turn(entry.id, "", entry.content, entry.timestamp, None, entry.audience, kind)
-
-
-def turn_of_note(note: Note) -> Turn:
-    """A note of the ledger as a turn for the index."""
-    return Turn(note.id, note.by.key, note.text, note.at, None, note.audience, "ledger")
 
 
 def is_pruned(importance: int, timestamp: str, now: float) -> bool:

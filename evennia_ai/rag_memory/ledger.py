@@ -14,8 +14,10 @@ from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import Speaker, utc_iso
 from evennia_ai.history.stored import Stored, Unreadable
+from evennia_ai.language.words import telling_words
 from evennia_ai.rag_memory.entities import mentioned, names_index
 from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.recall.values import Hit
 
 RULE, TASK, PREFERENCE, FACT = "rule", "task", "preference", "fact"
 TYPES = (RULE, TASK, PREFERENCE, FACT)
@@ -27,6 +29,8 @@ LIVING = (PROPOSED, APPROVED)
 # Long enough for two sentences; five such notes fill the default cap.
 TEXT_CHARS = 300
 DEFAULT_WEIGHT = 5
+# Most notes that a search finds.
+MOST_FOUND = 3
 
 _KINDS = (
     (RULE, r"\b(?:never|always|must|mustn'?t|do not|don'?t|no one may|nobody may|forbidden)\b"),
@@ -300,6 +304,16 @@ def shown_to(notes: Iterable[Note], viewer: str) -> tuple[Note, ...]:
             rounds[note.id] = 1 + written[note.by.id] // NOTES_AT_ONCE
             written[note.by.id] += 1
     return tuple(sorted(seen, key=lambda note: rounds.get(note.id, 0)))
+
+
+def found_notes(notes: Iterable[Note], query: str, viewer: str) -> list[Hit]:
+    """The approved notes with a telling word of a query, at most `MOST_FOUND`, best first."""
+    wanted = telling_words(query)
+    shown = (n for n in notes if n.state == APPROVED and visible(n.audience, viewer))
+    hits = [Hit(n.id, 0.0, n.by.key, n.text, n.at, "ledger", audience=n.audience) for n in shown]
+    shared = [(len(wanted & telling_words(hit.line)), str(hit.at), hit) for hit in hits]
+    shared.sort(key=lambda each: each[:2], reverse=True)
+    return [hit for count, _, hit in shared[:MOST_FOUND] if count]
 
 
 def replacement_line(note: Note) -> str:

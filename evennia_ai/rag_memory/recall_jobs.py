@@ -1,6 +1,5 @@
 """Work on the recall index, on the daemon thread that owns it."""
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,11 +16,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Suffixes of the scopes for tools' results and for the ledger's notes, which are kept apart so that
-# they do not influence the ranking of what was said; and most of either in a result.
-TOOLS, NOTES = " tools", " notes"
-OUTPUTS, PINNED = 3, 3
-_PART_OF = {"tool": TOOLS, "ledger": NOTES}
+# Suffix of the scopes for tools' results, which are kept apart so that they do not influence the
+# ranking of what was said; and most of them in a result.
+TOOLS, OUTPUTS = " tools", 3
 
 
 class RecallJobs:
@@ -41,10 +38,9 @@ class RecallJobs:
         """Put turns where their kind belongs; fires with how many were new or changed."""
 
         def put(index: "RecallIndex") -> int:
-            parts = defaultdict[str, list[Turn]](list)
-            for turn in turns:
-                parts[_PART_OF.get(turn.kind, "")].append(turn)
-            return sum(index.add(scope + part, some) for part, some in parts.items())
+            said = [turn for turn in turns if turn.kind != "tool"]
+            outputs = [turn for turn in turns if turn.kind == "tool"]
+            return index.add(scope, said) + index.add(scope + TOOLS, outputs)
 
         return self._later(put)
 
@@ -79,13 +75,12 @@ class RecallJobs:
         """Fires with the result of a search, with hits of other sources in their places."""
 
         def search(index: "RecallIndex") -> list[Hit]:
-            def beside(part: str, most: int) -> list[Hit]:
-                hits = index.search(scope + part, query.text, DEEP, query.audience)
-                return [hit for hit in once(hits, query) if hit.matches][:most]
-
+            outputs: list[Hit] = []
+            if query.tools:
+                found = index.search(scope + TOOLS, query.text, DEEP, query.audience)
+                outputs = [hit for hit in once(found, query) if hit.matches][:OUTPUTS]
             hits = index.search(scope, query.text, DEEP, query.audience)
-            outputs = beside(TOOLS, OUTPUTS) if query.tools else []
-            return ranked(hits, [*beside(NOTES, PINNED), *others, *outputs], query)
+            return ranked(hits, [*others, *outputs], query)
 
         return self.worker.submit(self._done, search)
 
@@ -116,4 +111,4 @@ class RecallJobs:
 
 
 def _parts(scope: str) -> tuple[str, ...]:
-    return tuple(scope + part for part in ("", TOOLS, NOTES))
+    return scope, scope + TOOLS

@@ -20,10 +20,9 @@ from evennia_ai.rag_memory.episodic_index import (
     is_indexed,
     turn_of_entry,
     turn_of_message,
-    turn_of_note,
 )
 from evennia_ai.rag_memory.journal_entry import JournalEntry
-from evennia_ai.rag_memory.ledger import APPROVED, Note
+from evennia_ai.rag_memory.ledger import Note, found_notes
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.quarantine import Quarantine
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
@@ -48,7 +47,7 @@ class Memory:
         report: Called with what failed and the error, where work goes on without it.
         now: The clock, seconds since the epoch.
         profiles: Returns all profiles by id.
-        notes: Returns the living notes of the ledger; a new tuple only if one has changed.
+        notes: Returns the living notes of the ledger.
         quarantine: Whose words are not used.
         on_new_index: Called when another index has replaced the one used before, or one that could
             not be written can be again.
@@ -72,7 +71,6 @@ class Memory:
 
     def __post_init__(self) -> None:
         self._known_replaced = self.recall.replaced
-        self._pinned: tuple[Note, ...] | None = None  # the ledger's notes, as the index has them
         self.syncing = self._is_failing = False
 
     def remember_messages(self, messages: Iterable[Message]) -> Deferred[int | None]:
@@ -118,7 +116,6 @@ class Memory:
             if cleared is None:
                 return None
             total += cleared
-        self._pinned = None
         return total
 
     def missing(self, ids: Iterable[str]) -> Deferred[int | None]:
@@ -133,28 +130,15 @@ class Memory:
     def search(self, query: Query) -> Steps[list[Hit]]:
         """Fires with what matches in words or in meaning, best first, without failing sources."""
         query = replace(query, audience=viewer(query.audience))  # None would search everything
-        notes = yield self._pin()
-        others = yield self._memories(query)
+        notes = found_notes(self.quarantine.notes(self.notes()), query.text, query.audience)
+        others = [*notes, *(yield self._memories(query))]
         if query.observations and (profiles := self.profiles()):
             observed = self.recall.observations(profiles, query)
             others += yield self._watched(observed, [], SEARCH_TIMEOUT_S)
         # Twice as many, as some may not be used.
         found = self.recall.search(self.scope, replace(query, limit=2 * query.limit), others)
         hits = yield self._watched(found, others, SEARCH_TIMEOUT_S)
-        used = self.quarantine.hits([h for h in hits if h.kind != "ledger" or h.turn_id in notes])
-        return list(used[: query.limit])
-
-    @inlineCallbacks
-    def _pin(self) -> Steps[set[str]]:
-        """Have the index hold the approved notes as they are; fires with the ids of those used."""
-        notes, before = self.notes(), self._pinned
-        pinned = tuple(note for note in notes if note.state == APPROVED)
-        if notes is not before:
-            self._pinned = notes
-            yield self.forget({note.id for note in before or ()} - {note.id for note in pinned})
-            if (yield self.add(map(turn_of_note, pinned))) is None:
-                self._pinned = before
-        return {note.id for note in self.quarantine.notes(pinned)}
+        return list(self.quarantine.hits(hits)[: query.limit])
 
     @inlineCallbacks
     def _memories(self, query: Query) -> Steps[list[Hit]]:
@@ -187,6 +171,5 @@ class Memory:
         finally:
             if self.recall.replaced != self._known_replaced:
                 self._known_replaced = self.recall.replaced
-                self._pinned = None
                 self.on_new_index()
         return result

@@ -95,7 +95,6 @@ class RecallIndex:
                 f"The recall index `{self._path}` cannot be opened ({error}); delete the file and "
                 "rebuild the index."
             ) from error
-        self._changes = self._change_count()
 
     def _opened(self) -> sqlite3.Connection:
         self._db = db = sqlite3.connect(self._path, timeout=10, check_same_thread=False)
@@ -117,17 +116,11 @@ class RecallIndex:
     def _at_work(self) -> Iterator[None]:
         with self._lock:
             try:
-                if self._changes != (changes := self._change_count()):
-                    self._scopes.clear()  # another connection has written to the file
-                    self._changes = changes
                 yield
             except BaseException as error:
                 self._scopes.clear()  # something may have been changed in part
                 self.damaged = self.damaged or is_damage(error)
                 raise
-
-    def _change_count(self) -> int:
-        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     def add(self, scope: str, turns: Iterable[Turn]) -> int:
         """Add turns to a scope (an assistant's stable id); returns how many were new or changed.

@@ -26,7 +26,7 @@ class Turn:
         session: Name or number of the talk it belongs to. Without one, a pause of more than
             half an hour begins a new talk.
         audience: As `evennia_ai.history.audience` writes it; None is public.
-        kind: ``message``, ``journal``, ``summary``, ``ledger`` or ``tool`` (a tool's output).
+        kind: ``message``, ``journal``, ``summary`` or ``tool`` (a tool's output).
     """
 
     id: str
@@ -45,8 +45,8 @@ class Hit:
     Args:
         score: 0 to 1: how probably it answers the query; comparable between queries only roughly.
         at: As it was given to `add` (dates and datetimes as ISO 8601).
-        kind: The turn's kind; also ``memory`` (of semantic memory) and ``observation`` (of a
-            profile).
+        kind: The turn's kind; also ``memory`` (of semantic memory), ``observation`` (of a profile)
+            and ``ledger`` (a note).
         matches: Whether it holds a word of the query, or one near to it or of its kind, or is
             by or of somebody the query names.
     """
@@ -103,8 +103,7 @@ def brief(result: str) -> str:
         return result[:BRIEF_CHARS]
     hits = [Hit.from_dict(item) for item in items[:BRIEF_HITS] if isinstance(item, dict)]
     rows = [{"id": hit.turn_id, "text": _beginning(hit.text)} for hit in hits]
-    more = found.get("more") or len(items) - len(rows)
-    return json.dumps({"results": rows, **({"more": more} if more else {})}, ensure_ascii=False)
+    return json.dumps({"results": rows}, ensure_ascii=False)
 
 
 def _beginning(text: str) -> str:

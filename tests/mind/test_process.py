@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 
 from evennia_ai.errors import ModelError, StoreError
-from evennia_ai.history.items import items_of, source_items
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.budget import packed
 from evennia_ai.llm_interaction.grounding import grounded_in
+from evennia_ai.llm_interaction.items import items_of, source_items
 from evennia_ai.llm_interaction.summary import shortened
 from evennia_ai.llm_interaction.tokens import TokenCounter, count_tokens
 from evennia_ai.llm_interaction.values import ModelReply

@@ -79,17 +79,6 @@ class TestFile(FileCase):
         self.assertEqual(answers(self.opened()), before)
         self.assertEqual(before, answers_anew(self.turns))
 
-    def test_two_at_once(self):
-        """Two connections of one file see what the other does."""
-        first, second = self.filled(), self.opened()
-        self.assertEqual(answers(second), answers(first))
-        second.add("aria", [Turn("s", "Eve", f"{SECRET} is what Odile said", 99.0)])
-        self.assertIn("s", [hit.turn_id for hit in first.search("aria", SECRET, 5) if hit.matches])
-        first.add("aria", [Turn(f"m{n}", "Ann", "the mill again", 9_000.0 + n) for n in range(9)])
-        self.assertEqual(answers(second), answers(first))
-        second.remove("aria", ["s", self.turns[3].id])
-        self.assertEqual(answers(second), answers(first))
-
     def test_an_older_file_is_emptied(self):
         """A file of another version keeps nothing of what it held."""
         self.filled([Turn("s", "Eve", SECRET, 99.0)]).close()

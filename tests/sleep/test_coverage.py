@@ -5,7 +5,7 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.items import Item, items_of, missing
+from evennia_ai.llm_interaction.items import Item, items_of, missing
 from evennia_ai.sleep.compaction.coverage import APPENDIX_TITLE, appendix, covered
 from tests.strategies import MANY
 

@@ -5,11 +5,11 @@ import threading
 
 from evennia_ai import services
 from evennia_ai.history.frames import MESSAGES_LABEL
-from evennia_ai.history.items import missing, source_items
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.items import missing, source_items
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.turns.tools import BUILTIN_TOOLS

@@ -1,17 +1,17 @@
 """What of a source must survive its summary: names, numbers and quoted words.
 
-A summary is measured by items (`history.items`). They may survive in the summary, in the journal
-or in the ledger. What is found in none of them is appended in one capped line, without asking a
-model again; the rest becomes a journal entry.
+A summary is measured by items (`llm_interaction.items`). They may survive in the summary, in the
+journal or in the ledger. What is found in none of them is appended in one capped line, without
+asking a model again; the rest becomes a journal entry.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evennia_ai.history.frames import one_line
-from evennia_ai.history.items import Item, missing
 from evennia_ai.history.messages import Counter
 from evennia_ai.llm_interaction.budget import capped
+from evennia_ai.llm_interaction.items import Item, missing
 
 APPENDIX_TITLE = "Also mentioned:"
 # Most of a summary's cap the line of missing things may take.

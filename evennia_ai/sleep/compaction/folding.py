@@ -16,7 +16,6 @@ from evennia_ai.background import Steps
 from evennia_ai.history.archive import ARCHIVE, SUMMARIES
 from evennia_ai.history.audience import visible
 from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
-from evennia_ai.history.items import items_of, source_items
 from evennia_ai.history.messages import Message, new_id, total_tokens, utc_iso
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import (
@@ -27,6 +26,7 @@ from evennia_ai.history.records import (
     Segment,
     SummaryRecord,
 )
+from evennia_ai.llm_interaction.items import items_of, source_items
 from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summarise_lines
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.items import TOOL_CHARS, Item, items_of, missing, source_items
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.pairs import ToolTraits
+from evennia_ai.llm_interaction.items import TOOL_CHARS, Item, items_of, missing, source_items
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from tests.strategies import FEW, MANY, awkward_texts, call, heard, histories, reply, result
 
