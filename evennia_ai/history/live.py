@@ -71,7 +71,6 @@ class HistoryHandler(Archive):
         self._now = now
         self._on_append = on_append
         self._stamps: tuple[object, object] | None = None
-        self._merged: list[Message] = []
         self._page: list[Message] = []
         self._all: tuple[Message, ...] = ()
         self._tally: dict[str, int] = {}
@@ -96,7 +95,7 @@ class HistoryHandler(Archive):
         page, recorded = [*self._page, *new], _more_recorded(self._recorded, new)
         chars = sum(len(message.content) for message in page)
         if len(page) >= PAGE_MESSAGES or chars >= PAGE_CHARS:
-            self._replace([*self._merged, *page], recorded)
+            self._replace([*self._all, *new], recorded)
         else:
             self._set_page(page, recorded)
             self._page, self._recorded = page, recorded
@@ -132,7 +131,7 @@ class HistoryHandler(Archive):
             self.store.set(HISTORY, [message.to_dict() for message in messages])
             self._set_page([], recorded)
         self._recorded = recorded
-        self._load(list(messages), [])
+        self._load(messages, [])
 
     @property
     def recorded(self) -> tuple[int, str]:
@@ -276,7 +275,7 @@ class HistoryHandler(Archive):
         if is_rebuilt or not all(message.is_complete for message in merged + page):
             self._adopt(merged + page)
         else:
-            self._load(merged, page)
+            self._load([*merged, *page], page)
 
     def _read(self, key: str) -> list[Message]:
         """The messages of an Attribute; items that are none are put aside."""
@@ -357,10 +356,10 @@ class HistoryHandler(Archive):
                 place = newest = max(int(place), newest) + 1
             yield place
 
-    def _load(self, merged: list[Message], page: list[Message]) -> None:
-        self._merged, self._page, self._all = merged, page, ()
+    def _load(self, messages: Sequence[Message], page: list[Message]) -> None:
+        self._page, self._all = page, ()
         self._tally, self._waiting, self._lines = {}, Counter(), 0
-        self._keep([*merged, *page])
+        self._keep(messages)
 
     def _keep(self, new: Sequence[Message]) -> None:
         self._all = (*self._all, *new)

@@ -5,7 +5,7 @@ The readers (`as_text`, `as_count`, ...) turn any stored value into one of their
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +14,6 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.stored import MOST, Stored
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-Reader = Callable[[object], Any]
 # States of a summary.
 LIVE, ABSORBED, ROLLED_BACK = "live", "absorbed", "rolled back"
 # The state of a compaction that was not rolled back.

@@ -65,6 +65,7 @@ class Lexicon:
         self._stem_numbers: dict[str, int] = {}
         self._stems, self._tells = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
         self._vectors = np.zeros((0, embedder.dims), dtype=np.int8)
+        self._norms = np.zeros(0, dtype=np.float32)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -75,8 +76,9 @@ class Lexicon:
         numbers = [known.setdefault(word, len(known)) for word in some_words]
         if len(known) > len(self._stems):
             fresh = list(known)[len(self._stems) :]
-            vectors = quantised(self.embedder.embed(fresh)).astype(np.int8)
-            self._vectors = np.concatenate([self._vectors, vectors])
+            vectors = quantised(self.embedder.embed(fresh))
+            self._vectors = np.concatenate([self._vectors, vectors.astype(np.int8)])
+            self._norms = np.append(self._norms, norms_of(vectors))
             self._stems = np.append(self._stems, self._numbers_of(map(stem_of, fresh)))
             tells = [not (word in STOP_WORDS or word.startswith(_AS_NAME)) for word in fresh]
             self._tells = np.append(self._tells, tells)
@@ -109,7 +111,7 @@ class Lexicon:
         # Whole numbers that float32 holds exactly: what stands beside a turn changes no result.
         mine, others = quantised(vectors), self._vectors[used].astype(np.float32)
         cosines = np.einsum("qd,wd->qw", mine, others) / norms_of(mine)[:, None]
-        cosines /= norms_of(others)
+        cosines /= self._norms[used]
         near = np.where(cosines >= _NEAR, (cosines - 0.3) / 0.7, 0)
         if len(used) > _SYNONYMS:
             near[near < np.partition(near, -_SYNONYMS, axis=1)[:, [-_SYNONYMS]]] = 0

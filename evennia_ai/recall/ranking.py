@@ -1,6 +1,6 @@
 """From the turns an audience sees to an order of those that answer a query.
 
-20 features of each candidate go into a linear model, one for talk where each turn answers the last,
+21 features of each candidate go into a linear model, one for talk where each turn answers the last,
 one for a crowd. `benchmarks/train_recall.py` learns their weights; `weights.json` names the
 training data and the results on unseen talks. Each feature is scale-free (a share, a cosine, a
 flag), so that weights learned on talks of hundreds of turns hold for a hundred thousand.
@@ -140,6 +140,7 @@ class Reader:
             "meaning_here_rel": _relative(cosines[0]),
             "meaning_window": _weighed(_MEANT, cosines),
             "spoke": spoke & one,
+            "spoke_no_question": spoke & one & ~asks,
             "spoke_as_doer": self._said_by(query.asked[:1]) & several,
             "about_asked": about & one,
             "is_name": names,
