@@ -41,7 +41,7 @@ class WindowError(ModelError):
 
 
 class SpendError(ModelError):
-    """No model was asked: a spend cap is reached, or one player has caused enough calls."""
+    """No model was asked: a spend limit is reached, or one player has caused enough calls."""
 
     def __init__(self, message: str):
         super().__init__(message, kind="spend")
@@ -53,6 +53,12 @@ class LocalModelError(AssistantError):
 
 class ToolError(AssistantError):
     """A tool could not do what was asked; the text goes back to the model as its result."""
+
+
+class BoundError(ToolError):
+    """A tool does no more of this for now. That is a bound, not a failure: the model learns so."""
+
+    SAYS = "enough for now"
 
 
 class NotObeyedError(ToolError):

@@ -288,7 +288,11 @@ def refused_model(name: str, allowed: Allowed) -> str:
         return f"`{short}` holds a path; paths come from the game's settings alone"
     if any(fnmatchcase(name, pattern) for pattern in models):
         return ""
-    return f"`{short}` is not among the models of the setting `EVENNIA_AI_MODELS`"
+    listed = ", ".join(f"`{each}`" for each in models)
+    return (
+        f"`{short}` is not among the models of the setting `EVENNIA_AI_MODELS`, "
+        f"which allows {listed or 'none'}"
+    )
 
 
 def _refused_models(names: Iterable[str], allowed: Allowed) -> str:

@@ -292,6 +292,9 @@ class GamePort(Protocol):
     def carried(self) -> Sequence[str]:
         """What the body carries, by name."""
 
+    def has_turned_away(self, speaker: str) -> bool:
+        """Whether somebody here (stable id) talks with somebody else by now."""
+
     def obeys(self, asker: str) -> bool:
         """Whether the assistant takes orders from somebody, by stable id."""
 

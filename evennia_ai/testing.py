@@ -446,6 +446,10 @@ class FakeGame:
     def carried(self) -> tuple[str, ...]:
         return ()
 
+    def has_turned_away(self, speaker: str) -> bool:
+        """Never: nobody else is here."""
+        return False
+
     def obeys(self, asker: str) -> bool:
         return True
 

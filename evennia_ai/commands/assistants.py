@@ -51,6 +51,26 @@ _NAME = re.compile(r"[^\W_][^=:;,/|#*{}\[\]\"<>\\]*")
 REPORT_EVERY_S, REPORT_LINES, REPORT_CHARS = 60, 10, 300
 
 
+_PLAYERS_HELP = """
+keep assistants from listening, or report one to staff
+
+Usage:
+  ai/ignore
+  ai/report [<assistant>] [= <what is wrong>]
+
+Switches:
+  ignore - no assistant hears, answers or remembers what you say from now
+           on; type it again to be heard. What they know of you already
+           goes with 'aiforget me'
+  report - tell staff that something is wrong with an assistant; they get
+           your words and the last lines that you could hear
+
+To talk with an assistant, say its name, or whisper or page to it.
+
+See also: aiforget, airemember, aipage
+"""
+
+
 class CmdAI(AssistantCommand):
     """
     create, list and look after assistants
@@ -70,7 +90,7 @@ class CmdAI(AssistantCommand):
       ai/usage
       ai/test <assistant> [= <text>]
       ai/model[/reset] <assistant>
-      ai/why <assistant> [= <words of a line>]
+      ai/why[/full] <assistant> [= <words of a line>]
       ai/delete <assistant> [= yes]
       ai/doctor
       ai/log [<assistant>]
@@ -97,7 +117,7 @@ class CmdAI(AssistantCommand):
       refuse - do not let it; it learns so, as it learns what was done
       usage  - what model calls cost today and this month (UTC): of each
                assistant, of the game, and for admins of the accounts that
-               cost most; with the spend caps that hold
+               cost most; with the spend limits
       test   - try its model out in five short calls: speed, persona, tools,
                thinking, languages and window, with one line of advice; or ask
                it something. It remembers nothing of this
@@ -106,7 +126,8 @@ class CmdAI(AssistantCommand):
                is kept; with /reset this is forgotten and learned anew
       why    - why it gave its newest reply, or the newest with these words: what
                the prompt held, what memory gave, what was left out, the model,
-               the tools, the cost. For words that somebody said to it: whether
+               the tools, the cost; with /full the whole prompt, of the newest
+               replies. For words that somebody said to it: whether
                it still has them, and where. Shows talk to admins alone
       delete - export everything to a file, then delete it; to confirm it, type
                the command again with '= yes' within a minute
@@ -138,11 +159,20 @@ class CmdAI(AssistantCommand):
         "usage",
     )
     builder_switches += ("wake",)
-    resets = False
+    resets = is_full = False
     switches_known = (*player_switches, *builder_switches, *admin_switches)
 
+    def get_help(self, caller: Any, cmdset: Any) -> str:
+        """The help for the caller: players read of their own two switches alone."""
+        if self.access(caller, "build"):
+            return str(super().get_help(caller, cmdset))
+        return _PLAYERS_HELP
+
     def _switch(self) -> str:
-        if [each.lower() for each in self.switches] == ["model", "reset"]:
+        switches = [each.lower() for each in self.switches]
+        if switches == ["why", "full"]:
+            self.switches, self.is_full = ["why"], True
+        if switches == ["model", "reset"]:
             self.switches, self.resets = ["model"], True
         found = super()._switch()
         if found not in self.player_switches and not self.access(self.caller, "build"):
@@ -150,6 +180,11 @@ class CmdAI(AssistantCommand):
         return found
 
     def do_ignore(self) -> None:
+        if self.args.strip():
+            state = "No assistant hears you" if is_ignored(self.caller) else "Assistants hear you"
+            raise Refusal(
+                f"{state}. Typed without a name, ai/ignore changes that for all assistants."
+            )
         key, category = IGNORED_TAG
         player = getattr(self.caller, "account", None) or self.caller
         if is_ignored(self.caller):
@@ -303,7 +338,7 @@ class CmdAI(AssistantCommand):
         self.viewer.page(as_records(lines))
 
     def do_usage(self) -> None:
-        heads = ("Who", "When", "Calls", "Tokens", "Of these cached", "Cost", "Caps")
+        heads = ("Who", "When", "Calls", "Tokens", "Of these cached", "Cost", "Limits")
         scripts, rows = all_assistants(), list[tuple[object, ...]]()
         if not scripts:
             return self.viewer.tell("There are no assistants yet.")
@@ -355,7 +390,7 @@ class CmdAI(AssistantCommand):
     def do_why(self) -> None:
         words = str(self.rhs or "").strip()
         script = self.assistant()
-        found = why(script, words, self.seen(script))
+        found = why(script, words, self.seen(script), self.is_full)
         self.viewer.later(found, lambda lines: self.viewer.page("\n".join(lines)), "The look back")
 
     def do_delete(self) -> None:

@@ -85,7 +85,7 @@ class AssistantCommand(MuxCommand):
         return script
 
     def follows(self, script: AssistantScript) -> bool:
-        """Whether the caller follows an assistant, and so gets its receipts anyway.
+        """Whether the caller follows an assistant, and so gets its compaction reports anyway.
 
         Nobody who has logged out meanwhile does.
         """

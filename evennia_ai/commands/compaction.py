@@ -29,6 +29,7 @@ _EXCERPT = 60
 _REASONS = {
     "compaction disabled": "compaction is off; compact/on switches it on",
     "no history": "it has no history yet",
+    "history within preserve window": "all of its history lies within the kept lines",
 }
 
 
@@ -189,7 +190,7 @@ class Result:
 
     Args:
         saved: How many facts went into the journal.
-        released: Whether a hold after a rollback ended without a compaction.
+        released: Whether a pause after a rollback ended without a compaction.
     """
 
     outcome: Outcome
@@ -201,7 +202,7 @@ class Result:
 def compact_now(script: AssistantScript, instructions: str | None = None) -> Steps[Result]:
     """A manual compaction: extraction first, if a compaction will follow.
 
-    Over the spend cap there is no extraction, and the summary is extractive. A hold after a
+    Over the spend limit there is no extraction, and the summary is extractive. A pause after a
     rollback also ends if there is nothing to compact, but not if the compaction fails.
     """
     job = Compaction(script, script.obj, MANUAL, instructions=instructions)
@@ -218,7 +219,7 @@ def result_line(name: str, result: Result) -> str:
     outcome = result.outcome
     if isinstance(outcome, Skipped):
         held = outcome.held
-        over = " The hold after the rollback is over." if result.released else ""
+        over = " The pause after the rollback is over." if result.released else ""
         but = f", but for {held} older ones that a summary would not shorten" if held else ""
         return f"{name} did not compact: {_REASONS.get(outcome.reason, outcome.reason)}{but}.{over}"
     if isinstance(outcome, Failed):

@@ -36,12 +36,12 @@ class CmdAIConfig(AssistantCommand):
     change shows the value that it replaces.
 
     Models must be among those of the game's setting EVENNIA_AI_MODELS. This
-    holds for admins too. Only admins raise or remove spend caps. The setting
+    holds for admins too. Only admins raise or remove spend limits. The setting
     EVENNIA_AI_OPTIONS gives options to groups of assistants; an assistant's own
     value wins.
 
     Options are Attributes of the assistant's script, so Evennia's own command
-    'set/script' changes them as well; spend caps for admins alone.
+    'set/script' changes them as well; spend limits for admins alone.
 
     See also: ai, aistatus
     """

@@ -4,13 +4,21 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import only_one
 from evennia_ai.history.audience import STAFF
-from evennia_ai.history.messages import Message
+from evennia_ai.history.messages import COMINGS, Message
 from evennia_ai.history.records import ROLLED_BACK, CompactionRecord, SummaryRecord
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.export import export_assistant
-from evennia_ai.staff.show import Slices, as_json, as_record, audience_mark, moment, speaker_label
+from evennia_ai.staff.show import (
+    Slices,
+    as_json,
+    as_record,
+    audience_mark,
+    counted,
+    moment,
+    speaker_label,
+)
 
 SEARCH_LIMIT = 20
 
@@ -31,13 +39,14 @@ class CmdAIHistory(AssistantCommand):
     Switches:
       full      - with tool calls, their results and summaries
       raw       - the stored messages as JSON
-      summaries - every summary ever made, and the receipt of every compaction
+      summaries - every summary ever made, and the report of every compaction
       expand    - the messages a summary was made from, word for word
       search    - search the history, the archive, the journal, observations of
                   people and places, and the output of tools
       export    - write everything to a JSON file under server/ai_exports
 
-    Lists what was said, newest first. Whispers and pages are marked with
+    Lists what was said, newest first, without arrivals and departures, which
+    /full shows. Whispers and pages are marked with
     [private: who]. Without a name it means the only assistant here.
 
     See also: aistatus, compact, aimemory, aijournal
@@ -53,7 +62,8 @@ class CmdAIHistory(AssistantCommand):
         said = [
             message
             for message in self.seen(script).messages()
-            if message.content and message.role in ("user", "assistant") and not message.is_summary
+            if message.content and message.role in ("user", "assistant")
+            if not message.is_summary and message.channel not in COMINGS
         ]
         self._list(script, said, "Said")
 
@@ -62,11 +72,12 @@ class CmdAIHistory(AssistantCommand):
         self._list(script, self.seen(script).messages(), "History")
 
     def _list(self, script: AssistantScript, messages: list[Message], what: str) -> None:
-        name = script.obj.key
+        name, every = script.obj.key, len(self.seen(script).messages())
+        count = f"{len(messages)} of {counted(every, 'live message')}"
         self.viewer.listing(
             messages[::-1],
             lambda message: message_line(message, name),
-            f"{what}, {name}, newest first ({len(messages)} live messages):",
+            f"{what}, {name}, newest first ({count}):",
             f"{name} has no messages yet.",
         )
 
@@ -76,15 +87,18 @@ class CmdAIHistory(AssistantCommand):
     def do_summaries(self) -> None:
         script = self.assistant()
         records = self.seen(script).summaries()
-        receipts = script.history.compactions() if self.audience == STAFF else []
-        newest = sorted([*records, *receipts], key=_made_at, reverse=True)
+        reports = script.history.compactions() if self.audience == STAFF else []
+        newest = sorted([*records, *reports], key=_made_at, reverse=True)
         name = script.obj.key
         self.viewer.listing(
             newest,
             lambda item: (
-                summary_lines(item) if isinstance(item, SummaryRecord) else receipt(item, name)
+                summary_lines(item)
+                if isinstance(item, SummaryRecord)
+                else compaction_line(item, name)
             ),
-            f"Summaries, {name}, newest first ({len(records)}, {len(receipts)} compactions):",
+            f"Summaries, {name}, newest first ({counted(len(records), 'summary')}, "
+            f"{counted(len(reports), 'compaction')}):",
             f"{name} has made no summaries yet.",
         )
 
@@ -156,9 +170,9 @@ def summary_lines(record: SummaryRecord) -> str:
     return as_record(f"{head}\n{audience_mark(record.audience)}{record.text}")
 
 
-def receipt(record: CompactionRecord, name: str) -> str:
-    """A compaction's receipt, and when it was taken back."""
-    line = f"{moment(record.at)} Receipt: {report_line(name, record)}"
+def compaction_line(record: CompactionRecord, name: str) -> str:
+    """A compaction's report, and when it was taken back."""
+    line = f"{moment(record.at)} Compaction: {report_line(name, record)}"
     if record.status == ROLLED_BACK:
         line += f" Taken back {moment(record.rolled_back_at)}."
     return as_record(line)

@@ -6,6 +6,7 @@ from twisted.internet.task import cooperate
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.staff.show import Slices, as_record, audience_mark, moment
 
@@ -70,4 +71,5 @@ def entry_line(entry: JournalEntry) -> str:
     """One entry: time, id, importance, audience, text."""
     mark = ("withdrawn: " if entry.withdrawn else "") + audience_mark(entry.audience)
     head = f"{moment(entry.timestamp)} {entry.id} importance {entry.importance}"
-    return as_record(f"{head}: {mark}{entry.content}")
+    text = entry.content.removeprefix(SYNTHESIS_TITLE).lstrip()
+    return as_record(f"{head}: {mark}{text.partition(chr(10))[0] if entry.withdrawn else text}")

@@ -15,7 +15,7 @@ class CmdAIStatus(AssistantCommand):
     Shows what it is doing, how full its context is, what sets its limit and
     when it compacts, what its last prompt contained, what is stored, its last compaction and sleep,
     counters since the server started, and every problem: invalid configuration
-    values, caps that do not fit, the last trouble. A trouble with the model is
+    values, limits that do not fit, the last trouble. A trouble with the model is
     cleared when a later turn succeeds. Without a name it means the only
     assistant here.
 

@@ -18,17 +18,18 @@ from evennia_ai.staff.explanation import (
     found_message,
     refused_since,
 )
-from evennia_ai.staff.show import audience_mark, counted, escaped, moment
+from evennia_ai.staff.show import as_record, audience_mark, counted, escaped, moment
+from evennia_ai.turns.runtime import PROMPTS_KEPT
 
 # Hits that are shown where words are nowhere.
 NEAREST = 5
 
 
 @inlineCallbacks
-def why(script: AssistantScript, words: str, seen: Seen) -> Steps[list[str]]:
+def why(script: AssistantScript, words: str, seen: Seen, is_full: bool = False) -> Steps[list[str]]:
     """Explain the newest reply, or the newest message that holds these words; see `found_message`.
 
-    Only of what the viewer may see. Fires with escaped lines.
+    Only of what the viewer may see; with the whole prompt if `is_full`. Fires with escaped lines.
     """
     message, hits = yield found_message(words, seen, script.obj.key, script.tools.traits.speaks)
     refused = "" if words else refused_since(script.runtime.refused, message, seen)
@@ -48,7 +49,17 @@ def why(script: AssistantScript, words: str, seen: Seen) -> Steps[list[str]]:
         lines += map(escaped, _rests_on(known, known.trace))
     elif known.is_reply:
         lines.append("This reply has no trace that can be read.")
+    if is_full:
+        lines += _prompt(known)
     return lines
+
+
+def _prompt(known: Explanation) -> list[str]:
+    """The whole prompt, part by part."""
+    if not known.prompt:
+        return [f"Its prompt is not kept: only those of the {PROMPTS_KEPT} newest turns are."]
+    parts = (as_record(f"[{role}] {text}") for role, text in known.prompt)
+    return ["The whole prompt:", *parts]
 
 
 def _not_found(script: AssistantScript, words: str, hits: Iterable[Hit] | None) -> list[str]:

@@ -92,6 +92,13 @@ def has_replied(body: "DefaultCharacter", to: str, at: float) -> None:
         known.talk = replied(known.talk, body.stable_id, to, at)
 
 
+def partner_of(body: "DefaultObject", speaker: str) -> str:
+    """Whom somebody where a body is talks with (stable ids); empty if that is not known."""
+    if body.location is None:
+        return ""
+    return manners_of(body.location).talk.partners.get(speaker, ("", 0.0))[0]
+
+
 def people_of(room: "DefaultRoom", speaker: "DefaultObject | None") -> list[Person]:
     """The people in a room as `answerers` wants them: assistants, and those the speaker sees.
 

@@ -31,7 +31,7 @@ from evennia_ai.errors import NotObeyedError, ToolError
 from evennia_ai.game.evennia_internals import has_failed
 from evennia_ai.game.hearing import SIGN, is_ignored, room_audience
 from evennia_ai.game.identity import find, stable_id
-from evennia_ai.game.people import manners_of
+from evennia_ai.game.people import manners_of, partner_of
 from evennia_ai.game.seeing import (
     described,
     hearers,
@@ -564,6 +564,10 @@ class GameHandler:
             return True
         person = find(asker)
         return person is not None and self._passes(person, lock)
+
+    def has_turned_away(self, speaker: str) -> bool:
+        """Whether somebody here talks with somebody else by now."""
+        return partner_of(self.character, speaker) not in ("", self.character.stable_id)
 
     def obeys(self, asker: str) -> bool:
         """Whether `asker` controls the body or passes the option `obeys`."""

@@ -295,7 +295,8 @@ def widest_view_tokens(messages: Iterable[Message]) -> int:
 
 
 SPEECH = ("say", "whisper", "page", "pose")
-_NOT_TALK = ("arrive", "leave", "tool", "summary")
+COMINGS = ("arrive", "leave")
+_NOT_TALK = (*COMINGS, "tool", "summary")
 
 
 def is_talk(message: Message) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from evennia_ai.history.messages import Message, call_ids, tool_calls
+from evennia_ai.history.messages import COMINGS, Message, call_ids, tool_calls
 
 INTERRUPTED = '{"error": "interrupted before it was done"}'
 # Key of a result's metadata: the audience whose turn the calls ended, empty if they ended none.
@@ -75,11 +75,14 @@ def pairing(messages: Sequence[Message]) -> dict[int, int]:
 def said_and_done(messages: Sequence[Message], traits: ToolTraits) -> list[Message]:
     """What was said and done: the messages as a summary and an extraction read them.
 
-    Searches of memory leave, calls and results: they repeat what was said earlier. Other results
-    are cut to their first `RESULT_CHARS` characters. What is changed has no token count.
+    Searches of memory leave, calls and results: they repeat what was said earlier. So do arrivals
+    and departures, for which nobody asks later. Other results are cut to their first
+    `RESULT_CHARS` characters. What is changed has no token count.
     """
     kept: list[Message] = []
     for message in messages:
+        if message.channel in COMINGS:
+            continue
         if message.role == "tool":
             if message.name in traits.recalls:
                 continue

@@ -69,7 +69,7 @@ MESSAGES_AGAIN = 4
 def context_limit(script: Assistant, model: str = "") -> int:
     """Most tokens a request to a model (its own by default) and the reply may hold.
 
-    The configured limit, the model's window or the spend cap of a call.
+    The configured limit, the model's window or the spend limit of a call.
     """
     window = learned_window(script, model)
     known = window.tokens if window else None
@@ -97,7 +97,7 @@ def limit_source(script: Assistant) -> LimitSource:
     if window and limit == window.tokens:
         name = f"the window of {script.model_name}, by {window.source}"
         return LimitSource(name, "Give the model's server a larger window")
-    return LimitSource("the spend cap of a call", "Raise the spend cap of a call")
+    return LimitSource("the spend limit of a call", "Raise the spend limit of a call")
 
 
 def context_caps(script: Assistant, model: str = "") -> Caps:

@@ -175,6 +175,10 @@ class TurnRequest:
     answering: tuple[str, ...] = ()
 
 
+# Why a turn stopped whose late answer was not said: who asked had gone on to something else.
+OVERTAKEN = "overtaken"
+
+
 @dataclass(slots=True)
 class TurnReport:
     """What a turn did.
@@ -183,14 +187,16 @@ class TurnReport:
         iterations: Model calls made.
         stopped_by: ``noop``, ``reply``, ``unspoken`` (a reply that was not fit to be said),
             ``silence``, ``model`` (it failed after something was said), ``other_tool``,
-            ``iterations``, ``deadline``, ``tokens``, ``too_large`` or ``spend``.
+            ``iterations``, ``deadline``, ``tokens``, ``too_large``, ``spend`` or `OVERTAKEN`.
         spoken: What was said, in order.
         tools: Names of the tools called, in order.
         cost: US dollars of all model calls; None if one of them is unknown.
         cached_tokens: Prompt tokens that the provider read from its cache.
+        fell_back: Whether the offline model answered in place of the assistant's own.
     """
 
     iterations: int = 0
+    fell_back: bool = False
     stopped_by: str = "iterations"
     spoken: list[str] = field(default_factory=list)
     tools: list[str] = field(default_factory=list)

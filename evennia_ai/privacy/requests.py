@@ -85,9 +85,13 @@ def enqueue(
     All that these assistants (`scripts`) have heard by now has earlier ids than the request, also
     where the clock was set back: to load a history lets later ids sort behind its own.
     """
+    scripts = [*scripts]
     for script in scripts:
         script.survived("a request to forget", script.history.messages, ())
-    _save([*queued(), Request(tuple(people), at, new_id("m"), asker)])
+    request = Request(tuple(people), at, new_id("m"), asker)
+    for script in scripts:  # who is being answered now hears no more of it
+        script.runtime.forget(request.people, request.until)
+    _save([*queued(), request])
 
 
 def is_running() -> bool:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from evennia_ai.errors import AssistantError
+from evennia_ai.errors import AssistantError, BoundError
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import Speaker, utc_iso
@@ -70,6 +70,10 @@ _WORDS_TOO = re.compile(
 
 class LedgerError(AssistantError):
     """A note cannot be added, found or changed; the text says why."""
+
+
+class LedgerFullError(LedgerError, BoundError):
+    """Somebody has as many notes as a person may have."""
 
 
 @dataclass(frozen=True, slots=True)

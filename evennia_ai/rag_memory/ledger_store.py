@@ -15,7 +15,7 @@ from evennia_ai.history.records import as_dict
 from evennia_ai.history.stored import each_readable
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory import ledger
-from evennia_ai.rag_memory.ledger import APPROVED, LedgerError, Note
+from evennia_ai.rag_memory.ledger import APPROVED, LedgerError, LedgerFullError, Note
 
 LEDGER, CATEGORY, PAGES = "ledger", "ai_ledger", "ai_ledger_closed"
 PAGE_ENTRIES = 50
@@ -77,7 +77,9 @@ class LedgerHandler:
         note, others = ledger.replacing(note, self.entries(), now)
         own = [each for each in others if each.is_living and each.by.id == by.id]
         if len(own) >= ledger.NOTES_A_PERSON:
-            raise LedgerError(f"{by.key} has {len(own)} notes already; withdraw one to make room.")
+            raise LedgerFullError(
+                f"{by.key} has {len(own)} notes already; withdraw one to make room."
+            )
         self._save([*others, note])
         return note
 

@@ -17,7 +17,7 @@ PURPOSES = {
 
 def price(cost: float | None) -> str:
     """What something cost, in words; the price of some models is not known."""
-    return "no price known" if cost is None else f"${cost:.4f}"
+    return "no price known" if cost is None else f"${cost:.4f}" if cost else "$0"
 
 
 def price_of(calls: int, cost: float, unpriced: int) -> str:

@@ -17,7 +17,7 @@ def change_option(
     """Set an option, or one value of it, to what was typed; `default` or nothing restores it.
 
     Returns lines on what it is now, what it was, and what is wrong with it. Raises `AssistantError`
-    for a value that cannot be, and for a spend cap that only admins lift.
+    for a value that cannot be, and for a spend limit that only admins lift.
     """
     name, key = option_called(called)
     kind, label = OPTIONS[name].kind, f"{name}.{key}" if key else name
@@ -59,12 +59,12 @@ def take_preset(script: AssistantScript, name: str, by: str) -> list[str]:
 
 
 def _guard(script: AssistantScript, values: Mapping[str, Any], is_admin: bool) -> None:
-    """A `ConfigError` if values would lift a spend cap and whoever sets them is no admin."""
+    """A `ConfigError` if values would lift a spend limit and whoever sets them is no admin."""
     if "spend_caps" in values and not is_admin:
         caps, new = script.config.spend_caps, values["spend_caps"]
         new = new if isinstance(new, Mapping) else {}
         if lifted := [name for name in OWN_LIMITS if lifts(caps.get(name), new.get(name))]:
-            raise ConfigError(f"Only admins raise or remove spend caps, as `{lifted[0]}`.")
+            raise ConfigError(f"Only admins raise or remove spend limits, as `{lifted[0]}`.")
 
 
 def option_called(text: str) -> tuple[str, str]:

@@ -39,6 +39,7 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tool_protocol import DROPPED
 from evennia_ai.processes import is_running
 from evennia_ai.protocol import MemoryBackend, ModelBackend
+from evennia_ai.staff.show import counted
 from evennia_ai.staff.status import status_lines
 from evennia_ai.turns.spend_book import caps_of, read_limits
 
@@ -160,7 +161,7 @@ def check_database(patient: Patient) -> Any:
     if not count:
         detail = f"{connection.vendor}, no assistant yet"
         return _remark(detail, "Make one in the game: ai/create Aria")
-    return _fine(f"{connection.vendor}, {count} assistant(s)")
+    return _fine(f"{connection.vendor}, {counted(count, 'assistant')}")
 
 
 def _is_kind(path: str, kind: type) -> bool:
@@ -270,7 +271,7 @@ def check_assistants(patient: Patient) -> Any:
         details, remedies = zip(*found, strict=True)
         told = _fault if faults else _remark
         return told("; ".join(details), " ".join(dict.fromkeys(remedies)))
-    return _fine(f"what {len(scripts)} assistant(s) hold can be used")
+    return _fine(f"all that {counted(len(scripts), 'assistant')} stored can be read")
 
 
 def _without_script() -> Iterator[tuple[str, str]]:
@@ -419,10 +420,10 @@ def check_spend(patient: Patient) -> Check:
     shown = ", ".join(f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps)
     if value is None:
         counts = "; the model runs on this machine and does not count" if here else ""
-        return _fine(f"{shown} by default{counts}. `EVENNIA_AI_SPEND_CAPS` sets other caps")
+        return _fine(f"{shown} by default{counts}. `EVENNIA_AI_SPEND_CAPS` sets other limits")
     if shown or here:
-        return _fine(f"the game's caps: {shown or 'none'}")
-    return _remark("the game has no cap", "Set `EVENNIA_AI_SPEND_CAPS`: docs/spend.md.")
+        return _fine(f"the game's limits: {shown or 'none'}")
+    return _remark("the game has no spend limit", "Set `EVENNIA_AI_SPEND_CAPS`: docs/spend.md.")
 
 
 @inlineCallbacks

@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
 
@@ -62,6 +63,8 @@ class Explanation:
         is_reply: Whether the assistant said it.
         sources: Lists of what it rests on, by the sentence that introduces each.
         tools: Names of the tools called before it and with it.
+        prompt: The whole prompt of its turn: who each part is of, and its text; empty for all but
+            the newest replies since the server started.
     """
 
     message: Message
@@ -70,6 +73,7 @@ class Explanation:
     is_reply: bool = False
     sources: Mapping[str, tuple[Source, ...]] = field(default_factory=dict)
     tools: tuple[str, ...] = ()
+    prompt: tuple[tuple[str, str], ...] = ()
 
 
 @inlineCallbacks
@@ -125,7 +129,17 @@ def explanation(
         what: tuple(_sources(scores, seen, speaks)) for what, scores in lists.items() if scores
     }
     called = (call["function"]["name"] for call in message.tool_calls)
-    return Explanation(message, where, trace, answer, sources, (*trace.tools, *called))
+    prompt = tuple(map(_part, script.runtime.prompt_of(trace.budget.at)))
+    return Explanation(message, where, trace, answer, sources, (*trace.tools, *called), prompt)
+
+
+def _part(part: Mapping[str, Any]) -> tuple[str, str]:
+    """A message of a prompt, or a tool that it offers: who it is of, and its text."""
+    if "function" in part:
+        return "tool", json.dumps(part["function"], ensure_ascii=False)
+    calls = (call["function"] for call in part.get("tool_calls") or ())
+    lines = [str(part.get("content") or ""), *(f"{c['name']} {c['arguments']}" for c in calls)]
+    return str(part["role"]), "\n".join(filter(None, lines))
 
 
 def _plain(text: str) -> str:
@@ -183,7 +197,7 @@ def _whereabouts(script: AssistantScript, message: Message, words: str, seen: Se
         return ["It is in the live history: prompts hold it word for word."]
     lines = []
     if made := _compaction_of(history.compactions(), message.id):
-        lines.append(f"Compaction {made.id} ({made.trigger}) folded it at {moment(made.at)}.")
+        lines.append(f"Compaction {made.id} ({made.trigger}) summarised it at {moment(made.at)}.")
     summaries = _chain(seen, message.id)
     if not summaries:
         return [*lines, "No summary stands for it; compact/verify looks for the reason."]
@@ -193,7 +207,7 @@ def _whereabouts(script: AssistantScript, message: Message, words: str, seen: Se
     )
     if last is not first:
         ids = ", then ".join(record.id for record in summaries[1:])
-        lines.append(f"That summary was taken into {ids}, which prompts hold now.")
+        lines.append(f"That summary was merged into {ids}, which prompts hold now.")
     keeping = [record.id for record in summaries if words and holds(record.text, words)]
     if words and keeping:
         lines.append(f"These words are in the text of {', '.join(keeping)}.")

@@ -62,7 +62,8 @@ def _is_shown(char: str) -> bool:
 
 def counted(number: int, noun: str) -> str:
     """A number with its noun: ``1 message``, ``1,200 messages``."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    several = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else several}"
 
 
 def cell(text: object) -> str:

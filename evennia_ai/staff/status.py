@@ -1,6 +1,6 @@
 """The state of an assistant, as commands, pages and metrics show it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from evennia_ai.llm_interaction.prompt import (
     learned_window,
     limit_source,
     measure_fixed,
+    room_of,
 )
 from evennia_ai.llm_interaction.tool_protocol import tool_protocol
 from evennia_ai.rag_memory.journal import JournalHandler
@@ -80,7 +81,6 @@ def status_lines(script: "AssistantScript") -> list[str]:
     calls = len(script.approvals.waiting())
     waiting = f"Waiting for approval: {counted(calls, 'call')} (ai/approve {body.key})"
     trouble = f"{runtime.last_error} ({ago(script.now() - runtime.last_error_at)})"
-    counts = ", ".join(f"{name} {count}" for name, count in sorted(runtime.counts.items()))
     return [
         f"{body.key} ({room_name(script.obj)})",
         f"Mode: {state.mode}" + (f", {state.phase}" if state.phase else ""),
@@ -91,17 +91,42 @@ def status_lines(script: "AssistantScript") -> list[str]:
         f"Thinking now: {'yes' if runtime.lock.running is not None else 'no'}",
         *_context_lines(script),
         *_stored_lines(script),
-        f"Queue: {len(runtime.queue)} heard, not yet thought about",
+        f"Waiting: {counted(len(runtime.queue), 'line')} heard and not yet thought about",
         *([waiting] if calls else []),
-        f"Spent today: {spent['calls']} calls, {spent['tokens']:,} tokens, "
-        f"{price_of(spent['calls'], spent['cost'], spent['unpriced'])}",
+        f"Spent today: {spent_line(spent)}",
         _compaction_line(script.history.last_compaction()),
         *_sleep_lines(state.last_sleep),
-        f"Since the server started: {counts or 'nothing yet'}",
+        f"Since the server started: {_since_start(runtime.counts)}",
         f"Last trouble: {trouble if runtime.last_error else 'none'}",
         *(f"Wrong setting: {problem}" for problem in state.problems),
         *(f"Warning: {warning}" for warning in warnings(script)),
     ]
+
+
+def spent_line(spent: Mapping[str, Any]) -> str:
+    """What was spent, in words; the offline model is not counted."""
+    if not spent["calls"]:
+        return "nothing"
+    cost = price_of(spent["calls"], spent["cost"], spent["unpriced"])
+    return f"{counted(spent['calls'], 'call')}, {spent['tokens']:,} tokens, {cost}"
+
+
+def answers_line(counts: Mapping[str, int]) -> str:
+    """How many answers an assistant gave since the server started, and by which model."""
+    answers, fell_back = counts.get("answers", 0), counts.get("fell back", 0)
+    of_them = f", {fell_back:,} of them by the offline model, as no other answered"
+    return counted(answers, "answer") + of_them * bool(fell_back)
+
+
+def _since_start(counts: Mapping[str, int]) -> str:
+    """What an assistant did since the server started; the metrics say more."""
+    declined, troubles = counts.get("declined", 0), counts.get("troubles", 0)
+    parts = [answers_line(counts), counted(counts.get("calls", 0), "model call")]
+    if declined:
+        parts.append(f"{counted(declined, 'line')} unanswered (too many a minute, or a limit)")
+    if troubles := troubles + counts.get("errors", 0):
+        parts.append(counted(troubles, "trouble"))
+    return ", ".join(parts)
 
 
 def _context_lines(script: "AssistantScript") -> list[str]:
@@ -109,12 +134,14 @@ def _context_lines(script: "AssistantScript") -> list[str]:
     last = script.budgets.newest(lambda event: event.purpose in CONTEXTS)
     if compaction.startswith("on"):  # else the triggers do not fire
         compaction += (
-            f"; asleep at {config.compact_sleep_threshold:.0%}, "
-            f"at once at {config.compact_emergency_threshold:.0%}"
+            f"; in a lull from {config.compact_sleep_threshold:.0%} full, "
+            f"at once from {config.compact_emergency_threshold:.0%}"
         )
+    room, used = room_of(script).tokens, context_usage(script)
     limit = f"{context_limit(script):,} tokens ({limit_source(script).name})"
     lines = [
-        f"Context: {context_usage(script):.1%} of {limit}",
+        f"Context: {used:.1%} full, {round(used * room):,} of the {room:,} tokens left for talk in "
+        f"{limit}",
         f"Compaction: {compaction}",
         f"Last prompt: {last or 'none since the server started'}",
     ]
@@ -179,7 +206,7 @@ def compaction_state(script: "AssistantScript") -> str:
     if not script.config.compact_auto:
         return "by command only"
     if script.state.hold:
-        return "held after a rollback until the next compact or until the context is full"
+        return "paused after a rollback, until you type compact or the context is full"
     if script.runtime.behind is not None:
         return "compacting in the background"
     if script.now() < script.runtime.compaction_waits[1]:
@@ -235,12 +262,12 @@ def warnings(script: "AssistantScript") -> list[str]:
             ("`ledger_max_tokens`", caps.ledger, config.ledger_max_tokens),
         )
         shown = (f"{what} {used:,} of {most:,}" for what, used, most in wanted if used < most)
-        found.append(f"caps are shrunk to fit {limit:,} tokens: {', '.join(shown)}")
+        found.append(f"limits are lowered to fit {limit:,} tokens: {', '.join(shown)}")
     if cap := script.spend.reached():
         found.append(f"{cap} is reached: no replies {cap.until}")
     if script.spend.is_unpriced:
         found.append(
-            f"nobody knows the price of {script.model_name}: caps of money do not count it"
+            f"nobody knows the price of {script.model_name}: limits of money do not count it"
         )
     return found
 
@@ -270,7 +297,7 @@ def overview(script: "AssistantScript") -> dict[str, Any]:
 
 
 def usage_facts(script: "AssistantScript") -> dict[str, Any]:
-    """What an assistant's calls cost today and this month, and the caps of that."""
+    """What an assistant's calls cost today and this month, and the limits of that."""
     spend = script.spend
     who = {"name": script.obj.key, "model": script.model_name}
     return {**who, **_spent(spend.row(), spend.caps())}

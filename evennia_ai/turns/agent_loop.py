@@ -34,7 +34,13 @@ from evennia_ai.llm_interaction.tool_calls import (
     storable_call,
     tool_call,
 )
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
+from evennia_ai.llm_interaction.values import (
+    OVERTAKEN,
+    ModelReply,
+    ModelRequest,
+    TurnReport,
+    TurnRequest,
+)
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.provenance import drawn_on, hits_in
 from evennia_ai.recall.values import brief
@@ -90,6 +96,9 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
         aside = text or aside
         ended, concluded = yield turn.act(text, calls, reply)
         staged = answer.is_staged
+        if not report.spoken and turn.tools.is_overtaken():
+            report.stopped_by = OVERTAKEN
+            break
         concluded &= bool(aside or report.spoken or turn.tools.has_acted)
         # The offline model costs nothing, and says what came of it.
         if ended or staged or (concluded and reply.model != OFFLINE_MODEL):
@@ -193,6 +202,8 @@ class _Turn:
             return None
         self._count(answer.reply)
         self.budget = script.budgets.answered(event, answer.reply)
+        if self.context.speaks:
+            script.runtime.keep_prompt(self.budget.at, [*prompt.messages, *prompt.tools])
         script.spent(answer.reply, request.context, self.budget)
         yield script.breathe()
         return answer
@@ -271,6 +282,7 @@ class _Turn:
     def _offline(self, prompt: Prompt) -> Steps[_Answer]:
         """The offline model's answer; it answers what else this turn asks, too."""
         self.is_offline, purpose = True, self.request.context
+        self.report.fell_back = True
         asked = model_request(self.script, self.character, prompt, purpose=purpose, offline=True)
         reply = yield self.script.spend.complete(asked, self.request.asker)
         return self._read(reply)
@@ -294,7 +306,9 @@ class _Turn:
         script, request = self.script, self.request
         left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
         asked = replace(asked, timeout_s=min(asked.timeout_s, left_s), key=self._key())
-        reply = yield script.spend.complete(asked, request.asker)
+        # An answer of the offline model counts once, however often that looks something up.
+        is_counted = asked.model != OFFLINE_MODEL or not self.report.iterations
+        reply = yield script.spend.complete(asked, request.asker if is_counted else None)
         yield script.breathe()
         answer = self._read(reply)
         if answer.cuts:
@@ -514,7 +528,7 @@ class _Turn:
         if said in self.report.spoken:
             said = text = ""
         if said and self.context.speaks and not self.is_fit(said, reply.model):
-            self.report.stopped_by = "unspoken"
+            self.report.stopped_by = OVERTAKEN if self.tools.is_overtaken() else "unspoken"
             return
         self.store(self.request.audience, text, (), reply)
         self.speak(said)
@@ -537,8 +551,10 @@ class _Turn:
         self.report.stopped_by = "reply" if text else "silence"
         if not text or not self.context.speaks:
             return
+        is_aloud = request.audience == PUBLIC and request.channel == "say"
+        said = self.tools.by_name(text) if is_aloud else text
         try:
-            self.script.game.speak(text, request.audience, request.channel, request.asker)
+            self.script.game.speak(said, request.audience, request.channel, request.asker)
         except ToolError as error:
             self.script.trouble(f"could not speak: {error}")
             return

@@ -47,6 +47,9 @@ class Heard:
         waiting: Of events not answered yet: when they were heard, and `lock.worked_s` then.
         signed: Groups, by key, that were shown that it is thinking, and wait on.
         unanswered: Turns that failed and are tried again, by their groups' keys.
+        forgotten: Who asked to be forgotten (stable ids) while they were answered.
+        overtaken: Groups, by key, whose late answer was not said, as they had asked anew; the next
+            answer is for all of it, and is said.
     """
 
     lock: TurnLock = field(default_factory=TurnLock)
@@ -61,6 +64,8 @@ class Heard:
     stored: tuple[Message, ...] = ()
     waiting: dict[str, tuple[float, float]] = field(default_factory=dict)
     signed: set[tuple[str, str]] = field(default_factory=set)
+    overtaken: set[tuple[str, str]] = field(default_factory=set)
+    forgotten: frozenset[str] = frozenset()
 
     def hear(self, event: Message, at: float, by_player: bool = True) -> None:
         """Queue an event. If the queue is full, whoever has most lines in it loses his newest."""
@@ -83,6 +88,15 @@ class Heard:
     def waited_s(self, event: Message, now: float) -> float:
         """How long an event has waited for its answer."""
         return now - self.waiting.get(event.id, (now, 0.0))[0]
+
+    def since(self, asker: str) -> list[Message]:
+        """What somebody (stable id) has said while a turn answers what they said before."""
+        return [event for event in self.heard() if event.speaker_id == asker]
+
+    def asks_anew(self, key: tuple[str, str]) -> bool:
+        """Whether the speaker of a group, by its key, has asked more since it was taken up."""
+        audience, speaker = key
+        return any(wants_answer(e) and e.audience == audience for e in self.since(speaker))
 
     def age_s(self, event: Message, now: float) -> float:
         """How long an event has waited, without the time that the assistant's own work took."""
@@ -162,6 +176,7 @@ class Heard:
         """A group's turn is over, one way or the other."""
         self.answering = tuple(each for each in self.answering if each is not group)
         self.signed.discard(group.key)
+        self.forgotten -= {group.key[1]}
         self.queue_saved = False
 
     def due(self, now: float) -> Unanswered | None:
@@ -174,6 +189,7 @@ class Heard:
         def stays(event: Message) -> bool:
             return not is_by(event, people, until)
 
+        self.forgotten |= {group.key[1] for group in self.answering} & {*people}
         self.queue = list(filter(stays, self.queue))
         self.stored = tuple(filter(stays, self.stored))
         self.answering = tuple(g for g in self.answering if all(map(stays, g.events)))

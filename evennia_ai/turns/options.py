@@ -202,7 +202,7 @@ class AssistantConfig:
         EMOTES,
         table(or_none(LINE), *EMOTES),
         "Emotes shown when it thinks for long, when no model answers, when it falls asleep, wakes "
-        "or compacts, when a spend cap allows no answer, and to a player who asks for too much "
+        "or compacts, when a spend limit allows no answer, and to a player who asks for too much "
         "in a minute. None: no emote.",
     )
     persona: str = life(

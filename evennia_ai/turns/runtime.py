@@ -4,9 +4,11 @@ Evennia may drop a Script from its cache with all that hangs on it; a lock kept 
 lost in mid-turn. So the turn lock, the queue of heard events and the counters live here.
 """
 
+import json
 import random
+import zlib
 from collections import Counter, deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,6 +32,8 @@ T = TypeVar("T")
 LINES_REMEMBERED = 8
 # Notes that what one person says may cause in an hour; people tell less that is worth keeping.
 NOTES_PER_HOUR = 20
+# Prompts that are kept to be looked at, packed: newest turns of an assistant.
+PROMPTS_KEPT = 8
 # Time in which the same error is not logged again.
 REPEATED_S = 600.0
 # Most seconds between two ticks of an assistant with nothing to do: with a thousand of them, ticks
@@ -60,6 +64,7 @@ class Runtime(Heard):
         extracts: Whether no model is asked for them.
         better_tries: How often the owed summaries were tried in vain, and when to try again,
             seconds since the epoch.
+        prompts: The prompts of the newest turns, packed, with the time of their budget.
         said: The newest lines it spoke: audience, who was answered, and the words.
         called: The turn that is about to begin because somebody spoke to it.
         sign: What will tell those who wait that it is thinking.
@@ -94,6 +99,9 @@ class Runtime(Heard):
     compacting: str = ""
     extracts: bool = False
     better_tries: tuple[int, float] = (0, 0.0)
+    prompts: "deque[tuple[float, bytes]]" = field(
+        default_factory=lambda: deque(maxlen=PROMPTS_KEPT)
+    )
     said: "deque[tuple[str, str | None, str]]" = field(
         default_factory=lambda: deque(maxlen=LINES_REMEMBERED)
     )
@@ -133,6 +141,16 @@ class Runtime(Heard):
         times.append(now)
         return True
 
+    def keep_prompt(self, at: float, sent: Sequence[dict[str, Any]]) -> None:
+        """Keep the messages and tools of a prompt, by the time of its budget, in memory alone."""
+        text = json.dumps(sent, ensure_ascii=False, default=str)
+        self.prompts.append((at, zlib.compress(text.encode("utf-8", "replace"), 1)))
+
+    def prompt_of(self, at: float) -> list[dict[str, Any]]:
+        """The messages and tools of that prompt; empty if it is not kept any more."""
+        packed = next((packed for then, packed in self.prompts if then == at), None)
+        return [] if packed is None else list(json.loads(zlib.decompress(packed)))
+
     def see_clock(self, now: float) -> None:
         """If the clock was set back, let nothing wait for a time that was close by before."""
         if now < self._last_seen_at - _SET_BACK_S:
@@ -149,10 +167,11 @@ class Runtime(Heard):
     def forget(self, people: Collection[str], until: str) -> None:
         """Drop what these people (stable ids) said up to a message's id, and what it meant.
 
-        The last lines spoken are dropped too, as they may repeat it.
+        The last lines spoken and the prompts are dropped too, as they may repeat it.
         """
         super().forget(people, until)
         self.said.clear()
+        self.prompts.clear()
 
     def run_behind(self, function: Callable[[], Any], trigger: str) -> None:
         """Run a compaction beside the ticks; `stop_behind` cancels it. There must be none."""

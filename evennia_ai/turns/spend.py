@@ -423,7 +423,7 @@ class SpendHandler:
             self._alert(cap, cap.limit)
 
     def _alert(self, cap: Cap, spent: float) -> None:
-        self._script.audit("spend cap", cap=str(cap), spent=spent, limit=cap.limit)
+        self._script.audit("spend limit", cap=str(cap), spent=spent, limit=cap.limit)
         if spent >= cap.limit:
             self._script.alert(f"{cap} is reached: no replies {cap.until}")
         else:

@@ -179,7 +179,7 @@ class Cap:
         return f"{number:,.0f} tokens" if self.unit == "tokens" else f"${number:,.4g}"
 
     def __str__(self) -> str:
-        return f"{self.holder}'s spend cap of {self.shown(self.limit)} a {self.window}"
+        return f"{self.holder}'s spend limit of {self.shown(self.limit)} a {self.window}"
 
     @property
     def until(self) -> str:

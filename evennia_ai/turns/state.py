@@ -75,7 +75,7 @@ class StateHandler:
     """Reads and writes the script's runtime and configuration Attributes.
 
     `report` is called once with each configuration value that cannot be used. `allowed` returns
-    what options may name. `limits` returns the spend caps that were set by way of `configure`,
+    what options may name. `limits` returns the spend limits that were set by way of `configure`,
     which Attributes may only lower, and `keep_limits` keeps them. `layers` returns the options that
     the game gives to a group.
 

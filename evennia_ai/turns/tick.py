@@ -21,7 +21,7 @@ from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.budget import shortened
 from evennia_ai.llm_interaction.contexts import answer_language
 from evennia_ai.llm_interaction.prompt import context_usage, shown_history
-from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
+from evennia_ai.llm_interaction.values import OVERTAKEN, TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.injection import chosen
 from evennia_ai.rag_memory.provenance import attributed
@@ -184,7 +184,7 @@ class Tick:
     def _refuse(self, group: Group, emote: str) -> None:
         """Leave a group unanswered, and say so once a minute; it is remembered all the same.
 
-        Its player, or a spend cap, has used enough.
+        Its player, or a spend limit, has used enough.
         """
         runtime, now = self.runtime, self.script.now()
         runtime.counts["declined"] += 1
@@ -295,11 +295,17 @@ class Tick:
             script.game.show_typing(True, *shown_to)
             report: TurnReport = yield script.run_turn(request)
             runtime.counts["turns"] += 1
+            runtime.counts["answers"] += bool(report.spoken)
+            runtime.counts["fell back"] += bool(report.spoken) and report.fell_back
             if runtime.error_passes and script.model_name not in script.mind.down:
                 runtime.last_error = ""
             if report.spoken and last.channel in ("say", "pose"):
                 script.note_reply(last.speaker_id)
             runtime.unanswered.pop(group.key, None)
+            runtime.overtaken.discard(group.key)
+            if report.stopped_by == OVERTAKEN and runtime.asks_anew(group.key):
+                runtime.overtaken.add(group.key)  # the next turn answers both
+                runtime.unanswered[group.key] = Unanswered(group, 0, script.now())
             return report
         finally:
             script.game.show_typing(False, *shown_to)

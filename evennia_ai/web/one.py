@@ -31,7 +31,7 @@ PAGE_LINES, FOUND, JOURNAL_LINES = 50, 30, 50
 # Lines before and after a message that its page shows.
 AROUND = 5
 BUDGET_HOURS = 24
-MOST_ROWS, MOST_RECEIPTS = 400, 100
+MOST_ROWS, MOST_REPORTS = 400, 100
 
 
 def state(visit: Visit) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _source(source: Source) -> dict[str, Any]:
 
 
 def summaries(visit: Visit) -> dict[str, Any]:
-    """The tree of summaries, and the receipts of compactions."""
+    """The tree of summaries, and the reports of compactions."""
     script = visit.assistant
     records = {record.id: record for record in visit.seen.summaries()}
     children: dict[str, list[SummaryRecord]] = {}
@@ -205,12 +205,12 @@ def summaries(visit: Visit) -> dict[str, Any]:
 
     newest = sorted(roots, key=lambda record: record.created_at, reverse=True)
     note_look(visit, "summaries", (record.audience for record in newest))
-    receipts = [
+    reports = [
         {"at": record.at, "line": report_line(script.obj.key, record), "status": record.status}
-        for record in islice(reversed(script.history.compactions()), MOST_RECEIPTS)
+        for record in islice(reversed(script.history.compactions()), MOST_REPORTS)
     ]
     nodes = [node(each) for each in newest]
-    return {**page_head(visit), "roots": nodes, "receipts": receipts}
+    return {**page_head(visit), "roots": nodes, "reports": reports}
 
 
 def _summary(record: SummaryRecord) -> dict[str, Any]:

@@ -287,13 +287,13 @@ class TestStatus(CommandLineTest):
         self.assertTold("aistatus Aria", "Left out of it:", "Compaction: off")
 
     def test_states(self):
-        """Compaction by command only, a stopped timer and a spend cap are told."""
+        """Compaction by command only, a stopped timer and a spend limit are told."""
         self.configure(compact_auto=False, spend_caps={"tokens_day": 0})
         self.assertTold(
             "aistatus Aria",
             "by command only",
             "its timer is stopped",
-            "spend cap of 0 tokens a day is reached",
+            "spend limit of 0 tokens a day is reached",
         )
         self.typed("ai/stop Aria")
         self.assertTold("aistatus Aria", "Enabled: no (ai/start switches it on)")

@@ -315,7 +315,7 @@ class TestCompact(MemoryLineTest):
         self.assertEqual(len(self.script.history.messages()), 40)
 
     def test_over_the_cap(self):
-        """Over the spend cap there is no extraction and the extract is asked."""
+        """Over the spend limit there is no extraction and the extract is asked."""
         self.configure(pre_compact_extraction_enabled=True, spend_caps={"tokens_day": 0})
         self.fill(40)
         self.assertTold("compact Aria", "level extractive", until="compacted")

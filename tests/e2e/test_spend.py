@@ -1,4 +1,4 @@
-"""A spend cap in a real game: who is told."""
+"""A spend limit in a real game: who is told."""
 
 import json
 import unittest
@@ -33,5 +33,5 @@ class TestSpend(unittest.TestCase):
             alice = game.player("Alice", timeout_s=60)
             alice.ask("say Aria, what is my boat called?", "number 1", 30)
             alice.ask("say Aria, and my other boat?", "number 2", 30)
-            admin.read_until("spend cap of 1,500 tokens a day is reached", 30)
+            admin.read_until("spend limit of 1,500 tokens a day is reached", 30)
             alice.ask("say Aria, and my cat?", "has talked enough", 30)

@@ -167,6 +167,20 @@ class TestOnePlayer(RateTest):
                 self.flood(lambda n: f"everyone, what is thing {n}?", 20)
                 self.assertEqual(len(self.model.requests), CALLS_A_MINUTE)
 
+    def test_an_offline_answer_counts_once(self):
+        """However often it looks something up before it speaks."""
+
+        def answer(request):
+            if request.messages[-1]["role"] == "tool":
+                return ModelReply(content=f"Thing {len(self.model.requests)}.", model=OFFLINE_MODEL)
+            calls = tuple(call("search_memory", query="things"))
+            return ModelReply(tool_calls=calls, model=OFFLINE_MODEL)
+
+        self.model.default = answer
+        self.scripts[0].attributes.add("llm_model", OFFLINE_MODEL)
+        self.flood(lambda n: f"Aria, what is thing {n}?", 40)
+        self.assertEqual(len(self.model.requests), 2 * CALLS_A_MINUTE)
+
     def test_what_assistants_say_to_each_other_counts(self):
         """A player cannot let one assistant ask the others."""
         self.model.default = lambda request: ModelReply(

@@ -48,7 +48,7 @@ class SpendTest(SynchronousTestCase):
     def spent(self, holder=""):
         return self.aria.spend.row(holder).day.spent
 
-    def notes(self, kind="spend cap"):
+    def notes(self, kind="spend limit"):
         return [fields for each, fields in self.aria.audits if each == kind]
 
 
@@ -130,7 +130,7 @@ class TestCaps(SpendTest):
                     self.configure(spend_caps={option: 250 if "tokens" in option else 2.5})
                 for _ in range(3):
                     self.successResultOf(self.ask(asker))
-                self.assertIn("spend cap", self.refuse(asker))
+                self.assertIn("spend limit", self.refuse(asker))
                 self.assertEqual(self.spent().calls, 3)
                 self.assertEqual(len(self.model.requests), 3)
         self.successResultOf(self.ask())  # what nobody's account asks for goes on

@@ -167,8 +167,8 @@ class TestCaps(unittest.TestCase):
     def test_words(self):
         """A cap says whose it is, how much, and when it ends by itself."""
         tokens, money = caps_of("Aria", {"tokens_day": 1000, "cost_month": 2.5})
-        self.assertEqual(str(tokens), "Aria's spend cap of 1,000 tokens a day")
-        self.assertEqual(str(money), "Aria's spend cap of $2.5 a month")
+        self.assertEqual(str(tokens), "Aria's spend limit of 1,000 tokens a day")
+        self.assertEqual(str(money), "Aria's spend limit of $2.5 a month")
         ends = [cap.until for cap in (tokens, money, Cap("the call", "call", "tokens", 5))]
         self.assertEqual(len({*ends}), 3)
 

@@ -118,13 +118,13 @@ class TestCapsInAGame(SpendGameTest):
         caps = {"account": {"tokens_day": 1000}}
         with override_settings(EVENNIA_AI_SPEND_CAPS=caps):
             self.assertEqual(self.ask(), "turn")
-            self.assertIn("account TestAccount's spend cap of 1,000 tokens a day is", self.shown())
+            self.assertIn("TestAccount's spend limit of 1,000 tokens a day is", self.shown())
             self.told.clear()
             self.assertEqual(self.ask("Aria, and my cat?"), "over budget")
             self.assertIn("has talked enough", self.shown())
             self.assertEqual(self.tick(), "idle")
             self.assertEqual(len(self.model.requests), 1)
-            self.assertIn("spend cap", self.log_lines("spend cap")[0]["cap"])
+            self.assertIn("spend limit", self.log_lines("spend limit")[0]["cap"])
 
     def test_a_wrong_setting_stops_paid_calls(self):
         """A setting that cannot be read is no licence."""
@@ -156,7 +156,7 @@ class TestWhoLiftsCaps(SpendGameTest):
             "aiconfig Aria spend_caps.tokens_day = none",
             "aiconfig Aria spend_caps.tokens_day = default",
         ):
-            self.assertTold(line, "Only admins raise or remove spend caps")
+            self.assertTold(line, "Only admins raise or remove spend limits")
         self.assertEqual(self.script.config.spend_caps["tokens_day"], 500)
         self.be("Admin")
         self.assertTold("aiconfig Aria spend_caps.tokens_day = none", "is now None")
@@ -220,7 +220,9 @@ class TestShown(SpendGameTest):
         self.assertTold("ai/test Aria = hi", "(600 cached for $0.0500)", "$0.25", until="tokens in")
         self.assertEqual(self.spent(self.payer).calls, 1)
         with override_settings(EVENNIA_AI_SPEND_CAPS={"account": {"tokens_day": 1}}):
-            self.assertTold("ai/test Aria = hi", "No call is made: account TestAccount's spend cap")
+            self.assertTold(
+                "ai/test Aria = hi", "No call is made: account TestAccount's spend limit"
+            )
 
     def test_one_way_to_a_model(self):
         """No other module of the package asks a model."""

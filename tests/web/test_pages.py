@@ -441,7 +441,7 @@ class TestActs(PagesTest):
         self.be("Builder")
         self.script.obj.locks.add("control:all()")
         shown = self.send("options", act="set", option="spend_caps.tokens_day", value="100000")
-        self.assertShows(shown, "Only admins raise or remove spend caps")
+        self.assertShows(shown, "Only admins raise or remove spend limits")
 
     def test_a_journal_entry_is_corrected(self):
         """The old entry is withdrawn, the new one rests on the same lines."""

@@ -8,7 +8,7 @@ import regex
 
 from evennia_ai.history.frames import MESSAGES_LABEL, read_source_line, read_spoken
 from evennia_ai.language.numbers import numbers_in
-from evennia_ai.language.script import size
+from evennia_ai.language.script import is_unparted, size
 from evennia_ai.language.tables import DEFAULT, table_of
 from evennia_ai.language.words import STOP_WORDS, content_words, words
 from evennia_ai.llm_interaction.offline import transcript
@@ -102,7 +102,8 @@ def _rows(chosen: list[_Sentence]) -> list[str]:
     rows: list[str] = []
     last = None
     for each in sorted(chosen, key=lambda each: each.order):
-        joined = f"{rows[-1]} {each.text}" if rows else ""
+        ends = rows and (rows[-1][-1].isalnum() and not is_unparted(rows[-1][-1]))
+        joined = f"{rows[-1]}{'.' * bool(ends)} {each.text}" if rows else ""
         if each.who == last and (each.who or not read_spoken(joined)):
             rows[-1] = joined
         else:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Set
 from typing import Any
 
-from evennia_ai.errors import NotObeyedError, UnaskedError
+from evennia_ai.errors import BoundError, NotObeyedError, UnaskedError
 from evennia_ai.language.tables import table_of
 from evennia_ai.llm_interaction.offline import answers, surroundings
 from evennia_ai.llm_interaction.offline.acts import Act, journal_text, read_acts
@@ -107,7 +107,9 @@ def _said(act: Act, talk: Talk, tools: Set[str]) -> str:
     if act.kind in ("fact", "remember"):
         writing = [done for done in talk.done if done.name == "add_journal_entry"]
         is_lost = bool(writing) and all(done.failed for done in writing)
-        return line_for("unwritten" if is_lost else act.kind, act.text, act.who)
+        is_enough = bool(writing) and all(BoundError.SAYS in done.result for done in writing)
+        kind = "unwritten" if is_lost else "as_talk" if is_enough else act.kind
+        return line_for(kind, act.text, act.who)
     looks = [done.result for done in talk.done if done.name == "look" and not done.failed]
     if act.kind in ("place", "ways", "look") and looks:
         return looks[-1].strip()[: answers.MAX_SEEN]
@@ -123,6 +125,8 @@ def _outcome(done: Done | None) -> str:
     """The line that tells what came of a call; none where the game itself told it."""
     if done is None:
         return "unable"
+    if BoundError.SAYS in done.result:
+        return "enough"
     if not done.failed:
         return _DONE.get(done.name, "done")
     if UnaskedError.SAYS in done.result:

@@ -25,7 +25,7 @@ from evennia_ai.sleep.compaction.remake import better_summaries, is_better_due
 def better_follows(script: Assistant) -> bool:
     """Whether an emergency is to use the offline extract, as a better summary can follow it.
 
-    Not where the offline model is all there is, nor over a spend cap.
+    Not where the offline model is all there is, nor over a spend limit.
     """
     config = script.config
     models = {script.model_name, config.compact_model or script.model_name}

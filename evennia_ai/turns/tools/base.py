@@ -7,7 +7,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from evennia_ai.errors import ToolError
+from evennia_ai.errors import BoundError, ToolError
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS
@@ -31,6 +31,9 @@ NOT_SAID = "[not said: the game's moderation refused it]"
 MOST_ACTS = 4
 # Lines and poses in one turn.
 MOST_LINES = 2
+# Seconds after which people who wait for an answer may have gone on to something else.
+LATE_S = 5.0
+_ENOUGH = f"{BoundError.SAYS}: "
 # Locks of tools that every player may ask for.
 FOR_PLAYERS = ("tool:all()", "tool:perm(Player)")
 
@@ -99,27 +102,31 @@ class ToolContext:
     def check_speech(self, text: str) -> None:
         """Raise `ToolError` if a line may not be said.
 
-        Because this turn has spoken enough, because the one who asked has left, or because a guard
-        would cut it.
+        Because this turn has spoken enough, because the one who asked has left or gone on, or
+        because a guard would cut it.
         """
         self.check_listener()
         if cuts := guarded(text, self.around()).cuts:
             raise ToolError(f"this {cuts[0]}; say it in words of your own, or call noop")
 
     def check_listener(self) -> None:
-        """Raise `ToolError` if this turn has spoken enough, or who asked has left."""
+        """Raise `ToolError` if this turn has spoken enough, or who asked has left or gone on."""
         if len(self.spoken) >= MOST_LINES:
-            raise ToolError(f"you have spoken {MOST_LINES} times in this turn; call noop")
+            raise BoundError(f"{_ENOUGH}you have spoken {MOST_LINES} times in this turn; call noop")
         if self.asker and self.channel != "page" and self.asker not in self.game.here():
             raise ToolError("the one who asked has left; call noop")
         if self.unasked and (self.script.runtime.is_called() or not self.game.company(IDLE_S)):
             raise ToolError("nobody here waits for a word of yours now; call noop")
+        if self.asker in self.script.runtime.forgotten:
+            raise ToolError("the one who asked wants to be forgotten; call noop")
+        if self.is_overtaken():
+            raise BoundError(f"{_ENOUGH}who asked has gone on meanwhile; call noop")
 
     def check_act(self) -> None:
         """Count one act others notice; `ToolError` once there were enough in this turn."""
         self.acts += 1
         if self.acts > MOST_ACTS:
-            raise ToolError(f"you have done {MOST_ACTS} things in this turn; call noop")
+            raise BoundError(f"{_ENOUGH}you have done {MOST_ACTS} things in this turn; call noop")
 
     def own_lines(self) -> list[str]:
         """What the one who asks said in this turn, oldest first."""
@@ -131,10 +138,38 @@ class ToolContext:
         return person["key"] if person else "whoever asks"
 
     def check_note(self) -> None:
-        """Count one note; `ToolError` once this asker has caused enough of them in an hour."""
+        """Count one note; `BoundError` once this asker has caused enough of them in an hour."""
         runtime = self.script.runtime
         if self.asker and not runtime.may_note(self.asker, self.script.now()):
-            raise ToolError("you have noted enough of what this person said for now; call noop")
+            raise BoundError(
+                f"{_ENOUGH}you have written down enough of what this person said. The rest stays "
+                "in memory as talk: you will remember it, and nothing has failed"
+            )
+
+    def is_late(self) -> bool:
+        """Whether the newest line that this turn answers has waited for long."""
+        waited = self.script.runtime.waited_s
+        newest = self.seen.by_ids(self.source_message_ids[-1:])
+        return any(waited(line, self.script.now()) > LATE_S for line in newest)
+
+    def is_overtaken(self) -> bool:
+        """Whether the answer is late and who asked has asked anew, or turned to somebody else.
+
+        Nobody asks anew twice without an answer.
+        """
+        runtime, asker = self.script.runtime, self.asker
+        if not asker or not self.is_late():
+            return False
+        if runtime.asks_anew(key := (self.audience, asker)):
+            return key not in runtime.overtaken
+        is_aloud = self.channel == "say" and bool(runtime.since(asker))
+        return is_aloud and self.game.has_turned_away(asker)
+
+    def by_name(self, text: str) -> str:
+        """A line to be said aloud, with the name of who asked if it is late and others are here."""
+        name = self.asker_name() if self.asker and self.is_late() else ""
+        is_meant = not name or name in text or sum(self.game.here().values()) < 2
+        return text if is_meant else f"{name}: {text}"
 
     def note_speech(self, text: str) -> None:
         """Remember a line that was spoken."""

@@ -8,7 +8,13 @@ from typing import Any
 from twisted.internet.defer import CancelledError, inlineCallbacks, maybeDeferred
 
 from evennia_ai.background import Steps, in_time
-from evennia_ai.errors import AssistantError, ConfigError, NotObeyedError, ToolError
+from evennia_ai.errors import (
+    AssistantError,
+    BoundError,
+    ConfigError,
+    NotObeyedError,
+    ToolError,
+)
 from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
@@ -143,6 +149,9 @@ def execute_tool_calls(
                 acted = True
                 ctx.has_acted = ctx.has_acted or (tool.public_act and not tool.speaks)
             text, failed = as_text(text), False
+        except BoundError as error:  # nothing failed, and nothing is left to tell the model
+            ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])
+            text, failed, acted = str(error), False, True
         except AssistantError as error:
             ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])
             text, failed = as_text({"error": str(error)}), True

@@ -17,7 +17,7 @@ class _Aloud(Tool):
     def run(self, ctx: ToolContext, text: str) -> str:
         """Do it in the game, by the method of its name."""
         ctx.check_speech(text)
-        getattr(ctx.game, self.name)(text)
+        getattr(ctx.game, self.name)(ctx.by_name(text) if self.name == "say" else text)
         ctx.note_speech(text)
         return _DONE
 

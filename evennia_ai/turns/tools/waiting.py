@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evennia_ai.errors import ToolError
+from evennia_ai.errors import BoundError, ToolError
 from evennia_ai.history.audience import STAFF
 from evennia_ai.history.frames import quoted
 from evennia_ai.history.records import as_dict
@@ -96,9 +96,9 @@ class WaitingCalls(Stored):
         if same := [each.number for each in self.calls if each.is_like(call)]:
             raise ToolError(f"this waits for approval already, as number {same[0]}; call noop")
         if len(self.calls) >= MOST_WAITING:
-            raise ToolError("too many calls wait for approval; this one was dropped")
+            raise BoundError(f"{BoundError.SAYS}: too many calls wait; this one was dropped")
         if sum(each.asker == call.asker for each in self.calls) >= MOST_OF_ONE:
-            raise ToolError("enough calls for this person wait for approval; this was dropped")
+            raise BoundError(f"{BoundError.SAYS}: calls of this person wait; this one was dropped")
         return WaitingCalls((*self.calls, replace(call, number=self.next)), self.next + 1)
 
     def without(self, numbers: Collection[int]) -> "WaitingCalls":

@@ -7,9 +7,10 @@ import unittest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evennia_ai.errors import NotObeyedError
+from evennia_ai.errors import BoundError, NotObeyedError
 from evennia_ai.history.frames import heard_line
 from evennia_ai.llm_interaction.offline.brain import Reply, ToolCall, respond
+from evennia_ai.llm_interaction.offline.reply import LINES
 from tests.llm_interaction.offline.requests import (
     NAMES,
     SYSTEM,
@@ -308,6 +309,15 @@ class TestJournal(unittest.TestCase):
         call = respond(asked, TOOLS).tool_calls[0]
         failed = [*asked, calling(call), result(0, call.name, {"error": "disk full"})]
         self.assertIn("didn't work", respond(failed, TOOLS).content)
+
+    def test_a_bound_is_no_failure(self):
+        """Where enough was written down or done, it neither claims to have done it nor to fail."""
+        for text, kind in (("remember that I like jam", "as_talk"), ("wave to me", "enough")):
+            asked = [SYSTEM, said("Alice", text), moment("Alice")]
+            call = respond(asked, TOOLS).tool_calls[0]
+            bound = result(0, call.name, f"{BoundError.SAYS}: no more of this")
+            reply = respond([*asked, calling(call), bound], TOOLS)
+            self.assertEqual(reply.content, LINES[kind][0])
 
 
 class TestExtraction(unittest.TestCase):
