@@ -237,7 +237,7 @@ class TestStatus(CommandLineTest):
 
     def test_thresholds(self):
         """Usage stands beside both thresholds."""
-        self.assertTold("aistatus Aria", "% of 100,000 tokens", "asleep at 70%", "at once at 80%")
+        self.assertTold("aistatus Aria", "in 100,000 tokens", "in a lull from 70% full", "at once from 80%")
 
     def test_sleep_report(self):
         """The last sleep is told step by step."""
@@ -275,7 +275,7 @@ class TestStatus(CommandLineTest):
     def test_shrunk_caps(self):
         """Caps that were shrunk are named with both numbers."""
         self.configure(max_context_tokens=1000)
-        shown = self.assertTold("aistatus Aria", "caps are shrunk to fit 1,000 tokens")
+        shown = self.assertTold("aistatus Aria", "limits are lowered to fit 1,000 tokens")
         self.assertRegex(shown, r"room and people \d+ of 800")
 
     def test_left_out(self):

@@ -96,7 +96,7 @@ class TestHistory(MemoryLineTest):
         """The newest stands first, with time, speaker and channel."""
         self.heard("first words")
         self.heard("last words", channel="pose")
-        shown = self.assertTold("aihistory Aria", "Bob (say): first words", "(2 live messages)")
+        shown = self.assertTold("aihistory Aria", "Bob (say): first words", "(2 of 2 live messages)")
         self.assertRegex(shown, r"\d{4}-\d\d-\d\d \d\d:\d\d Bob \(pose\): last words")
         self.assertLess(shown.index("last words"), shown.index("first words"))
 
@@ -178,7 +178,7 @@ class TestHistory(MemoryLineTest):
         shown = "|rred|n {0} {name} $pad(x,9) %s ¦lcquit¦ltclick¦le"
         self.assertTold("aihistory Aria", shown)
         self.fill(20)
-        self.assertTold("aihistory Aria", "(21 live messages)")
+        self.assertTold("aihistory Aria", "(21 of 21 live messages)")
         self.assertTold("end", shown)
         for sent in self.told:
             self.assertNotIn("SEND", mxp_parse(parse_ansi(sent, mxp=True)))
@@ -199,7 +199,7 @@ class TestHistory(MemoryLineTest):
         self.heard("Captain Mirabel hid 47 crowns under the Salt Chapel.")
         self.fill(40)
         self.typed("compact Aria", until="compacted")
-        shown = self.assertTold("aihistory/summaries Aria", "Receipt: Aria compacted 21 messages")
+        shown = self.assertTold("aihistory/summaries Aria", "Compaction: Aria compacted 21 messages")
         self.assertRegex(shown, r"\(manual\): [\d,]+ to [\d,]+ tokens, level main, \d+% of names")
         query = re.search(r"aihistory/search Aria = ([^.<]+)\.", shown)[1]
         self.assertIn("Mirabel", query)
@@ -214,7 +214,7 @@ class TestHistory(MemoryLineTest):
         self.typed("compact Aria", until="compacted")
         self.char1.cmdset.add(OpenCmdSet)
         self.be("Player")
-        self.assertNotIn("Receipt", self.assertTold("aihistory/summaries Aria", SUMMARY))
+        self.assertNotIn("Compaction:", self.assertTold("aihistory/summaries Aria", SUMMARY))
 
     def test_expand_nothing(self):
         """An id that is none, or none given, is told in a sentence."""

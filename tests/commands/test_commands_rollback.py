@@ -1,4 +1,4 @@
-"""What staff are told of a rollback, of the hold after it, and of what is stored then."""
+"""What staff are told of a rollback, of the pause after it, and of what is stored then."""
 
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import context_usage
@@ -9,7 +9,7 @@ from tests.asked import model_down
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
 
-HELD = "held after a rollback until the next compact"
+HELD = "paused after a rollback, until you type compact"
 
 
 class RollbackLineTest(WholePagesTest):
@@ -45,7 +45,7 @@ class TestHold(RollbackLineTest):
         self.assertIn("40 messages are live again", shown)
         self.assertIn(f"Compaction of Aria: {HELD}", shown)
         self.assertIn(HELD, self.status("Compaction:"))
-        self.assertNotIn("asleep at", self.status("Compaction:"))
+        self.assertNotIn("in a lull from", self.status("Compaction:"))
 
     def test_other_commands_work_meanwhile(self):
         """The question captures nothing, and a yes to it does not take back a later compaction."""
@@ -82,9 +82,9 @@ class TestHold(RollbackLineTest):
         """So does one that finds nothing to fold, and says so once."""
         self.taken_back()
         self.configure(compact_preserve_window=200)
-        self.assertTold("compact Aria", "The hold after the rollback is over.", until="did not")
+        self.assertTold("compact Aria", "The pause after the rollback is over.", until="did not")
         self.assertEqual(compaction_state(self.script), "on")
-        self.assertNotIn("The hold", self.typed("compact Aria", until="did not"))
+        self.assertNotIn("The pause", self.typed("compact Aria", until="did not"))
 
     def test_stays_where_a_compact_fails(self):
         """Where no summary can be made, or compaction is off, nothing is changed."""

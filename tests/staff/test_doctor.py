@@ -169,7 +169,7 @@ class TestChecks(DoctorCase):
         create_script("evennia.scripts.scripts.DefaultScript", key="Other")
         found = self.outcome(doctor.check_database)
         self.assertIs(found.ok, True)
-        self.assertIn("1 assistant(s)", found.detail)
+        self.assertIn("1 assistant", found.detail)
 
     def test_tools_are_loaded(self):
         """A tool that cannot be used is named with its reason; sound ones are counted."""
