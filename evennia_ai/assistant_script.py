@@ -1,5 +1,6 @@
 """The assistant's script: its timer, its turn lock and its modes. Wiring, no logic."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import DatabaseError
@@ -19,7 +20,7 @@ from evennia_ai.game.ports import AssistantPorts
 from evennia_ai.game.recovery import repair_at_start, repair_when_ready
 from evennia_ai.game.seeing import plain
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.messages import SPEECH, Message
+from evennia_ai.history.messages import ROOM, SPEECH, Message
 from evennia_ai.language.tables import language_of
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
@@ -208,6 +209,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
         moderates = self.moderator is not None and event.channel in SPEECH
         # Who pages need not be here; of those who are here only players make it speak again.
         by_player = event.channel == "page" or self.game.here().get(event.speaker_id, False)
+        if event.channel != "page" and self.obj.location is not None:
+            event = replace(event, metadata={**event.metadata, ROOM: stable_id(self.obj.location)})
         self.runtime.hear(unjudged(event) if moderates else event, self.now(), by_player)
         self._save_queue()  # a kill of the Server comes without notice
         with self.state.pinned():

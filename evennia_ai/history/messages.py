@@ -295,6 +295,8 @@ def widest_view_tokens(messages: Iterable[Message]) -> int:
 
 
 SPEECH = ("say", "whisper", "page", "pose")
+# Key of a heard message's metadata: the stable id of the room where it was heard.
+ROOM = "room"
 COMINGS = ("arrive", "leave")
 _NOT_TALK = (*COMINGS, "tool", "summary")
 

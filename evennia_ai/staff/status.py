@@ -114,8 +114,10 @@ def spent_line(spent: Mapping[str, Any]) -> str:
 def answers_line(counts: Mapping[str, int]) -> str:
     """How many answers an assistant gave since the server started, and by which model."""
     answers, fell_back = counts.get("answers", 0), counts.get("fell back", 0)
-    of_them = f", {fell_back:,} of them by the offline model, as no other answered"
-    return counted(answers, "answer") + of_them * bool(fell_back)
+    if not fell_back:
+        return counted(answers, "answer")
+    share = f"{fell_back:,} of them ({fell_back / answers:.0%})"
+    return f"{counted(answers, 'answer')}, {share} by the offline model, as no other answered"
 
 
 def _since_start(counts: Mapping[str, int]) -> str:

@@ -46,14 +46,26 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def _figures(script: "AssistantScript") -> dict[str, Any]:
-    spent = script.spend.today()
     return {
+        **script.spend.today(),
         **overview(script),
         "awake": script.state.mode == "awake",
         "queue": len(script.runtime.queue),
         "counts": dict(script.runtime.counts),
-        "spent": spent,
     }
+
+
+# Gauges by the figure that each shows.
+_GAUGES = {
+    "usage": ("context_usage_ratio", "Share of the context in use."),
+    "messages": ("live_messages", "Messages of the live history."),
+    "awake": ("awake", "Whether it is awake."),
+    "queue": ("queued_lines", "Lines heard and not yet thought about."),
+    "calls": ("model_calls_today", "Model calls of the day (UTC)."),
+    "tokens": ("tokens_today", "Tokens of the day (UTC)."),
+    "cached": ("cached_tokens_today", "Tokens of the day read from a cache."),
+    "cost": ("cost_today_dollars", "US dollars of the day (UTC)."),
+}
 
 
 def _registry(rows: list[dict[str, Any]]) -> Any:
@@ -66,28 +78,12 @@ def _registry(rows: list[dict[str, Any]]) -> Any:
         return Gauge(f"evennia_ai_{name}", text, ("assistant", *labels), registry=registry)
 
     up = gauge("up", "Whether the assistant's state can be read.")
-    gauges = {
-        "usage": gauge("context_usage_ratio", "Share of the context in use."),
-        "messages": gauge("live_messages", "Messages of the live history."),
-        "awake": gauge("awake", "Whether it is awake."),
-        "queue": gauge("queued_lines", "Lines heard and not yet thought about."),
-    }
-    spent = {
-        "calls": gauge("model_calls_today", "Model calls of the day (UTC)."),
-        "tokens": gauge("tokens_today", "Tokens of the day (UTC)."),
-        "cached": gauge("cached_tokens_today", "Tokens of the day read from a cache."),
-        "cost": gauge("cost_today_dollars", "US dollars of the day (UTC)."),
-    }
+    gauges = {key: gauge(*about) for key, about in _GAUGES.items()}
     events = gauge("events_since_start", "What was counted since the server started.", "event")
     for row in rows:
-        name = row["name"]
-        up.labels(name).set(0 if "broken" in row else 1)
-        if "broken" in row:
-            continue
-        for key, each in gauges.items():
-            each.labels(name).set(row[key])
-        for key, each in spent.items():
-            each.labels(name).set(row["spent"].get(key, 0))
-        for event, count in row["counts"].items():
-            events.labels(name, event).set(count)
+        up.labels(row["name"]).set("broken" not in row)
+        for key in row.keys() & gauges.keys():
+            gauges[key].labels(row["name"]).set(row[key])
+        for event, count in row.get("counts", {}).items():
+            events.labels(row["name"], event).set(count)
     return registry

@@ -1,7 +1,6 @@
 """Pages about one assistant: its state, talk, prompts, summaries, memory, options."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -11,8 +10,10 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
+from evennia_ai.game.identity import find, stable_id
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.messages import Message, utc_iso
+from evennia_ai.history.messages import ROOM, Message, utc_iso
+from evennia_ai.history.pairs import ASKER
 from evennia_ai.history.records import ABSORBED, COMMITTED, SummaryRecord
 from evennia_ai.kinds import Kind, shown
 from evennia_ai.llm_interaction.budget import REGIONS
@@ -21,13 +22,14 @@ from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.budget import PURPOSES, cuts
 from evennia_ai.staff.explanation import Source, explanation, spoken
-from evennia_ai.staff.show import private_to, speaker_label
-from evennia_ai.staff.status import status_or_trouble, warnings
+from evennia_ai.staff.show import speaker_label
+from evennia_ai.staff.status import room_name, status_or_trouble, warnings
+from evennia_ai.turns.events import ANSWER
 from evennia_ai.turns.metrics import KEPT_DAYS, stacked
 from evennia_ai.turns.options import OPTIONS, PRESETS, Option
-from evennia_ai.web.site import Visit, number
+from evennia_ai.web.site import Visit, number, plain
 
-PAGE_LINES, FOUND, JOURNAL_LINES = 50, 30, 50
+PAGE_LINES, SCENE_LINES, FOUND = 50, 60, 30
 # Lines before and after a message that its page shows.
 AROUND = 5
 BUDGET_HOURS = 24
@@ -73,6 +75,42 @@ def talk(visit: Visit) -> Steps[dict[str, Any]]:
     return {**page_head(visit), **asked_for, "lines": lines, "channels": channels, "older": older}
 
 
+def scene(visit: Visit) -> dict[str, Any]:
+    """Who said what to whom in one room, as the assistant heard it, oldest first."""
+    script, speaks, lines = visit.assistant, visit.assistant.tools.traits.speaks, list[Message]()
+    place, own_name = script.obj.location, script.obj.key
+    now = stable_id(place) if place is not None else ""
+    messages, names = visit.seen.messages(), dict[str, str]()
+    chosen, at = visit.asked.get("room") or now, now
+    rooms = {now: room_name(script.obj)}
+    for message in messages:
+        if message.speaker:
+            names[message.speaker.id] = message.speaker.key
+        if message.role == "user" and (at := message.metadata.get(ROOM, "")) not in rooms:
+            rooms[at] = str(getattr(find(at), "key", "by page, or elsewhere"))
+        if at == chosen and not message.is_summary and spoken(message, speaks).strip():
+            lines += [message] if message.role in ("user", "assistant") else []
+
+    def to(message: Message) -> str:
+        is_asked = message.role == "user" and message.metadata.get(ANSWER)
+        return own_name if is_asked else names.get(message.metadata.get(ASKER, ""), "")
+
+    newest = lines[-SCENE_LINES:]
+    note_look(visit, "scene", (message.audience for message in newest))
+    rows = [{**message_row(script, m), "said": spoken(m, speaks), "to": to(m)} for m in newest]
+    here = [str(person["key"]) for person in script.game.present()] if chosen == now else []
+    return {
+        **page_head(visit),
+        "place": rooms.get(chosen, "Nowhere"),
+        "rooms": list(rooms.items()),
+        "chosen": chosen,
+        "is_here": chosen == now,
+        "here": here,
+        "lines": rows,
+        "most": SCENE_LINES,
+    }
+
+
 def _fits(
     script: AssistantScript, message: Message, wants: dict[str, str], since: str, until: str
 ) -> bool:
@@ -90,20 +128,9 @@ def _fits(
 
 def message_row(script: AssistantScript, message: Message) -> dict[str, Any]:
     """A message for a template."""
-    return {
-        "id": message.id,
-        "at": message.created_at,
-        "who": speaker_label(message, script.obj.key),
-        "channel": message.channel or "say",
-        "role": message.role,
-        "text": message.content,
-        "tokens": message.tokens,
-        "calls": [
-            f"{call['function']['name']} {call['function']['arguments']}"
-            for call in message.tool_calls
-        ],
-        "private": private_to(message.audience),
-    }
+    made = (call["function"] for call in message.tool_calls)
+    calls = [f"{call['name']} {call['arguments']}" for call in made]
+    return plain(message, who=speaker_label(message, script.obj.key), calls=calls)
 
 
 def note_look(visit: Visit, page: str, audiences: Iterable[str]) -> None:
@@ -122,19 +149,7 @@ def search(visit: Visit) -> Steps[dict[str, Any]]:
         query = Query(words, FOUND, own_name=script.obj.key, observations=True, tools=True)
         hits = yield visit.seen.search(query)
         note_look(visit, "search", (hit.audience for hit in hits))
-    rows = [{**_plain(hit), "private": private_to(hit.audience)} for hit in hits]
-    return {**page_head(visit), "q": words, "hits": rows}
-
-
-def _plain(hit: Any) -> dict[str, Any]:
-    return {
-        "id": hit.turn_id,
-        "kind": hit.kind,
-        "at": hit.at or "",
-        "who": hit.speaker,
-        "text": hit.text,
-        "score": round(hit.score, 4),
-    }
+    return {**page_head(visit), "q": words, "hits": [plain(hit) for hit in hits]}
 
 
 def why(visit: Visit) -> dict[str, Any]:
@@ -146,43 +161,28 @@ def why(visit: Visit) -> dict[str, Any]:
     known = explanation(script, message, visit.seen)
     row, trace = message_row(script, message), known.trace
     stretch = visit.seen.around(message.id)
-    place = next((n for n, each in enumerate(stretch) if each.id == message.id), 0)
+    place = [each.id for each in stretch].index(message.id) if stretch else 0
     near = stretch[max(0, place - AROUND) : place + AROUND + 1]
     note_look(visit, "why", (each.audience for each in (message, *near)))
     around = [message_row(script, each) for each in near]
-    facts: dict[str, Any] = {}
-    if trace:
-        sizes = zip(REGIONS, trace.budget.sizes, strict=False)
-        facts = {
-            "regions": [(name, tokens) for name, tokens in sizes],
-            "limit": trace.budget.limit,
-            "model": trace.budget.model,
-            "cuts": cuts(trace.budget),
-            "guards": trace.cuts,
-            "moderated": trace.moderated,
-            "calls": trace.calls,
-            "prompt_tokens": trace.prompt_tokens,
-            "completion_tokens": trace.completion_tokens,
-            "cached_tokens": trace.cached_tokens,
-            "cost": trace.cost,
-        }
+    sizes = zip(REGIONS, trace.budget.sizes, strict=False) if trace else ()
     lists = [(what, [_source(s) for s in sources]) for what, sources in known.sources.items()]
     return {
         **page_head(visit),
         "message": row,
         "said": spoken(message, script.tools.traits.speaks),
-        "whereabouts": known.whereabouts,
-        "is_reply": known.is_reply,
-        "trace": facts,
+        "known": known,
+        "trace": trace,
+        "regions": list(sizes),
+        "cuts": cuts(trace.budget) if trace else (),
         "sources": lists,
-        "tools": known.tools,
         "around": around,
     }
 
 
 def _source(source: Source) -> dict[str, Any]:
     kind = {"m": "message", "e": "journal", "s": "summary"}.get(source.id[:1], "")
-    return {**asdict(source), "private": private_to(source.audience), "kind": kind}
+    return plain(source, kind=kind)
 
 
 def summaries(visit: Visit) -> dict[str, Any]:
@@ -214,19 +214,8 @@ def summaries(visit: Visit) -> dict[str, Any]:
 
 
 def _summary(record: SummaryRecord) -> dict[str, Any]:
-    return {
-        "id": record.id,
-        "at": record.created_at,
-        "tier": record.tier,
-        "status": record.status,
-        "level": record.level,
-        "generation": record.generation,
-        "messages": len(record.source_ids),
-        "summaries": len(record.child_ids),
-        "coverage": "" if record.coverage is None else f"{record.coverage:.0%}",
-        "text": record.text,
-        "private": private_to(record.audience),
-    }
+    kept = "" if record.coverage is None else f"{record.coverage:.0%}"
+    return plain(record, coverage=kept)
 
 
 def below(visit: Visit) -> dict[str, Any]:
@@ -264,23 +253,17 @@ def budget(visit: Visit) -> Steps[dict[str, Any]]:
         "chart": stacked([p for p in prompts if p.purpose == "awake"]),
         "marks": [{"at": record.at, "trigger": record.trigger} for record in marks],
         "events": [
-            {
-                "at": utc_iso(event.at),
-                "purpose": PURPOSES.get(event.purpose, event.purpose),
-                "sizes": str(event),
-                "usage": f"{event.usage:.0%}",
-                "tokens": f"{event.prompt_tokens:,} in, {event.completion_tokens:,} out",
-                "cached": event.cached_tokens,
-                "cost": event.cost,
-                "cuts": cuts(event),
-                "trigger": event.trigger,
-            }
+            plain(
+                event,
+                at=utc_iso(event.at),
+                purpose=PURPOSES.get(event.purpose, event.purpose),
+                sizes=str(event),
+                usage=f"{event.usage:.0%}",
+                cuts=cuts(event),
+            )
             for event in reversed(visit.seen.requests())
         ],
-        "contributors": [
-            {**asdict(piece), "private": private_to(piece.audience)}
-            for piece in contributors(script, visit.audience)
-        ],
+        "contributors": [plain(piece) for piece in contributors(script, visit.audience)],
     }
 
 

@@ -14,7 +14,13 @@ from evennia_ai.staff import doctor
 from evennia_ai.staff.audit_log import log_fields
 from evennia_ai.staff.budget import PURPOSES, price_of
 from evennia_ai.staff.explanation import spoken
-from evennia_ai.staff.status import facts_or_trouble, overview, shared_usage, usage_facts
+from evennia_ai.staff.status import (
+    answers_line,
+    facts_or_trouble,
+    overview,
+    shared_usage,
+    usage_facts,
+)
 from evennia_ai.turns.metrics import KEPT_DAYS, SPEND_BY, SpendFigure
 from evennia_ai.web.site import Visit, number
 
@@ -71,6 +77,7 @@ def _row(script: AssistantScript, visit: Visit) -> dict[str, Any]:
         "tokens": spent["tokens"],
         "price": price_of(spent["calls"], spent["cost"], spent["unpriced"]),
         "cap": f"{cap} is reached {cap.until}" if cap else "",
+        "answers": answers_line(script.runtime.counts),
         "trouble": script.runtime.last_error,
         "last_at": last.created_at if last else "",
         "last_who": (last.speaker_name or facts["name"]) if last and shown else "",
@@ -171,4 +178,5 @@ def examination(visit: Visit) -> Steps[dict[str, Any]]:
     patient = doctor.Patient(settings.GAME_DIR, mind.model, mind.memories)
     done = yield doctor.run_checks(patient, [c for name, c in names.items() if name in chosen])
     found = {each.name: each for each in done}
-    return {"checks": [(name, found.get(name)) for name in names], "all": len(found) == len(names)}
+    checks = [(name, name.replace("_", " "), found.get(name)) for name in names]
+    return {"checks": checks, "all": len(found) == len(names)}

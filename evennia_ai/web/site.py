@@ -2,7 +2,7 @@
 
 import queue
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, STAFF
+from evennia_ai.staff.show import private_to
 from evennia_ai.web.reactor import on_reactor
 
 if TYPE_CHECKING:
@@ -164,6 +165,15 @@ _TROUBLES: dict[type[Exception], tuple[int, str]] = {
     Http404: (404, "There is no such page."),
     queue.Empty: (503, "The game is busy; try again."),
 }
+
+
+def plain(item: Any, **more: Any) -> dict[str, Any]:
+    """A value for a template, which is rendered on another thread: its fields, and `more`.
+
+    ``private`` says whom it is private to; it is empty for what is public.
+    """
+    own = {each.name: getattr(item, each.name) for each in fields(item)}
+    return {**own, "private": private_to(own.get("audience", PUBLIC)), **more}
 
 
 def number(text: str | None, default: int, most: int) -> int:

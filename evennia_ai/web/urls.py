@@ -12,6 +12,7 @@ PAGES = (
     Page("doctor", "doctor/", BUILDER, "overview.examination"),
     Page("state", "<int:assistant>/", BUILDER, "one.state"),
     Page("talk", "<int:assistant>/talk/", ADMIN, "one.talk"),
+    Page("scene", "<int:assistant>/scene/", ADMIN, "one.scene"),
     Page("search", "<int:assistant>/search/", ADMIN, "one.search"),
     Page("why", "<int:assistant>/why/<str:message>/", ADMIN, "one.why"),
     Page("summaries", "<int:assistant>/summaries/", ADMIN, "one.summaries"),

@@ -237,7 +237,9 @@ class TestStatus(CommandLineTest):
 
     def test_thresholds(self):
         """Usage stands beside both thresholds."""
-        self.assertTold("aistatus Aria", "in 100,000 tokens", "in a lull from 70% full", "at once from 80%")
+        self.assertTold(
+            "aistatus Aria", "in 100,000 tokens", "in a lull from 70% full", "at once from 80%"
+        )
 
     def test_sleep_report(self):
         """The last sleep is told step by step."""

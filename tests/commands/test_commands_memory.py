@@ -96,7 +96,9 @@ class TestHistory(MemoryLineTest):
         """The newest stands first, with time, speaker and channel."""
         self.heard("first words")
         self.heard("last words", channel="pose")
-        shown = self.assertTold("aihistory Aria", "Bob (say): first words", "(2 of 2 live messages)")
+        shown = self.assertTold(
+            "aihistory Aria", "Bob (say): first words", "(2 of 2 live messages)"
+        )
         self.assertRegex(shown, r"\d{4}-\d\d-\d\d \d\d:\d\d Bob \(pose\): last words")
         self.assertLess(shown.index("last words"), shown.index("first words"))
 
@@ -199,7 +201,9 @@ class TestHistory(MemoryLineTest):
         self.heard("Captain Mirabel hid 47 crowns under the Salt Chapel.")
         self.fill(40)
         self.typed("compact Aria", until="compacted")
-        shown = self.assertTold("aihistory/summaries Aria", "Compaction: Aria compacted 21 messages")
+        shown = self.assertTold(
+            "aihistory/summaries Aria", "Compaction: Aria compacted 21 messages"
+        )
         self.assertRegex(shown, r"\(manual\): [\d,]+ to [\d,]+ tokens, level main, \d+% of names")
         query = re.search(r"aihistory/search Aria = ([^.<]+)\.", shown)[1]
         self.assertIn("Mirabel", query)
