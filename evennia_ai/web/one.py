@@ -12,7 +12,7 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
 from evennia_ai.game.identity import find, stable_id
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.messages import ROOM, Message, utc_iso
+from evennia_ai.history.messages import COMINGS, ROOM, SPEECH, Message, utc_iso
 from evennia_ai.history.pairs import ASKER
 from evennia_ai.history.records import ABSORBED, COMMITTED, SummaryRecord
 from evennia_ai.kinds import Kind, shown
@@ -95,9 +95,16 @@ def scene(visit: Visit) -> dict[str, Any]:
         is_asked = message.role == "user" and message.metadata.get(ANSWER)
         return own_name if is_asked else names.get(message.metadata.get(ASKER, ""), "")
 
+    def verb(message: Message) -> str:
+        channel = message.channel or "say"  # arrives, leaves, or a game's own
+        return f"{channel}s" if channel in (*SPEECH, *COMINGS) else channel
+
     newest = lines[-SCENE_LINES:]
     note_look(visit, "scene", (message.audience for message in newest))
-    rows = [{**message_row(script, m), "said": spoken(m, speaks), "to": to(m)} for m in newest]
+    rows = [
+        {**message_row(script, m), "said": spoken(m, speaks), "to": to(m), "verb": verb(m)}
+        for m in newest
+    ]
     here = [str(person["key"]) for person in script.game.present()] if chosen == now else []
     return {
         **page_head(visit),

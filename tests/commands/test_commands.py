@@ -53,6 +53,8 @@ class TestLocks(CommandLineTest):
                 with self.subTest(command=command.key):
                     self.assertIn("is not available", self.typed(f"{command.key} Aria"))
         self.assertTold("ai", "Players may type: ai/ignore, ai/report")
+        shown = self.assertTold("help ai", "ai/ignore", "ai/report")
+        self.assertNotIn("ai/delete", shown)
         self.assertTold("page Aria hello", "You paged Aria with: 'hello'")
 
     def test_builders(self):

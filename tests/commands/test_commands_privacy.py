@@ -235,6 +235,7 @@ class TestIgnore(ForgettingGameTest):
         self.say("Aria, good evening!", self.char2)
         [event] = self.script.runtime.queue
         self.assertEqual(event.speaker.key, self.char2.key)
+        self.assertTold("ai/ignore Aria", "No assistant hears you. Typed without a name")
         self.assertTold("ai/ignore", "Assistants hear you again.")
         self.say("Aria, hello!")
         self.assertEqual(len(self.script.runtime.queue), 2)

@@ -50,6 +50,18 @@ class WhyTest(WholePagesTest):
 class TestWhyDidSheSayThat(WhyTest):
     """The newest reply, or that with some words."""
 
+    def test_the_whole_prompt(self):
+        """With /full it ends with all that was sent, as long as that is kept."""
+        self.ask("Aria, is there ale?", "Aye.")
+        sent = self.model.requests[-1].messages
+        self.typed("ai/why/full Aria")
+        pump_until(lambda: "The whole prompt:" in self.shown())
+        for text in ("[system] ", "[tool] ", sent[0]["content"].splitlines()[0], "Aye."):
+            self.assertIn(text, self.shown())
+        self.script.runtime.prompts.clear()
+        self.typed("ai/why/full Aria")
+        pump_until(lambda: "Its prompt is not kept" in self.shown())
+
     def test_memory_in_the_prompt(self):
         """Prompt, source lines with scores, model, tools and cost of the newest reply."""
         self.compact()
@@ -218,7 +230,7 @@ class TestWhyDidSheForget(WhyTest):
         for told in (
             self.fact.id,
             FACT,
-            f"Compaction {done['compaction_id']} (manual) folded it",
+            f"Compaction {done['compaction_id']} (manual) summarised it",
             f"It is in summary {record.id}, made of 17 messages.",
             "A search for these words finds it as result 1.",
         ):
@@ -233,7 +245,7 @@ class TestWhyDidSheForget(WhyTest):
         (record,) = self.script.history.summaries()
         held = "in the text of" if "blue pot" in record.text else "in the archive alone"
         self.assertIn(held, self.why("blue pot", until="A search"))
-        self.assertIn("folded", self.why("beside the hearth", until="A search"))
+        self.assertIn("summarised it", self.why("beside the hearth", until="A search"))
 
     def test_taken_over(self):
         """Of a summary that another one took over the whole chain is named."""
@@ -243,7 +255,7 @@ class TestWhyDidSheForget(WhyTest):
         first, *_ = self.script.history.summaries()
         shown = self.why("blue pot", until="A search")
         self.assertIn(f"It is in summary {first.id}", shown)
-        self.assertIn(f"taken into {first.absorbed_by}", shown)
+        self.assertIn(f"merged into {first.absorbed_by}", shown)
 
     def test_not_in_the_index(self):
         """Words that the search index lacks are found in the archive."""

@@ -11,6 +11,7 @@ from evennia import create_account
 from twisted.internet.defer import maybeDeferred
 
 from evennia_ai import conf, services
+from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.values import ModelReply
@@ -335,6 +336,37 @@ class TestWhatTheyShow(PagesTest):
         page = self.get(f"/ai/{self.script.pk}/why/{reply.id}/")
         for words in ("It answers:", "is there ale?", "History", "scripted/model"):
             self.assertShows(page, words)
+        sent = self.model.requests[-1].messages[0]["content"]
+        self.assertShows(page, "The whole prompt", sent.splitlines()[0], '"name": "noop"')
+        self.script.runtime.forget(["o9.abc"], "")
+        self.assertShows(self.get(f"/ai/{self.script.pk}/why/{reply.id}/"), "It is not kept")
+
+    def test_a_scene(self):
+        """Who said what to whom in a room, in order; what was whispered is marked and noted."""
+        self.model.answers = ["Dark ale and light."]
+        self.say("Aria, is there ale?")
+        self.tick()
+        self.char1.at_say("the red key", msg_self=True, receivers=[self.aria], whisper=True)
+        self.tick()
+        at = f"/ai/{self.script.pk}/scene/"
+        read = Harmless.read(self.get(at))
+        self.assertEqual(read.faults, [])
+        text = " ".join(read.text.split())
+        self.assertIn(f"{self.room1.key}, as Aria hears it", text)
+        self.assertRegex(text, r"Char says to Aria .* is there ale\?.*Aria says to Char")
+        self.assertRegex(text, r"Char whispers to Aria private: .* the red key")
+        self.assertEqual(self.logged("looked")[-1]["page"], "scene")
+        self.aria.location = self.room2
+        self.say("Aria, what now?")
+        self.assertHides(self.get(at), "is there ale?")
+        self.assertShows(self.get(f"{at}?room={stable_id(self.room1)}"), "is there ale?")
+        self.assertShows(self.get(f"{at}?room=o999.x"), "Nothing was heard here yet")
+
+    def test_answers_that_fell_back(self):
+        """Their number and share stand in the list and in the state."""
+        self.script.runtime.counts.update({"answers": 8, "fell back": 2})
+        for address in ("/ai/", f"/ai/{self.script.pk}/"):
+            self.assertShows(self.get(address), "8 answers, 2 of them (25%) by the offline model")
 
     def test_calls_without_a_price(self):
         """Calls of a model without a price show their tokens and say so; they cost no $0.0000."""
