@@ -324,4 +324,5 @@ def _spent(row: SpendRow, caps: Iterable[Cap]) -> dict[str, Any]:
         span: {**asdict(sum_), "price": price_of(sum_.calls, sum_.cost, sum_.unpriced)}
         for span, sum_ in sums.items()
     }
-    return {**windows, "caps": [f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps]}
+    words = {"today": spent_line(windows["day"]), "this_month": spent_line(windows["month"])}
+    return {**windows, **words, "caps": [f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps]}

@@ -12,6 +12,7 @@ from evennia_ai.rag_memory.ledger import STATES
 from evennia_ai.rag_memory.profile import Profile, former
 from evennia_ai.recall.values import Query
 from evennia_ai.staff.memory import memory_status
+from evennia_ai.staff.show import moment
 from evennia_ai.web.one import FOUND, MOST_ROWS, note_look, page_head
 from evennia_ai.web.site import Visit, number, plain
 
@@ -60,7 +61,8 @@ def memory(visit: Visit) -> Steps[dict[str, Any]]:
         "notes": [plain(note, by=note.by.key) for note in notes],
         "profiles": [_profile(each) for each in profiles],
         "quarantine": [
-            {"id": each, **about} for each, about in script.memory.quarantine.people.items()
+            {"id": each, **about, "at": moment(about["at"])}
+            for each, about in script.memory.quarantine.people.items()
         ],
     }
 

@@ -22,7 +22,7 @@ from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.budget import PURPOSES, cuts
 from evennia_ai.staff.explanation import Source, explanation, spoken
-from evennia_ai.staff.show import speaker_label
+from evennia_ai.staff.show import moment, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
 from evennia_ai.turns.events import ANSWER
 from evennia_ai.turns.metrics import KEPT_DAYS, stacked
@@ -213,7 +213,11 @@ def summaries(visit: Visit) -> dict[str, Any]:
     newest = sorted(roots, key=lambda record: record.created_at, reverse=True)
     note_look(visit, "summaries", (record.audience for record in newest))
     reports = [
-        {"at": record.at, "line": report_line(script.obj.key, record), "status": record.status}
+        {
+            "at": moment(record.at),
+            "line": report_line(script.obj.key, record),
+            "status": record.status,
+        }
         for record in islice(reversed(script.history.compactions()), MOST_REPORTS)
     ]
     nodes = [node(each) for each in newest]
@@ -257,12 +261,13 @@ def budget(visit: Visit) -> Steps[dict[str, Any]]:
     return {
         **page_head(visit),
         "hours": hours,
+        "limit": f"{prompts[-1].limit:,}" if prompts else "",
         "chart": stacked([p for p in prompts if p.purpose == "awake"]),
-        "marks": [{"at": record.at, "trigger": record.trigger} for record in marks],
+        "marks": [{"at": m.at, "on": moment(m.at), "trigger": m.trigger} for m in marks],
         "events": [
             plain(
                 event,
-                at=utc_iso(event.at),
+                at=moment(utc_iso(event.at)),
                 purpose=PURPOSES.get(event.purpose, event.purpose),
                 sizes=str(event),
                 usage=f"{event.usage:.0%}",

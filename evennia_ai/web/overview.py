@@ -19,6 +19,7 @@ from evennia_ai.staff.status import (
     facts_or_trouble,
     overview,
     shared_usage,
+    spent_line,
     usage_facts,
 )
 from evennia_ai.turns.metrics import KEPT_DAYS, SPEND_BY, SpendFigure
@@ -61,7 +62,6 @@ def assistants(visit: Visit) -> Steps[dict[str, Any]]:
 
 def _row(script: AssistantScript, visit: Visit) -> dict[str, Any]:
     facts, speaks = overview(script), script.tools.traits.speaks
-    spent = script.spend.today()
     cap = script.spend.reached()
     last = None
     if visit.is_admin:
@@ -74,12 +74,10 @@ def _row(script: AssistantScript, visit: Visit) -> dict[str, Any]:
         **facts,
         "usage_pct": round(100 * facts["usage"]),
         "sleep_pct": round(100 * script.config.compact_sleep_threshold),
-        "tokens": spent["tokens"],
-        "price": price_of(spent["calls"], spent["cost"], spent["unpriced"]),
+        "today": spent_line(script.spend.today()),
         "cap": f"{cap} is reached {cap.until}" if cap else "",
         "answers": answers_line(script.runtime.counts),
         "trouble": script.runtime.last_error,
-        "last_at": last.created_at if last else "",
         "last_who": (last.speaker_name or facts["name"]) if last and shown else "",
         "last": spoken(last, speaks)[:LINE_CHARS] if last and shown else "",
         "last_private": last is not None and not shown,

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, STAFF
-from evennia_ai.staff.show import private_to
+from evennia_ai.staff.show import moment, private_to
 from evennia_ai.web.reactor import on_reactor
 
 if TYPE_CHECKING:
@@ -160,6 +160,8 @@ class Page:
         return render(request, f"evennia_ai/{self.name}.html", {"page": self.name, **shown})
 
 
+# Fields that hold a stored time.
+_TIMES = {"at", "created_at", "timestamp", "last_seen"}
 _TROUBLES: dict[type[Exception], tuple[int, str]] = {
     PermissionError: (403, "This page is for staff."),
     Http404: (404, "There is no such page."),
@@ -170,9 +172,10 @@ _TROUBLES: dict[type[Exception], tuple[int, str]] = {
 def plain(item: Any, **more: Any) -> dict[str, Any]:
     """A value for a template, which is rendered on another thread: its fields, and `more`.
 
-    ``private`` says whom it is private to; it is empty for what is public.
+    ``private`` says whom it is private to; it is empty for what is public. Times are to the minute.
     """
     own = {each.name: getattr(item, each.name) for each in fields(item)}
+    own |= {key: moment(own[key]) for key in _TIMES & own.keys() if own[key]}
     return {**own, "private": private_to(own.get("audience", PUBLIC)), **more}
 
 

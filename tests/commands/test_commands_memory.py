@@ -298,7 +298,7 @@ class TestCompact(MemoryLineTest):
         """No model is asked if nothing would leave."""
         self.configure(pre_compact_extraction_enabled=True)
         self.fill(10)
-        self.assertTold("compact Aria", "within preserve window", until="did not")
+        self.assertTold("compact Aria", "lies within the kept lines", until="did not")
         self.assertEqual(self.model.requests, [])
 
     def test_reasons(self):
@@ -357,7 +357,7 @@ class TestCompact(MemoryLineTest):
         self.typed("compact Aria")
         self.char1.execute_cmd("compact Aria", session=self.session)
         self.model.release()
-        pump_until(lambda: "within preserve window" in self.shown())
+        pump_until(lambda: "lies within the kept lines" in self.shown())
         self.assertEqual(self.shown().count("Aria compacted"), 1)
 
     def test_stopped(self):

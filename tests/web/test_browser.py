@@ -2,6 +2,10 @@
 
 The pages are made by Django's test client, saved, and served with the package's static files on
 loopback. One run of Chromium opens each of them in frames of both widths and reports what it sees.
+
+    PICTURES=docs/images python -m pytest tests/web/test_browser.py
+
+makes the pictures of the documents, too.
 """
 
 import json
@@ -16,6 +20,8 @@ from html import unescape
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+
+import evennia
 
 import evennia_ai
 from evennia_ai import services
@@ -33,6 +39,10 @@ BROWSER = next(
     None,
 )
 WIDTHS = (390, 1280)
+# Pictures for the documents, and the folder into which they are put, if one is named.
+PICTURES = (("assistants", 1280), ("scene", 1280), ("why", 1280), ("budget", 1280), ("spend", 390))
+PICTURES += (("summaries", 390), ("options", 390))
+PICTURES_TO = os.environ.get("PICTURES", "")
 LONG = "Mississippisteamboatcaptain" * 4
 HARNESS = """<!DOCTYPE html><body><pre id="found"></pre><script>
 const pages = PAGES, widths = WIDTHS, found = [];
@@ -47,7 +57,7 @@ const look = (page, width, doc) => {
       faults.push(`${e.tagName} ${e.className} sticks out: ${Math.round(rect.right)}`);
   }
   for (const e of doc.querySelectorAll(".scroll"))
-    if (width < 640 && e.scrollWidth > e.clientWidth + 1)
+    if (e.scrollWidth > e.clientWidth + 1)
       faults.push(`a table scrolls: ${e.ariaLabel}`);
   for (const e of doc.querySelectorAll("input:not([type=hidden]), select, textarea, button, a"))
     if (!named(e)) faults.push(`${e.tagName} without a name: ${e.outerHTML.slice(0, 80)}`);
@@ -92,7 +102,13 @@ class BrowserTest(PagesTest):
         self.saved = Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.saved)
         package = Path(evennia_ai.__file__).parent
-        shutil.copytree(package / "static", self.saved / "static")
+        for folder in (Path(evennia.__file__).parent / "web" / "static", package / "static"):
+            shutil.copytree(folder, self.saved / "static", dirs_exist_ok=True)
+        handler = partial(Quiet, directory=str(self.saved))
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        Thread(target=self.server.serve_forever, daemon=True).start()
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
         self.live()
 
     def live(self):
@@ -142,6 +158,9 @@ class BrowserTest(PagesTest):
             charts = [each["charts"] for each in found if each["page"] == f"/{name}.html"]
             self.assertEqual(charts, [[1], [1]], name)
         self.assertLinks(found, pages)
+        for name, width in PICTURES if PICTURES_TO else ():
+            picture = Path(PICTURES_TO).resolve() / f"pages-{name}-{width}.png"
+            self.browser(f"/{name}.html", f"--screenshot={picture}", f"--window-size={width},900")
 
     def assertLinks(self, found, pages):  # noqa: N802 - unittest's own form
         """Each link of a page leads to a page, or to a place on it."""
@@ -159,15 +178,14 @@ class BrowserTest(PagesTest):
         """What the browser saw of saved pages."""
         harness = HARNESS.replace("PAGES", json.dumps(pages)).replace("WIDTHS", json.dumps(WIDTHS))
         self.saved.joinpath("harness.html").write_text(harness, "utf-8")
-        server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(self.saved)))
-        Thread(target=server.serve_forever, daemon=True).start()
-        self.addCleanup(server.server_close)
-        self.addCleanup(server.shutdown)
-        command = [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-        command += ["--window-size=1400,1000", "--virtual-time-budget=60000"]
-        command += [f"--user-data-dir={self.saved / 'profile'}"]
-        address = f"http://127.0.0.1:{server.server_port}/harness.html"
-        shown = subprocess.run([*command, address], capture_output=True, text=True, timeout=240)
+        shown = self.browser("/harness.html", "--dump-dom", "--window-size=1400,1000")
         report = re.search(r'<pre id="found">(.*?)</pre>', shown.stdout, re.S)
         self.assertTrue(report and report[1], shown.stderr[-2000:])
         return json.loads(unescape(report[1]))
+
+    def browser(self, page, *options):
+        """Open a saved page in the browser; its process, ended."""
+        command = [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        command += ["--virtual-time-budget=60000", f"--user-data-dir={self.saved / 'profile'}"]
+        command += [*options, f"http://127.0.0.1:{self.server.server_port}{page}"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=240)

@@ -97,7 +97,7 @@ class TestWaitingCalls(unittest.TestCase):
         held = WaitingCalls()
         for n in range(MOST_OF_ONE):
             held = held.with_call(call(arguments=f'{{"n": {n}}}', asker="o1.x"))
-        with self.assertRaisesRegex(ToolError, "enough calls"):
+        with self.assertRaisesRegex(ToolError, "calls of this person wait"):
             held.with_call(call(asker="o1.x"))
 
     def test_the_same_twice(self):
