@@ -9,7 +9,7 @@ from evennia_ai.history.stored import Stored
 QUIET_S, IDLE_S = 120.0, 600.0
 # A reason is of use for this long; and most characters of one.
 CUE_S, CUE_CHARS = 300.0, 300
-# Lines in a row that nobody answers, most; and the share of a spend cap that goes into such turns.
+# Lines in a row that nobody answers, most; and the share of a spend limit for such turns.
 MOST_UNANSWERED, SPEND_SHARE = 2, 0.5
 HOUR_S = 3600.0
 

@@ -47,7 +47,7 @@ RULES: tuple[tuple[str, Callable[["Assistant"], bool]], ...] = (
         "it has spoken unasked often enough for this hour",
         lambda s: _used(s).within_hour(s.now()) < s.config.initiative,
     ),
-    ("half of a spend cap is used up", lambda s: s.spend.reached(share=SPEND_SHARE) is None),
+    ("half of a spend limit is used up", lambda s: s.spend.reached(share=SPEND_SHARE) is None),
     (
         "nobody answered its last two lines; it waits until a player speaks",
         lambda s: _used(s).unanswered < MOST_UNANSWERED,

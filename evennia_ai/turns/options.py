@@ -196,7 +196,7 @@ class AssistantConfig:
         whole(0, 60, "turns an hour"),
         "How often in an hour it may speak or pose without being asked. It does so only near a "
         "player who is not idle, after two quiet minutes, and stops after two lines that nobody "
-        "answers; at most half of each spend cap goes into it.",
+        "answers; at most half of each spend limit goes into it.",
     )
     emotes: Mapping[str, str | None] = manners(
         EMOTES,

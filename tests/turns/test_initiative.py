@@ -70,7 +70,7 @@ class TestRules(MemoryWorldTest):
             "somebody spoke": lambda: self.hear(by_player=False),
             "an assistant spoke unasked": lambda: game.note_cue(self.script.now()),
             "often enough": lambda: self.used([n * 200.0 for n in range(4)], 0),
-            "half of a spend cap": lambda: (
+            "half of a spend limit": lambda: (
                 self.world.configure(spend_caps={"tokens_day": 100}),
                 self.spent(50),
             ),
@@ -186,7 +186,7 @@ class TestRules(MemoryWorldTest):
     def test_a_cap_reached_by_it(self):
         """The call is counted like any other."""
         self.script.spend_caps = {"game": {"tokens_day": 0}}
-        self.assertIn("spend cap", why_not(self.script))
+        self.assertIn("spend limit", why_not(self.script))
 
     def test_clock_set_back(self):
         """Times ahead of the clock count for nothing."""
