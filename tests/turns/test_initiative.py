@@ -8,10 +8,11 @@ from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
-from evennia_ai.testing import FakeGame, call, model_down
+from evennia_ai.testing import FakeGame, call
 from evennia_ai.turns.cues import Cue, Used
 from evennia_ai.turns.initiative import RULES, why_not
 from evennia_ai.turns.tick import Tick
+from tests.asked import model_down
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest
 from tests.memory_assistant import MemoryWorldTest
