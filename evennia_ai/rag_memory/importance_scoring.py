@@ -1,6 +1,6 @@
 """Importance of a note where the model gave none: a heuristic from 1 (chatter) to 10 (vital)."""
 
-import re
+from functools import partial
 
 import regex
 
@@ -15,11 +15,6 @@ BASE = 3
 # Telling words of a text that holds more than one fact; characters that are read.
 MANY_WORDS, MAX_CHARACTERS = 8, 4000
 _CAPITALISED = regex.compile(r"(?<!\w)\p{Lu}[\w'-]*\p{Ll}")
-# That this is to be kept, in words: nothing else says so as plainly.
-_REMEMBER = re.compile(
-    r"(?<!\w)(?:remember|never forget|don['’]?t forget|keep in mind|promised?|swore|secret)(?!\w)",
-    re.IGNORECASE,
-)
 
 
 def score_importance(text: str) -> int:
@@ -28,8 +23,8 @@ def score_importance(text: str) -> int:
     words = telling_words(text)
     if not words:
         return LEAST_IMPORTANCE
-    asked = table_of(text).expression("speech", "remember").match(text)
-    kept = 4 if asked or _REMEMBER.search(text) else 0
+    speech = partial(table_of(text).expression, "speech")
+    kept = 4 if speech("remember").match(text) or speech("important").search(text) else 0
     names = {word for word in _CAPITALISED.findall(text) if word.lower() not in STARTERS}
     facts = min(2, len(names)) + bool(numbers_in(text)) + (len(words) >= MANY_WORDS)
     return bounded(BASE + kept + facts - 2 * (asks(text) and not kept))

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from evennia_ai.errors import ToolError, UnaskedError
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import SPEECH
+from evennia_ai.language.script import folded
+from evennia_ai.language.tables import each_words
 from evennia_ai.language.words import is_common, telling_stem, words
 
 if TYPE_CHECKING:
@@ -24,15 +26,7 @@ if TYPE_CHECKING:
 # How long a yes confirms what the asker was last asked, and most characters of a value they see.
 CONFIRM_S, SHOWN_CHARS = 120.0, 60
 # A line that confirms holds words of these two lists alone, and one of the first at least.
-_YES_WORDS = """
-yes yeah yep aye sure ok okay ja jawohl sí si claro oui sim да tak evet نعم हाँ हां जी 是 是的 好
-好的 对 はい うん 네 예 응 ใช่ ได้
-"""
-_BESIDE_YES = """
-do it that this please thanks thank you then i want go ahead bitte gern por favor s'il vous plaît
-пожалуйста お願いします lütfen proszę
-"""
-YES, BESIDE = frozenset(_YES_WORDS.split()), frozenset(_BESIDE_YES.split())
+YES, BESIDE = each_words("yes"), each_words("beside_yes")
 _SEPARATORS = re.compile(r"[\s.,:;!?¡¿…。、，！؟-]+")
 
 
@@ -66,8 +60,8 @@ def confirmed(proposal: Proposal | None, lines: Sequence[str], own: str, now: fl
     """
     if proposal is None or not lines or not 0 <= now - proposal.at <= CONFIRM_S:
         return False
-    name = set(_SEPARATORS.split(own.casefold()))
-    said = set(filter(None, _SEPARATORS.split(lines[-1].casefold()))) - name
+    name = set(_SEPARATORS.split(folded(own)))
+    said = set(filter(None, _SEPARATORS.split(folded(lines[-1])))) - name
     return bool(said & YES) and said <= YES | BESIDE
 
 
