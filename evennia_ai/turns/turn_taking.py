@@ -12,6 +12,7 @@ from typing import NamedTuple
 import regex
 
 from evennia_ai.language.script import BEFORE, BEHIND, folded
+from evennia_ai.language.sentences import asks
 from evennia_ai.language.tables import DEFAULT, each_words, language_of, tables
 from evennia_ai.language.words import is_common
 
@@ -234,6 +235,7 @@ class _Manners(NamedTuple):
     everyone: Mapping[str, str]  # phrases for all who are here, and their marks
     subject: frozenset[str]
     object: frozenset[str]
+    questions: tuple[regex.Pattern[str], ...]  # what asks for something
     glued: str
     known: bool  # whether the language is known
     vocative: tuple[tuple[str, ...], ...]  # endings, and those of a name that is called
@@ -265,6 +267,7 @@ def _manners(code: str) -> _Manners:
         },
         words_of("subject"),
         words_of("object"),
+        tuple(kind for table in some for kind in table.expressions("questions").values()),
         either("glued") if code else "",  # with all of them the pattern would be slow
         bool(code),
         tuple(tuple(each.split(">")) for each in words_of("vocative") if code),
@@ -360,14 +363,16 @@ def _is_called(before: str, behind: str, is_all: bool, manners: _Manners) -> boo
             # Without a list of what may follow a subject, or a blank.
             return manners.closers.match(behind) is not None
         is_subject = follows[0] in manners.subject or follows[0].endswith("ed")
+        if is_subject and asks(behind) and any(kind.match(behind, 1) for kind in manners.questions):
+            return True  # `Aria who is that`, but not `Aria is late`
         return not is_subject or bool(manners.second.fullmatch(next(iter(follows[1:]), "")))
     is_end = not follows or behind.lstrip()[:1] in tuple(",:،、")
     if not manners.known and is_end and 0 < len(ahead) <= MOST_GREETING_WORDS:
         return manners.object.isdisjoint(ahead)
     if before.rstrip().endswith((",", "،", "、")):
         return not follows or behind.lstrip()[:1] in tuple(",?!.:،؟、。।")
-    if follows or regex.search(_MARK, behind):
-        return False
+    if follows or is_all or regex.search(_MARK, behind):
+        return False  # `with us all` is no call
     return not manners.object.intersection(ahead[-1:]) and bool(manners.second.search(before))
 
 

@@ -7,8 +7,9 @@ from functools import partial
 import regex
 
 from evennia_ai.language.script import is_asked, size
+from evennia_ai.language.sentences import asks
 from evennia_ai.language.tables import language_of, table_of
-from evennia_ai.language.words import content_words
+from evennia_ai.language.words import content_words, words
 from evennia_ai.llm_interaction.offline.prose import (
     frame_of,
     is_nonsense,
@@ -74,6 +75,11 @@ def vocative(text: str, me: str) -> str:
     called = rf"^\W*(?:(?:{before}) ?)?(?:\w+(?:{and_}))*{name}(?:{others})?"
     text = regex.sub(rf"(?i){called}(?:\s*[{_MARKS}]+\s*|(?={speech('you').pattern}))", "", text)
     text = regex.sub(rf"(?i)[,،，、]?\s*\b{name}(?=[{_MARKS}]*$)", "", text)
+    # `aria where is the key`, but not `Aria is late`.
+    if begin := regex.match(rf"(?i)\W*(?:(?:{before}) ?)?{name}\s+(?=\w)", text):
+        rest, subject = text[begin.end() :], table.words("subject")
+        if asks(rest) or (subject and subject.isdisjoint(words(rest)[:1])):
+            text = rest
     return str(text).strip()
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from evennia_ai.language.names import capitals
-from evennia_ai.language.script import akin, folded
-from evennia_ai.language.tables import Table, spoken, table_of
+from evennia_ai.language.script import akin, folded, is_unparted
+from evennia_ai.language.tables import Table, language_of, spoken, table_of
 from evennia_ai.language.words import STOP_WORDS, content_words, same_word, words
 from evennia_ai.llm_interaction.offline import prose
-from evennia_ai.llm_interaction.offline.acts import is_fact, told_part
+from evennia_ai.llm_interaction.offline.acts import is_fact, told_part, vocative
 from evennia_ai.llm_interaction.offline.prose import frame_of, root, root_set, roots_of
 from evennia_ai.llm_interaction.offline.transcript import SOURCES, SUMMARY, Line, without_echo
 
@@ -97,7 +97,7 @@ def _claims_of(line: Line, me: str, language: str) -> tuple[Claim, ...]:
     """The claims of a line in a talk of this language; cached, as each turn asks again."""
     passages: list[str] = []
     back = table_of(line.text).expression("speech", "back")
-    for part in prose.sentences(without_echo(line.text)):
+    for part in prose.sentences(vocative(without_echo(line.text), me)):
         is_cut = line.source == SUMMARY and (part.startswith("…") or part.endswith("…"))
         if prose.is_question(part) or prose.is_nonsense(part) or is_cut:
             passages.append("")
@@ -149,9 +149,9 @@ def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
     return Question(kind, frozenset(names), frozenset(terms), roots, keywords, table)
 
 
-def _shared(asked: Set[str], told: Set[str], table: Table) -> frozenset[str]:
-    """Which of some stems stand among others, in any form."""
-    if table.data.get("exact_stems"):
+def _shared(asked: Set[str], told: Set[str], table: Table, language: str = "") -> frozenset[str]:
+    """Which of some stems stand among others, in any form; as they are in another `language`."""
+    if table.data.get("exact_stems") or (language and language != table.code):
         return frozenset(asked & told)
     return frozenset(a for a in asked if a in told or any(_meets(a, t) for t in told))
 
@@ -159,7 +159,8 @@ def _shared(asked: Set[str], told: Set[str], table: Table) -> frozenset[str]:
 def _meets(asked: str, told: str) -> bool:
     """Whether two stems are forms of a word, or one is part of the other, as in compounds."""
     short, long = sorted((asked, told), key=len)
-    return akin(asked, told) or (len(short) >= COMPOUND_LETTERS and short in long)
+    least = 1 if is_unparted(short) else COMPOUND_LETTERS
+    return akin(asked, told) or (len(short) >= least and short in long)
 
 
 def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, int]) -> list[Match]:
@@ -176,7 +177,7 @@ def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, in
         held = _shared(names, claim.roots, question.table)
         told = roots_of(claim.line.who, question.table.code)
         named = len(held | _shared(names, told, question.table)) / max(1, len(names))
-        common = _shared(terms, claim.roots, question.table)
+        common = _shared(terms, claim.roots, question.table, language_of(claim.quote))
         share = len(common) / len(terms) if terms else float(bool(names))
         if named < 0.5 if names else share < NEAR:
             continue

@@ -157,6 +157,20 @@ class TestSearching(unittest.TestCase):
         wanted = ["what profession does Alice follow?", "alice profession follow", "look"]
         self.assertEqual(queries, wanted)
 
+    def test_asked_without_marks(self):
+        """A question needs neither a comma behind the name nor its mark; `Aria is late` is told."""
+        for question, told in (
+            ("aria where does mona work", "I work at the mill."),
+            ("aria do you know anything about reeve", "Old Reeve has a glass eye."),
+            ("aria was steht auf dem plakat", "Auf dem Plakat steht ein Name."),
+            ("aria cómo se llama mi perro", "Mi perro se llama Canelo."),
+        ):
+            reply = play(question, [hit(told, who="Mona")], who="Mona")
+            self.assertIn(told, reply, question)
+        reply = respond([SYSTEM, said("Bob", "Aria is late again today."), moment("Bob")], TOOLS)
+        noted = reply.tool_calls[0].arguments["content"]
+        self.assertEqual(noted, "Bob: Aria is late again today.")
+
     def looked(self, question, things, description):
         """The reply to a question in a room of some things, one of which has a description."""
         messages = [SYSTEM, said("Bob", question), moment("Bob")]
