@@ -13,7 +13,7 @@ from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.game.copies import begin_life
 from evennia_ai.game.deletions import delete_later
 from evennia_ai.game.evennia_internals import pace, restart_timer
-from evennia_ai.game.hearing import noticed_event, subscribe
+from evennia_ai.game.hearing import is_told, noticed_event, subscribe
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.lease import is_elsewhere, lives_here, reconnect
 from evennia_ai.game.ports import AssistantPorts
@@ -233,7 +233,9 @@ class AssistantScript(AssistantPorts, DefaultScript):
             audience: Who may learn of it: ``public``, ``staff``, or those that
                 `history.audience.private` names by their stable ids.
         """
-        self.hear(noticed_event(self.obj, text, from_obj, audience))
+        event = noticed_event(self.obj, text, from_obj, audience)
+        if not is_told(self, event.content):
+            self.hear(event)
 
     def cue(self, text: str) -> str:
         """Give it a reason to speak unasked, as ``the bell tolls``; see the option `initiative`.

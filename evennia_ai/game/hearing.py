@@ -33,7 +33,7 @@ from evennia_ai.history.messages import Message, new_id, utc_iso
 from evennia_ai.language.words import storable
 
 if TYPE_CHECKING:
-    from evennia import DefaultCharacter, DefaultObject
+    from evennia import DefaultCharacter, DefaultObject, DefaultScript
     from evennia.typeclasses.models import TypedObject
 
 # On the account, or the character, of a player who wants no assistant to listen.
@@ -44,6 +44,8 @@ SIGN = "sign"
 _NOT_HEARD = (SIGN, "look")
 # A line longer than this is cut before it is stored; telnet clients cannot send so much.
 LINE_CHARS = 20_000
+# Weather that was seen among as many newest messages is not stored again.
+LATELY = 30
 
 
 def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) -> Message | None:
@@ -58,8 +60,10 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
         return None
     origin = origin_of_line(listener)
     speaker = _body(next(iter(make_iter(from_obj)), None) if from_obj else origin.caller)
-    if speaker is None or speaker is listener or not is_person(speaker) or is_ignored(speaker):
+    if speaker is listener or any(map(is_ignored, filter(None, (speaker, origin.caller)))):
         return None
+    if speaker is None or not is_person(speaker):
+        return None if kind in MOVE_TYPES else _thing_event(listener, speaker, line, origin)
     room = listener.location
     is_here = room is not None and speaker.location is room
     is_unseen = is_here and not seen(room, listener, [speaker])
@@ -68,7 +72,7 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
         return None if is_unseen else event_of(listener, speaker, "move", line, audience)
     names = (*names_of(speaker, listener), plain(speaker.key))
     if is_unseen:
-        line = re.sub(rf"^\W*{re.escape(names[-1])}(?!\w)", UNSEEN, line)
+        line = _without_name(line, names[-1])
         names = (UNSEEN, *names)
     circle = _circle(listener, speaker, origin, kind)
     channel, words = _speech(line, kind, names, origin.typed)
@@ -80,6 +84,38 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
     if channel == "pose" and not from_obj and not any(name in line for name in names):
         return noticed_event(listener, line, None, audience)  # nobody's act, such as a bell
     return event_of(listener, speaker, channel, words, audience, is_unseen)
+
+
+def _thing_event(
+    listener: "DefaultCharacter", thing: "DefaultObject | None", line: str, origin: Origin
+) -> Message | None:
+    """What comes from nobody, as a notice: a crate that speaks, weather, a script's line.
+
+    It is none where no player is there to see it, where it was heard lately, or where the body
+    alone is told it without a source, as what the game says to whoever types.
+    """
+    room, script = listener.location, listener.assistant
+    if room is None or script is None or not any(obj.has_account for obj in room.contents):
+        return None
+    receivers = origin.receivers or ()
+    people = [obj for obj in receivers if obj is not listener and is_person(obj)]
+    if (receivers and not people and thing is None) or is_told(script, line, LATELY):
+        return None
+    if thing is not None and thing.location is room and not seen(room, listener, [thing]):
+        line = _without_name(line, plain(thing.key))
+    audience = private(map(stable_id, people)) if people else STAFF if receivers else PUBLIC
+    return noticed_event(listener, line, None, audience)
+
+
+def _without_name(line: str, name: str) -> str:
+    """A line that does not begin with the name of somebody or something unseen."""
+    return re.sub(rf"^\W*{re.escape(name)}(?!\w)", UNSEEN, line)
+
+
+def is_told(script: "DefaultScript", text: str, newest: int = 0) -> bool:
+    """Whether a notice is one of those that wait, or stand among the newest messages."""
+    lines = [*(script.history.messages()[-newest:] if newest else ()), *script.runtime.queue]
+    return any(line.channel == "notice" and line.content == text for line in lines)
 
 
 def shown_text(text: object) -> list[str]:

@@ -6,6 +6,7 @@ from django.test.utils import CaptureQueriesContext
 from evennia import Command, ObjectDB, create_object
 from evennia.comms.models import Msg
 from evennia.contrib.game_systems.mail.mail import CmdMailCharacter
+from evennia.contrib.grid.extended_room import ExtendedRoom
 from evennia.utils.create import create_channel
 
 from evennia_ai.game.hearing import hear_mail
@@ -160,6 +161,39 @@ class Several(Whisper):
                 obj.msg(f"{self.caller.key} tells you: {words}", self.caller)
 
 
+ORACLE, ORACLES = "Aria", ("Aria", "Delphi")
+
+
+class Pray(Whisper):
+    """To one who is always the same, by a constant."""
+
+    def func(self):
+        """To one of the room."""
+        for obj in self.caller.location.contents:
+            if obj.key == "Aria":
+                obj.msg(f"{self.caller.key} prays: {self.args.split('=')[1]}", self.caller)
+
+
+class PrayByModule(Whisper):
+    """To one whom the module names."""
+
+    def func(self):
+        """To one of the room."""
+        for obj in self.caller.location.contents:
+            if obj.key == ORACLE:
+                obj.msg(f"{self.caller.key} prays: {self.args.split('=')[1]}", self.caller)
+
+
+class PrayToMany(Whisper):
+    """To those whom the module names."""
+
+    def func(self):
+        """To one of the room."""
+        for obj in self.caller.location.contents:
+            if obj.key in ORACLES:
+                obj.msg(f"{self.caller.key} prays: {self.args.split('=')[1]}", self.caller)
+
+
 class HearingTest(AssistantTest):
     """Char and Cora are players beside Aria."""
 
@@ -201,11 +235,17 @@ class TestOwnCommands(HearingTest):
 
     def test_whispered(self):
         """What was sent to one is private to them, whatever it is tagged and however it is sent."""
-        for kind in (Whisper, Murmur, Aside, Apart, Picked, Sifted, Compared):
+        by_constants = Pray, PrayByModule, PrayToMany
+        for kind in (Whisper, Murmur, Aside, Apart, Picked, Sifted, Compared, *by_constants):
             with self.subTest(kind.__name__):
                 self.script.runtime.queue.clear()
                 self.typed(kind, "Aria=the key")
                 self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
+
+    def test_whispered_where_nobody_else_is(self):
+        """Alone with the assistant, too, unless nothing else is there to be left out."""
+        self.cora.location = self.char2.location = self.room2
+        self.test_whispered()
 
     def test_whispered_to_names(self):
         """A loop over all picks those whom the typed words name, however it compares them."""
@@ -378,3 +418,87 @@ class TestNoHook(HearingTest):
         command.send_mail([self.aria], "The key", "It is under the mat.", self.char1)
         mail = [event for event in self.heard() if event[0] == "page"]
         self.assertEqual(mail, [("page", "The key: It is under the mat.", self.circle(self.char1))])
+
+
+class TestThings(HearingTest):
+    """What comes from no person is heard once, as what it is."""
+
+    def setUp(self):
+        super().setUp()
+        self.crate = create_object("evennia.objects.objects.DefaultObject", key="crate")
+        self.crate.location = self.room1
+
+    def test_to_the_room(self):
+        """Things that speak, a script, a room's own messages: a notice without a speaker."""
+        for act, line in (
+            (lambda: self.crate.at_say("Open me!"), 'crate says, "Open me!"'),
+            (lambda: self.room1.msg_contents("Rain begins to fall."), "Rain begins to fall."),
+            (
+                lambda: self.room1.msg_contents('Old Tom says, "Fish!"', from_obj=self.crate),
+                'Old Tom says, "Fish!"',
+            ),
+            (lambda: self.room1.for_contents(lambda obj: obj.msg("It thunders.")), "It thunders."),
+        ):
+            with self.subTest(line):
+                self.script.runtime.queue.clear()
+                act()
+                act()
+                self.script.notice(line)
+                self.assertEqual(self.heard(), [("notice", line, PUBLIC)])
+                self.assertIsNone(self.script.runtime.queue[0].speaker)
+                self.assertEqual(self.tick(), "heard")
+                act()
+                self.assertEqual(self.heard(), [])
+
+    def test_of_a_room_that_tells(self):
+        """The messages of an ExtendedRoom come as notices."""
+        room = create_object(ExtendedRoom, key="Hall")
+        room.room_messages = ["A draught stirs the banners."]
+        for each in (self.aria, self.char1):
+            each.location = room
+        room.repeat_broadcast_message_to_room()
+        self.assertEqual(self.heard(), [("notice", "A draught stirs the banners.", PUBLIC)])
+
+    def test_between_fighters(self):
+        """What a fight shows is an act of whoever fights, or a notice."""
+        self.room1.msg_contents(
+            "$You() $conj(hit) {target}!", from_obj=self.char1, mapping={"target": self.cora}
+        )
+        self.room1.msg_contents("The fight is over.", from_obj=None)
+        expected = [("pose", "Char hits Cora!", PUBLIC), ("notice", "The fight is over.", PUBLIC)]
+        self.assertEqual(self.heard(), expected)
+
+    def test_to_few(self):
+        """What a thing tells some is theirs; what the game tells the body is nobody's."""
+        self.crate.at_say("the key", whisper=True, receivers=[self.aria, self.cora])
+        self.aria.msg("Your hands are full.")
+        [(channel, line, audience)] = self.heard()
+        self.assertEqual((channel, audience), ("notice", self.circle(self.cora)))
+        self.assertIn("the key", line)
+        self.script.runtime.queue.clear()
+        self.crate.at_say("the key", whisper=True, receivers=[self.aria])
+        self.assertEqual([audience for *_, audience in self.heard()], [STAFF])
+
+    def test_of_who_is_ignored_and_unseen(self):
+        """By way of a thing nobody is heard who wants not to be; what is unseen has no name."""
+        self.crate.locks.add("view:false()")
+        self.crate.at_say("Boo")
+        self.assertEqual(self.heard(), [("notice", 'someone says, "Boo"', PUBLIC)])
+        self.script.runtime.queue.clear()
+        self.char1.tags.add("ignored", category="evennia_ai")
+        crate = self.crate
+
+        class Shout(Command):
+            def func(self):
+                """By way of the crate."""
+                crate.at_say("Hear me")
+
+        self.typed(Shout, "")
+        self.assertEqual(self.heard(), [])
+
+    def test_where_no_player_is(self):
+        """What nobody sees is not kept."""
+        for person in (self.char1, self.char2, self.cora):
+            person.location = self.room2
+        self.room1.msg_contents("Rain begins to fall.")
+        self.assertEqual(self.heard(), [])
