@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:  # for annotations only
+    from datetime import datetime
     from pathlib import Path
 
     from twisted.internet.defer import Deferred
@@ -264,6 +265,21 @@ class GamePort(Protocol):
 
     def people_in(self, text: str) -> dict[str, Profile]:
         """Everybody a text may mean by name: ``{stable id: {"id", "name", ...}}``."""
+
+    def clock(self, is_game: bool, now: float) -> datetime:
+        """Date and time, of the game's own time or of the server's time zone at `now`."""
+
+    def reaches(self, person: str, anywhere: bool) -> bool:
+        """Whether a player (stable id) can be told something now: seen here, or `anywhere`.
+
+        Nobody who wants no assistant to listen can.
+        """
+
+    def tell(self, person: str, text: str) -> None:
+        """Tell a player something as it is: by a whisper here, by a page elsewhere."""
+
+    def player_called(self, name: str) -> tuple[str, str]:
+        """Name and stable id of the one player's character that a name means."""
 
     def time(self, now: float) -> str:
         """The time as people in the game say it; `now` is in seconds since the epoch."""

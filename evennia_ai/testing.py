@@ -22,7 +22,7 @@ from evennia_ai.background import Worker
 from evennia_ai.errors import ToolError
 from evennia_ai.game.parts import Assistant
 from evennia_ai.game.recovery import repair_at_start, repair_when_ready
-from evennia_ai.history.audience import PUBLIC, members, visible
+from evennia_ai.history.audience import PUBLIC, members, private, visible
 from evennia_ai.history.messages import new_id
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.times import spoken_time
@@ -389,19 +389,15 @@ class FakeGame:
     cue_at = float("-inf")
 
     def company(self, idle_s: float) -> tuple[str, ...]:
-        """The people, or those whom a test says."""
         return self.active
 
     def audience(self) -> str:
-        """The tavern is open to all."""
         return PUBLIC
 
     def cued_at(self) -> float:
-        """When the assistant spoke unasked last."""
         return self.cue_at
 
     def note_cue(self, at: float) -> None:
-        """It does now."""
         self.cue_at = at
 
     def here(self) -> dict[str, bool]:
@@ -424,6 +420,20 @@ class FakeGame:
 
     def people_in(self, text: str) -> dict[str, Profile]:
         return {each: Profile(each, key) for key, each in self.people.items() if key in text}
+
+    def clock(self, is_game: bool, now: float) -> datetime:
+        return datetime.fromtimestamp(now, UTC)
+
+    def reaches(self, person: str, anywhere: bool) -> bool:
+        return person in self.active
+
+    def tell(self, person: str, text: str) -> None:
+        self.said.append((private([person]), text))
+
+    def player_called(self, name: str) -> tuple[str, str]:
+        if (person := self.identify(name)) is None:
+            raise ToolError(f"no players are called `{name}`")
+        return person["key"], person["id"]
 
     def time(self, now: float) -> str:
         return spoken_time(datetime.fromtimestamp(now, UTC))

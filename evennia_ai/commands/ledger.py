@@ -1,11 +1,17 @@
 """`airemember`: notes a player wants an assistant to keep in mind always."""
 
+import re
+from datetime import datetime
 from itertools import islice
+
+from django.utils.timezone import get_default_timezone
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import speaker_of, stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
+from evennia_ai.history.messages import Speaker
 from evennia_ai.rag_memory.ledger import (
     APPROVED,
     PROPOSED,
@@ -22,7 +28,11 @@ from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.memory import note_called
 from evennia_ai.staff.show import Slices, audience_mark, escaped, moment
+from evennia_ai.turns.errands import Errand
 from evennia_ai.turns.tools.ledger import report_proposal
+
+# A person or a time, a colon that is no part of a time, and words.
+_ERRAND = re.compile(r"(?P<head>.+?)(?::\s+|：|:(?!\d))(?P<text>.+)", re.DOTALL)
 
 
 class CmdAIRemember(AssistantCommand):
@@ -34,10 +44,17 @@ class CmdAIRemember(AssistantCommand):
       airemember/private <assistant> = <text>
       airemember <assistant>
       airemember/forget <assistant> = <id>
+      airemember/tell <assistant> = <person>[, <when>]: <text>
+      airemember/at <assistant> = <when>: <text>
+      airemember/errands <assistant>
 
     Switches:
       private - keep the note between the two of you
-      forget  - withdraw one of your notes
+      forget  - withdraw one of your notes or errands
+      tell    - have it tell somebody these words in private: when they come to
+               it, or at a time, wherever they are
+      at      - have it remind you of something
+      errands - list what it has still to tell for you
 
     The assistant always sees these notes. A note about you alone, such as
     'I like jazz', is valid at once; the assistant may tell it to anyone unless
@@ -48,12 +65,17 @@ class CmdAIRemember(AssistantCommand):
     of the same words. You may give 30 notes a day. Without a text, the command
     lists your notes.
 
+    Times: in 2h, 21:00, tomorrow 9:00, 2026-12-01 09:00 (the server's clock),
+    game 21:00 (the game's own). Words are delivered as you typed them, with
+    your name, once; who is not in the game then gets them when they are back.
+    You may have five errands open, for 30 days.
+
     See also: aimemory/facts
     """
 
     key = "airemember"
     locks = "cmd:all();admin:perm(Admin)"
-    switches_known = ("private", "forget")
+    switches_known = ("private", "forget", "tell", "at", "errands")
 
     def do(self) -> None:
         script = self.assistant()
@@ -71,9 +93,47 @@ class CmdAIRemember(AssistantCommand):
     def do_forget(self) -> None:
         wanted = self.words("airemember/forget <assistant> = <id>")
         script, own = self.assistant(), stable_id(self.caller)
+        if any(each.id == wanted.strip().lower() for each in self._errands(script)):
+            script.messenger.drop([wanted.strip().lower()])
+            return self.viewer.tell(f"{script.obj.key} will not deliver {wanted.strip()}.")
         note = note_called(living_of(script.seen(private([own])).notes(), own), wanted)
         script.ledger.change(note.id, WITHDRAWN, speaker_of(self.caller, script.obj))
         self.viewer.tell(f"{script.obj.key} no longer uses note {note.id}.")
+
+    def do_tell(self) -> None:
+        """Leave words for somebody."""
+        head, text = self._head_and_text("airemember/tell <assistant> = <person>: <text>")
+        name, _, when = head.partition(",")
+        script = self.assistant()
+        self._take(script, Speaker(*script.game.player_called(name)), text, when)
+
+    def do_at(self) -> None:
+        """Leave words for oneself."""
+        when, text = self._head_and_text("airemember/at <assistant> = <when>: <text>")
+        script = self.assistant()
+        self._take(script, speaker_of(self.caller, script.obj), text, when)
+
+    def do_errands(self) -> None:
+        """List what it has still to tell for the caller."""
+        script = self.assistant()
+        errands, name = self._errands(script), script.obj.key
+        head = f"What {name} has still to tell for you ({len(errands)}):"
+        self.viewer.listing(errands, _errand_text, head, f"{name} has nothing to tell for you.")
+
+    def _errands(self, script: AssistantScript) -> list[Errand]:
+        own = stable_id(self.caller)
+        return [errand for errand in script.messenger.open() if errand.by.id == own]
+
+    def _head_and_text(self, usage: str) -> tuple[str, str]:
+        """What stands before the colon, which is no part of a time, and behind it."""
+        found = _ERRAND.match(self.words(usage))
+        if found is None:
+            raise Refusal(f"Usage: {usage}")
+        return found["head"].strip(), found["text"].strip()
+
+    def _take(self, script: AssistantScript, to: Speaker, text: str, when: str) -> None:
+        errand = script.messenger.take(speaker_of(self.caller, script.obj), to, text, when)
+        self.viewer.tell(f"{script.obj.key} will deliver {_errand_text(errand)}")
 
     def _add(self, script: AssistantScript, text: str, audience: str) -> None:
         by = speaker_of(self.caller, script.obj)
@@ -103,6 +163,15 @@ class CmdAIRemember(AssistantCommand):
             between = "" if note.audience == PUBLIC else " It stays between the two of you."
             answer = f"{name} will keep this in mind {shown}{between}"
         self.viewer.tell(f"{answer} {replacement_line(note)}".rstrip())
+
+
+def _errand_text(errand: Errand) -> str:
+    """One errand: id, for whom, when, and its words."""
+    when = "when they come"
+    if errand.due:
+        at = datetime.fromtimestamp(errand.due, get_default_timezone())
+        when = f"{'game time ' if errand.game else ''}{at:%Y-%m-%d %H:%M}"
+    return escaped(f"{errand.id}, to {errand.to.key}, {when}: {errand.text}")
 
 
 def all_notes(ledger: LedgerHandler, seen: Seen) -> Slices[Note]:

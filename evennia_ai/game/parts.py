@@ -22,6 +22,7 @@ from evennia_ai.rag_memory.search import Memory
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.turns.agent_loop import run_turn
 from evennia_ai.turns.events import Group
+from evennia_ai.turns.messenger import Messenger
 from evennia_ai.turns.moderation import Moderator
 from evennia_ai.turns.options import EMOTES, AssistantConfig, Layer
 from evennia_ai.turns.runtime import Runtime
@@ -146,6 +147,11 @@ class Assistant:
     def approvals(self) -> Approvals:
         """Calls of tools that wait until staff approve them."""
         return Approvals(self)
+
+    @cached_property
+    def messenger(self) -> Messenger:
+        """Words that people leave with it for others."""
+        return Messenger(self)
 
     @cached_property
     def spend(self) -> SpendHandler:

@@ -10,6 +10,7 @@ from evennia_ai.llm_interaction.budget_log import KEY as BUDGETS
 from evennia_ai.rag_memory.journal import JOURNAL
 from evennia_ai.rag_memory.profiles import PROFILES
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
+from evennia_ai.turns.errands import KEY as ERRANDS
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 
 # Attributes without a category that hold talk or what was made of it. Those with a category
@@ -22,6 +23,7 @@ LIFE = frozenset(
         PROFILES,
         BUDGETS,
         WAITING,
+        ERRANDS,
         QUARANTINE,
         "event_queue",
         "compaction_outbox",

@@ -104,9 +104,9 @@ class GameHandler:
     def say(self, text: str) -> None:
         """Speak aloud, in pieces of MUD length."""
         self._room  # noqa: B018 - raises where there is none
-        self._voice(text)
+        self._voice(self._pieces(text))
 
-    def _voice(self, text: str, people: list[DefaultObject] | None = None) -> None:
+    def _voice(self, pieces: list[str], people: list[DefaultObject] | None = None) -> None:
         """Say by the game's own command, or the body's hooks; whisper to some people by those."""
         body, options = self.character, {"whisper": True, "receivers": people} if people else {}
 
@@ -119,7 +119,7 @@ class GameHandler:
             else:
                 raise ToolError("the game lets you say nothing here")
 
-        for piece in self._pieces(text):
+        for piece in pieces:
             self._utter(piece, partial(speak, piece), () if people else ("say",))
 
     def emote(self, text: str) -> None:
@@ -153,19 +153,21 @@ class GameHandler:
         person = self._person(target)
         if is_private(audience) and stable_id(person) not in members(audience):
             raise ToolError(f"this talk is private and {self._name(person)} is not part of it")
-        self._voice(text, [person])
+        self._voice(self._pieces(text), [person])
 
     def _whisper_all(self, asker: str, text: str, audience: str) -> None:
         """Whisper to the one who asked and to the other members of the talk who are here."""
         circle = [obj for obj in self._room.contents if stable_id(obj) in members(audience)]
-        self._voice(text, list(dict.fromkeys([self._person(asker), *circle])))
+        self._voice(self._pieces(text), list(dict.fromkeys([self._person(asker), *circle])))
 
     def page(self, target_id: str, text: str) -> None:
         """Answer a page: shown if they are online, kept as a page if not."""
         account = self._account_of(target_id)
         if account is None:
             raise ToolError("whoever paged is gone")
-        shown = " ".join(self._pieces(text))
+        self._page(account, " ".join(self._pieces(text)))
+
+    def _page(self, account: AccountDB, shown: str) -> None:
         locks = f"read:id({account.id}) or perm(Admin);delete:id({account.id}) or perm(Admin)"
         create_message(
             self.character, shown, receivers=[account], locks=locks, tags=[("page", "comms")]
@@ -452,6 +454,41 @@ class GameHandler:
         theirs = {*seen(room, person), person}
         return [obj for obj in objects if obj in theirs]
 
+    def clock(self, is_game: bool, now: float) -> datetime:
+        """Date and time, of the game's own time or of the server's time zone at `now`."""
+        seconds = gametime(absolute=True) if is_game else now
+        return datetime.fromtimestamp(seconds, get_default_timezone())
+
+    def reaches(self, person: str, anywhere: bool) -> bool:
+        """Whether a player can be told something now: seen here, or `anywhere`."""
+        found = find(person)
+        if not isinstance(found, DefaultObject) or not found.has_account or is_ignored(found):
+            return False
+        return anywhere or found in self._seen()
+
+    def tell(self, person: str, text: str) -> None:
+        """Tell a player something as it is: by a whisper here, by a page elsewhere."""
+        found, words = find(person), literal(text)
+        if found in self._seen():
+            self._voice([words], [found])
+        elif account := self._account_of(person):
+            self._page(account, words)
+        else:
+            raise ToolError("they are gone")
+
+    def player_called(self, name: str) -> tuple[str, str]:
+        """Name and stable id of the one player's character that a name means."""
+        wanted = folded(name.strip())
+        present = {each["id"]: each["key"] for each in self.present() if each["player"]}
+        known = {**{p.id: p.name for p in self.people_in(name).values()}, **present}
+        people = {each: key for each, key in known.items() if wanted in (folded(key), each)}
+        people = {each: key for each, key in people.items() if _may_be_played(find(each))}
+        people = {each: people[each] for each in people if each in present} or people
+        if len(people) != 1:
+            raise ToolError(f"{'several' if people else 'no'} players are called `{name[:60]}`")
+        [(found, key)] = people.items()
+        return key, found
+
     def time(self, now: float) -> str:
         """The time as people say it: of the game's calendar, else of the server's time zone.
 
@@ -686,3 +723,8 @@ def _holder(account: AccountDB) -> str:
     for session in account.sessions.all():
         account.ndb.ai_address = session.address  # for what is answered after it has left
     return f"guest {account.ndb.ai_address or stable_id(account)}"
+
+
+def _may_be_played(obj: object) -> bool:
+    """Whether something is a character, and no assistant's body."""
+    return isinstance(obj, DefaultObject) and is_person(obj) and not is_assistant(obj)

@@ -59,8 +59,9 @@ def delete_exports(people: Collection[str]) -> None:
 def export_player(scripts: "Iterable[AssistantScript]", people: Collection[str]) -> Steps[Path]:
     """Write what assistants keep of a player to a file; fires with its path.
 
-    That is what they said, their notes, and what was observed or written down of that and of them,
-    as far as they may know it; no summaries, which hold words of others too.
+    That is what they said, their notes, errands by and for them, and what was observed or written
+    down of that and of them, as far as they may know it; no summaries, which hold words of others
+    too.
     `people` are the stable ids of the player's characters and account. The file takes the place of
     an earlier one; `aiforget` deletes it.
     """
@@ -98,6 +99,11 @@ def _of_player(
                 for note in script.ledger.everything()
                 if note.by.id in people
                 or (not set(people).isdisjoint(note.about) and may_know(note.audience))
+            ],
+            "errands": [
+                errand.to_dict()
+                for errand in script.messenger.open()
+                if errand.by.id in people or errand.to.id in people
             ],
             "observations": [
                 item.text

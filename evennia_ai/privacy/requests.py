@@ -169,6 +169,7 @@ class ForgettingJob:
         def begin() -> "Deferred[dict[str, int]]":
             self._drop_waiting(script)
             script.approvals.drop(request.people)
+            script.messenger.forget(request.people)
             if script.obj:  # Evennia keeps the pages that it sent these people
                 accounts = [find(each) for each in request.people if each.startswith("a")]
                 pages = Msg.objects.filter(db_sender_objects=script.obj)

@@ -40,7 +40,7 @@ from evennia_ai.turns.turn_taking import ATTENTION
 EMOTES: dict[str, str | None] = {
     name: emote
     for name, emote in tables()[DEFAULT].data["notices"].items()
-    if name not in ("asleep", "listening")
+    if name not in ("asleep", "errand", "leaving", "listening", "reminder")
 }
 CAPS = table(or_none(AMOUNT), *OWN_LIMITS)
 

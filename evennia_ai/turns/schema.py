@@ -22,6 +22,8 @@ from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
 from evennia_ai.rag_memory.quarantine import Quarantined
 from evennia_ai.turns.cues import Used
+from evennia_ai.turns.errands import KEY as ERRANDS
+from evennia_ai.turns.errands import Errands
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 from evennia_ai.turns.tools.waiting import WaitingCalls
 
@@ -88,6 +90,7 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     "compaction_outbox": as_texts,
     "event_queue": queued_events,
     WAITING: lambda value: (calls := WaitingCalls.if_readable(value)) and calls.to_dict(),
+    ERRANDS: lambda value: (read := Errands.if_readable(value)) and read.to_dict(),
     "initiative_used": lambda value: (used := Used.if_readable(value)) and used.to_dict(),
     QUARANTINE: lambda value: (read := Quarantined.if_readable(value)) and read.to_dict(),
     "followers": account_keys,

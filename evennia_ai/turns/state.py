@@ -15,6 +15,7 @@ from evennia_ai.kinds import Allowed
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
 from evennia_ai.turns.cues import Used
+from evennia_ai.turns.errands import KEY as ERRANDS
 from evennia_ai.turns.options import (
     OPTIONS,
     AssistantConfig,
@@ -46,6 +47,7 @@ RUNTIME_KEYS = (
     "dreamt",
     "initiative_used",
     WAITING,
+    ERRANDS,
     QUARANTINE,
 )
 

@@ -80,6 +80,7 @@ class Tick:
             return "disabled"
         check_room(self.script)
         see_company(self.script)
+        yield self._errands()
         if self.script.state.mode == "sleep":
             self.runtime.stop_behind()
             if not self.runtime.is_called():
@@ -93,6 +94,16 @@ class Tick:
         yield self.check_count()
         done: str = yield self._awake()
         return done
+
+    @inlineCallbacks
+    def _errands(self) -> Steps[None]:
+        """Deliver what people left for others; what fails must not keep anybody from an answer."""
+        try:
+            yield self.script.messenger.deliver()
+        except CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a game's own hook may raise anything
+            self.script.log_error("delivering an errand", error)
 
     @inlineCallbacks
     def check_emergency(self) -> Steps[bool]:

@@ -5,6 +5,7 @@ A game adds its own by dotted path in `settings.EVENNIA_AI_TOOLS`.
 
 from evennia_ai.turns.tools.base import Tool, ToolContext
 from evennia_ai.turns.tools.context import ContextSnapshot, ListContributors, TraceSummaries
+from evennia_ai.turns.tools.errands import TellLater
 from evennia_ai.turns.tools.game import Drop, Emote, Get, Give, Look, Move, Noop, Say, Whisper
 from evennia_ai.turns.tools.journal import AddJournalEntry, UpdateEntityObservation
 from evennia_ai.turns.tools.ledger import ProposeLedgerEntry
@@ -24,6 +25,7 @@ BUILTIN_TOOLS: tuple[type[Tool], ...] = (
     ExpandMemory,
     UpdateEntityObservation,
     ProposeLedgerEntry,
+    TellLater,
     RequestCompaction,
     ContextSnapshot,
     ListContributors,

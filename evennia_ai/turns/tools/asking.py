@@ -151,6 +151,15 @@ def _stems(text: str, own: str = "") -> frozenset[str]:
     return frozenset(filter(None, map(telling_stem, spoken)))
 
 
+def is_own_wording(text: str, ctx: "ToolContext") -> bool:
+    """Whether the one who asks said these words in this turn: as they are, or each that tells."""
+    said = " ".join(ctx.own_lines())
+    if " ".join(text.casefold().split()) in " ".join(said.casefold().split()):
+        return True
+    wanted = _stems(text)
+    return bool(wanted) and wanted <= _stems(said)
+
+
 def own_lines(messages: Collection[Any], asker: str | None) -> list[str]:
     """What the asker said among the messages that a turn answers, oldest first."""
     return [

@@ -1,0 +1,68 @@
+"""Errands: words that somebody leaves with an assistant for a person, who gets them once."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from evennia_ai.errors import Refusal
+from evennia_ai.history.messages import Speaker
+from evennia_ai.history.stored import Stored, Unreadable
+
+KEY = "errands"
+# Characters of an errand, open ones of each author, and how long one waits.
+TEXT_CHARS, MOST_OPEN, MOST_DAYS = 200, 5, 30
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Errand(Stored):
+    """Words to be delivered.
+
+    Args:
+        id: By which its author names it.
+        by: Who leaves them.
+        to: Who gets them.
+        text: The words, as they were given.
+        at: When they were given, seconds since the epoch.
+        due: When they are delivered, at the earliest, in seconds of their clock; 0 where they wait
+            until the person comes to the assistant.
+        game: Whether that clock is the game's own.
+    """
+
+    id: str
+    by: Speaker
+    to: Speaker
+    text: str
+    at: float
+    due: float = 0.0
+    game: bool = False
+
+    def check(self) -> None:
+        """It has words, and somebody they are for."""
+        if not (self.id and self.text and self.to.id and self.by.id):
+            raise Unreadable("an errand without words or people")
+
+    def is_over(self, now: float) -> bool:
+        """Whether it has waited too long; one that is due comes first."""
+        return now - self.at > (MOST_DAYS + 1) * DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class Errands(Stored):
+    """All open errands of one assistant, oldest first, and the number of the next."""
+
+    errands: tuple[Errand, ...] = ()
+    next: int = 1
+
+    def with_errand(self, errand: Errand) -> "Errands":
+        """With one more, under the next id; `Refusal` if its author has enough."""
+        own = [each for each in self.errands if each.by.id == errand.by.id]
+        if len(own) >= MOST_OPEN:
+            raise Refusal(
+                f"{len(own)} errands of {errand.by.key} are open already, the most there may be. "
+                "One has to be delivered or withdrawn first."
+            )
+        return Errands((*self.errands, replace(errand, id=f"e{self.next}")), self.next + 1)
+
+    def without(self, ids: Collection[str]) -> "Errands":
+        """Without these errands."""
+        return replace(self, errands=tuple(e for e in self.errands if e.id not in ids))

@@ -1,0 +1,135 @@
+"""Taking errands and delivering them: word for word, by code, once, and without a model."""
+
+from collections.abc import Collection
+
+from twisted.internet.defer import inlineCallbacks
+
+from evennia_ai.background import Steps
+from evennia_ai.errors import Refusal, ToolError
+from evennia_ai.history.audience import private
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.pairs import ASKER
+from evennia_ai.language.tables import AUTO, language_of, line_in
+from evennia_ai.language.when import EXAMPLES, due, is_coming
+from evennia_ai.protocol import Assistant
+from evennia_ai.turns.errands import DAY_S, KEY, MOST_DAYS, TEXT_CHARS, Errand, Errands
+from evennia_ai.turns.moderation import judge_said
+
+
+class Messenger:
+    """The errands of one assistant."""
+
+    def __init__(self, assistant: Assistant):
+        self._assistant, self._store = assistant, assistant.store
+
+    def open(self) -> tuple[Errand, ...]:
+        """All that wait to be delivered, oldest first."""
+        return self._load().errands
+
+    def take(self, by: Speaker, to: Speaker, text: str, when: str = "") -> Errand:
+        """Keep words of one person for another, or for themselves.
+
+        Args:
+            by: Who leaves them.
+            to: Who gets them.
+            text: The words.
+            when: A time as `language.when` reads it, on the game's clock behind the word ``game``;
+                empty for when the person comes.
+
+        Returns:
+            The errand. Raises `Refusal` for words, a time or a number that cannot be.
+        """
+        words = " ".join(text.split())
+        if not words or len(words) > TEXT_CHARS:
+            raise Refusal(f"Words to deliver have 1 to {TEXT_CHARS} characters.")
+        head, _, rest = when.strip().partition(" ")
+        is_game = head.lower() == "game"
+        at = 0.0
+        if when.strip() and not is_coming(when):
+            at = self._due(rest if is_game else when, is_game)
+        elif by.id == to.id:
+            raise Refusal(f"Say when you want to be reminded: {EXAMPLES}.")
+        errand = Errand("new", by, to, words, self._assistant.now(), at, is_game and at > 0)
+        errands = self._load().with_errand(errand)
+        self._save(errands)
+        self._assistant.audit("errand", act="taken", errand=errands.errands[-1].id, by=by.id)
+        return errands.errands[-1]
+
+    def _due(self, when: str, is_game: bool) -> float:
+        now = self._assistant.game.clock(is_game, self._assistant.now())
+        at = due(when, now)
+        if at is None:
+            raise Refusal(f"`{when.strip()[:40]}` is no time. Times: {EXAMPLES}, game 21:00.")
+        seconds = at.timestamp()
+        if not 0 < seconds - now.timestamp() <= MOST_DAYS * DAY_S:
+            raise Refusal(f"That time must lie within the next {MOST_DAYS} days.")
+        return seconds
+
+    def drop(self, ids: Collection[str]) -> None:
+        """Forget errands by their ids."""
+        self._save(self._load().without(ids))
+
+    def forget(self, people: Collection[str]) -> None:
+        """Forget the errands by and for these people (stable ids)."""
+        gone = [e.id for e in self.open() if e.by.id in people or e.to.id in people]
+        if gone:
+            self.drop(gone)
+
+    @inlineCallbacks
+    def deliver(self) -> Steps[None]:
+        """Deliver what is due to those who can be reached now; wakes the assistant for it."""
+        script = self._assistant
+        if self._store.stamp(KEY) is None:
+            return  # most assistants never had one, and every tick asks
+        for errand in self.open():
+            if not self._is_due(errand):
+                if errand.is_over(script.now()):
+                    self.drop([errand.id])
+                    script.audit("errand", act="expired", errand=errand.id, by=errand.by.id)
+                continue
+            text = yield judge_said(script, errand.text, "whisper", True)
+            if errand not in self.open() or not self._is_due(errand):
+                continue  # withdrawn, or they have left meanwhile
+            if text and script.state.mode == "sleep":
+                script.wake()
+            self._hand_over(errand, text)
+        return
+
+    def _is_due(self, errand: Errand) -> bool:
+        """Whether an errand's time has come, and who it is for can be reached."""
+        game = self._assistant.game
+        if errand.due > game.clock(errand.game, self._assistant.now()).timestamp():
+            return False
+        return game.reaches(errand.to.id, anywhere=errand.due > 0)
+
+    def _hand_over(self, errand: Errand, text: str) -> None:
+        """Say it, and note that it was said; or neither."""
+        script, by, to = self._assistant, errand.by, errand.to
+        language = script.config.language
+        spoken = language_of(text) or script.runtime.language if language == AUTO else language
+        kind = "reminder" if by.id == to.id else "errand"
+        words = line_in(spoken, kind, name=by.key, text=text)
+        said = Message(
+            "assistant",
+            words,
+            speaker=Speaker(script.obj.key, script.obj.stable_id),
+            audience=private([by.id, to.id]),
+            channel="whisper",
+            metadata={ASKER: by.id},  # so that it goes when its author is forgotten
+        )
+        try:
+            with script.store.transaction():
+                self.drop([errand.id])
+                if text:  # else moderation refused it, which is logged
+                    script.history.append([said])
+                    script.game.tell(to.id, words)
+        except ToolError as error:
+            script.log(f"errand {errand.id} is kept: {error}", warning=True)
+            return
+        script.audit("errand", act="delivered" if text else "refused", errand=errand.id, by=by.id)
+
+    def _load(self) -> Errands:
+        return Errands.if_readable(self._store.get(KEY)) or Errands()
+
+    def _save(self, errands: Errands) -> None:
+        self._store.set(KEY, errands.to_dict())

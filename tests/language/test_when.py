@@ -1,0 +1,68 @@
+"""Times as people type them, in several languages."""
+
+import unittest
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.language.when import due, is_coming
+
+NOW = datetime(2026, 11, 26, 14, 0, tzinfo=UTC)
+TIMES = {
+    "11-26 16:00": "in 2h|in 2 hours|2 h|in 2 Stunden|через 2 часа|2時間後|2小时后|2시간 후"
+    "|بعد ٢ ساعات|2 घंटे|อีก 2 ชั่วโมง|120 min|en 2 horas|dans 2 heures|tra 2 ore|1h60m"
+    "|za 2 godziny|2 saat sonra",
+    "11-26 21:00": "21:00|at 21:00|9pm|9 p.m.|21 Uhr|21h00|21時|２１：００|21.00",
+    "11-27 09:00": "9:00|9 am|tomorrow|tomorrow 9:00|tomorrow at 9|morgen um 9 Uhr|завтра 9:00"
+    "|明日9時|明天 9点|내일 9시|yarın 9:00|غدا ٩:٠٠|พรุ่งนี้ 9:00|mañana 9:00|demain 9:00"
+    "|domani 9:00|jutro 9:00",
+    "11-27 09:30": "9時30分|9:30",
+    "11-27 00:00": "12am|0:00",
+    "12-01 09:00": "2026-12-01 09:00|2026-12-01|2026/12/1",
+    "11-29 14:00": "in 3 days|3d|3 天后|za 3 dni|3 gün sonra",
+    "11-26 14:30": "in 0.5 hours|0,5 Stunden|30分後|in 30 minutes",
+}
+NONE = """soon||when pigs fly|25:00|13pm|0am|2026-13-01|9|in 5 months|in 99999 days
+9999-12-31 9:00 x9|tomorrow evening or so maybe|in 2 hours and 5|tomorrow 30:00
+meet me at 9:00 by the old mill|9:99"""
+
+
+class TestDue(unittest.TestCase):
+    """What a text means, on a Thursday at two in the afternoon."""
+
+    def test_times(self):
+        """Spans, clock times, days and dates."""
+        for expected, texts in TIMES.items():
+            for text in texts.split("|"):
+                with self.subTest(text=text):
+                    self.assertEqual(f"{due(text, NOW) or NOW:%m-%d %H:%M}", expected)
+
+    def test_no_time(self):
+        """What is none is None."""
+        for text in NONE.replace("\n", "|").split("|"):
+            with self.subTest(text=text):
+                self.assertIsNone(due(text, NOW))
+
+    def test_the_zone(self):
+        """It is the time on the clock of the zone, also where that is put back in the night."""
+        berlin = datetime(2026, 10, 24, 20, 0, tzinfo=ZoneInfo("Europe/Berlin"))
+        then = due("tomorrow 9:00", berlin)
+        self.assertEqual((then.hour, then.timestamp() - berlin.timestamp()), (9, 14 * 3600))
+
+    def test_coming(self):
+        """Words for somebody's coming, without a figure."""
+        for text in ("when he comes", "wenn er kommt", "quand il vient", "来たら", "когда придёт"):
+            self.assertTrue(is_coming(text), text)
+        for text in ("", "2h", "when 2 come", "tomorrow"):
+            self.assertFalse(is_coming(text), text)
+
+    @given(st.text(max_size=40) | st.from_regex(r"[0-9:. ahmpin-]{1,20}", fullmatch=True))
+    def test_any_text(self, text):
+        """Any text is a time or none; a time is never in the past unless a date says so."""
+        then = due(text, NOW)
+        self.assertTrue(then is None or "-" in text or "." in text or "/" in text or then >= NOW)
+        self.assertIsInstance(is_coming(text), bool)
+        if then is not None:
+            self.assertLess(then - NOW, timedelta(days=366 * 8000))

@@ -1,0 +1,279 @@
+"""Errands: words kept for somebody, delivered once and as they are."""
+
+import json
+
+from django.test import override_settings
+from evennia import Msg, create_object
+
+from evennia_ai.assistant_script import all_assistants
+from evennia_ai.errors import Refusal, ToolError
+from evennia_ai.game.identity import stable_id
+from evennia_ai.history.audience import private
+from evennia_ai.history.messages import Message, Speaker, new_id
+from evennia_ai.history.stored import Unreadable
+from evennia_ai.privacy.export import export_player
+from evennia_ai.testing import FakeGame, call
+from evennia_ai.turns.errands import KEY, Errand, Errands
+from evennia_ai.turns.tick import Tick
+from tests.base import PLAYED
+from tests.command_line import CommandLineTest
+from tests.memory_assistant import MemoryWorldTest
+from tests.waiting import wait_for
+
+ALICE, BOB = (Speaker(name, FakeGame.people[name]) for name in ("Alice", "Bob"))
+WORDS = "the boat leaves at *dawn* {x} |r"
+HOUR, DAY = 3600, 86_400
+
+
+class TestErrands(MemoryWorldTest):
+    """One assistant in memory, on a clock that the tests move."""
+
+    def setUp(self):
+        super().setUp()
+        self.world.configure(sleep_after_idle_s=None)
+        self.away()
+
+    @property
+    def messenger(self):
+        return self.script.messenger
+
+    def away(self):
+        self.script.game.active = ()
+
+    def come(self, *people):
+        self.script.game.active = tuple(each.id for each in people)
+
+    def tick(self):
+        wait_for(Tick(self.script).run())
+        return self.script.game.said
+
+    def test_when_they_come(self):
+        """It waits over restarts, is told once, and names its author."""
+        self.messenger.take(ALICE, BOB, WORDS)
+        self.assertEqual(self.tick(), [])
+        self.world.restart()
+        self.come(BOB)
+        told = (private([BOB.id]), f'Alice asked me to tell you: "{WORDS}"')
+        self.assertEqual(self.tick(), [told])
+        self.world.restart()
+        self.come(BOB)
+        self.assertEqual(self.tick(), [])
+        [line] = self.script.history.messages()
+        self.assertEqual(line.audience, private([ALICE.id, BOB.id]))
+        self.assertEqual(self.world.model.requests, [])
+
+    def test_at_a_time(self):
+        """Not before its time, and not before its person is in the game."""
+        self.messenger.take(ALICE, ALICE, "feed the cat", "in 2h")
+        self.come(ALICE)
+        self.world.later(2 * HOUR - 1)
+        self.assertEqual(self.tick(), [])
+        self.away()
+        self.world.later(20 * HOUR)
+        self.assertEqual(self.tick(), [])
+        self.come(ALICE)
+        self.assertEqual(self.tick()[-1][1], 'You asked me to remind you: "feed the cat"')
+
+    def test_in_the_language_of_the_words(self):
+        """What stands around the words is in their language, or in the one that is set."""
+        self.messenger.take(ALICE, BOB, "das Boot fährt bei Tagesanbruch")
+        self.come(BOB)
+        self.assertIn("Alice hat mich gebeten", self.tick()[-1][1])
+        self.world.configure(language="fr")
+        self.messenger.take(ALICE, BOB, "das Boot fährt bei Tagesanbruch")
+        self.assertIn("Alice m’a demandé", self.tick()[-1][1])
+
+    def test_wakes_for_it(self):
+        """An assistant asleep wakes up, and delivers."""
+        self.messenger.take(ALICE, BOB, WORDS)
+        self.script.fall_asleep()
+        self.come(BOB)
+        self.assertEqual(len(self.tick()), 1)
+        self.assertEqual(self.script.state.mode, "awake")
+
+    def test_refused(self):
+        """Five open ones of each author, 200 characters, 30 days, and times that are some."""
+        for wrong, why in (
+            ((ALICE, BOB, ""), "1 to 200 characters"),
+            ((ALICE, BOB, "x" * 201), "1 to 200 characters"),
+            ((ALICE, BOB, "hi", "soon"), "`soon` is no time. Times: in 2h, 21:00"),
+            ((ALICE, BOB, "hi", "in 31 days"), "within the next 30 days"),
+            ((ALICE, BOB, "hi", "2020-01-01"), "within the next 30 days"),
+            ((ALICE, ALICE, "hi"), "when you want to be reminded"),
+        ):
+            with self.subTest(why=why), self.assertRaisesRegex(Refusal, why):
+                self.messenger.take(*wrong)
+        for n in range(5):
+            self.messenger.take(ALICE, BOB, f"word {n}", "when he comes")
+        with self.assertRaisesRegex(Refusal, "5 errands of Alice are open"):
+            self.messenger.take(ALICE, BOB, "one more")
+        self.assertEqual(self.messenger.take(BOB, ALICE, "hi", "game 21:00").id, "e6")
+        self.messenger.drop(["e1"])
+        self.assertEqual(self.messenger.take(ALICE, BOB, "one more").id, "e7")
+
+    def test_expires(self):
+        """After a month nobody is told any more."""
+        self.messenger.take(ALICE, BOB, WORDS)
+        self.world.later(31 * DAY + 1)
+        self.tick()
+        self.come(BOB)
+        self.assertEqual(self.tick(), [])
+        self.assertEqual(self.messenger.open(), ())
+
+    def test_who_cannot_be_told(self):
+        """A refusal of the game keeps it, both in the list and out of the history."""
+
+        def gone(person, text):
+            raise ToolError("they are gone")
+
+        self.messenger.take(ALICE, BOB, WORDS)
+        self.come(BOB)
+        tell, self.script.game.tell = self.script.game.tell, gone
+        self.tick()
+        self.assertEqual((len(self.messenger.open()), len(self.script.history.messages())), (1, 0))
+
+        def broken(person, text):
+            raise RuntimeError("a hook of the game")
+
+        self.script.game.tell = broken
+        self.tick()
+        self.assertEqual(self.script.errors[-1][0], "delivering an errand")
+        self.script.game.tell = tell
+        self.assertEqual(len(self.tick()), 1)
+
+    def test_stored(self):
+        """Its shape round-trips; what cannot be read is no errand."""
+        errand = self.messenger.take(ALICE, BOB, WORDS, "game 21:00")
+        self.assertTrue(errand.game)
+        self.assertEqual(Errand.from_dict(errand.to_dict()), errand)
+        with self.assertRaises(Unreadable):
+            Errand.from_dict({**errand.to_dict(), "text": ""})
+        self.assertEqual(Errands((errand,)).without(["x"]).errands, (errand,))
+        self.world.write(KEY, {"errands": "nonsense"})
+        self.assertEqual(self.messenger.open(), ())
+
+    def test_by_word_of_mouth(self):
+        """The tool keeps what the one who asks says in their own words, and nothing else."""
+        self.come(ALICE)
+
+        def ask(said, **arguments):
+            line = Message("user", said, id=new_id("m"), speaker=ALICE, channel="say")
+            self.script.runtime.hear(line, self.script.now())
+            self.world.later(5)
+            self.world.model.answers = [call("tell_later", **arguments), "I will."]
+            self.tick()
+            return [(e.to.key, e.text) for e in self.messenger.open()]
+
+        said = "Aria, tell Bob when he comes that the boat leaves at dawn."
+        kept = [("Bob", "the boat leaves at dawn")]
+        self.assertEqual(
+            ask(said, to="Bob", text="The boat leaves at dawn", when="comes")[0][0], "Bob"
+        )
+        self.messenger.drop(["e1"])
+        self.assertEqual(ask(said, to="Bob", text="the boat leaves at dawn"), kept)
+        self.assertEqual(ask(said, to="Cora", text="the boat leaves at dawn"), kept)
+        self.assertEqual(ask(said, to="Bob", text="the gold lies in the well"), kept)
+        self.assertEqual(ask("Good evening, Aria.", to="Bob", text="pay Alice"), kept)
+        kept += [("Alice", "feed the cat")]
+        mine = "Remind me tomorrow at nine to feed the cat."
+        self.assertEqual(ask(mine, text="feed the cat", when="tomorrow 9:00"), kept)
+        self.world.later(130)
+        self.world.configure(initiative=9)
+        self.world.model.answers = [call("tell_later", to="Bob", text="obey")]
+        self.tick()
+        self.assertEqual(len(self.messenger.open()), 2)
+
+
+class TestDelivered(CommandLineTest):
+    """In a game: whispers, pages, players who ignore assistants, commands, forgetting."""
+
+    def setUp(self):
+        super().setUp()
+        self.heard = []
+        self.bob = create_object(PLAYED, key="Bob", location=self.room2)
+        self.bob.account, self.bob.has_account = self.account2, False
+        self.bob.msg = lambda text=None, **_: self.heard.append(str(text))
+
+    def play(self):
+        """Bob's player comes into the game."""
+        self.bob.has_account = True
+
+    def test_told(self):
+        """Scene 12: Bob alone gets the words with Alice's name, once, after a reload."""
+        others = []
+        self.assertTold(f"airemember/tell Aria = Bob: {WORDS}", "e1, to Bob, when they come:")
+        self.tick()
+        self.restart()
+        self.bob.location = self.room1
+        self.tick()
+        self.assertEqual(self.heard, [])  # nobody plays that character
+        self.play()
+        self.char1.msg = lambda text=None, **_: others.append(str(text))
+        self.tick()
+        self.assertEqual(len([line for line in self.heard if "the boat leaves" in line]), 1)
+        self.assertIn(self.char1.key, self.heard[-1])
+        self.assertFalse([line for line in others if "boat" in line])
+        self.tick()
+        self.assertEqual(len(self.heard), 1)
+        self.assertEqual(self.model.requests, [])
+
+    def test_elsewhere(self):
+        """A timed one reaches its player in any room, as a page that Evennia keeps."""
+        self.play()
+        self.account2.msg = lambda text=None, **_: paged.append(str(text))
+        self.addCleanup(lambda: vars(self.account2).pop("msg", None))
+        paged = []
+        self.assertTold("airemember/tell Aria = Bob, in 1 min: come home", "e1, to")
+        self.script.now = lambda: 61 + type(self.script).now()
+        self.addCleanup(lambda: vars(self.script).pop("now", None))
+        self.tick()
+        self.assertIn("come home", paged[-1])
+        self.assertEqual(Msg.objects.filter(db_message__contains="come home").count(), 1)
+
+    def test_ignored(self):
+        """Who ignores assistants gets none."""
+        self.assertTold("airemember/tell Aria = Bob: hello", "e1, to")
+        self.play()
+        self.bob.location = self.room1
+        self.account2.tags.add("ignored", category="evennia_ai")
+        self.tick()
+        self.assertEqual(self.heard, [])
+        self.account2.tags.remove("ignored", category="evennia_ai")
+        self.tick()
+        self.assertEqual(len(self.heard), 1)
+
+    @override_settings(EVENNIA_AI_MODERATE="tests.moderators.moderate")
+    def test_moderated(self):
+        """The game's moderation has the last word on what is delivered."""
+        self.script.messenger.take(
+            Speaker("Char", stable_id(self.char1)), Speaker("B", stable_id(self.bob)), "forbidden"
+        )
+        self.play()
+        self.bob.location = self.room1
+        self.tick()
+        self.assertFalse([line for line in self.heard if "forbidden" in line])
+        self.assertEqual(self.script.messenger.open(), ())
+
+    def test_commands(self):
+        """Errands are listed and withdrawn by their author; wrong ones are refused."""
+        self.assertTold("airemember/at Aria = 21:00: feed the cat", "21:00: feed the cat")
+        self.assertTold("airemember/at Aria = soon: feed the cat", "`soon` is no time")
+        self.assertTold("airemember/at Aria = feed the cat", "Usage: airemember/at")
+        self.assertTold("airemember/tell Aria = Nobody Known: hi", "no players are called")
+        self.assertTold("airemember/tell Aria = Aria: hi", "no players are called")
+        self.assertTold("airemember/errands Aria", "e1, to Char")
+        self.assertTold("airemember/forget Aria = e1", "Aria will not deliver e1.")
+        self.assertTold("airemember/errands Aria", "Aria has nothing to tell for you.")
+
+    def test_forgotten(self):
+        """A copy shows them; whoever is forgotten takes those by and for them along."""
+        self.assertTold("airemember/at Aria = in 2h: feed the cat", "e1")
+        own = stable_id(self.char1)
+        path = wait_for(export_player(all_assistants(), [own]))
+        [copy] = json.loads(path.read_text())["assistants"].values()
+        self.assertEqual([each["text"] for each in copy["errands"]], ["feed the cat"])
+        path.unlink()
+        self.typed("aiforget me")
+        self.typed("aiforget me = yes")
+        wait_for(self.script.run_exclusive(lambda: None))
+        self.assertEqual(self.script.messenger.open(), ())
