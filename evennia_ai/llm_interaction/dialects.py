@@ -64,9 +64,9 @@ def read(text: str, tools: Tools = MappingProxyType({}), reported: bool = False)
         body = _of_channels(_named_alike(body, tools))
     body = _without_thoughts(body, reported).strip()
     if not reported:
-        body = _own_turn(_PREFACE.sub("", body, 1))
+        body = _own_turn(body)
     calls, rest = _calls(body, tools, reported)
-    rest = rest if reported else _without_marks(rest)
+    rest = rest if reported else _undressed(_without_marks(rest))
     return Read(rest.strip(), tuple(calls[:MOST_CALLS]), len(rest) < len(text.strip()))
 
 
@@ -137,12 +137,6 @@ _THOUGHT = re.compile(
     r"|<\|channel>\s*(?:thought|analysis)\b|<(channel)\|>",  # Gemma
     re.I,
 )
-# A heading behind which the answer stands: `Thought: … Final Answer: …`.
-_PREFACE = re.compile(
-    r"\A\s*(?:\**(?:thoughts?|thinking|reasoning|analysis)\b\W.*?^)?"
-    r"[*#]*\s*(?:final )?(?:answer|response|reply)(?:\**:\**[ \t]*|\**[ \t]*\n)",
-    re.I | re.M | re.S,
-)
 _AROUND = 8
 _QUOTES = tuple("\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb")
 
@@ -200,7 +194,8 @@ _TURN = re.compile(
     r"|\[\|(?:endofturn|" + _ROLE + r")\|\]\s*"  # EXAONE
     r"|\]~!?b[\[\]](?:ai|user|system)?|\[e~\["  # MiniMax
     r"|<\uff5c[^<>|\uff5c]{0,40}(?:sentence|User|Assistant)\s*\uff5c>"
-    r"|</?s>|<(?:eos|bos|eot)>|\[/?INST\]|<</?SYS>>|<\[?end_of_text\]?>|\[(?:eot|EOT|end)\]"
+    r"|</?s>|<(?:eos|bos|eot)>|\[/?INST\]|<</?SYS>>|<\[?end_of_text\]?>|\[(?:eot|EOT|end|END)\]"
+    r"|^[ \t]*(?:\*{3,}|-{3,}|={3,})[ \t]*$"  # what follows is another scene
     r"|\A(?:assistant|model)[ \t]*\n"
     r"|^###\s*(?:Instruction|Response|Human|User|Assistant):?\s*$",
     re.M,
@@ -538,10 +533,12 @@ def repaired(name: str, arguments: str, tools: Tools) -> Call:
 
 _MARKS = re.compile(
     r"<\|[^<>|\n]{0,60}\|?>|<\w{1,40}\|>|\[\|\w{1,40}\|\]|<\uff5c[^<>\n]{0,60}\uff5c>|\|>|<\|"
-    r"|</?(?:answer|response|final|output|tool_calls?|tool_response|tool_code|tool_use|function(?:=[^<>]*)?|invoke"
-    r"|parameter|arg_key|arg_value|s|eos|bos|pad|unk|unused\d+|0x[0-9A-Fa-f]{2})(?:[ =][^<>\n]*)?>"
-    r"|</?(?:\w+:)(?:think|tool_call)>|<(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>"
-    r"|\[/?(?:TOOL_CALLS?|ARGS|TOOL_RESULTS?|END_TOOL_REQUEST|TOOL_REQUEST|THINK)\]"
+    r"|</[A-Za-z][^<>\n]{0,40}>|\[/[A-Za-z][\w ]{0,30}\]"
+    r"|<(?:answer|response|reply|message|dialogue|speech|end|stop|final|output|tool_calls?"
+    r"|tool_response|tool_code|tool_use|function(?:=[^<>]*)?|invoke|parameter|arg_key|arg_value"
+    r"|(?:start|end)_of_turn|s|eos|bos|pad|unk|unused\d+|0x[0-9A-Fa-f]{2})(?:[ =][^<>\n]*)?>"
+    r"|<\w+:(?:think|tool_call)>|\[INST\]|<</?SYS>>"
+    r"|\[(?:TOOL_CALLS?|ARGS|TOOL_RESULTS?|END_TOOL_REQUEST|TOOL_REQUEST|THINK)\]"
     r"|[\u25c1\u25b7\u2581\uff5c]",
     re.I,
 )
@@ -551,4 +548,64 @@ def _without_marks(text: str) -> str:
     """A text without marks, also such as are made by taking out others."""
     while (shorter := _MARKS.sub("", _THOUGHT.sub("", text))) != text:
         text = shorter
+    return text
+
+
+# What models put round their words, in this order.
+
+_ROUND = tuple(
+    (re.compile(pattern, re.I | re.M), instead)
+    for pattern, instead in (
+        (r"\\n", "\n"),
+        (r"^\[Result of [^\]\n]+\][^\n]*\n?", ""),
+        # Thought: … Final Answer: …
+        (
+            r"\A\s*(?s:\**(?:thoughts?|thinking|reasoning|analysis)\b\W.*?^)?"
+            r"[*#]*\s*(?:final )?(?:answer|response|reply)(?:\**:\**[ \t]*|\**[ \t]*\n)",
+            "",
+        ),
+        # Sure! Here is Aria's response: …
+        (
+            r"\A\s*(?:(?:sure|certainly|of course|okay|ok|absolutely)\b[!,.]*\s*)?"
+            r"(?:here(?:['\u2019]s| is| are)|this is)\b[^\n:]{0,60}"
+            r"\b(?:response|reply|answer|line|dialogue)\b[^\n:]{0,30}:\s*",
+            "",
+        ),
+        # As Aria, I would say: …
+        (
+            r"\A\s*as [\w' -]{1,40}, i(?:'d| would| might| will) (?:say|respond|reply|answer)"
+            r"[^\n:]{0,30}:\s*",
+            "",
+        ),
+        (r"\A(?:\W*(?:scene|setting)\W*:[^\n]*\n\s*)+", ""),
+        # (Thinking: …), [Internal monologue: …]
+        (
+            r"[(\[~*]+\s*(?:(?:internal|inner) (?:monologue|thoughts?)|think(?:s|ing)|thoughts?)\b"
+            r"[^()\[\]~*\n]{0,300}[)\]~*]+[ \t]*\n?",
+            "",
+        ),
+        (r"\A\s*\[\d\d?:\d\d(?::\d\d)?(?: ?[ap]m)?\]\s*", ""),
+        (r"\A\s*(?:\{\{char\}\}|ai|bot|npc)\s*:\s*", ""),
+        (r",?[ \t]*\{\{\w{1,20}\}\}", ""),
+        # say Well met.  /me bows.  :bows
+        (r"\A\s*(?-i:say)[ :]+(?=(?-i:[\"\u201cA-Z]))", ""),
+        (r"\A\s*(?:/(?:me|em|emote|pose)|(?-i:emote|pose))\s+([^\n.!?]{2,120})[.\n]?", r"*\1* "),
+        (r"\A\s*:((?-i:[a-z])[^\n]{2,120})$", r"*\1*"),
+    )
+)
+_SPOKEN_KEYS = (
+    *("response", "reply", "say", "speech", "dialogue", "text", "message"),
+    *("content", "answer", "output"),
+)
+
+
+def _undressed(text: str) -> str:
+    """The words of a text, also such as stand in an object of JSON."""
+    body = _unfenced(text)
+    value = _loaded(body) if body.startswith("{") and body.endswith("}") else None
+    if isinstance(value, dict):
+        texts = (value[key] for key in _SPOKEN_KEYS if isinstance(value.get(key), str))
+        text = str(next(texts, text))
+    for pattern, instead in _ROUND:
+        text = pattern.sub(instead, text)
     return text

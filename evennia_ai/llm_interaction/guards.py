@@ -107,17 +107,20 @@ def without_prompt(text: str, around: Around) -> str:
     return _before(text, found.start()) if found else text
 
 
+# Who speaks in the talks that models learned from.
+_ROLES = ("User", "Human", "Player", "System", "You", "{{user}}")
+
+
 def without_others(text: str, around: Around) -> str:
     """Without lines of other people: ``Bob: "..."``, behind a line of its own also ``Bob: ...``.
 
     ``Bob: two ales`` stays where it is part of a list, below a line that ends with a colon.
     """
-    if not around.others:
-        return text
-    names = "|".join(re.escape(name) for name in around.others)
+    names = "|".join(map(re.escape, (*around.others, *_ROLES)))
     verbs = "says|asks|answers|whispers(?: to you)?|poses|pages(?: you)?"
     theirs = re.compile(
-        rf"\A(?:{names}): [\"\u201c]|\n(?:{names})(?P<says>| (?:{verbs}),?):?(?<=[:,])(?=\s)"
+        rf"\A(?:{names}): [\"\u201c]|\n<(?:{names})>"
+        rf"|\n(?:{names})(?P<says>| (?:{verbs}),?):?(?<=[:,])(?=\s)"
     )
     listed = -1  # end of the newest line of a list
     for found in theirs.finditer(text):
@@ -135,16 +138,23 @@ def without_others(text: str, around: Around) -> str:
 _ASIDES = re.compile(
     r"[(\[{]+\s*(?:note|ooc|out of character|author'?s? note|a/n|disclaimer|system|edit|reminder"
     r"|end of|word count|translation)\b"
-    r"|^\W*(?:ooc|a/n|author'?s note|disclaimer|note to (?:self|user|player))\s*[:\]]"
+    r"|^\W*(?:ooc|a/n|author'?s note|disclaimer|note(?: to (?:self|user|player))?)\s*[:\]]"
+    r"|\(\d+ words?\)|\blet me know if you(?:['\u2019]d| would)? (?:like|want|need) [^\n]{0,60}"
+    r"(?:continue|change|adjust|story|scene|response|role-?play)"
+    r"|\bwould you like me to (?:continue|go on|proceed|write|describe|rewrite)\b"
     r"|^(?:-{3,}|={3,}|\*{3,})\s*$"
     r"|(?:^|(?<=[.!?\u2026\"\u201d]) )what (?:do|will|would|should) you [^\n?]{2,40}\?"
     r"\s*\n\W*(?:1|a)[.):]"
-    r"|^\W*(?:your )?(?:options|choices|choose)\b[^\n]{0,40}:?\s*\n\W*(?:1|a)[.):]"
+    r"|^\W*(?:your )?(?:options|choices|choose)\b[^\n]{0,40}(?::\W*\n|\s*\n\W*(?:1|a)[.):])"
+    r"|(?<!:\n)^[ >]*(?:1\)|\[?A[\])])[^\n]+\n[ >]*(?:2\)|\[?B[\])])"
     r"|^\W*(?:hp|mp|xp|health|mood|affection|trust|location|inventory|status|stats|time|level|gold)"
     r"\W{0,3}:[^\n]*(?:\||\n\W*[\w ]{2,20}:|\d+\s*/\s*\d+)"
     r"|^(?:to|from|subject|re|dear [^\n,]{1,30})(?::(?=\s)|,\s*\n)"
     r"|\b(?:function|tool) calls?\b|\badd(?:ed|ing)?(?: an?| this| the)? journal entry\b"
-    r"|\bas an? (?:ai|artificial intelligence|(?:large )?language model)\b",
+    r"|\b(?:as|i am|i['\u2019]m)(?: just| only)? an? (?:ai\b|artificial intelligence|chat ?bot"
+    r"|virtual assistant|(?:large )?language model)"
+    r"|\b(?:continue|engage in|take part in|participate in) (?:this|the|that|such) "
+    r"(?:role-?play|scenario)",
     re.IGNORECASE | re.MULTILINE,
 )
 

@@ -71,7 +71,7 @@ def _is_deed(inner: str, before: str, after: str, own: tuple[str, ...]) -> bool:
     line = before.rsplit("\n", 1)[-1]
     behind = after.split("\n", 1)[0].strip()
     is_apart = not line.strip() or bool(_ENDED.search(line))
-    is_apart &= not behind or not (behind[0].islower() or behind[0] in ",;.!?")
+    is_apart &= not behind or not (behind[0].islower() or behind[0] in ",;.!?:")
     words = inner.split()
     first = words[0].strip(",.").lower()
     if first.removesuffix("'s").removesuffix("\u2019s") in (*own, *_PRONOUNS, *_THEIRS):

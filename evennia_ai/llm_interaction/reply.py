@@ -51,8 +51,9 @@ def clean_reply(text: str, names: Iterable[str] = ()) -> str:
     `names`, markup, control characters, outer quotes and blank lines; may be empty. Thoughts and
     marks were taken out before, see `dialects`.
     """
-    body = text[:CLEANED_CHARS]
-    own = [*names]
+    body, own = text[:CLEANED_CHARS], [*names]
+    if called := "|".join(map(re.escape, filter(None, own))):  # Aria (smiling): …
+        body = re.sub(rf"\A\W*(?:{called})\s*\([^()\n]{{1,40}}\)\s*:\s*", "", body, flags=re.I)
     return unaddressed(strip_quotes(without_speaker(strip_markup(strip_control(body)), own)), own)
 
 
@@ -109,7 +110,7 @@ _MARKUP: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"<((?:https?|mailto):[^\s<>]{1,500})>"), r"\1"),
     (re.compile(r"^[ \t]*#{1,6}[ \t]+", re.M), ""),
     (re.compile(r"^[ \t]*(?:(?:- ?){3,}|(?:\* ?){3,}|(?:_ ?){3,})[ \t]*$", re.M), ""),
-    (re.compile(r"^[ \t]*(?:[-*+\u2022][ \t]+|>[ \t]?)", re.M), ""),
+    (re.compile(r"^[ \t]*(?:[-*+\u2022\u2013\u2014][ \t]+|>[ \t]?)", re.M), ""),
     (re.compile(r"\*\*|~~|(?<!\w)__(?=\w)|(?<=\S)__(?!\w)"), ""),
     (re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,500})(?<=\S)\*(?![\w*])"), r"\1"),
     (re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,500})(?<=\S)_(?!\w)"), r"\1"),
