@@ -43,7 +43,7 @@ WIDTHS = (390, 1280)
 PICTURES = (("assistants", 1280), ("scene", 1280), ("why", 1280), ("budget", 1280), ("spend", 390))
 PICTURES += (("summaries", 390), ("options", 390))
 PICTURES_TO = os.environ.get("PICTURES", "")
-LONG = "Mississippisteamboatcaptain" * 4
+LONG = "Heron" if PICTURES_TO else "Mississippisteamboatcaptain" * 4
 HARNESS = """<!DOCTYPE html><body><pre id="found"></pre><script>
 const pages = PAGES, widths = WIDTHS, found = [];
 const named = (e) => (e.getAttribute("aria-label") || e.textContent || e.title || "").trim()
@@ -122,7 +122,10 @@ class BrowserTest(PagesTest):
             completion_tokens=9,
             cost=0.002,
         )
+        now = script.now() - 8 * 600
+        script.now = lambda: now
         for number in range(8):
+            now += 600
             self.say(f"Aria, where is mill {number} of {LONG if number == 3 else 'ours'}?")
             self.tick()
         whisper = event_of(aria, self.char1, "whisper", LONG, private(["o9.abc"]))

@@ -58,7 +58,7 @@
     const axis = { stroke: ink, grid: { stroke: "rgb(128 128 128 / 25%)" } };
     const days = { ...axis, space: 90, incrs: [1, 2, 5, 10, 20, 50, 100], values: (_, places) => places.map((day) => data.at[day] ?? "") };
     const room = (_, low, high) => [Math.max(0, low) - 0.5, Math.min(last, high) + 0.5];
-    const span = (_, low, high) => (high - low > 3600 ? [low, high] : [low - 1800, high + 1800]);
+    const span = (_, low, high) => (high - low > 600 ? [low, high] : [low - 300, high + 300]);
     const options = {
       width: Math.max(280, figure.clientWidth - 20), height: 320, series,
       axes: [stacks ? axis : days, { ...axis, size: 70 }],
