@@ -95,11 +95,10 @@ class JournalHandler:
         source_message_ids: Iterable[str] = (),
         audience: str | None = None,
         timestamp: str | None = None,
-        id: str | None = None,
     ) -> JournalEntry:
-        """Append an entry, and return it; the fields are those of `JournalEntry`."""
+        """Append a new entry, and return it; the fields are those of `JournalEntry`."""
         entry = JournalEntry(
-            id or new_id("e"),
+            new_id("e"),
             timestamp or utc_iso(self._now()),
             content,
             bounded(importance),
@@ -109,6 +108,10 @@ class JournalHandler:
             tuple(source_message_ids),
             normalised(audience),
         )
+        return self.put(entry)
+
+    def put(self, entry: JournalEntry) -> JournalEntry:
+        """Append an entry as it is, and return it."""
         with self.store.transaction():
             page = self._page()
             if len(page.entries) >= PAGE_ENTRIES:

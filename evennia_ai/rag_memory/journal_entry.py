@@ -11,8 +11,10 @@ OWN = "assistant"
 RECALLED = "recalled"
 # Source of an entry that a compaction made of its summary.
 SYNTHESIS = "compaction"
+# Source of an entry with the names that a summary had no room for.
+COVERAGE = "coverage"
 # Sources of entries that only repeat or sum up what stands elsewhere.
-DERIVED_SOURCES = (RECALLED, SYNTHESIS, "coverage")
+DERIVED_SOURCES = (RECALLED, SYNTHESIS, COVERAGE)
 # Characters of an id behind its prefix (`history.messages.IdSource`).
 ID_CHARS = 15
 DEFAULT_IMPORTANCE, LEAST_IMPORTANCE, MOST_IMPORTANCE = 5, 1, 10

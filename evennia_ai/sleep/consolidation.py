@@ -7,9 +7,9 @@ links are a set, and an entry is marked only after both.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
+from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import ModelError
@@ -37,7 +37,7 @@ EXTRACTION_PROMPT = (
 
 @inlineCallbacks
 def consolidate_memories_to_semantic(
-    script: Assistant, character: Character, reactor: Any = None
+    script: Assistant, character: Character, reactor: IReactorTime | None = None
 ) -> Steps[dict[str, int]]:
     """Store journal entries that are not yet in semantic memory, and link them to entities.
 
@@ -67,7 +67,7 @@ def consolidate_memories_to_semantic(
 
 @inlineCallbacks
 def repair_semantic_memory(
-    script: Assistant, character: Character, reactor: Any = None
+    script: Assistant, character: Character, reactor: IReactorTime | None = None
 ) -> Steps[dict[str, int]]:
     """Store again what the journal says is in semantic memory, and is not.
 
@@ -92,7 +92,7 @@ def repair_semantic_memory(
 
 @inlineCallbacks
 def prune_orphaned_memory_links(
-    script: Assistant, character: Character, reactor: Any = None
+    script: Assistant, character: Character, reactor: IReactorTime | None = None
 ) -> Steps[dict[str, int]]:
     """Take out of semantic memory what the journal does not hold, or took back.
 

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
+from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import Steps, pause
 from evennia_ai.protocol import Assistant, Character
@@ -38,14 +39,14 @@ class SleepStep:
     """
 
     name: str
-    run: Callable[[Any, Any], Any]
+    run: Callable[[Assistant, Character], object]
     every_tick: bool = False
 
 
 @inlineCallbacks
 def prune_episodic_index(
-    script: Assistant, character: Character, reactor: Any = None
-) -> Steps[dict[str, Any]]:
+    script: Assistant, character: Character, reactor: IReactorTime | None = None
+) -> Steps[dict[str, int]]:
     """Take old entries of low importance out of retrieval; the journal keeps them.
 
     The same goes for withdrawn ones, in case a crash kept the index from forgetting them. Pauses
@@ -91,7 +92,7 @@ def compact_if_needed(script: Assistant, character: Character) -> "Deferred[Outc
 
 
 @inlineCallbacks
-def repair_memory(script: Assistant, character: Character) -> Steps[dict[str, Any]]:
+def repair_memory(script: Assistant, character: Character) -> Steps[dict[str, int]]:
     """Make semantic memory hold what the journal says, and nothing that was taken back."""
     yield empty_outbox(script)
     counts = yield repair_semantic_memory(script, character)

@@ -5,6 +5,7 @@ import unittest
 from evennia_ai.history.aside import aside
 from evennia_ai.history.messages import IdSource
 from evennia_ai.rag_memory.journal import PAGE_ENTRIES, PAGES, JournalHandler
+from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.testing import MemoryStore
 from tests.stand_ins import CountingStore
 
@@ -54,7 +55,7 @@ class TestPages(unittest.TestCase):
         cls.written = MemoryStore()
         journal = JournalHandler(cls.written)
         for entry_id in cls.ids:
-            journal.add(f"said {entry_id}", id=entry_id)
+            journal.put(JournalEntry(entry_id, "2026", f"said {entry_id}"))
 
     def setUp(self):
         self.store = CountingStore(PAGES)
@@ -82,13 +83,13 @@ class TestPages(unittest.TestCase):
             found = [entry.id for entry in self.journal.stretch(start, stop)]
             self.assertEqual(found, newest[start:stop])
             self.assertLess(self.store.reads, 4)
-        self.journal.add("one more", id="e1")
+        self.journal.put(JournalEntry("e1", "2026", "one more"))
         self.assertEqual([e.id for e in self.journal.stretch(0, 2)], ["e1", newest[0]])
 
     def test_entries_out_of_order(self):
         """One whose id is a little older than its page is found on the page behind."""
         late = self.make("e")
         for _ in range(PAGE_ENTRIES):
-            self.journal.add("filler", id=self.make("e"))
-        self.journal.add("late", id=late)
+            self.journal.put(JournalEntry(self.make("e"), "2026", "filler"))
+        self.journal.put(JournalEntry(late, "2026", "late"))
         self.assertEqual(self.journal.get(late).content, "late")

@@ -68,7 +68,7 @@ def commit(
         step("notes")
         entries = [*record.entries, *write_notes(script, notes)]
         step("journal")
-        entries += [script.journal.add(**fields).id for fold in folds for fields in fold.entries]
+        entries += [script.journal.put(entry).id for fold in folds for entry in fold.entries]
         step("record")
         if script.runtime.extracts:
             new = (history.summary(each) for each in record.summaries)

@@ -7,7 +7,7 @@ there.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -224,15 +224,14 @@ class Compaction:
             original_tokens=self.script.history.tokens(),
             new_tokens=total_tokens(history),
         )
-        record = commit_masks(self.script, history, self._record(report, masked=tuple(ids)))
+        record = replace(self._record(report), masked=tuple(ids))
+        record = commit_masks(self.script, history, record)
         announce(self.script, record)
         return Done(record)
 
-    def _record(self, report: Report, **fields: Any) -> CompactionRecord:
+    def _record(self, report: Report) -> CompactionRecord:
         at = utc_iso(self.script.now())
-        return CompactionRecord(
-            id=new_id("c"), at=at, trigger=self.trigger, report=report, **fields
-        )
+        return CompactionRecord(id=new_id("c"), at=at, trigger=self.trigger, report=report)
 
     @inlineCallbacks
     def _summarise(self) -> Steps[Outcome]:
@@ -274,6 +273,7 @@ class Compaction:
         now = script.history.tokens()
         after = total_tokens(spliced(live, plan, [m for fold in folds for m in fold.markers]))
         ids = [str(f.markers[-1].metadata["summary_id"]) for f in folds if f.markers]
+        summaries = [summary for fold in folds for summary in fold.summaries]
         report = Report(
             compacted_messages=len(plan.leaving),
             left_from=plan.leaving[0].created_at,
@@ -284,10 +284,16 @@ class Compaction:
             original_tokens=original,
             new_tokens=after - (now - original),
             summary_ids=tuple(ids or list(folds[0].records)[:1]),
-            **figures(folds),
+            level=max((s.level for s in summaries), key=LEVELS.index, default=LEVELS[0]),
+            coverage=round(min(fold.coverage for fold in folds), 3),
+            unsupported=sum(summary.unsupported for summary in summaries),
+            generation=max(fold.generation for fold in folds),
+            query=next((fold.query for fold in folds if fold.scope == PUBLIC), ""),
+            prompt_tokens=sum(s.prompt_tokens for s in summaries),
+            completion_tokens=sum(s.completion_tokens for s in summaries),
         )
-        record = self._record(
-            report,
+        record = replace(
+            self._record(report),
             leaving=tuple(message.id for message in plan.leaving),
             speakers=speakers(plan.leaving),
         )
@@ -349,17 +355,3 @@ def _overtaken(live: Sequence[Message], plan: Plan) -> str:
         ):
             return "a message that was to leave was changed meanwhile; try again"
     return ""
-
-
-def figures(folds: Sequence[Fold]) -> dict[str, Any]:
-    """What the summaries of some folds are like, for a compaction's report."""
-    summaries = [summary for fold in folds for summary in fold.summaries]
-    return {
-        "level": max((s.level for s in summaries), key=LEVELS.index, default=LEVELS[0]),
-        "coverage": round(min(fold.coverage for fold in folds), 3),
-        "unsupported": sum(summary.unsupported for summary in summaries),
-        "generation": max(fold.generation for fold in folds),
-        "query": next((fold.query for fold in folds if fold.scope == PUBLIC), ""),
-        "prompt_tokens": sum(s.prompt_tokens for s in summaries),
-        "completion_tokens": sum(s.completion_tokens for s in summaries),
-    }

@@ -8,7 +8,6 @@ made from the topmost nodes, never from its own former text.
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
@@ -30,7 +29,7 @@ from evennia_ai.llm_interaction.items import items_of, source_items
 from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summarise_lines
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.journal_entry import SYNTHESIS, synthesis_id
+from evennia_ai.rag_memory.journal_entry import COVERAGE, SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.sleep.compaction.cascade import due_groups, roots
 from evennia_ai.sleep.compaction.coverage import Covered, covered
 
@@ -54,7 +53,7 @@ class Fold:
         segment: Id of the archive segment to make of them; empty if they are archived already.
         markers: The new summary messages, long-term first.
         records: Summary records to write, new and changed, by id.
-        entries: Fields of the journal entries to make.
+        entries: The journal entries to write.
         summaries: All that models made, for the figures.
         coverage: Share of names, numbers and quotes that is kept of what leaves.
         generation: How many times this scope's history was folded, this time included.
@@ -69,7 +68,7 @@ class Fold:
     segment: str = ""
     markers: list[Message] = field(default_factory=list)
     records: dict[str, SummaryRecord] = field(default_factory=dict)
-    entries: list[dict[str, Any]] = field(default_factory=list)
+    entries: list[JournalEntry] = field(default_factory=list)
     summaries: list[Summary] = field(default_factory=list)
     coverage: float = 1.0
     generation: int = 1
@@ -94,15 +93,8 @@ class Fold:
         self.generation = 1 + sum(record.tier == "recent" for record in former)
         summary, text = yield self.recent(notes, instructions, written)
         record = self._record(summary, text, "recent")
-        synthesis = {
-            "id": synthesis_id(record.id),
-            "content": f"{SYNTHESIS_TITLE} {record.text}",
-            "source_type": SYNTHESIS,
-            "importance": SYNTHESIS_IMPORTANCE,
-            "tags": ["compaction", "synthesis"],
-            "audience": self.scope,
-            "source_message_ids": list(record.source_ids),
-        }
+        content = f"{SYNTHESIS_TITLE} {record.text}"
+        synthesis = self._entry(synthesis_id(record.id), content, SYNTHESIS, SYNTHESIS_IMPORTANCE)
         self.entries.insert(0, synthesis)
         yield self._cascade(former)
         self.markers.append(self._marker(record, len(self.leaving)))
@@ -240,17 +232,25 @@ class Fold:
         self.records[record.id] = record
         names = "; ".join(item.text for item in text.overflow)
         self.entries += [
-            {
-                "content": f"Also mentioned in what was folded into {record.id}: {some}",
-                "source_type": "coverage",
-                "importance": 4,
-                "tags": ["compaction", "coverage"],
-                "audience": self.scope,
-                "source_message_ids": [m.id for m in self.leaving],
-            }
+            self._entry(new_id("e"), f"Also mentioned in what was folded into {record.id}: {some}")
             for some in textwrap.wrap(names, OVERFLOW_CHARS)
         ]
         return record
+
+    def _entry(
+        self, entry_id: str, text: str, source: str = COVERAGE, importance: int = 4
+    ) -> JournalEntry:
+        """A journal entry on what leaves."""
+        return JournalEntry(
+            entry_id,
+            utc_iso(self.script.now()),
+            text,
+            importance,
+            source,
+            tags=("compaction", "synthesis" if source == SYNTHESIS else source),
+            source_message_ids=tuple(m.id for m in self.leaving),
+            audience=self.scope,
+        )
 
     def _marker(self, record: SummaryRecord, count: int) -> Message:
         """The message that stands in the history for what left."""

@@ -129,8 +129,8 @@ def _commit(script: Assistant, record: CompactionRecord, messages: Sequence[Mess
             if summary.id in record.summaries:
                 history.save_summary(replace(summary, status=ROLLED_BACK))
             elif before := changed.get(summary.id):
-                status, by = before.get("status", LIVE), before.get("absorbed_by")
-                history.save_summary(replace(summary, status=status, absorbed_by=by))
+                status, by = before.get("status"), before.get("absorbed_by")
+                history.save_summary(replace(summary, status=status or LIVE, absorbed_by=by))
         step("journal")
         script.journal.withdraw(record.entries)
         step("entities")
