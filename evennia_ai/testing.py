@@ -307,8 +307,8 @@ class MemoryIndex:
     def remove(self, scope: str, ids: Iterable[str]) -> int:
         return sum(self.turns.pop(each, None) is not None for each in ids)
 
-    def clear(self, scope: str, at_most: int | None = None) -> int:
-        return self.remove(scope, list(self.turns)[:at_most])
+    def clear(self, scope: str) -> int:
+        return self.remove(scope, list(self.turns))
 
     def get(self, scope: str, ids: Iterable[str]) -> tuple[Turn, ...]:
         return tuple(self.turns[each] for each in ids if each in self.turns)

@@ -55,9 +55,9 @@ class RecallJobs:
         )
         return both.addCallbacks(sum, lambda failure: failure.value.subFailure)
 
-    def clear(self, scope: str, at_most: int) -> Deferred[int]:
-        """Remove so many turns; fires with how many there were."""
-        return self._later(lambda index: sum(index.clear(part, at_most) for part in _parts(scope)))
+    def clear(self, scope: str) -> Deferred[int]:
+        """Remove all turns; fires with how many there were."""
+        return self._later(lambda index: sum(index.clear(part) for part in _parts(scope)))
 
     def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
         """Fires with how many of these turns are not indexed."""

@@ -31,8 +31,6 @@ from evennia_ai.recall.values import Hit, Query, Turn
 T = TypeVar("T")
 D = TypeVar("D")
 
-# Turns taken out of the index in one piece of work.
-CLEARED_AT_ONCE = 2_000
 # A turn goes on without its memories rather than wait longer for a store, seconds.
 SEARCH_TIMEOUT_S = 10.0
 
@@ -106,17 +104,9 @@ class Memory:
             return self.add([turn_of_entry(entry)])
         return self.forget([entry.id])
 
-    @inlineCallbacks
-    def clear(self) -> Steps[int | None]:
-        """Remove all turns in parts, so that other searches go on; fires with how many, or None."""
-        total, cleared = 0, CLEARED_AT_ONCE
-        while cleared >= CLEARED_AT_ONCE:
-            part = self.recall.clear(self.scope, CLEARED_AT_ONCE)
-            cleared = yield self._watched(part, None)
-            if cleared is None:
-                return None
-            total += cleared
-        return total
+    def clear(self) -> Deferred[int | None]:
+        """Remove all turns; fires with how many there were, None if that failed."""
+        return self._watched(self.recall.clear(self.scope), None)
 
     def missing(self, ids: Iterable[str]) -> Deferred[int | None]:
         """Fires with how many of these turns are not indexed."""

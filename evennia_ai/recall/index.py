@@ -209,21 +209,15 @@ class RecallIndex:
             self._clean_up()
             return len(numbers)
 
-    def clear(self, scope: str, at_most: int | None = None) -> int:
-        """Remove all turns of a scope, or some; returns how many.
-
-        After part of them their words are still in the file; the call that removes fewer than
-        `at_most` takes them out.
-        """
-        limit = -1 if at_most is None else at_most
+    def clear(self, scope: str) -> int:
+        """Remove all turns of a scope; returns how many."""
         with self._at_work():
             number = self._number_of(scope)
-            query = "SELECT number FROM turns WHERE number BETWEEN ? AND ? LIMIT ?"
-            numbers = [n for (n,) in self._db.execute(query, (*_span(number), limit))]
+            query = "SELECT number FROM turns WHERE number BETWEEN ? AND ?"
+            numbers = [n for (n,) in self._db.execute(query, _span(number))]
             with self._db:
                 self._remove(number, numbers)
-            if at_most is None or len(numbers) < at_most:
-                self._clean_up()
+            self._clean_up()
             return len(numbers)
 
     def count(self, scope: str) -> int:

@@ -510,7 +510,7 @@ class TestInterrupted(ForgettingGameTest):
         scope = self.script.scope
         enqueue_deletion(scope)
         recall = services.mind().recall
-        recall.clear = lambda scope, at_most: fail(StoreError("read-only"))
+        recall.clear = lambda scope: fail(StoreError("read-only"))
         wait_for(delete_derived(scope))
         self.assertEqual(queued_scopes(), [scope])
         del recall.clear

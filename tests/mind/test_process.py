@@ -51,7 +51,7 @@ class TestRequests(MindTest):
         found = wait_for(recall.search("a", Query("bees"), [other]))
         self.assertIn("v1", [hit.turn_id for hit in found])
         self.assertEqual(wait_for(recall.remove("a", ("t0",))), 1)
-        self.assertEqual(wait_for(recall.clear("a", 100)), 3)
+        self.assertEqual(wait_for(recall.clear("a")), 3)
         self.assertEqual(wait_for(recall.observations({}, Query("bees"))), [])
         self.assertEqual(recall.replaced, 0)
 

@@ -161,7 +161,7 @@ class TestThrownAway(AssistantTest):
         wait_for(self.script.memory.forget([gone.id]))
         before = self.found()
         self.assertTrue(all(before))
-        wait_for(services.mind().recall.clear(self.script.scope, 10_000))
+        wait_for(services.mind().recall.clear(self.script.scope))
         wait_for(rebuild_index(self.script), 60)
         self.assertEqual(self.found(), before)
 
