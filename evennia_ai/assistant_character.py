@@ -16,11 +16,13 @@ from evennia_ai.game.hearing import (
     heard_event,
     is_ignored,
     paged_event,
+    room_audience,
     shown_text,
     subscribe,
 )
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.people import is_to_answer
+from evennia_ai.game.seeing import name_of
 from evennia_ai.game.sending import origin_of_line
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.rag_memory.journal import JournalHandler
@@ -194,6 +196,24 @@ class AssistantMixin:
 
     def at_post_channel_msg(self, message: str, channel: Any, **kwargs: Any) -> None:
         """Nothing follows a line of a channel."""
+
+    def at_object_receive(
+        self,
+        moved_obj: "DefaultObject",
+        source_location: "DefaultObject",
+        move_type: str = "move",
+        **kwargs: Any,
+    ) -> None:
+        """Called when something comes into its hands; a player's gift is noted."""
+        super().at_object_receive(moved_obj, source_location, move_type=move_type, **kwargs)  # type: ignore
+        script = self.assistant
+        if script is not None and move_type == "give" and source_location.has_account:
+            audience, what = room_audience(self, source_location), name_of(moved_obj, self)  # type: ignore
+
+            def note() -> None:
+                script.bonds.note_gift(source_location, what, audience)
+
+            script.survived("a gift", note, None)
 
     def at_rename(self, oldname: str, newname: str) -> None:
         """The script goes by the name of its body."""

@@ -15,6 +15,7 @@ READS = {
     "journal": "recent stretch all get oldest",
     "entities": "profiles get archived archived_profiles profiles_for",
     "ledger": "entries shown closed everything get",
+    "bonds": "all get",
     "memory": "search",
     "budgets": "events newest",
 }

@@ -3,6 +3,7 @@
 from evennia import CmdSet
 
 from evennia_ai.commands.assistants import CmdAI
+from evennia_ai.commands.bonds import CmdAIBond
 from evennia_ai.commands.budget import CmdAIBudget
 from evennia_ai.commands.compaction import CmdCompact, CmdCompactMemories
 from evennia_ai.commands.configuration import CmdAIConfig
@@ -26,6 +27,7 @@ COMMANDS = (
     CmdMemoryStatus,
     CmdAIJournal,
     CmdAIRemember,
+    CmdAIBond,
     CmdAIForget,
     CmdAIPage,
 )

@@ -8,12 +8,14 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.live import HistoryHandler
+from evennia_ai.history.messages import Speaker
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.tables import AUTO, line_in
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.budget_log import BudgetLog
 from evennia_ai.llm_interaction.values import ModelReply, TurnReport, TurnRequest
 from evennia_ai.protocol import Character, GamePort, Mind, Store
+from evennia_ai.rag_memory.bonds import Bonds
 from evennia_ai.rag_memory.indexing import memory_of
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
@@ -147,6 +149,16 @@ class Assistant:
     def approvals(self) -> Approvals:
         """Calls of tools that wait until staff approve them."""
         return Approvals(self)
+
+    @cached_property
+    def bonds(self) -> Bonds:
+        """What it feels for people."""
+        return Bonds(self.store, lambda: self.now(), self.who)
+
+    def who(self, person: Any) -> Speaker:
+        """Name and stable id of a person; a game knows them by their objects, too."""
+        known: Speaker = person
+        return known
 
     @cached_property
     def messenger(self) -> Messenger:

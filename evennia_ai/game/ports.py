@@ -17,11 +17,12 @@ from evennia.utils.utils import lazy_property
 from evennia_ai import conf, services
 from evennia_ai.errors import ModelError
 from evennia_ai.game.evennia_internals import AttributeStore, SpendRows
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.identity import speaker_of, stable_id
 from evennia_ai.game.parts import Assistant
 from evennia_ai.game.people import has_replied
 from evennia_ai.game.world import GameHandler, literal
 from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.messages import Speaker
 from evennia_ai.kinds import SAMPLING, Allowed
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
@@ -90,6 +91,10 @@ class AssistantPorts(Assistant):
             for group, values in groups.items()
             if group in names or group.lower() in names
         )
+
+    def who(self, person: Any) -> Speaker:
+        """Name and stable id of a person, who may be given as an object of the game."""
+        return person if isinstance(person, Speaker) else speaker_of(person, self.obj)
 
     @property
     def mind(self) -> Mind:

@@ -385,6 +385,7 @@ def present_lines(
     for person in people:
         if profile := seen.profile(person["id"]):
             lines += profile.lines(audience, limit=PROFILE_FACTS)
+    lines += seen.feelings({person["id"]: person["key"] for person in people}, script.now())
     for here in (place["id"], *script.game.things(asker)):
         profile = seen.profile(here)
         about = profile.lines(audience, limit=PROFILE_FACTS) if profile else []

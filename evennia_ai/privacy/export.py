@@ -105,6 +105,12 @@ def _of_player(
                 for errand in script.messenger.open()
                 if errand.by.id in people or errand.to.id in people
             ],
+            "bonds": [
+                event.to_dict()
+                for person in people
+                for event in script.bonds.get(person).events
+                if may_know(event.audience)
+            ],
             "observations": [
                 item.text
                 for profile in filter(None, map(body.entities.get, people))

@@ -113,6 +113,8 @@ class _Removal:
         yield from self.character.entities.forget(self._profile_left)
         step("forget notes")
         self.script.ledger.forget(lambda note: note.id in plan.things)
+        step("forget bonds")
+        self.script.bonds.forget(self.people, plan.theirs | plan.replies | plan.things)
         step("forget journal")
         yield from self._each(journal.pages(), lambda key: journal.rewrite(self._entry_left, [key]))
         step("forget summaries")

@@ -12,7 +12,7 @@ Alice whispers "the key is under the mat" to Aria, and says "it rains" aloud. Th
 - ``script.seen("private:alice+bram")`` holds "it rains": Bram did not hear the whisper.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.records import SummaryRecord
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.protocol import Assistant
+from evennia_ai.rag_memory.bonds import TALK, Bond, mood_line
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import Note
 from evennia_ai.rag_memory.profile import Observation, Profile
@@ -170,6 +171,26 @@ class Seen:
     def _pinnable(self, notes: Iterable[Note]) -> tuple[Note, ...]:
         shown = tuple(note for note in notes if self.shows(note.audience))
         return self._script.memory.quarantine.notes(shown) if self._trusted else shown
+
+    # Bonds
+
+    def bond(self, person: str) -> Bond:
+        """What is felt for somebody (stable id), as far as the viewer may know why."""
+        untrusted = self._trusted and person in self._script.memory.quarantine.people
+        return self._script.bonds.get(person).only(
+            lambda event: self.shows(event.audience) and not (untrusted and event.by == TALK)
+        )
+
+    def bonds(self) -> dict[str, Bond]:
+        """All bonds that the viewer may know something of, by stable id."""
+        bonds = {person: self.bond(person) for person in self._script.bonds.all()}
+        return {person: bond for person, bond in bonds.items() if bond.events}
+
+    def feelings(self, present: Mapping[str, str], now: float) -> list[str]:
+        """What a prompt says of bonds with those present (names by stable id), and of the mood."""
+        bonds = self.bonds()
+        lines = [bonds[each].line(name, now) for each, name in present.items() if each in bonds]
+        return list(filter(None, [*lines, mood_line(bonds.values(), now)]))
 
     # Search, requests
 

@@ -106,6 +106,7 @@ RECORDS = (
     "ai_archive",
     "ai_summaries",
     "ai_compactions",
+    "ai_bonds",
     "ai_ledger",
     "ai_ledger_closed",
     "ai_journal",

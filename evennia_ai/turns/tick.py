@@ -44,7 +44,7 @@ from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.ahead import see_company
 from evennia_ai.turns.events import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.heard import Unanswered
-from evennia_ai.turns.initiative import speak_unasked
+from evennia_ai.turns.initiative import note_arrivals, speak_unasked
 from evennia_ai.turns.options import within_hours
 from evennia_ai.turns.spend import RATE_S
 
@@ -241,6 +241,7 @@ class Tick:
         if dropped:
             self.script.trouble(f"{dropped} lines were missed: the queue of heard lines was full")
         stored = self.script.history.append(events)
+        note_arrivals(self.script, events)
         self.runtime.take()  # only now: a write that fails must not lose what was heard
         return tuple(stored)
 

@@ -49,7 +49,7 @@ class TestLocks(CommandLineTest):
         """Players have none of the staff's commands; they may page, whisper and give notes."""
         self.be("Player")
         for command in COMMANDS:
-            if command.key not in ("aipage", "airemember", "aiforget", "ai"):
+            if command.key not in ("aipage", "airemember", "aiforget", "aibond", "ai"):
                 with self.subTest(command=command.key):
                     self.assertIn("is not available", self.typed(f"{command.key} Aria"))
         self.assertTold("ai", "Players may type: ai/ignore, ai/report")

@@ -4,6 +4,7 @@ A game adds its own by dotted path in `settings.EVENNIA_AI_TOOLS`.
 """
 
 from evennia_ai.turns.tools.base import Tool, ToolContext
+from evennia_ai.turns.tools.bonds import NoteFeeling
 from evennia_ai.turns.tools.context import ContextSnapshot, ListContributors, TraceSummaries
 from evennia_ai.turns.tools.errands import TellLater
 from evennia_ai.turns.tools.game import Drop, Emote, Get, Give, Look, Move, Noop, Say, Whisper
@@ -26,6 +27,7 @@ BUILTIN_TOOLS: tuple[type[Tool], ...] = (
     UpdateEntityObservation,
     ProposeLedgerEntry,
     TellLater,
+    NoteFeeling,
     RequestCompaction,
     ContextSnapshot,
     ListContributors,

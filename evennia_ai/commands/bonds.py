@@ -1,0 +1,78 @@
+"""`aibond`: what an assistant feels for people, and why."""
+
+from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.errors import Refusal
+from evennia_ai.game.identity import player_ids, stable_id
+from evennia_ai.history.audience import STAFF, private
+from evennia_ai.history.messages import Speaker
+from evennia_ai.rag_memory.bonds import STAFF_NOTE, Bond
+from evennia_ai.staff.show import escaped
+
+
+class CmdAIBond(AssistantCommand):
+    """
+    see what an assistant feels for you, and why
+
+    Usage:
+      aibond <assistant>
+      aibond/note <assistant> = <person>: <points>: <why>
+      aibond/forget <assistant> = <id>
+
+    Switches:
+      note   - add something that happened: -20 to 20 points, and a reason that
+               the assistant may tell anybody
+      forget - take it back
+
+    A bond is a sum of events, each with its source. It makes an assistant
+    hostile, wary, neutral, friendly or close to somebody. Old events count
+    less: half after 90 days. What you say moves a bond by three points a day
+    and 14 in all, so that words alone make neither a friend nor an enemy.
+
+    Without a switch you see what the assistant feels for you, as far as you may
+    know the reasons. Admins see all bonds; the switches are for admins.
+
+    See also: airemember, aiforget
+    """
+
+    key = "aibond"
+    locks = "cmd:all();admin:perm(Admin)"
+    switches_known = admin_switches = ("note", "forget")
+
+    def do(self) -> None:
+        """Show one's own bond, or all."""
+        script = self.assistant()
+        name, now = script.obj.key, script.now()
+        if self.audience == STAFF:
+            bonds = list(self.seen(script).bonds().values())
+        else:
+            seen = script.seen(private([stable_id(self.caller)]))
+            bonds = [seen.bond(each) for each in player_ids(self.caller)]
+        lines = [line for bond in bonds if bond.events for line in _bond_lines(bond, now)]
+        self.viewer.page("\n".join(lines) or f"{name} has no bond of which you may know.")
+
+    def do_note(self) -> None:
+        """Add an event."""
+        usage = "aibond/note <assistant> = <person>: <points>: <why>"
+        parts = [part.strip() for part in self.words(usage).split(":", 2)]
+        if len(parts) < 3 or not parts[1].lstrip("+-").isdecimal():
+            raise Refusal(f"Usage: {usage}")
+        script = self.assistant()
+        person = Speaker(*script.game.player_called(parts[0]))
+        by = f"by {self.caller.key}"
+        event = script.bonds.note(person, int(parts[1]), parts[2], by, by=STAFF_NOTE)
+        script.audit("bond", act="note", event=event.id, person=person.id, points=event.points)
+        self.viewer.tell(f"{script.obj.key} on {person.key}: {event.line}")
+
+    def do_forget(self) -> None:
+        """Take an event back."""
+        script, wanted = self.assistant(), self.words("aibond/forget <assistant> = <id>")
+        if not script.bonds.drop(wanted):
+            raise Refusal(f"There is no event `{wanted}`. See: aibond {script.obj.key}")
+        script.audit("bond", act="forget", event=wanted)
+        self.viewer.tell(f"{script.obj.key} no longer counts {wanted}.")
+
+
+def _bond_lines(bond: Bond, now: float) -> list[str]:
+    """A bond for people: its level and sum, then its events, newest first."""
+    head = f"{bond.name}: {bond.level(now)} ({bond.points(now):+d})"
+    return [escaped(head), *(escaped(f"  {event.line}") for event in bond.events[::-1])]

@@ -1,0 +1,233 @@
+"""Bonds: what an assistant feels for people, as events with sources that code adds up.
+
+The model never sets a bond: game code, staff and gifts note events, and talk adds a point now and
+then, within limits. Who may know an event is said by its audience, so a turn knows a bond by what
+its own audience may know of it alone.
+"""
+
+import re
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evennia_ai.errors import Refusal
+from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.frames import one_line, quoted
+from evennia_ai.history.messages import Speaker, new_id, utc_iso
+from evennia_ai.history.pages import Cache
+from evennia_ai.history.stored import Stored, Unreadable
+from evennia_ai.protocol import Store
+
+CATEGORY = "ai_bonds"
+GAME, GIFT, STAFF_NOTE, TALK = "game", "gift", "staff", "talk"
+# Points of one event, characters of its reason, and events of a bond that are kept apart.
+MOST_POINTS, WHY_CHARS, EVENTS_KEPT = 20, 120, 40
+# Talk alone never makes a friend: points a scene, a day, and in all.
+SCENE_S, TALK_A_DAY, TALK_IN_ALL = 600.0, 3, 14
+GIFT_POINTS, DAY_S = 2, 86_400.0
+# An event counts half after this time; and it makes a mood for an hour.
+HALF_LIFE_S, MOOD_S = 90 * DAY_S, 3600.0
+# The level below each sum; above all of them it is the last.
+LEVELS = ((-49, "hostile"), (-14, "wary"), (15, "neutral"), (50, "friendly"))
+CLOSE, NEUTRAL, LIKED = "close", "neutral", ("friendly", "close")
+_TOWARDS = {"hostile": "hostile to", "wary": "wary of", "close": "close to"}
+
+
+@dataclass(frozen=True, slots=True)
+class Feeling(Stored):
+    """One event of a bond.
+
+    Args:
+        at: When it was, seconds since the epoch.
+        points: How much it counts, for better or worse.
+        why: In a few words.
+        source: The message, quest or person that it rests on.
+        audience: Who may know of it.
+        by: Who noted it: ``game``, ``staff``, ``gift`` or ``talk``.
+    """
+
+    id: str
+    at: float
+    points: int
+    why: str = ""
+    source: str = ""
+    audience: str = PUBLIC
+    by: str = GAME
+
+    def weight(self, now: float) -> float:
+        """What it still counts; one ahead of the clock counts in full."""
+        return self.points * float(0.5 ** (max(0.0, now - self.at) / HALF_LIFE_S))
+
+    @property
+    def line(self) -> str:
+        """Id, day, points, reason and source, for people."""
+        source = f" ({self.source})" if self.source else f" ({self.by})"
+        return f"{self.id} {utc_iso(self.at)[:10]} {self.points:+d} {self.why}{source}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bond(Stored):
+    """What is felt for one person, whose name is that of the newest event; oldest event first."""
+
+    name: str = ""
+    events: tuple[Feeling, ...] = ()
+
+    def check(self) -> None:
+        """Its ids are different ones."""
+        if len({event.id for event in self.events}) < len(self.events):
+            raise Unreadable("an event twice")
+
+    def points(self, now: float) -> int:
+        """The sum of what its events still count."""
+        return round(sum(event.weight(now) for event in self.events))
+
+    def level(self, now: float) -> str:
+        """The sum as a word."""
+        points = self.points(now)
+        return next((word for most, word in LEVELS if points < most), CLOSE)
+
+    def only(self, keeps: Callable[[Feeling], bool]) -> "Bond":
+        """The bond with some of its events."""
+        return replace(self, events=tuple(filter(keeps, self.events)))
+
+    def with_event(self, event: Feeling, name: str) -> "Bond":
+        """With one more event; of too many, the two oldest of one kind and audience become one."""
+        events = [*self.events, event]
+        while len(events) > EVENTS_KEPT:
+            first = {(each.audience, each.by): each for each in reversed(events)}
+            new = next((e for e in events if first[e.audience, e.by] is not e), events[0])
+            old = first[new.audience, new.by]
+            if old is not new:
+                merged = replace(new, points=old.points + new.points, why="earlier", source="")
+                events[events.index(new)] = merged
+            events.remove(old)
+        return Bond(name, tuple(events))
+
+    def line(self, name: str, now: float) -> str:
+        """What a prompt says of it, if it is more than neutral: the level, the newest reason."""
+        level = self.level(now)
+        if level == NEUTRAL or not self.events:
+            return ""
+        feeling = _TOWARDS.get(level, f"{level} to")
+        return f"You are {feeling} {one_line(name)}; newest reason: {quoted(self.events[-1].why)}"
+
+
+def mood_line(bonds: Collection[Bond], now: float) -> str:
+    """What a prompt says of a mood: the newest event of the last hour; empty if there is none."""
+    fresh = ((e, b.name) for b in bonds for e in b.events if 0 <= now - e.at < MOOD_S)
+    newest = max(fresh, key=lambda pair: (pair[0].at, pair[0].id), default=None)
+    if newest is None:
+        return ""
+    event, name = newest
+    mood = "pleased" if event.points > 0 else "upset"
+    return f"Your mood: {mood}, because of {one_line(name)}: {quoted(event.why)}"
+
+
+class Bonds:
+    """The bonds of one assistant, by stable id of the person.
+
+    Args:
+        store: The script's Attributes.
+        now: Seconds since the epoch.
+        who: Name and stable id of a person; game code names people by their objects.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        now: Callable[[], float] = time.time,
+        who: Callable[[Any], Speaker] = lambda person: person,
+    ):
+        self._store, self._now, self._who = store, now, who
+        self._bonds: Cache[Bond] = Cache(
+            store, CATEGORY, lambda key, raw, odd: Bond.from_dict(raw), lambda bond: bond.to_dict()
+        )
+
+    def all(self) -> Mapping[str, Bond]:
+        """All bonds, by stable id."""
+        return self._bonds.all()
+
+    def get(self, person: str) -> Bond:
+        """The bond with somebody, by stable id."""
+        return self._bonds.get(person) or Bond()
+
+    def note(
+        self,
+        person: Any,
+        points: int,
+        why: str,
+        source: str = "",
+        audience: str = PUBLIC,
+        by: str = GAME,
+    ) -> Feeling:
+        """Note an event of a bond.
+
+        Args:
+            person: A character of the game.
+            points: From -20 to 20, and not 0.
+            why: A few words, as ``brought the lost ring``; a prompt quotes them.
+            source: What it rests on, as ``quest:ring``.
+            audience: Who may know of it: ``public``, ``staff``, or those that
+                `history.audience.private` names.
+            by: Who notes it.
+
+        Returns:
+            The event. Raises `Refusal` for other points, or no reason.
+        """
+        words = " ".join(why.split())[:WHY_CHARS]
+        if not points or abs(points) > MOST_POINTS or int(points) != points or not words:
+            raise Refusal(
+                f"An event has points from -{MOST_POINTS} to {MOST_POINTS}, and a reason."
+            )
+        them = self._who(person)
+        event = Feeling(new_id("b"), self._now(), int(points), words, source, audience, by)
+        self._bonds.set(them.id, self.get(them.id).with_event(event, them.key))
+        return event
+
+    def note_talk(self, person: Any, is_better: bool, why: str, source: str, audience: str) -> None:
+        """Note a point for what somebody said; `Refusal` where talk has moved the bond enough."""
+        now, point = self._now(), 1 if is_better else -1
+        talk = [e for e in self.get(self._who(person).id).events if e.by == TALK]
+        recent = [now - event.at for event in talk if now - event.at < DAY_S]
+        if recent and min(recent) < SCENE_S:
+            raise Refusal("you have noted what you feel in this scene; go on talking")
+        if len(recent) >= TALK_A_DAY or abs(sum(e.points for e in talk) + point) > TALK_IN_ALL:
+            raise Refusal("words alone move you no further for now; go on talking")
+        self.note(person, point, why, source, audience, TALK)
+
+    def note_gift(self, person: Any, what: str, audience: str) -> None:
+        """Note a gift, once a day of each person."""
+        gifts = [e.at for e in self.get(self._who(person).id).events if e.by == GIFT]
+        if all(self._now() - at >= DAY_S for at in gifts):
+            self.note(person, GIFT_POINTS, f"gave you {what}", "", audience, GIFT)
+
+    def drop(self, event_id: str) -> bool:
+        """Take an event back, by its id; returns whether there was one."""
+        for person, bond in self.all().items():
+            left = bond.only(lambda event: event.id != event_id)
+            if left != bond:
+                self._put(person, left)
+                return True
+        return False
+
+    def forget(self, people: Collection[str], gone: Collection[str]) -> None:
+        """Drop the bonds with people (stable ids), and events that name them or rest on `gone`."""
+        bonds = self.all()
+        names = [re.escape(bonds[each].name) for each in people if each in bonds]
+        named = re.compile(rf"(?<!\w)(?:{'|'.join(names) or '(?!)'})(?!\w)", re.I)
+
+        def stays(event: Feeling) -> bool:
+            is_theirs = event.source in gone or event.source in people
+            return not (is_theirs or named.search(event.why))
+
+        for person, bond in bonds.items():
+            left = Bond() if person in people else bond.only(stays)
+            if left != bond:
+                self._put(person, left)
+
+    def _put(self, person: str, bond: Bond) -> None:
+        if bond.events:
+            self._bonds.set(person, bond)
+        else:
+            self._store.delete(person, CATEGORY)

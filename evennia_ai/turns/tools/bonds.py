@@ -1,0 +1,37 @@
+"""Noting what the assistant feels for the one who asks."""
+
+from evennia_ai.errors import ToolError
+from evennia_ai.history.messages import Speaker
+from evennia_ai.rag_memory.bonds import WHY_CHARS
+from evennia_ai.turns.tools.base import Tool, ToolContext
+from evennia_ai.turns.tools.parameters import Text
+
+_CHANGES = {"better": True, "worse": False}
+
+
+class NoteFeeling(Tool):
+    """Note that you like the one who asks a little better, or worse, for what they say now."""
+
+    name = "note_feeling"
+    parameters = {
+        "change": Text("better or worse.", limit=20),
+        "because": Text("Why, in a few words.", limit=WHY_CHARS),
+        "person": Text("Their name; leave out for the one who asks.", False, 120),
+    }
+    lock = "tool:perm(Player)"
+    concludes = tells_nothing_new = True
+
+    def run(self, ctx: ToolContext, change: str, because: str, person: str = "") -> str:
+        """A point for what the one who asks said in this turn, within the limits of talk."""
+        if ctx.asker is None or not ctx.own_lines():
+            raise ToolError("nobody speaks to you; call noop")
+        meant = ctx.game.identify(person) if person else None
+        if person and (meant is None or meant["id"] != ctx.asker):
+            raise ToolError("this is for what the one who asks says themselves; call noop")
+        if change.lower() not in _CHANGES:
+            raise ToolError("`change` must be better or worse")
+        them = Speaker(ctx.asker_name(), ctx.asker)
+        source = ctx.source_message_ids[-1]
+        is_better = _CHANGES[change.lower()]
+        ctx.script.bonds.note_talk(them, is_better, because, source, ctx.audience)
+        return "Noted. It shows in how you treat them."

@@ -1,0 +1,208 @@
+"""Bonds: events with sources, added by code and known by audience."""
+
+import json
+
+from evennia import create_object
+
+from evennia_ai.assistant_script import all_assistants
+from evennia_ai.errors import Refusal
+from evennia_ai.game.identity import stable_id
+from evennia_ai.history.audience import PUBLIC, STAFF, private
+from evennia_ai.history.messages import Message, Speaker, new_id
+from evennia_ai.history.stored import Unreadable
+from evennia_ai.privacy.export import export_player
+from evennia_ai.rag_memory.bonds import EVENTS_KEPT, GIFT, HALF_LIFE_S, TALK, Bond, Feeling
+from evennia_ai.testing import FakeGame, call
+from evennia_ai.turns.tick import Tick
+from tests.base import PLAYED
+from tests.command_line import CommandLineTest
+from tests.memory_assistant import MemoryWorldTest
+from tests.waiting import wait_for
+
+ALICE, BOB = (Speaker(name, FakeGame.people[name]) for name in ("Alice", "Bob"))
+DAY = 86_400
+
+
+class TestBonds(MemoryWorldTest):
+    """One assistant in memory."""
+
+    @property
+    def bonds(self):
+        return self.script.bonds
+
+    def level(self, viewer, person=ALICE):
+        return self.script.seen(viewer).bond(person.id).level(self.script.now())
+
+    def say(self, text, *answers):
+        line = Message("user", text, id=new_id("m"), speaker=ALICE, channel="say")
+        self.script.runtime.hear(line, self.script.now())
+        self.world.later(5)
+        self.world.model.answers = list(answers)
+        wait_for(Tick(self.script).run())
+        return self.world.model.requests[-1].messages[-1]["content"]
+
+    def test_scene(self):
+        """Scene 10: who does not know a reason sees neither it nor its points."""
+        self.bonds.note(ALICE, 10, "brought the lost ring", "quest:ring")
+        self.bonds.note(ALICE, 5, "told you her secret", audience=private([ALICE.id]))
+        self.assertEqual(self.level(PUBLIC), "neutral")
+        self.assertEqual(self.level(private([BOB.id])), "neutral")
+        self.assertEqual(self.level(private([ALICE.id])), "friendly")
+        self.assertEqual(self.level(STAFF), "friendly")
+        self.assertNotIn("secret", " ".join(self.script.seen(PUBLIC).feelings({}, 0.0)))
+        self.bonds.note(ALICE, 10, "paid her debts")
+        prompt = self.say("Good evening.", "Good evening, Alice.")
+        self.assertIn('You are friendly to Alice; newest reason: "paid her debts"', prompt)
+        self.assertIn('Your mood: pleased, because of Alice: "paid her debts"', prompt)
+        self.assertNotIn("secret", prompt)
+
+    def test_compliments(self):
+        """200 compliments in four days: three points a day, a point a scene, 14 in all."""
+        praise = call("note_feeling", change="better", because="pays a compliment")
+        for n in range(200):
+            if n % 50 == 0:
+                self.world.later(DAY)
+            self.world.later(700)
+            self.world.configure(sleep_after_idle_s=None)
+            self.say(f"You are wonderful, for the {n}th time.", praise, "Thank you.")
+        events = self.bonds.get(ALICE.id).events
+        self.assertEqual({event.by for event in events}, {TALK})
+        self.assertLessEqual(sum(event.points for event in events), 14)
+        self.assertGreaterEqual(len(events), 6)
+        for start in events:
+            within = [e for e in events if 0 <= e.at - start.at < DAY]
+            self.assertLessEqual(len(within), 3)
+        self.assertIn(self.level(PUBLIC), ("neutral",))
+        for _ in range(20):
+            self.world.later(DAY)
+            try:
+                self.bonds.note_talk(ALICE, True, "again", "", PUBLIC)
+            except Refusal:
+                continue
+        self.assertEqual(sum(e.points for e in self.bonds.get(ALICE.id).events), 14)
+        self.bonds.note_talk(ALICE, False, "was rude", "", PUBLIC)
+
+    def test_only_from_own_lines(self):
+        """The tool notes nothing for others, and nothing in turns that nobody asked for."""
+        for arguments in (
+            {"person": "Bob", "change": "better", "because": "is kind"},
+            {"change": "best", "because": "is kind"},
+        ):
+            self.say("Do you like Bob?", call("note_feeling", **arguments), "I do.")
+            self.world.later(700)
+        self.assertEqual(self.bonds.all(), {})
+        self.say("I like you.", call("note_feeling", person="Alice", change="worse", because="x"))
+        self.assertEqual([e.points for e in self.bonds.get(ALICE.id).events], [-1])
+        self.script.memory.quarantine.add({ALICE.id: "Alice"})
+        self.assertEqual(self.script.seen(PUBLIC, trusted=True).bonds(), {})
+
+    def test_levels_and_decay(self):
+        """The sum makes the level; half of it is left after the half-life."""
+        for points, level in (
+            ((-20, -20, -10), "hostile"),
+            ((-15,), "wary"),
+            ((-14,), "neutral"),
+            ((14,), "neutral"),
+            ((15,), "friendly"),
+            ((20, 20, 10), "close"),
+        ):
+            bond = Bond("Al", tuple(Feeling(str(n), 0.0, p, "x") for n, p in enumerate(points)))
+            self.assertEqual(bond.level(0.0), level)
+            self.assertEqual(bool(bond.line("Al", 0.0)), level != "neutral")
+        self.assertEqual(bond.points(HALF_LIFE_S), 25)
+        self.assertEqual(bond.points(-5.0), 50)
+
+    def test_many_events(self):
+        """Old events of one kind and audience become one; nothing of their sum is lost."""
+        bond = Bond()
+        for n in range(100):
+            audience = PUBLIC if n % 2 else private([ALICE.id])
+            bond = bond.with_event(Feeling(f"b{n}", 0.0, 1, "x", audience=audience), "Al")
+        self.assertEqual(len(bond.events), EVENTS_KEPT)
+        self.assertEqual(bond.points(0.0), 100)
+        self.assertEqual(bond.only(lambda e: e.audience == PUBLIC).points(0.0), 50)
+        for n in range(60):
+            event = Feeling(f"c{n}", 0.0, 1, "x", audience=private([f"o{n}.x"]))
+            bond = bond.with_event(event, "Al")
+        self.assertEqual(len(bond.events), EVENTS_KEPT)
+        self.assertEqual(Bond.from_dict(bond.to_dict()), bond)
+        with self.assertRaises(Unreadable):
+            Bond.from_dict({"events": [event.to_dict(), event.to_dict()]})
+
+    def test_refused(self):
+        """Points outside the range, and no reason."""
+        for points, why in ((0, "x"), (21, "x"), (-21, "x"), (1.5, "x"), (5, " ")):
+            with self.subTest(points=points), self.assertRaises(Refusal):
+                self.bonds.note(ALICE, points, why)
+
+    def test_forgotten(self):
+        """The bonds of those who are forgotten go, and what rests on them or names them."""
+        self.bonds.note(ALICE, 10, "brought the ring")
+        self.bonds.note(BOB, 5, "helped Alice home")
+        self.bonds.note(BOB, 5, "kept his word", "m1")
+        self.bonds.note(BOB, 5, "paid")
+        self.bonds.forget([ALICE.id], {"m1"})
+        self.assertEqual(list(self.bonds.all()), [BOB.id])
+        self.assertEqual([e.why for e in self.bonds.get(BOB.id).events], ["paid"])
+        self.assertTrue(self.bonds.drop(self.bonds.get(BOB.id).events[0].id))
+        self.assertFalse(self.bonds.drop("b1"))
+        self.assertEqual(self.bonds.all(), {})
+
+    def test_a_friend_comes(self):
+        """The coming of somebody it likes is a reason to speak unasked."""
+        self.world.configure(initiative=4)
+        self.bonds.note(ALICE, 20, "brought the ring")
+        for who in (BOB, ALICE):
+            move = Message("user", "comes", id=new_id("m"), speaker=who, channel="move")
+            self.script.runtime.hear(move, self.script.now())
+            wait_for(Tick(self.script).run())
+            cue = self.script.runtime.cue
+            self.assertEqual(cue.text if cue else "", "" if who is BOB else cue.text)
+        self.assertEqual(cue.text, "Alice, whom you like, has come")
+
+
+class TestInGame(CommandLineTest):
+    """Game code, gifts, the command, forgetting."""
+
+    def test_game_code(self):
+        """`bonds.note` takes an object of the game; `aibond` shows what its reader may know."""
+        bonds = self.aria.assistant.bonds
+        bonds.note(self.char1, 10, "brought the lost ring", "quest:ring")
+        bonds.note(self.char1, 5, "told you a secret", audience=private([stable_id(self.char1)]))
+        bonds.note(self.char1, -9, "Bob says she steals", audience=private(["o99.bob"]))
+        self.be("Player")
+        self.assertTold("aibond Aria", "Char: friendly (+15)", "(quest:ring)", "told you a secret")
+        self.assertNotIn("steals", self.typed("aibond Aria"))
+        self.assertTold("aibond/note Aria = Char: 20: because", "for admins")
+
+    def test_staff(self):
+        """Admins see all bonds, add events and take them back."""
+        self.assertTold("aibond Aria", "Aria has no bond")
+        self.assertTold("aibond/note Aria = Char: +20: saved the inn", "Aria on Char: b", "+20")
+        self.assertTold("aibond/note Aria = Char: 200: saved the inn", "points from -20 to 20")
+        self.assertTold("aibond/note Aria = Char: saved the inn", "Usage: aibond/note")
+        [event] = self.script.bonds.get(stable_id(self.char1)).events
+        self.assertTold("aibond Aria", "Char: friendly (+20)", "saved the inn (by Char)")
+        self.assertTold(f"aibond/forget Aria = {event.id}", "no longer counts")
+        self.assertTold(f"aibond/forget Aria = {event.id}", "There is no event")
+
+    def test_gift(self):
+        """A player's gift counts, once a day."""
+        giver = create_object(PLAYED, key="Bob", location=self.room1)
+        for key in ("apple", "pear"):
+            fruit = create_object("evennia.objects.objects.DefaultObject", key=key, location=giver)
+            fruit.move_to(self.aria, quiet=True, move_type="give")
+        [event] = self.script.bonds.get(stable_id(giver)).events
+        self.assertEqual((event.by, event.points, event.why), (GIFT, 2, "gave you apple"))
+
+    def test_forgotten(self):
+        """A copy shows a player's bond; `aiforget me` takes it."""
+        own = stable_id(self.char1)
+        self.script.bonds.note(self.char1, 10, "brought the ring")
+        path = wait_for(export_player(all_assistants(), [own]))
+        [copy] = json.loads(path.read_text())["assistants"].values()
+        self.assertEqual([each["why"] for each in copy["bonds"]], ["brought the ring"])
+        path.unlink()
+        self.typed("aiforget me")
+        self.typed("aiforget me = yes", until="Forgotten:")
+        self.assertEqual(self.script.bonds.all(), {})
