@@ -55,7 +55,7 @@ def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
     """
     # In a game an unframed line may be a description; in a plain chat it is the user's.
     lines = [line for line in talk.evidence() if line.who or line.verb == "note" or not asker]
-    claims = read_claims(lines, talk.me)
+    claims = read_claims(lines, talk.me, talk.assistants())
     people = (*(line.who for line in lines), *talk.present())
     names = {name for who in people for name in words(who)}
     asked = read_question(question, asker, talk.me, names.union(*(claim.names for claim in claims)))

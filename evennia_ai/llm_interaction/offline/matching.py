@@ -6,7 +6,7 @@ only answered by sentences about them.
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from evennia_ai.language.names import capitals
 from evennia_ai.language.script import akin, folded, is_unparted
@@ -76,11 +76,12 @@ class Match:
     sure: bool  # whether it is the answer
 
 
-def read_claims(lines: Iterable[Line], me: str) -> list[Claim]:
-    """The claims in the lines that others than `me` told, oldest first, each once."""
+def read_claims(lines: Iterable[Line], me: str, others: Iterable[str] = ()) -> list[Claim]:
+    """The claims in the lines that people told `me` or `others`, oldest first, each once."""
+    called = (me, *others)
     best: dict[tuple[str, ...], Claim] = {}
     for line in lines:
-        for claim in _claims_of(line, me, spoken().code):
+        for claim in _claims_of(line, called, spoken().code):
             key = (line.who, *words(claim.quote))
             # The more original one is quoted.
             first, other = sorted((best.get(key, claim), claim), key=lambda each: each.originality)
@@ -93,11 +94,15 @@ def read_claims(lines: Iterable[Line], me: str) -> list[Claim]:
 
 
 @lru_cache(maxsize=4096)
-def _claims_of(line: Line, me: str, language: str) -> tuple[Claim, ...]:
-    """The claims of a line in a talk of this language; cached, as each turn asks again."""
+def _claims_of(line: Line, called: tuple[str, ...], language: str) -> tuple[Claim, ...]:
+    """The claims of a line in a talk of this language; cached, as each turn asks again.
+
+    `called` are the names of assistants, first of the one that was told.
+    """
+    me, text = called[0], reduce(vocative, called, without_echo(line.text))
     passages: list[str] = []
     back = table_of(line.text).expression("speech", "back")
-    for part in prose.sentences(vocative(without_echo(line.text), me)):
+    for part in prose.sentences(text):
         is_cut = line.source == SUMMARY and (part.startswith("…") or part.endswith("…"))
         if prose.is_question(part) or prose.is_nonsense(part) or is_cut:
             passages.append("")

@@ -75,6 +75,10 @@ class Talk:
         """Names of those here, the assistant left out."""
         return [name for name in frames.names_present(self.moment) if name != self.me]
 
+    def assistants(self) -> list[str]:
+        """Names of the other assistants here."""
+        return frames.assistants_present(self.moment)
+
     def persona(self) -> str:
         """The paragraph of the system prompt that says who the assistant is; may be ``""``."""
         found = _IDENTITY.search(self.system)
@@ -91,7 +95,7 @@ class Talk:
         for done in self.done:
             if done.name in ("search_memory", "expand_memory"):
                 lines += found_lines(done.result)
-        own = {self.me, *frames.assistants_present(self.moment)}
+        own = {self.me, *self.assistants()}
         return [line for line in lines if line.who not in own and line.verb not in SILENT]
 
     def result_of(self, call: ToolCall) -> Done | None:
