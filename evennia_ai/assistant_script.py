@@ -13,6 +13,7 @@ from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.game.copies import begin_life
 from evennia_ai.game.deletions import delete_later
 from evennia_ai.game.evennia_internals import pace, restart_timer
+from evennia_ai.game.greeting import greet_soon
 from evennia_ai.game.hearing import is_told, noticed_event, subscribe
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.lease import is_elsewhere, lives_here, reconnect
@@ -215,6 +216,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
         self._save_queue()  # a kill of the Server comes without notice
         with self.state.pinned():
             self.hurry()
+            if event.channel == "move" and self.config.greetings:
+                greet_soon(self, event.speaker_id)
             if moderates:
                 moderate(self, event)
             elif wants_answer(event):

@@ -262,6 +262,11 @@ def wrong_options() -> Iterator[str]:
                 yield f"`{PREFIX}OPTIONS` for `{group}`: {error}"
 
 
+def cards_dir() -> Path:
+    """The folder of character cards, lorebooks and chats, from and for other programs."""
+    return Path(settings.GAME_DIR) / "server" / "ai_cards"
+
+
 def data_dir() -> Path:
     """The folder of derived data: the recall index and semantic memory."""
     default = Path(settings.GAME_DIR) / "server" / "ai_memory"

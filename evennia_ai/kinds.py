@@ -34,6 +34,7 @@ _LOCKS = re.compile(rf"{_LOCK}(?:\s+(?:and|or|AND|OR)\s+{_LOCK})*")
 # A local model's name that is a path, not the name of a file in the game's folder of models.
 _PATH = re.compile(r"local/(?!hf:).*[/\\]", re.DOTALL)
 _HOURS = re.compile(r"^(?:(game|real)\s+)?(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})$")
+_TEXTS = re.compile(r"help:[^:,]{1,60}|rooms:[1-3]")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _FLAGS = {"true": True, "on": True, "yes": True, "1": True}
@@ -127,7 +128,8 @@ def shown(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, tuple):
-        return ", ".join(value) or "none"
+        is_bare = not any(mark in text for text in value for mark in ', "\n')
+        return (", ".join(value) or "none") if is_bare else json.dumps(value, ensure_ascii=False)
     return repr(value)
 
 
@@ -256,6 +258,29 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(map(LINE.check, value))
 
 
+def texts(most: int, most_chars: int) -> Kind:
+    """A list of at most `most` texts."""
+    one = text(most_chars)
+
+    def check(value: object) -> tuple[str, ...]:
+        values = [] if _is_none(value) else [value] if isinstance(value, str) else value
+        if not isinstance(values, list | tuple) or len(values) > most:
+            raise ValueError(value)
+        return tuple(map(one.check, values))
+
+    return Kind(f'a text, or a list of at most {most} as ["...", "..."]', check, field="long")
+
+
+def _texts_of_game(value: object) -> tuple[str, ...]:
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple):
+        raise TypeError(value)
+    names = [re.sub(r"\s*:\s*", ":", _text(part)) for part in parts if part != "none"]
+    if not all(map(_TEXTS.fullmatch, names)):
+        raise ValueError(value)
+    return tuple(names)
+
+
 def _hours(value: object) -> str:
     words = str(value).strip().lower()
     match = _HOURS.match(words)
@@ -326,6 +351,7 @@ AMOUNT = Kind(number(0, 10**12).says, _amount, field="number")
 MODEL = Kind("the name of a model", LINE.check, refused=refused_model)
 MODELS = Kind("names of models separated by commas", _names, field="list", refused=_refused_models)
 NAMES = Kind("a list of names", _names, field="list")
+TEXTS_OF_GAME = Kind("a list such as help:lore, help:law, rooms:2", _texts_of_game, field="list")
 LEVELS = table(choice("off", "dry run", "confirm", "on"), name="tool name")
 HOURS = or_none(Kind("hours such as 23:00-06:00 or game 23:00-06:00", _hours, "clock times"))
 LOCK = Kind(

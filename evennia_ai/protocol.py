@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # for annotations only
     from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, ProbeReport
     from evennia_ai.mind.values import MindStatus
     from evennia_ai.rag_memory.journal import JournalHandler
+    from evennia_ai.rag_memory.lore import Verdict
     from evennia_ai.rag_memory.profile import Profile
     from evennia_ai.rag_memory.profiles import EntityHandler
     from evennia_ai.rag_memory.recall_jobs import RecallJobs
@@ -313,6 +314,9 @@ class GamePort(Protocol):
 
     def obeys(self, asker: str) -> bool:
         """Whether the assistant takes orders from somebody, by stable id."""
+
+    def lore(self, text: str, audience: str) -> list[Verdict]:
+        """What a line finds in the game's lore for an audience, and why the rest is not used."""
 
     def only_present(self, audience: str) -> bool:
         """Whether nobody outside an audience is here."""

@@ -34,6 +34,7 @@ from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.mind.mind import Mind
 from evennia_ai.protocol import MemoryBackend, ModelBackend, Named, Store
 from evennia_ai.rag_memory.journal import JournalHandler
+from evennia_ai.rag_memory.lore import Verdict
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.recall_jobs import TOOLS, RecallJobs
@@ -462,6 +463,10 @@ class FakeGame:
 
     def obeys(self, asker: str) -> bool:
         return True
+
+    def lore(self, text: str, audience: str) -> list[Verdict]:
+        """Nothing: a fake world has no books."""
+        return []
 
     def only_present(self, audience: str) -> bool:
         return set(self.people.values()) <= members(audience)

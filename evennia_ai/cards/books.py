@@ -7,6 +7,7 @@ What an entry cannot be used for here (depth, chance, groups) stays in its origi
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import regex
@@ -31,9 +32,9 @@ _PATTERN = re.compile(r"/(.+)/([a-z]*)", re.S)
 _DECORATOR = re.compile(r"^@@@?(\w+)[ \t]*(.*)\n?")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fact:
-    """A fact of a book: an entry as it is read, and as it is stored.
+    """A fact of a book: an entry as it was read.
 
     Args:
         keys: Words or phrases that call it; ``/…/i`` is a regular expression.
@@ -44,10 +45,6 @@ class Fact:
         on: Whether it is used.
         weight: The higher, the earlier; what has the lowest is left out first.
         original: The entry as it came.
-        id: Its id in the game, as ``w12``.
-        know: Which assistants know it; empty: as its book says.
-        tell: A lock for those who may hear it; empty: as its book says.
-        source: Who typed it, or which file it is from.
     """
 
     keys: tuple[str, ...]
@@ -58,10 +55,6 @@ class Fact:
     on: bool = True
     weight: float = 0
     original: Mapping[str, Any] | None = None
-    id: str = ""
-    know: str = ""
-    tell: str = ""
-    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +62,7 @@ class Book:
     """The entries of a book, and what is to be said about it."""
 
     name: str
-    entries: tuple[Fact, ...]
+    entries: tuple[Fact, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -91,7 +84,8 @@ def read_book(value: Any, char: str = "") -> Book:
     for number, item in enumerate(items[:ENTRIES], 1):
         changes: list[str] = []
         entry = _entry(item if isinstance(item, dict) else {}, cleaner, changes)
-        bad = [key for key in (*entry.keys, *entry.secondary) if pattern(key) == ""]
+        keys = (*entry.keys, *entry.secondary)
+        bad = [key for key in keys if is_pattern(key) and pattern(key) is None]
         if bad:
             wrong += 1
             notes.append(f"entry {number}: keys: `{bad[0][:40]}` is no regular expression")
@@ -175,8 +169,14 @@ def _number(value: Any) -> float:
     return value if is_number else 0
 
 
-def pattern(key: str) -> "regex.Pattern[str] | str | None":
-    """The regular expression of a key; None if the key is none, an empty text for a wrong one."""
+def is_pattern(key: str) -> bool:
+    """Whether a key is meant as a regular expression: it stands between slashes."""
+    return _PATTERN.fullmatch(key) is not None
+
+
+@lru_cache(maxsize=2_000)
+def pattern(key: str) -> "regex.Pattern[str] | None":
+    """The regular expression of a key; None if the key is none, or a wrong one."""
     found = _PATTERN.fullmatch(key)
     if not found:
         return None
@@ -184,7 +184,7 @@ def pattern(key: str) -> "regex.Pattern[str] | str | None":
     try:
         return regex.compile(found[1], flags)
     except (regex.error, RecursionError, OverflowError):
-        return ""
+        return None
 
 
 def exported(
@@ -207,7 +207,7 @@ def _as_raw(fact: Fact, char: str) -> dict[str, Any]:
         "extensions": raw.get("extensions") or {},
         "enabled": fact.on,
         "insertion_order": raw.get("insertion_order", fact.weight),
-        "use_regex": any(map(pattern, fact.keys)),
+        "use_regex": any(map(is_pattern, fact.keys)),
         "constant": fact.always,
         "selective": bool(fact.secondary),
         "secondary_keys": list(fact.secondary),

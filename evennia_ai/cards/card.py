@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evennia_ai.cards.books import read_book
+from evennia_ai.cards.books import Book, read_book
 from evennia_ai.cards.cleaning import GREETED, USER, Cleaner, as_name, storable
 from evennia_ai.cards.container import Contents
 from evennia_ai.errors import Refusal
@@ -66,12 +66,12 @@ class Card:
     notes: tuple[str, ...] = ()
     original: Any = None
 
-    def book_notes(self) -> tuple[str, ...]:
-        """What is to be said about its lorebook; a book that is none spoils no card."""
+    def lore(self) -> Book:
+        """Its lorebook; empty where there is none, or one that cannot be read."""
         try:
-            return read_book(self.book, self.name).notes if self.book else ()
+            return read_book(self.book, self.name) if self.book else Book("")
         except Refusal as error:
-            return (str(error),)
+            return Book("", notes=(str(error),))
 
 
 def fields_of(value: Any) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def report(contents: Contents, name: str = "") -> list[str]:
     lines += [f"Kept for exports, not used: {', '.join(card.left)}."] if card.left else []
     lines += [f"{field}: {text}" for field, text in card.about.items()]
     lines += contents.notes + card.notes
-    lines += [f"Lorebook: {note}" for note in card.book_notes()]
+    lines += [f"Lorebook: {note}" for note in card.lore().notes]
     lines += ["Persona:", card.persona] if card.persona else []
     lines += [f"Greeting: {greeting}" for greeting in card.greetings]
     return lines + (["Examples:", card.examples] if card.examples else [])
@@ -248,6 +248,13 @@ def acts(greeting: str, greeted: str, own: str) -> list[tuple[bool, str]]:
         if any(map(str.isalnum, line)):
             result.append((is_spoken, line))
     return result
+
+
+def spoken_lines(examples: str, own: str) -> list[str]:
+    """What `own` says in examples of how they talk, without names and poses."""
+    lines = (line.strip() for line in examples.splitlines())
+    own_lines = (line.removeprefix(f"{own}:") for line in lines)
+    return [text for line in own_lines for is_spoken, text in acts(line, "", own) if is_spoken]
 
 
 _EMPTY: dict[str, Any] = {

@@ -1,6 +1,7 @@
 """What the assistants' commands share: their base class, and finding the assistant meant."""
 
 import difflib
+import time
 import unicodedata
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -116,6 +117,16 @@ class AssistantCommand(MuxCommand):
         self.caller.ndb.evennia_ai_asked = (act, now)
         self.viewer.tell(f"{question} To confirm, type within a minute: {command} = yes")
         return False
+
+    def repeats(self, act: str) -> bool:
+        """Whether the caller typed the same within the last minute; if not, the next time counts.
+
+        For acts that have something else behind the equals sign than a yes.
+        """
+        asked, now = self.caller.ndb.evennia_ai_asked, time.time()
+        is_again = bool(asked) and asked[0] == act and now - asked[1] <= CONFIRM_S
+        self.caller.ndb.evennia_ai_asked = None if is_again else (act, now)
+        return is_again
 
     @property
     def _says_yes(self) -> bool:

@@ -5,11 +5,13 @@ from evennia import CmdSet
 from evennia_ai.commands.assistants import CmdAI
 from evennia_ai.commands.bonds import CmdAIBond
 from evennia_ai.commands.budget import CmdAIBudget
+from evennia_ai.commands.card import CmdAICard
 from evennia_ai.commands.compaction import CmdCompact, CmdCompactMemories
 from evennia_ai.commands.configuration import CmdAIConfig
 from evennia_ai.commands.history import CmdAIHistory
 from evennia_ai.commands.journal import CmdAIJournal
 from evennia_ai.commands.ledger import CmdAIRemember
+from evennia_ai.commands.lore import CmdAILore
 from evennia_ai.commands.memory import CmdAIMemory, CmdMemoryStatus
 from evennia_ai.commands.privacy import CmdAIForget
 from evennia_ai.commands.status import CmdAIStatus
@@ -20,6 +22,8 @@ COMMANDS = (
     CmdAIStatus,
     CmdAIBudget,
     CmdAIConfig,
+    CmdAICard,
+    CmdAILore,
     CmdAIHistory,
     CmdCompact,
     CmdCompactMemories,

@@ -99,6 +99,12 @@ def partner_of(body: "DefaultObject", speaker: str) -> str:
     return manners_of(body.location).talk.partners.get(speaker, ("", 0.0))[0]
 
 
+def is_quiet(room: "DefaultRoom", at: float, quiet_s: float) -> bool:
+    """Whether no assistant has heard a line in a room for a while."""
+    line = manners_of(room).line
+    return line is None or at - line.at >= quiet_s
+
+
 def people_of(room: "DefaultRoom", speaker: "DefaultObject | None") -> list[Person]:
     """The people in a room as `answerers` wants them: assistants, and those the speaker sees.
 

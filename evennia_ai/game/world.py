@@ -31,6 +31,7 @@ from evennia_ai.errors import NotObeyedError, ToolError
 from evennia_ai.game.evennia_internals import has_failed
 from evennia_ai.game.hearing import SIGN, is_ignored, room_audience
 from evennia_ai.game.identity import find, stable_id
+from evennia_ai.game.lore import verdicts
 from evennia_ai.game.people import manners_of, partner_of
 from evennia_ai.game.seeing import (
     described,
@@ -49,6 +50,7 @@ from evennia_ai.language.script import folded, words
 from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.llm_interaction.reply import speakable
 from evennia_ai.protocol import Named
+from evennia_ai.rag_memory.lore import Verdict
 from evennia_ai.rag_memory.profile import Profile
 
 DESCRIPTION_CHARS = 600
@@ -614,6 +616,12 @@ class GameHandler:
         return self.character.access(person, "control") or self._passes(
             person, f"tool:{script.config.obeys}"
         )
+
+    def lore(self, text: str, audience: str) -> list[Verdict]:
+        """What a line finds in the game's lore for an audience, and why the rest is not used."""
+        script = self.character.assistant
+        room, count = script.config.lore_max_tokens, script.counter
+        return verdicts(self.character, text, audience, room, count)
 
     def only_present(self, audience: str) -> bool:
         """Whether all who can hear here are members of a private audience: it may be said aloud."""

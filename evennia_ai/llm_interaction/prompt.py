@@ -56,6 +56,9 @@ TAIL_TOKENS = 800
 PLAIN_SUMMARY_TOKENS = 200
 # Below this window, a model that writes its calls as text gets few tools and short rules.
 SMALL_WINDOW_TOKENS = 16_000
+# Above it a prompt holds the examples of how the assistant talks.
+EXAMPLES_WINDOW_TOKENS = 8_000
+EXAMPLES_HEAD = "How you talk (examples of style; never say these lines again):"
 # What such a model writes beyond a hundred words is seldom sense, and people wait for each of them.
 SMALL_REPLY_TOKENS = 80
 # It falls into loops without one, where the game's owner sets no other.
@@ -301,7 +304,10 @@ def _system(
     config, name = script.config, character.key
     if config.llm_api == "completion" and script.model_name != OFFLINE_MODEL:
         return plain_identity(name, config.persona, language)
-    return system_prompt(CONTEXTS[context], name, config.persona, rules, language)
+    persona, has_room = config.persona, context_limit(script) >= EXAMPLES_WINDOW_TOKENS
+    if config.examples and has_room and CONTEXTS[context].speaks and not is_small(script):
+        persona += f"\n\n{EXAMPLES_HEAD}\n{config.examples}"
+    return system_prompt(CONTEXTS[context], name, persona, rules, language)
 
 
 def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[str]:

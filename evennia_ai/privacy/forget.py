@@ -19,7 +19,7 @@ from evennia_ai.errors import ModelError
 from evennia_ai.history.aside import drop_from_aside
 from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import UNSUMMARISED, CompactionRecord
+from evennia_ai.history.records import UNSUMMARISED, CompactionRecord, as_dict
 from evennia_ai.history.sealed import UNMET, unseal
 from evennia_ai.privacy.closure import Forgetting, Made, plan_forgetting, without_copies
 from evennia_ai.protocol import Assistant, Character
@@ -57,6 +57,8 @@ def forget_people(
         semantic memory could not be cleared; call it again then.
     """
     script.budgets.forget(people)
+    greeted = as_dict(script.store.get("greeted"))
+    script.store.set("greeted", {k: at for k, at in greeted.items() if k not in people})
     things: list[Made] = []
     yield cooperate(_collected(script, character, things)).whenDone()
     evidence = yield script.history.gathered_evidence()

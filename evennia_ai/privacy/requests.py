@@ -21,6 +21,7 @@ from evennia_ai import conf, services
 from evennia_ai.background import Steps
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.identity import find, stable_id
+from evennia_ai.game.lore import lore
 from evennia_ai.history.audience import members
 from evennia_ai.history.messages import new_id
 from evennia_ai.history.records import as_dict, as_text, as_texts
@@ -146,6 +147,7 @@ class ForgettingJob:
         yield self._tried("the log", services.on_disk, clear_log, conf.log_path(), people)
         yield self._tried("exports", services.on_disk, delete_exports, people)
         yield self._tried("figures", services.figures().forget, people)
+        yield self._tried("lore", lore().forget, people)
         self.at_step("forget database")
         if not self._failures:
             erased = yield self._tried("database", erase_free_pages)

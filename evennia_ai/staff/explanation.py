@@ -13,7 +13,8 @@ from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
-from evennia_ai.history.audience import PUBLIC
+from evennia_ai.game.lore import lore
+from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.history.records import COMMITTED, ROLLED_BACK, CompactionRecord, SummaryRecord
 from evennia_ai.llm_interaction.contributors import newest_turn
@@ -268,4 +269,7 @@ def _derived(seen: Seen, wanted: str) -> Source | None:
             if item.id == wanted:
                 who = f"observation of {profile.name}"
                 return Source(wanted, who, item.at, _beginning(item.text), item.audience)
+    fact = lore().fact(wanted)
+    if fact is not None and seen.shows(STAFF if fact.tell else PUBLIC):
+        return Source(wanted, "lore", "", _beginning(fact.text))
     return None

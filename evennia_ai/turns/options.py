@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
+from evennia_ai.cards.card import EXAMPLES_CHARS, GREETING_CHARS, GREETINGS
 from evennia_ai.errors import ConfigError
 from evennia_ai.kinds import (
     AMOUNT,
@@ -22,6 +23,7 @@ from evennia_ai.kinds import (
     MODELS,
     PROSE,
     SHARE,
+    TEXTS_OF_GAME,
     Allowed,
     Kind,
     checked,
@@ -30,6 +32,8 @@ from evennia_ai.kinds import (
     or_none,
     shown_raw,
     table,
+    text,
+    texts,
     whole,
 )
 from evennia_ai.language.tables import AUTO, DEFAULT, tables
@@ -144,6 +148,9 @@ class AssistantConfig:
     memory_inject_tokens: int = context(
         500, whole(0, 100_000, "tokens"), "Largest size of the memories injected into the prompt."
     )
+    lore_max_tokens: int = context(
+        300, whole(0, 100_000, "tokens"), "Largest size of the lore in the prompt (docs/cards.md)."
+    )
     llm_model: str | None = model(
         None, or_none(MODEL), "LiteLLM model name. None: the game's setting."
     )
@@ -210,6 +217,24 @@ class AssistantConfig:
         "they do not know.",
         PROSE,
         "Who the assistant is. Part of the system prompt.",
+    )
+    examples: str | None = life(
+        None,
+        or_none(text(EXAMPLES_CHARS, "long")),
+        "Lines that show how the assistant talks. Part of the system prompt of large models; none "
+        "of them is said again.",
+    )
+    greetings: tuple[str, ...] = life(
+        (),
+        texts(GREETINGS, GREETING_CHARS),
+        "What it says to a player who arrives, once a day to each, without a model. *Between "
+        "asterisks* it poses; {name} is who arrives.",
+    )
+    knows: tuple[str, ...] = life(
+        (),
+        TEXTS_OF_GAME,
+        "Texts of the game that it knows as lore: `help:<category>` for help entries, `rooms:2` "
+        "for rooms up to two exits from its home.",
     )
     language: str = life(
         AUTO,

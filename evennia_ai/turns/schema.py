@@ -94,6 +94,7 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     "initiative_used": lambda value: (used := Used.if_readable(value)) and used.to_dict(),
     QUARANTINE: lambda value: (read := Quarantined.if_readable(value)) and read.to_dict(),
     "followers": account_keys,
+    "greeted": as_dict,
     "tombstones": as_dict,
     "last_extraction": as_texts,
     "last_compaction": as_dict,

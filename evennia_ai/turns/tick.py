@@ -4,6 +4,8 @@
 most ticks have nothing to do.
 """
 
+from itertools import islice
+
 from twisted.internet.defer import CancelledError, inlineCallbacks
 
 from evennia_ai.background import Steps
@@ -24,6 +26,7 @@ from evennia_ai.llm_interaction.prompt import context_usage, shown_history
 from evennia_ai.llm_interaction.values import OVERTAKEN, TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.injection import chosen
+from evennia_ai.rag_memory.lore import used
 from evennia_ai.rag_memory.provenance import attributed
 from evennia_ai.rag_memory.working_memory import last_topics
 from evennia_ai.recall.values import Hit, Query
@@ -54,6 +57,8 @@ SCHEDULE_IDLE_S = 300.0
 STORED_UNANSWERED = 50
 # Last characters of what was said that memory is searched for, and hits asked for.
 QUERY_CHARS, RETRIEVED = 400, 12
+# Newest lines in which keys of lore are looked for, beside those answered.
+LORE_LINES = 4
 # Lines that a prompt names again as those to answer, and most characters of each.
 ANSWERED_LINES, ANSWERED_CHARS = 12, 400
 # Conversations of those present that a prompt's tail names.
@@ -342,8 +347,9 @@ class Tick:
         And with those that were found and not taken.
         """
         said = " ".join(event.content for event in group.events)[-QUERY_CHARS:]
+        lore = self._lore(group)
         if not telling_words(said, [self.script.obj.key]):
-            return (), ()
+            return lore, ()
         heard = [event.id for event in group.events]
         query = Query(said, RETRIEVED, exclude=heard, own_name=self.script.obj.key)
         hits = yield self.script.seen(group.audience, trusted=True).search(query)
@@ -356,7 +362,14 @@ class Tick:
         given = chosen(hits, said, self.script.obj.key, ids, texts)
         taken = {hit.turn_id for hit in given}
         passed_over = tuple(hit for hit in hits if hit.turn_id not in taken)
-        return tuple(attributed(self.script, hit) for hit in given), passed_over
+        return (*lore, *(attributed(self.script, hit) for hit in given)), passed_over
+
+    def _lore(self, group: Group) -> Hits:
+        """Facts of the game's lore on what was just said, and on the newest lines before it."""
+        newest = islice(self.script.seen(group.audience, trusted=True).newest(), LORE_LINES)
+        lines = {m.id: m.content for m in (*group.events, *newest)}
+        facts = used(self.script.game.lore("\n".join(lines.values()), group.audience))
+        return tuple(Hit(fact.id, 1.0, "", fact.text, None, kind="lore") for fact in facts)
 
     @inlineCallbacks
     def _sleeping(self) -> Steps[str]:

@@ -7,6 +7,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from evennia_ai.cards.card import spoken_lines
 from evennia_ai.errors import BoundError, ToolError
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import SPEECH
@@ -84,6 +85,7 @@ class ToolContext:
         small = is_small(self.script)
         said = [each for each in self.script.runtime.said if each[0] == self.audience]
         own = [(text, asker == self.asker) for _, asker, text in said]
+        examples = spoken_lines(self.script.config.examples or "", self.character.key)
         lines = (m for m in self.seen.newest() if m.role == "user" and m.channel in SPEECH)
         newest = list(islice(lines, ECHOES))
         answered = [m.content for m in newest if m.id in self.source_message_ids]
@@ -91,7 +93,12 @@ class ToolContext:
         heard += [unaddressed(line, [self.character.key]) for line in heard]
         return Around(
             others=tuple(self.names_here()),
-            known=known_lines(own if small else own[-OWN_LINES:], heard, answered, small),
+            known=known_lines(
+                [*((line, True) for line in examples), *(own if small else own[-OWN_LINES:])],
+                heard,
+                answered,
+                small,
+            ),
             rules=CONTEXTS[CONTEXT_AWAKE].rules,
             tools=tuple(self.script.tools.tools),
             is_cut_off=is_cut_off,

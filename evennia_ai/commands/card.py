@@ -1,0 +1,85 @@
+"""`aicard`: characters of other programs, in and out."""
+
+from evennia import create_object
+from twisted.internet.defer import inlineCallbacks
+
+from evennia_ai.assistant_character import OWNER_LOCKS
+from evennia_ai.background import Steps
+from evennia_ai.cards.card import report
+from evennia_ai.commands.assistants import body_class, good_name
+from evennia_ai.commands.base import AssistantCommand, named
+from evennia_ai.errors import Refusal
+from evennia_ai.services import on_disk
+from evennia_ai.staff.cards import card_contents, export_card, file_names, take_card, usable_card
+from evennia_ai.staff.show import as_records
+
+
+class CmdAICard(AssistantCommand):
+    """
+    make assistants of character cards, and cards of assistants
+
+    Usage:
+      aicard
+      aicard/show <file>
+      aicard/import <file>[:<typeclass>] [= <name>]
+      aicard/export <assistant> [= json, png or charx]
+
+    Switches:
+      show   - what a card holds, what of it is used and what is not
+      import - a new assistant in this room, with the persona, greetings,
+               examples and lore of a card. If it is here already, it takes the
+               card after a question, and keeps its memories
+      export - write the card of an assistant into a file. No talk and no
+               memory goes along
+
+    Without a switch it lists the files in the folder server/ai_cards of the
+    game; the page /ai/cards/ puts them there. PNG, CHARX and JSON are read. What
+    the card tells a model to do (system_prompt) is kept and never used.
+
+    See also: ai, aiconfig
+    """
+
+    key = "aicard"
+    locks = "cmd:perm(Builder);admin:perm(Admin)"
+    switches_known = ("show", "import", "export")
+
+    def do(self) -> None:
+        """The files that are there."""
+        rows = on_disk(file_names).addCallback(lambda names: names or ["There are no files yet."])
+        self.viewer.later(rows, self.viewer.tell_records, "The list")
+
+    def do_show(self) -> None:
+        """What a file holds."""
+        contents = card_contents(self.args)
+        lines = contents.addCallback(lambda read: on_disk(report, read))
+        self.viewer.later(lines, lambda lines: self.viewer.page(as_records(lines)), "The card")
+
+    def do_import(self) -> None:
+        """A new assistant, or another card for one that is here."""
+        file, _, typeclass = self.lhs.partition(":")
+        if getattr(self.caller, "location", None) is None:
+            raise Refusal("You are nowhere; go into a room first.")
+        path = body_class(typeclass.strip())
+        done = self._import(file.strip(), path, (self.rhs or "").strip())
+        self.viewer.later(done, self.viewer.tell_records, "The import")
+
+    @inlineCallbacks
+    def _import(self, file: str, typeclass: str, name: str) -> Steps[list[str]]:
+        card = yield usable_card((yield card_contents(file)), name)
+        script = named(card.name)
+        if script is None:
+            room, locks = self.caller.location, OWNER_LOCKS.format(id=self.caller.id)
+            key = good_name(card.name)
+            body = create_object(typeclass, key=key, location=room, home=room, locks=locks)
+            script = body.ensure_assistant()
+        else:
+            script = self.own_assistant(card.name)
+            if not self.repeats(f"card {script.pk} {file}"):
+                replaced = "persona, examples, greetings and lore are replaced, memories stay"
+                return [f"{card.name} is here already: its {replaced}. Type it again to confirm."]
+        return take_card(script, card, file, self.caller.key)
+
+    def do_export(self) -> None:
+        """A file with the card of an assistant."""
+        done = export_card(self.own_assistant(), self.rhs or "")
+        self.viewer.later(done, lambda path: self.viewer.tell(f"Written: {path}"), "The export")

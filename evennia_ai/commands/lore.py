@@ -1,0 +1,159 @@
+"""`ailore`: facts of the world, who knows them, and who may hear them."""
+
+import json
+import re
+import time
+
+from twisted.internet.defer import inlineCallbacks
+
+from evennia_ai.background import Steps
+from evennia_ai.cards.books import read_book
+from evennia_ai.cards.cleaning import storable
+from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.errors import Refusal
+from evennia_ai.game.identity import stable_id
+from evennia_ai.game.lore import lore, verdicts
+from evennia_ai.history.audience import PUBLIC
+from evennia_ai.services import on_disk
+from evennia_ai.staff.cards import card_contents, keep_file
+from evennia_ai.staff.lore import (
+    add_fact,
+    as_know,
+    as_tell,
+    book_named,
+    change,
+    delete,
+    exported_book,
+    fact_line,
+    know_text,
+    known_lines,
+    lock_functions,
+    place_of,
+    take_book,
+    verdict_lines,
+)
+from evennia_ai.staff.show import as_record, as_records
+
+
+class CmdAILore(AssistantCommand):
+    """
+    facts of the world that assistants know
+
+    Usage:
+      ailore
+      ailore/list <book>
+      ailore/add <book> = <keys>: <text>
+      ailore/know <id or book> = everybody, <assistant>, here or <lock>
+      ailore/tell <id or book> = everybody or <lock>
+      ailore/on <id or book>
+      ailore/off <id or book>
+      ailore/delete <id or book> [= yes]
+      ailore/import <file> [= <book>]
+      ailore/export <book>
+      ailore/test <assistant> = <line>
+      ailore/knows <assistant>
+
+    Switches:
+      list   - the facts of a book
+      add    - a fact, found when one of its keys (words or phrases, separated by
+               commas) is said in any form; makes the book if there is none
+      know   - which assistants know it: by a lock, as tag(guard) or tag(thief),
+               checked on the assistant; 'here': who is or lives in this room
+      tell   - who may hear it: a lock, as tag(smuggler), checked on the people.
+               Such a fact is used in whispers, pages and private rooms alone,
+               where everybody passes
+      off    - use it no more; on - use it again
+      import - the lorebook of another program, from server/ai_cards
+      export - write a book into that folder
+      test   - what a line finds, by which key, and why the rest is not used
+      knows  - all that an assistant knows, with help entries and rooms that its
+               option 'knows' names
+
+    See also: aicard, aiconfig
+    """
+
+    key = "ailore"
+    locks = "cmd:perm(Builder);admin:perm(Admin)"
+    switches_known = ("list", "add", "know", "tell", "on", "off", "delete")
+    switches_known += ("import", "export", "test", "knows")
+
+    def do(self) -> None:
+        """All books."""
+        books = lore().books().values()
+        rows = [f"{b.name}: {len(b.facts)} facts, known to {know_text(b.know)}" for b in books]
+        self.viewer.page(as_records(rows) or "There is no lore yet. See: help ailore")
+
+    def do_list(self) -> None:
+        """The facts of a book."""
+        book = book_named(self.args)
+        told = f", told to {book.tell}" if book.tell else ""
+        head = f"{book.name}, known to {know_text(book.know)}{told}:"
+        self.viewer.listing(book.facts, lambda fact: as_record(fact_line(fact)), head, head)
+
+    def do_add(self) -> None:
+        """A new fact."""
+        keys, colon, text = self.words("ailore/add <book> = <keys>: <text>").partition(":")
+        if not colon:
+            raise Refusal("Usage: ailore/add <book> = <keys>: <text>")
+        fact = add_fact(self.lhs, storable(keys), storable(text), stable_id(self.caller))
+        self.viewer.tell(f"Added: {fact_line(fact)}")
+
+    def do_know(self) -> None:
+        """Who knows a fact."""
+        allowed, place = lock_functions(), getattr(self.caller, "location", None)
+        know = as_know(self.words("ailore/know <id or book> = <who>"), place, allowed)
+        self.viewer.tell(f"{change(self.lhs, know=know)} Known to {know_text(know)}.")
+
+    def do_tell(self) -> None:
+        """Who may hear a fact."""
+        tell = as_tell(self.words("ailore/tell <id or book> = <lock>"), lock_functions())
+        self.viewer.tell(f"{change(self.lhs, tell=tell)} Told to {tell or 'everybody'}.")
+
+    def do_on(self) -> None:
+        """Use it again."""
+        self.viewer.tell(change(self.args, on=True))
+
+    def do_off(self) -> None:
+        """Use it no more."""
+        self.viewer.tell(change(self.args, on=False))
+
+    def do_delete(self) -> None:
+        """Delete a fact or a book, after a question."""
+        book, fact = place_of(self.lhs)
+        what = fact_line(fact) if fact else f"the book {book.name} of {len(book.facts)} facts"
+        if self.confirms(f"lore {self.lhs}", f"Delete {what}?", self.lhs, time.time()):
+            self.viewer.tell(delete(self.lhs))
+
+    def do_import(self) -> None:
+        """A book of another program; one of its name is replaced after a question."""
+        self.viewer.later(self._import(), self.viewer.tell_records, "The import")
+
+    @inlineCallbacks
+    def _import(self) -> Steps[list[str]]:
+        contents = yield card_contents(self.lhs)
+        read = yield on_disk(read_book, contents.value)
+        stem = re.sub(r"[=:/,.]", " ", self.lhs.rpartition(".")[0])
+        name = (self.rhs or read.name or stem).strip()
+        taken = {each.lower() for each in lore().books()}
+        if name.lower() in taken and not self.repeats(f"book {name} {self.lhs}"):
+            return [f"There is a book {name} already. Type it again to replace its facts."]
+        book = take_book(read, name, contents.value, self.lhs)
+        return [f"{book.name}: {read.notes[0]}.", *read.notes[1:]]
+
+    def do_export(self) -> None:
+        """A file with a book."""
+        book = book_named(self.args)
+        data = json.dumps(exported_book(book), indent=1).encode()
+        name = re.sub(r"[^\w-]+", "_", book.name)
+        written = keep_file(f"{name}-lore.json", data)
+        self.viewer.later(written, lambda path: self.viewer.tell(f"Written: {path}"), "The export")
+
+    def do_test(self) -> None:
+        """What a line finds, said aloud."""
+        line, script = self.words("ailore/test <assistant> = <line>"), self.assistant()
+        found = verdicts(script.obj, line, PUBLIC, script.config.lore_max_tokens, script.count)
+        self.viewer.page(as_records(verdict_lines(script, found)))
+
+    def do_knows(self) -> None:
+        """All that an assistant knows."""
+        self.viewer.page(as_records(known_lines(self.assistant())))

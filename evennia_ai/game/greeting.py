@@ -1,0 +1,66 @@
+"""Greetings of players who arrive: the option `greetings`, said without a model."""
+
+from typing import TYPE_CHECKING
+
+from twisted.internet import reactor
+
+from evennia_ai.cards.card import GREETED, acts
+from evennia_ai.game.hearing import is_ignored, room_audience
+from evennia_ai.game.identity import find
+from evennia_ai.game.people import is_quiet
+from evennia_ai.game.seeing import name_of
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.records import as_dict
+from evennia_ai.turns.schema import AWAKE
+
+if TYPE_CHECKING:
+    from evennia_ai.assistant_script import AssistantScript
+
+# A game announces who comes and who goes alike; so much later only who has come is here.
+WAIT_S = 0.5
+# Somebody is greeted once in a day, by one assistant an arrival, and where nobody talks.
+DAY_S, ARRIVAL_S, QUIET_S = 86_400, 60, 20
+
+
+def greet_soon(script: "AssistantScript", arrived: str) -> None:
+    """Greet whoever moves (stable id), if they are here in a moment."""
+    reactor.callLater(WAIT_S, script.survived, "greeting", lambda: greet(script, arrived), False)
+
+
+def greet(script: "AssistantScript", arrived: str) -> bool:
+    """Greet somebody who arrived (stable id), unless it is no time for it; returns whether."""
+    if not script.pk or not script.enabled or script.state.mode != AWAKE:
+        return False
+    body, person, now = script.obj, find(arrived), script.now()
+    room, greetings = body.location, script.config.greetings
+    if person is None or room is None or person.location is not room or not person.has_account:
+        return False
+    by_others = room.ndb.ai_greeted or {}
+    is_busy = script.runtime.lock.running is not None or not is_quiet(room, now, QUIET_S)
+    if (
+        is_busy
+        or not greetings
+        or is_ignored(person)
+        or now - by_others.get(arrived, 0) < ARRIVAL_S
+    ):
+        return False
+    greeted = {k: at for k, at in as_dict(script.store.get("greeted")).items() if now - at < DAY_S}
+    if arrived in greeted:
+        return False
+    room.ndb.ai_greeted = {**by_others, arrived: now}
+    script.store.set("greeted", {**greeted, arrived: now})
+    greeting, name = greetings[len(greeted) % len(greetings)], name_of(person, body)
+    audience = room_audience(body, person)
+    said = Message(
+        "assistant",
+        greeting.replace(GREETED, name),
+        speaker=Speaker(body.key, body.stable_id),
+        audience=audience,
+        channel="say",
+    )
+    script.history.append([said])
+    for is_spoken, text in acts(greeting, name, body.key):
+        (script.game.say if is_spoken else script.game.emote)(text)
+        script.runtime.said.append((audience, arrived, text))
+    script.note_reply(arrived)
+    return True

@@ -1,0 +1,235 @@
+"""Lore: facts of the world, found by their keys, under two locks.
+
+`know` says which assistants know a fact, `tell` who may hear it. A fact with a `tell` enters only
+private turns whose every member passes: what is not in the prompt cannot be told. The locks are
+checked by whoever calls; here it is decided what of a book a line finds, and why the rest is not.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+
+import regex
+
+from evennia_ai.cards.books import ALL, ANY, NOT_ALL, Fact, pattern
+from evennia_ai.history.stored import Stored
+from evennia_ai.language.script import folded, is_unparted, words_of
+from evennia_ai.language.tables import DEFAULT, table_of
+from evennia_ai.language.words import stem
+
+# Who knows a fact, where nothing else is said; other values are npc:<id>, place:<id>, lock:<lock>.
+EVERYBODY = "all"
+BOOK_FACTS, BOOKS = 500, 100
+# A regular expression gets so long with a line; after so many overruns it is off. So many of them,
+# and of keys in scripts without spaces, are tried.
+PATTERN_S, OVERRUNS, OTHERS = 0.02, 3, 2_000
+OFF, UNKNOWN, SECRET, FULL = "off", "not known to {name}", "not for these ears", "no room"
+Lock = Callable[[str], bool]
+
+
+@dataclass(frozen=True)
+class Known(Fact, Stored):
+    """A fact of the game, as it is stored.
+
+    Args:
+        id: Its id, as ``w12``.
+        know: Which assistants know it; empty: as its book says.
+        tell: A lock for those who may hear it; empty: as its book says.
+        source: Stable id of who typed it, or the file it is from.
+    """
+
+    id: str = ""
+    know: str = ""
+    tell: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class LoreBook(Stored):
+    """A book: facts that share locks.
+
+    Args:
+        name: Its name.
+        facts: What it holds.
+        know: Which assistants know facts that do not say so themselves.
+        tell: A lock for those who may hear them; empty: everybody.
+        original: What came with it, as JSON text; empty for none.
+    """
+
+    name: str
+    facts: tuple[Known, ...] = ()
+    know: str = EVERYBODY
+    tell: str = ""
+    original: str = ""
+
+    def entries(self) -> tuple[Fact, ...]:
+        """Its facts without what the game adds."""
+        names = [each.name for each in fields(Fact)]
+        return tuple(Fact(**{name: getattr(fact, name) for name in names}) for fact in self.facts)
+
+    def locked(self) -> Iterator[Known]:
+        """Its facts, each with the locks that hold for it."""
+        for fact in self.facts:
+            yield replace(fact, know=fact.know or self.know, tell=fact.tell or self.tell)
+
+
+def known(fact: Fact, id: str, source: str, know: str = "", tell: str = "") -> Known:
+    """A fact that was read, as a fact of the game."""
+    values = {each.name: getattr(fact, each.name) for each in fields(Fact)}
+    return Known(**values, id=id, source=source, know=know, tell=tell)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A fact that a line may find.
+
+    Args:
+        fact: The fact.
+        keys: Its keys that are in the line.
+        why_not: Why it is not used; empty if it is.
+    """
+
+    fact: Known
+    keys: tuple[str, ...] = ()
+    why_not: str = ""
+
+
+class Line:
+    """A text in which keys are looked for."""
+
+    def __init__(self, text: str):
+        self.text, self.folded = text, folded(text)
+        code = table_of(text).code
+        self.words = [_forms(word, code) for word in words_of(self.folded)]
+        self.forms = frozenset().union(*self.words)
+
+
+def _forms(word: str, code: str) -> frozenset[str]:
+    """A folded word and its stems."""
+    return frozenset((word, stem(word), stem(word, code)))
+
+
+@dataclass
+class Finder:
+    """Finds facts by keys; made anew when the facts change.
+
+    Attributes:
+        facts: The facts with the locks that hold for them.
+        on_off: Called with a fact whose regular expression is not tried any more.
+        overruns: How often the regular expressions of a key took too long.
+    """
+
+    facts: Sequence[Known]
+    on_off: Callable[[Known], None] = lambda fact: None
+    overruns: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._first: dict[str, list[tuple[str, Known]]] = {}
+        self._other: list[tuple[str, Known]] = []
+        for fact in self.facts:
+            for key in fact.keys:
+                parts = () if pattern(key) or is_unparted(key) else _key_forms(key, fact.text)
+                for form in parts[0] if parts else ():
+                    self._first.setdefault(form, []).append((key, fact))
+                self._other += [] if parts else [(key, fact)]
+
+    def keys_in(self, line: Line) -> dict[str, tuple[str, ...]]:
+        """The keys in a line, by id of their facts."""
+        hits: dict[str, dict[str, None]] = {}
+        first = (pair for form in line.forms for pair in self._first.get(form, ()))
+        for key, fact in (*first, *self._other[:OTHERS]):
+            if self._has(key, fact, line):
+                hits.setdefault(fact.id, {}).setdefault(key)
+        return {each: tuple(keys) for each, keys in hits.items()}
+
+    def _fits(self, compiled: "regex.Pattern[str]", key: str, fact: Known, line: Line) -> bool:
+        if (slow := self.overruns.get(key, 0)) >= OVERRUNS:
+            return False
+        try:
+            return compiled.search(line.text, timeout=PATTERN_S) is not None
+        except TimeoutError:
+            self.overruns[key] = slow + 1
+            if slow + 1 == OVERRUNS:
+                self.on_off(fact)
+            return False
+
+    def _passes(self, fact: Known, line: Line) -> bool:
+        """Whether the secondary keys of a fact agree."""
+        there = [self._has(key, fact, line) for key in fact.secondary]
+        if not there or fact.logic == ANY:
+            return not there or any(there)
+        if fact.logic == ALL:
+            return all(there)
+        return not all(there) if fact.logic == NOT_ALL else not any(there)
+
+    def _has(self, key: str, fact: Known, line: Line) -> bool:
+        if compiled := pattern(key):
+            return self._fits(compiled, key, fact, line)
+        if is_unparted(key):
+            return folded(key) in line.folded
+        parts = _key_forms(key, fact.text)
+        starts = range(len(line.words) - len(parts) + 1) if parts else ()
+        return any(
+            not any(map(frozenset.isdisjoint, line.words[at : at + len(parts)], parts))
+            for at in starts
+        )
+
+    def find(
+        self, text: str, knows: Lock, tells: Lock, room: int, count: Callable[[str], int]
+    ) -> list[Verdict]:
+        """What a line finds, the first first, with why others of it are not used.
+
+        First come facts that need no key, then those with most keys in the line, then by weight.
+
+        Args:
+            text: What was said.
+            knows: Whether the assistant passes a `know`.
+            tells: Whether a fact with a `tell` may enter this turn.
+            room: Most tokens of all facts.
+            count: Tokens of a text.
+        """
+        line = Line(text)
+        hits = self.keys_in(line)
+        meant = [
+            (fact, hits.get(fact.id, ()))
+            for fact in self.facts
+            if fact.always or (fact.id in hits and self._passes(fact, line))
+        ]
+        meant.sort(key=lambda pair: (not pair[0].always, -len(pair[1]), -pair[0].weight))
+        verdicts = []
+        for fact, keys in meant:
+            why_not = _reason(fact, knows, tells)
+            if not why_not:
+                size = count(fact.text)
+                why_not = "" if size <= room else FULL
+                room -= 0 if why_not else size
+            verdicts.append(Verdict(fact, keys, why_not))
+        return verdicts
+
+
+def _reason(fact: Known, knows: Lock, tells: Lock) -> str:
+    if not fact.on:
+        return OFF
+    if not knows(fact.know):
+        return UNKNOWN
+    return SECRET if fact.tell and not tells(fact.tell) else ""
+
+
+@lru_cache(maxsize=20_000)
+def _key_forms(key: str, text: str) -> list[frozenset[str]]:
+    """The words of a key with their stems, in the language of the key or of its fact."""
+    code = table_of(key).code
+    code = table_of(text).code if code == DEFAULT else code
+    return [_forms(word, code) for word in words_of(folded(key))]
+
+
+def used(verdicts: Iterable[Verdict]) -> list[Known]:
+    """The facts that a turn gets."""
+    return [verdict.fact for verdict in verdicts if not verdict.why_not]
+
+
+def next_id(books: Iterable[LoreBook]) -> int:
+    """The number of the next fact."""
+    ids = (fact.id for book in books for fact in book.facts)
+    return 1 + max((int(each[1:]) for each in ids if re.fullmatch(r"w\d{1,9}", each)), default=0)

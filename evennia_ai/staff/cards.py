@@ -1,0 +1,134 @@
+"""Cards in and out of a game: files in ``server/ai_cards``, and assistants made of them."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred
+
+from evennia_ai import conf, services
+from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.cards.card import Card, exported, read_card
+from evennia_ai.cards.container import FILE_BYTES, FORMATS, Contents, packed, read
+from evennia_ai.errors import Refusal
+from evennia_ai.game.lore import lore
+from evennia_ai.history.records import as_dict
+from evennia_ai.staff.lore import exported_book, take_book
+
+# Where a script keeps the card it was made from.
+KEY, CATEGORY = "card", "ai_card"
+# Most files that are listed.
+FILES = 50
+
+
+def card_path(name: str) -> Path:
+    """The file of a name in the folder of cards; `Refusal` for a name that leads elsewhere."""
+    name = name.strip()
+    if not name or name.startswith(".") or re.search(r"[/\\:\x00-\x1f]", name):
+        raise Refusal(f"`{name}` is no name of a file in {conf.cards_dir()}")
+    return conf.cards_dir() / name
+
+
+def file_names() -> list[str]:
+    """The files in the folder of cards."""
+    return sorted(each.name for each in conf.cards_dir().glob("*"))[:FILES]
+
+
+def file_data(name: str) -> "Deferred[bytes]":
+    """Fires with what a file in the folder of cards holds."""
+    path = card_path(name)
+
+    def load() -> bytes:
+        if not path.is_file():
+            there = ", ".join(file_names())
+            listed = f" There are: {there}." if there else " The folder is empty."
+            raise Refusal(f"there is no file `{path.name}` in {path.parent}.{listed}")
+        if path.stat().st_size > FILE_BYTES:
+            raise Refusal(f"the file is larger than {FILE_BYTES:,} bytes")
+        return path.read_bytes()
+
+    return services.on_disk(load)
+
+
+def card_contents(name: str) -> "Deferred[Contents]":
+    """Fires with the JSON value of a file, read beside the reactor."""
+    return file_data(name).addCallback(lambda data: services.on_disk(read, data))
+
+
+def keep_file(name: str, data: bytes) -> "Deferred[Path]":
+    """Write a file into the folder of cards; fires with its path."""
+    path = card_path(name)
+
+    def save() -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    return services.on_disk(save)
+
+
+def usable_card(contents: Contents, name: str) -> "Deferred[Card]":
+    """Fires with the card of a file; a name that had to be mended must be confirmed."""
+
+    def check(card: Card) -> Card:
+        if card.is_mended:
+            raise Refusal(f"the name was mended to `{card.name}`: confirm with `= {card.name}`")
+        return card
+
+    return services.on_disk(read_card, contents.value, name).addCallback(check)
+
+
+def take_card(script: AssistantScript, card: Card, file: str, by: str) -> list[str]:
+    """Give an assistant what a card says; returns a report in lines."""
+    values: dict[str, Any] = {"examples": card.examples or None, "greetings": card.greetings}
+    values |= {"persona": card.persona} if card.persona else {}
+    script.state.configure(values)
+    kept = {"file": file, "json": json.dumps(card.original)}
+    script.store.set(KEY, kept, CATEGORY)
+    book = card.lore()
+    if book.entries:
+        take_book(book, script.obj.key, card.book, file, f"npc:{script.obj.stable_id}")
+    script.log(f"{by} imports the card {file}")
+    script.audit("card", act="import", file=file, by=by)
+    lines = [f"{card.name} has the card {file}. Used: {', '.join(card.taken)}."]
+    lines += [f"Kept for exports, not used: {', '.join(card.left)}."] if card.left else []
+    lines += [f"Lore in the book {card.name}: {note}" for note in book.notes]
+    return [*lines, *card.notes]
+
+
+def card_of(script: AssistantScript) -> tuple[Card, str]:
+    """The card of an assistant as it is now, and the file it was made from."""
+    config, body = script.config, script.obj
+    kept = as_dict(script.store.get(KEY, CATEGORY))
+    original = json.loads(kept["json"]) if isinstance(kept.get("json"), str) else None
+    name, persona, examples = body.key, config.persona, config.examples or ""
+    own = f"npc:{body.stable_id}"
+    lorebook = next((book for book in lore().books().values() if book.know == own), None)
+    book = exported_book(lorebook, name) if lorebook else None
+    came = read_card(original, name) if original is not None else Card("")
+    if lorebook and came.lore().entries == lorebook.entries():
+        book = came.book  # also with what could not be used
+    card = Card(name, False, persona, examples, config.greetings, book, original=original)
+    file = kept.get("file")
+    return card, file if isinstance(file, str) else ""
+
+
+def export_card(script: AssistantScript, form: str) -> "Deferred[Path]":
+    """Write an assistant's card into the folder of cards; fires with the file's path.
+
+    Nothing of its memory goes along. A PNG has the picture of the file it was made from.
+    """
+    form = form.strip().lower() or "png"
+    if form not in FORMATS:
+        raise Refusal(f"cards are written as {', '.join(FORMATS)}, not as `{form}`")
+    card, source = card_of(script)
+    name = re.sub(r"[^\w-]+", "_", script.obj.key) or "assistant"
+
+    def pack(picture: bytes) -> bytes:
+        return packed(exported(card), form, picture)
+
+    data = file_data(source) if source else services.on_disk(bytes)
+    data.addErrback(lambda failure: failure.trap(Refusal) and b"")  # the file is gone
+    data.addCallback(lambda picture: services.on_disk(pack, picture))
+    return data.addCallback(lambda new: keep_file(f"{name}-export.{form}", new))

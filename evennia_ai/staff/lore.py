@@ -1,0 +1,202 @@
+"""Acts on the game's lore, as `ailore` and its page do them: facts, locks, books in and out."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from evennia.locks.lockhandler import get_all_lockfuncs
+
+from evennia_ai.assistant_script import AssistantScript, all_assistants
+from evennia_ai.cards import books as files
+from evennia_ai.errors import Refusal
+from evennia_ai.game.identity import find, stable_id
+from evennia_ai.game.lore import knows, lore, own_texts
+from evennia_ai.kinds import LOCK, Allowed, parsed
+from evennia_ai.language.words import storable
+from evennia_ai.rag_memory.lore import (
+    BOOK_FACTS,
+    BOOKS,
+    EVERYBODY,
+    Known,
+    LoreBook,
+    Verdict,
+    known,
+    next_id,
+)
+
+if TYPE_CHECKING:
+    from evennia import DefaultObject
+
+NAME_CHARS = 60
+
+
+def book_named(name: str) -> LoreBook:
+    """A book; `Refusal` if there is none of this name."""
+    books = {each.lower(): book for each, book in lore().books().items()}
+    if name.strip().lower() not in books:
+        raise Refusal(f"There is no book `{name}`. Books: {', '.join(lore().books()) or 'none'}.")
+    return books[name.strip().lower()]
+
+
+def place_of(wanted: str) -> tuple[LoreBook, Known | None]:
+    """The book of this name, or the fact of this id with its book."""
+    for book in lore().books().values():
+        for fact in book.facts:
+            if fact.id == wanted.strip().lower():
+                return book, fact
+    return book_named(wanted), None
+
+
+def add_fact(name: str, keys: str, text: str, by: str) -> Known:
+    """Add a fact to a book, which is made if there is none; `by` is a stable id."""
+    raw = {"keys": [key.strip() for key in keys.split(",")], "content": text}
+    read = files.read_book({"entries": [raw]})
+    if not read.entries:
+        raise Refusal(f"No fact: {read.notes[1].partition(': ')[2]}.")
+    if len(text) > files.TEXT_CHARS:
+        raise Refusal(f"A fact has at most {files.TEXT_CHARS:,} characters.")
+    books = lore().books()
+    book = next((b for each, b in books.items() if each.lower() == name.strip().lower()), None)
+    fact = known(replace(read.entries[0], original=None), f"w{next_id(books.values())}", by)
+    _save(replace(book or LoreBook(_name(name)), facts=(*(book.facts if book else ()), fact)))
+    return fact
+
+
+def take_book(read: files.Book, name: str, original: Any, source: str, know: str = "") -> LoreBook:
+    """Store a book that was read; it replaces the one of its name, whose locks stay."""
+    before = {each.lower(): book for each, book in lore().books().items()}.get(name.lower())
+    first = next_id(lore().books().values())
+    facts = tuple(known(each, f"w{n}", source) for n, each in enumerate(read.entries, first))
+    kept = {key: value for key, value in original.items() if key not in ("entries", "name")}
+    book = before or LoreBook(_name(name), know=know or EVERYBODY)
+    book = replace(book, facts=facts, original=json.dumps(kept))
+    _save(book)
+    return book
+
+
+def exported_book(book: LoreBook, char: str = "") -> dict[str, Any]:
+    """A book in version 3 of the cards' format."""
+    original = json.loads(book.original) if book.original else None
+    return files.exported(book.name, book.facts, original, char)
+
+
+def change(wanted: str, **values: Any) -> str:
+    """Change a fact or the locks of a book; returns what it is now."""
+    book, fact = place_of(wanted)
+    if fact is None:
+        if "on" in values:
+            values = {"facts": tuple(replace(each, **values) for each in book.facts)}
+        lore().save(replace(book, **values))
+        return f"Book {book.name} is changed."
+    facts = tuple(replace(f, **values) if f.id == fact.id else f for f in book.facts)
+    lore().save(replace(book, facts=facts))
+    return f"Fact {fact.id} of {book.name} is changed."
+
+
+def delete(wanted: str) -> str:
+    """Delete a fact or a book; returns what is gone."""
+    book, fact = place_of(wanted)
+    facts = tuple(each for each in book.facts if fact is not None and each.id != fact.id)
+    if facts:
+        lore().save(replace(book, facts=facts))
+    else:
+        lore().delete(book)
+    return f"{f'Fact {fact.id}' if fact else f'Book {book.name}'} is deleted."
+
+
+def lock_functions() -> Allowed:
+    """What locks may name."""
+    return Allowed(lock_functions=set(get_all_lockfuncs()))
+
+
+def as_know(text: str, place: "DefaultObject | None", allowed: Allowed) -> str:
+    """Who knows a fact, as it is stored, of what was typed.
+
+    `everybody`, an assistant's name, `here` (whoever is or lives in `place`), or a lock.
+    """
+    word = text.strip()
+    if word.lower() in ("everybody", "all", "all()"):
+        return EVERYBODY
+    if word.lower() == "here" and place is not None:
+        return f"place:{stable_id(place)}"
+    for script in all_assistants():
+        if script.obj.key.lower() == word.lower():
+            return f"npc:{script.obj.stable_id}"
+    return f"lock:{parsed('know', LOCK, word, allowed)}"
+
+
+def as_tell(text: str, allowed: Allowed) -> str:
+    """Who may hear a fact, as it is stored: nothing for everybody, else a lock."""
+    word = text.strip()
+    if word.lower() in ("everybody", "all", "all()"):
+        return ""
+    return str(parsed("tell", LOCK, word, allowed))
+
+
+def know_text(know: str) -> str:
+    """Who knows a fact, in words."""
+    kind, _, value = know.partition(":")
+    if kind in ("npc", "place"):
+        body = find(value)
+        name = body.key if body is not None else "somebody who is gone"
+        return name if kind == "npc" else f"whoever is or lives in {name}"
+    return value or "everybody"
+
+
+def fact_line(fact: Known) -> str:
+    """A fact with its keys and locks, on one line."""
+    marks = [f"known to {know_text(fact.know)}"] if fact.know else []
+    marks += [f"told to {fact.tell}"] if fact.tell else []
+    marks += ["always"] if fact.always else []
+    marks += [] if fact.on else ["off"]
+    text = f"({fact.id}) {', '.join(fact.keys) or 'no key'}: {' '.join(fact.text.split())}"
+    return text + (f" [{'; '.join(marks)}]" if marks else "")
+
+
+def verdict_lines(script: AssistantScript, verdicts: Iterable[Verdict]) -> list[str]:
+    """What a line finds, why, and why not."""
+    lines = []
+    for verdict in verdicts:
+        keys = ", ".join(verdict.keys) or "always"
+        why_not = verdict.why_not.format(name=script.obj.key) or "used"
+        lines.append(f"{why_not}: {fact_line(verdict.fact)} (by {keys})")
+    return lines or ["No key of any fact is in this line."]
+
+
+def known_lines(script: AssistantScript) -> list[str]:
+    """All that an assistant knows as lore, with tokens."""
+    books = lore().books().values()
+    facts = [f for book in books for f in book.locked() if f.on and knows(script.obj, f.know)]
+    facts += own_texts(script.obj)
+    total = sum(script.count(fact.text) for fact in facts)
+    lines = [f"{fact_line(fact)} ({script.count(fact.text)} tokens)" for fact in facts]
+    most = script.config.lore_max_tokens
+    head = f"{script.obj.key} knows {len(facts)} facts, {total:,} tokens"
+    return [f"{head}; at most {most} in a prompt.", *lines]
+
+
+def warning(book: LoreBook, script: AssistantScript | None) -> str:
+    """What is wrong with a book: facts that are always there and do not fit; empty for nothing."""
+    if script is None:
+        return ""
+    always = sum(script.count(fact.text) for fact in book.facts if fact.always and fact.on)
+    most = script.config.lore_max_tokens
+    says = f"Facts that need no key take {always} tokens; there is room for {most}."
+    return says if always > most else ""
+
+
+def _name(text: str) -> str:
+    name = " ".join(storable(text).split())
+    if not name or len(name) > NAME_CHARS or set(name) & set("=:/,"):
+        raise Refusal(f"A book's name has up to {NAME_CHARS} characters, and none of = : / ,")
+    return name
+
+
+def _save(book: LoreBook) -> None:
+    names = {each.lower() for each in lore().books()}
+    if len(book.facts) > BOOK_FACTS:
+        raise Refusal(f"A book has at most {BOOK_FACTS} facts.")
+    if book.name.lower() not in names and len(names) >= BOOKS:
+        raise Refusal(f"There are {BOOKS} books already.")
+    lore().save(book)

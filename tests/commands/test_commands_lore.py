@@ -1,0 +1,205 @@
+"""`ailore`, and lore in a game: who knows what, who hears it, help entries and rooms."""
+
+import json
+import random
+
+from evennia import create_object
+from evennia.utils.create import create_help_entry
+
+from evennia_ai.game.identity import stable_id
+from evennia_ai.game.lore import lore, own_texts
+from tests.base import PLAYED
+from tests.commands.test_commands_card import CardCase
+
+FISH = "Fish is sold at the harbour market on the east quay."
+
+
+class LoreCase(CardCase):
+    def setUp(self):
+        super().setUp()
+        self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
+
+    def ask(self, line, speaker=None):
+        """The prompts of a turn that answers a line said aloud."""
+        self.model.requests.clear()
+        self.say(line, speaker)
+        self.tick()
+        return repr([request.messages for request in self.model.requests])
+
+    def whisper(self, line, *people):
+        """The prompts of a turn that answers a whisper."""
+        self.model.requests.clear()
+        people[0].at_say(line, msg_self=True, receivers=[self.aria, *people[1:]], whisper=True)
+        self.tick()
+        return repr([request.messages for request in self.model.requests])
+
+
+class TestLore(LoreCase):
+    default = "Hm."
+
+    def test_a_fact(self):
+        """It is found by a key in another form, shown by `ai/why`, and makes no journal entry."""
+        told = self.typed(f"ailore/add town = fish, harbour market: {FISH}")
+        self.assertIn("Added: (w1) fish, harbour market: Fish", told)
+        self.assertIn(FISH, self.ask("Aria, where can I buy fishes?"))
+        self.assertTold("ai/why Aria = Hm", "w1", until="w1")
+        self.assertEqual(self.aria.journal.count(), 0)
+        self.assertTold("ailore/test Aria = FISH?", "used: (w1)", "(by fish)")
+        self.assertTold("ailore/test Aria = hello", "No key of any fact is in this line.")
+        self.assertTold("ailore/off w1", "Fact w1 of town is changed.")
+        self.assertTold("ailore/test Aria = FISH?", "off: (w1)")
+        self.assertTold("ailore/on town", "Book town is changed.")
+        self.assertTold("ailore", "town: 1 facts, known to everybody")
+        self.assertTold("ailore/list town", "(w1) fish")
+        self.assertTold("ailore/delete w1", "Delete (w1)")
+        self.assertTold("ailore/delete w1 = yes", "is deleted")
+        self.assertEqual(lore().books(), {})
+
+    def test_know(self):
+        """Who knows: by a lock on the assistant, one of them, a place."""
+        self.typed(f"ailore/add town = fish: {FISH}")
+        for typed, tags, knows in (
+            ("tag(guard) or tag(thief)", (), False),
+            ("tag(guard) or tag(thief)", ("thief",), True),
+            ("not tag(thief)", ("thief",), False),
+            ("Aria", (), True),
+            ("everybody", (), True),
+            ("here", (), True),
+            (f"id({self.char2.id})", (), False),
+        ):
+            self.typed(f"ailore/know w1 = {typed}")
+            self.aria.tags.clear()
+            for tag in tags:
+                self.aria.tags.add(tag)
+            told = self.typed("ailore/test Aria = fish")
+            self.assertEqual("used: " in told, knows, (typed, told))
+            self.assertEqual(FISH in self.ask("Aria, fish?"), knows, typed)
+        self.assertTold("ailore/test Aria = fish", "not known to Aria")
+        self.typed("ailore/know w1 = here")
+        self.aria.location = self.aria.home = self.room2
+        self.assertNotIn("used: ", self.typed("ailore/test Aria = fish"))
+        self.assertTold("ailore/know w1 = nofunc(x)", "there is no lock function `nofunc`")
+
+    def test_tell(self):
+        """A secret is in the prompt of a private turn alone, whose every member passes."""
+        self.typed("ailore/add town = tunnel: It begins in the old well.")
+        self.typed("ailore/tell w1 = tag(smuggler)")
+        bob = create_object(PLAYED, key="Bob", location=self.room1)
+        bob.tags.add("smuggler")
+        alice = self.char1
+        self.assertNotIn("old well", self.ask("Aria, where is the tunnel?", bob))
+        self.assertIn("old well", self.whisper("where is the tunnel?", bob))
+        self.assertNotIn("old well", self.whisper("where is the tunnel?", alice))
+        self.assertNotIn("old well", self.whisper("and the tunnel?", bob, alice))
+        self.assertNotIn("old well", self.ask("Aria, where is the tunnel?", alice))
+        self.assertTold("ailore/test Aria = tunnel", "not for these ears: (w1)")
+        bob.tags.clear()
+        self.assertNotIn("old well", self.whisper("the tunnel again?", bob))
+
+    def test_random_tells(self):
+        """No prompt of somebody without the `tell` holds the fact, in any order."""
+        pick = random.Random(7)
+        people = [
+            create_object(PLAYED, key=name, location=self.room1) for name in ("Bob", "Cid", "Dora")
+        ]
+        for n, tag in enumerate("xyz"):
+            self.typed(f"ailore/add town = key{tag}: Secret{tag}.")
+            self.typed(f"ailore/tell w{n + 1} = tag({tag})")
+        tags = {person: set(pick.sample("xyz", pick.randint(0, 3))) for person in people}
+        for person, each in tags.items():
+            for tag in each:
+                person.tags.add(tag)
+        for _ in range(25):
+            circle, tag = pick.sample(people, pick.randint(1, 3)), pick.choice("xyz")
+            line, aloud = f"Aria, what of key{tag} {pick.random()}?", pick.random() < 0.4
+            prompt = self.ask(line, circle[0]) if aloud else self.whisper(line, *circle)
+            for secret in "xyz":
+                may = not aloud and all(secret in tags[person] for person in circle)
+                if f"Secret{secret}" in prompt:
+                    self.assertTrue(may, (secret, circle, tags))
+                elif may:
+                    self.assertNotEqual(secret, tag)
+
+    def test_forgetting(self):
+        """Who typed a fact goes with `aiforget`."""
+        self.typed("ailore/add town = fish: x")
+        own = stable_id(self.char1)
+        self.assertEqual(lore().fact("w1").source, own)
+        lore().forget([own])
+        self.assertEqual(lore().fact("w1").source, "")
+
+    def test_books(self):
+        """A lorebook comes in, replaces one after a question, and goes out with all it had."""
+        entries = {
+            "0": {"key": ["fish"], "content": FISH, "depth": 4},
+            "1": {"key": [""], "content": "x"},
+        }
+        book = {"entries": entries, "name": "Town", "scan_depth": 2}
+        (self.files / "town.json").write_text(json.dumps(book))
+        self.assertTold(
+            "ailore/import town.json", "Town: 2 entries: 1 taken, 1 without", until="entry 2"
+        )
+        self.typed("ailore/tell town = tag(x)")
+        self.assertTold("ailore/import town.json", "Type it again", until="again")
+        self.assertTold("ailore/import town.json", "Town: 2 entries", until="entry 2")
+        self.assertEqual([fact.tell for fact in lore().books()["Town"].locked()], ["tag(x)"])
+        self.assertTold("ailore/export town", "Written", until="Written")
+        out = json.loads((self.files / "Town-lore.json").read_text())
+        self.assertEqual((out["entries"], out["scan_depth"]), ([entries["0"]], 2))
+
+    def test_refusals(self):
+        """What is wrong, and the remedy."""
+        for typed, said in (
+            ("ailore/list no", "There is no book `no`. Books: none."),
+            ("ailore/add town = fish", "Usage: ailore/add"),
+            ("ailore/add town = : text", "keys: none is usable"),
+            ("ailore/add a/b = k: text", "A book's name"),
+            ("ailore/add town = /[/: text", "no regular expression"),
+            (f"ailore/add town = k: {'x' * 2_001}", "at most 2,000 characters"),
+            ("ailore/know w9 = all", "There is no book `w9`"),
+        ):
+            self.assertIn(said, self.typed(typed), typed)
+        self.be("Player")
+        self.assertIn("is not available", self.typed("ailore"))
+
+    def test_texts_of_the_game(self):
+        """Help entries by their locks, and rooms with the way there."""
+        create_help_entry("tides", "High tide is at noon.", "lore")
+        create_help_entry("vault", "The code is 12.", "lore", locks="read:perm(Admin)")
+        create_help_entry("cmd", "A command.", "general")
+        self.room2.key, self.room2.db.desc = "The Cellar", "Barrels of wine."
+        self.typed("aiconfig Aria knows = help:lore, rooms:2")
+        self.aria.home = self.room1
+        told = self.typed("ailore/knows Aria")
+        for said in ("High tide", "Cellar: Barrels of wine. The way from", "tokens"):
+            self.assertIn(said, told)
+        for secret in ("The code", "A command"):
+            self.assertNotIn(secret, told)
+        prompt = self.ask("Aria, how do I get to the cellar?")
+        self.assertIn("Barrels of wine. The way from Room: out", prompt)
+        self.room2.db.desc = "It is empty."
+        self.assertIn("Barrels", repr(own_texts(self.aria)))
+        self.aria.ndb.ai_texts = None
+        self.assertIn("It is empty", repr(own_texts(self.aria)))
+        self.assertTold("aiconfig Aria knows = rooms:9", "takes a list such as help:lore")
+
+    def test_lore_of_a_card(self):
+        """A card's book is known to its assistant alone, and goes out with it."""
+        book = {
+            "entries": [{"keys": ["soup"], "content": "{{char}} makes it.", "x": 1}, {"keys": []}]
+        }
+        self.put("nia.png", name="Nia", character_book=book)
+        self.assertTold(
+            "aicard/import nia.png", "Lore in the book Nia: 2 entries: 1 taken", until="entry 2"
+        )
+        self.assertTold("ailore/test Nia = soup", "used: (w1) soup: Nia makes it.")
+        self.assertTold("ailore/test Aria = soup", "not known to Aria")
+        self.typed("aicard/export Nia = json", until="Written")
+        out = json.loads((self.files / "Nia-export.json").read_text())["data"]
+        self.assertEqual(out["character_book"], book)
+        self.typed("ailore/off w1")
+        self.typed("aicard/export Nia = json", until="Written")
+        out = json.loads((self.files / "Nia-export.json").read_text())["data"]
+        self.assertEqual(
+            [(e["x"], e["enabled"]) for e in out["character_book"]["entries"]], [(1, False)]
+        )

@@ -1,0 +1,136 @@
+"""Lore: what a line finds, in any language, under both locks."""
+
+import unittest
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evennia_ai.cards.books import ALL, NOT_ALL, NOT_ANY, Fact
+from evennia_ai.rag_memory.lore import (
+    FULL,
+    OFF,
+    OVERRUNS,
+    SECRET,
+    UNKNOWN,
+    Finder,
+    Known,
+    Line,
+    LoreBook,
+    known,
+    next_id,
+    used,
+)
+
+FISH = "Fish is sold at the harbour market on the east quay."
+
+
+def fact(id, keys, text="A fact.", **values):
+    """A fact that everybody knows."""
+    return Known(tuple(keys.split("|")) if keys else (), text, id=id, know="all", **values)
+
+
+def find(facts, text, knows="all", tells=(), room=300, finder=None):
+    """Ids of the facts that a line finds, with why each is not used."""
+    finder = finder or Finder(facts)
+    verdicts = finder.find(text, lambda know: know == knows, lambda tell: tell in tells, room, len)
+    return {verdict.fact.id: verdict.why_not for verdict in verdicts}
+
+
+class TestKeys(unittest.TestCase):
+    def test_any_form_in_any_language(self):
+        """Inflected words, phrases, scripts without spaces, accents, marks."""
+        facts = [
+            fact("w1", "fish|harbour market", FISH),
+            fact("w2", "рыба", "Рыбу продают на рынке у причала."),
+            fact("w3", "市场", "鱼在市场卖。"),
+            fact("w4", "Fisch", "Fisch gibt es am Hafen, und er ist immer frisch."),
+            fact("w5", "C++|café"),
+        ]
+        for line, expected in (
+            ("where can I buy fishes?", "w1"),
+            ("The Harbour markets?", "w1"),
+            ("где купить рыбу?", "w2"),
+            ("市场在哪里？", "w3"),
+            ("Wo gibt es hier Fische?", "w4"),
+            ("the cafe!", "w5"),
+        ):
+            self.assertEqual(list(find(facts, line)), [expected], line)
+        for line in ("harbour of the market", "a fisher king", "", "???"):
+            self.assertEqual(find([facts[0]], line), {}, line)
+
+    def test_secondary_keys(self):
+        """Any, all, not all, none of them; also patterns and scripts without spaces."""
+        for logic, expected in (("any", "b bc"), (ALL, "bc"), (NOT_ALL, "b -"), (NOT_ANY, "-")):
+            facts = [fact("w1", "a", secondary=("b", "c"), logic=logic)]
+            hits = [rest for rest in ("b", "bc", "-") if find(facts, f"a {' '.join(rest)}")]
+            self.assertEqual(hits, expected.split(), logic)
+        facts = [fact("w1", "fish", secondary=("/^big/i", "鱼"), logic="any")]
+        self.assertEqual([bool(find(facts, f"{t} fish")) for t in ("Big", "a 鱼", "no")], [1, 1, 0])
+
+    def test_patterns_that_hang(self):
+        """One is stopped, and off after three lines; the others work on."""
+        off = []
+        finder = Finder([fact("w1", r"/(\w+\s?)+$/i"), fact("w2", "word")], off.append)
+        for _ in range(OVERRUNS + 2):
+            self.assertEqual(list(find((), "word " * 300 + "!", finder=finder)), ["w2"])
+        self.assertEqual([each.id for each in off], ["w1"])
+        self.assertEqual(list(find([fact("w3", "/fi.h/")], "a fish")), ["w3"])
+
+    def test_line(self):
+        """A line knows each word in all its forms."""
+        self.assertIn("fish", Line("Fishes").forms)
+
+
+class TestOrder(unittest.TestCase):
+    def test_room(self):
+        """Always first, then most keys, then weight, until the room is full."""
+        facts = [
+            fact("w1", "a", "1" * 100, weight=5),
+            fact("w2", "a|b", "2" * 100),
+            fact("w3", "", "3" * 100, always=True),
+            fact("w4", "a", "4" * 100, weight=9),
+            fact("w5", "a", "5"),
+        ]
+        expected = {"w3": "", "w2": "", "w4": "", "w1": FULL, "w5": FULL}
+        self.assertEqual(find(facts, "a b", room=300), expected)
+        self.assertEqual(find(facts, "a b", room=301)["w5"], "")
+
+    def test_why_not(self):
+        """Off, not known, not for these ears."""
+        facts = [
+            fact("w1", "a", on=False),
+            Known(("a",), "t", id="w2", know="npc:x"),
+            fact("w3", "a", tell="tag(x)"),
+        ]
+        self.assertEqual(find(facts, "a"), {"w1": OFF, "w2": UNKNOWN, "w3": SECRET})
+        self.assertEqual(find(facts, "a", tells=("tag(x)",))["w3"], "")
+
+    @settings(max_examples=200, deadline=None)
+    @given(
+        st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["", "x", "y"]), st.booleans())),
+        st.text(alphabet="ab ", max_size=9),
+        st.sets(st.sampled_from("xy")),
+        st.integers(0, 40),
+    )
+    def test_no_secret_gets_out(self, rows, line, tells, room):
+        """Whatever is said, a fact is used only where its `tell` passes and there is room."""
+        facts = [
+            fact(f"w{n}", key, "12345", tell=tell, always=always)
+            for n, (key, tell, always) in enumerate(rows)
+        ]
+        verdicts = Finder(facts).find(line, lambda k: True, lambda tell: tell in tells, room, len)
+        given_facts = used(verdicts)
+        self.assertTrue(all(not each.tell or each.tell in tells for each in given_facts))
+        self.assertLessEqual(5 * len(given_facts), room)
+
+
+class TestBooks(unittest.TestCase):
+    def test_stored(self):
+        """A book is stored and read; its facts have its locks where they have none of their own."""
+        own = known(Fact(("a",), "t", original={"depth": 4}), "w1", "o1.x", know="all")
+        book = LoreBook("B", (own, known(Fact(("b",), "u"), "w7", "")), "npc:x", "tag(y)")
+        self.assertEqual(LoreBook.from_dict(book.to_dict()), book)
+        locks = [(fact.know, fact.tell) for fact in book.locked()]
+        self.assertEqual(locks, [("all", "tag(y)"), ("npc:x", "tag(y)")])
+        self.assertEqual(book.entries()[1], Fact(("b",), "u"))
+        self.assertEqual((next_id([book]), next_id([])), (8, 1))
