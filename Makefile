@@ -95,6 +95,7 @@ test-all: install-local
 	$(BIN)/evennia-ai model pull smollm2
 	TEST_SHARE=1 $(BIN)/python -m pytest -m "not e2e" $(SPREAD) $(TESTS)
 	TEST_SHARE=1 $(BIN)/python -m pytest -m e2e $(GAMES) $(or $(TESTS),tests/e2e)
+	$(if $(TESTS),,$(MAKE) test-games)
 
 test-games: $(STAMP)
 	@$(BIN)/python -c "import scipy" 2>/dev/null || $(PIP_INSTALL) scipy

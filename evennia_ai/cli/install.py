@@ -24,6 +24,8 @@ CMDSET_LINE = "self.add(evennia_ai.commands.AssistantCmdSet)"
 URL_LINE = 'path("ai/", include("evennia_ai.web.urls"))'
 URLS_LINE = f"urlpatterns = [{URL_LINE}, *urlpatterns]"
 BACKUP = ".before-evennia-ai"
+# Where Evennia's template has them.
+CMDSET, URLS = "commands.default_cmdsets.CharacterCmdSet", "web.urls"
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ def is_installed(folder: Path) -> bool:
 
 def planned_edits(folder: Path) -> list[Edit]:
     """The edits of the three files, including those that change nothing."""
+    _check_own(folder)
     marks = (APP, "AssistantCmdSet", "evennia_ai.web.urls")
     places = zip(_places(folder), marks, strict=True)
     return [
@@ -117,14 +120,45 @@ def planned_edits(folder: Path) -> list[Edit]:
 
 def _places(folder: Path) -> list[tuple[Path, Callable[[str], str], str]]:
     """The files to edit, as the game's settings name them; how, and the line to add."""
-    cmdset = _setting(folder, "CMDSET_CHARACTER", "commands.default_cmdsets.CharacterCmdSet")
+    cmdset = _setting(folder, "CMDSET_CHARACTER", CMDSET)
+    urls = _setting(folder, "ROOT_URLCONF", URLS)
     module, _, name = cmdset.rpartition(".")
-    urls = _setting(folder, "ROOT_URLCONF", "web.urls")
+    module, name = _definition(folder, module, name)
     return [
         (folder / "server" / "conf" / "settings.py", with_app, APP_LINE),
         (_file(folder, module), lambda text: with_cmdset(text, name), CMDSET_LINE),
         (_file(folder, urls), with_url, URL_LINE),
     ]
+
+
+def _definition(folder: Path, module: str, name: str) -> tuple[str, str]:
+    """The game's module that defines a class, and its name there, by way of what is imported."""
+    for node in _body(folder, module):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        inner = _source(folder, module, node)
+        for alias in node.names if inner != module else ():
+            if alias.name == "*" or (alias.asname or alias.name) == name:
+                place = _definition(folder, inner, name if alias.name == "*" else alias.name)
+                if any(getattr(part, "name", "") == place[1] for part in _body(folder, place[0])):
+                    return place
+    return module, name
+
+
+def _body(folder: Path, module: str) -> list[ast.stmt]:
+    """The statements of a module of the game; none if it has no such module, or cannot read it."""
+    try:
+        return ast.parse(_file(folder, module).read_text(encoding="utf-8")).body
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        return []
+
+
+def _source(folder: Path, module: str, node: ast.ImportFrom) -> str:
+    """The module that an import of a module names."""
+    above = module.split(".")
+    if _file(folder, module).name == "__init__.py":
+        above.append("")
+    return ".".join([*(above[: -node.level] if node.level else ()), *filter(None, [node.module])])
 
 
 def _file(folder: Path, module: str) -> Path:
@@ -133,17 +167,20 @@ def _file(folder: Path, module: str) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
+def _check_own(folder: Path) -> None:
+    """Raise `ConfigError` where a setting names what is Evennia's, which no game may change."""
+    for setting, usual in (("CMDSET_CHARACTER", CMDSET), ("ROOT_URLCONF", URLS)):
+        value = _setting(folder, setting, usual)
+        if value.startswith("evennia."):
+            remedy = f'Set {setting} = "{usual}", or another one of the game, in the settings.'
+            raise ConfigError(f"`{setting}` is Evennia's own `{value}`; nothing changed. {remedy}")
+
+
 def _setting(folder: Path, name: str, default: str, module: str = "server.conf.settings") -> str:
     """A setting's text, if the settings or what they take `*` from assign one; else `default`."""
-    try:
-        body = ast.parse(_file(folder, module).read_text(encoding="utf-8")).body
-    except (OSError, SyntaxError, UnicodeDecodeError):
-        return default
-    parts = module.split(".")
-    for part in ast.walk(ast.Module(body, [])):
+    for part in ast.walk(ast.Module(_body(folder, module), [])):
         if isinstance(part, ast.ImportFrom) and _imported(part) == ["*"]:
-            above = parts[: -part.level] if part.level else []
-            inner = ".".join([*above, *filter(None, [part.module])])
+            inner = _source(folder, module, part)
             default = default if inner == module else _setting(folder, name, default, inner)
         elif isinstance(part, ast.Assign) and _names(part, name):
             value = getattr(part.value, "value", None)
@@ -221,15 +258,22 @@ def with_app(text: str) -> str:
 def with_cmdset(text: str, name: str = "CharacterCmdSet") -> str:
     """Command sets with the assistants' added to what characters can do."""
     tree = ast.parse(text)
+    cmdsets = [each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == name]
+    if not cmdsets:
+        raise ValueError(f"it has no class `{name}`")
     methods = [
         part
-        for cmdset in tree.body
-        if isinstance(cmdset, ast.ClassDef) and cmdset.name == name
-        for part in cmdset.body
+        for part in cmdsets[0].body
         if isinstance(part, ast.FunctionDef) and part.name == "at_cmdset_creation"
     ]
-    if not methods:
-        raise ValueError(f"it has no `{name}` with a method `at_cmdset_creation`")
+    if not methods:  # it has its parent's
+        start, last = cmdsets[0].body[0], cmdsets[0].body[-1]
+        if start.lineno == cmdsets[0].lineno:
+            raise ValueError(f"`{name}` is written on one line")
+        indent = " " * start.col_offset
+        rows = ["", "def at_cmdset_creation(self):", "    super().at_cmdset_creation()"]
+        rows = [f"{indent}{row}".rstrip() for row in rows]
+        return with_cmdset(_with_lines(text, last.end_lineno or 0, rows), name)
     method = methods[0]
     used = {getattr(part, "id", getattr(part, "attr", None)) for part in ast.walk(method)}
     if "AssistantCmdSet" in used:

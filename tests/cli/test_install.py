@@ -136,6 +136,47 @@ class TestInstall(unittest.TestCase):
         self.assertNotIn("sets.py", shown)
         self.assertIn("urls.py", shown)
 
+    def test_command_sets_elsewhere(self):
+        """A command set is found where it is defined, and one that only inherits is extended."""
+        settings = (self.folder / FILES[0]).read_text()
+        self.write(FILES[0], settings + '\nCMDSET_CHARACTER = "commands.sets.People"\n')
+        inherits = "class {}(CharacterCmdSet):\n    key = 'People'\n"
+        for imported, module, name in (
+            ("from commands.sets.people import People", "people", "People"),
+            ("from .people import *", "people", "People"),
+            ("from .inner.people import Folk as People", "inner/people", "Folk"),
+        ):
+            with self.subTest(imported):
+                self.write("commands/sets/__init__.py", imported + "\n")
+                self.write(f"commands/sets/{module}.py", inherits.format(name))
+                before = (self.folder / FILES[0]).read_bytes()
+                self.run_install(apply=True)
+                path = self.folder / f"commands/sets/{module}.py"
+                names = {
+                    "CharacterCmdSet": type("C", (), {"at_cmdset_creation": lambda self: None})
+                }
+                exec(path.read_text(), names)
+                added = []
+                names[name].add = lambda self, each, added=added: added.append(each.__name__)
+                names[name]().at_cmdset_creation()
+                self.assertEqual(added, ["AssistantCmdSet"])
+                self.assertIn("already", self.run_install(apply=True))
+                uninstall(self.folder, apply=True, say=self.said.append)
+                self.assertEqual(path.read_text(), inherits.format(name))
+                self.assertEqual((self.folder / FILES[0]).read_bytes(), before)
+                path.unlink()
+
+    def test_what_is_evennia_s_own(self):
+        """What no game may edit is named, with the setting that is to be changed."""
+        settings = (self.folder / FILES[0]).read_text()
+        for line in ('ROOT_URLCONF = "evennia.web.urls"', 'CMDSET_CHARACTER = "evennia.x.Y"'):
+            self.write(FILES[0], f"{settings}\n{line}\n")
+            before = self.texts()
+            with self.assertRaisesRegex(ConfigError, f"`{line.split()[0]}` is Evennia's own"):
+                install(self.folder, apply=True, say=self.said.append)
+            uninstall(self.folder, apply=True, say=self.said.append)
+            self.assertEqual(self.texts(), before)
+
     def test_uninstall(self):
         """Each file becomes what it was, without backups; edited since, it only loses the lines."""
         before = self.texts()

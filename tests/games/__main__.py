@@ -202,12 +202,22 @@ GAMES = {
         "",
     ),
     "multisession": (
-        {SETTINGS: "MULTISESSION_MODE = 3\nMAX_NR_CHARACTERS = 3\nGUEST_ENABLED = True\n"},
+        {  # its settings are a package
+            SETTINGS: "from server.conf.parts import *\n",
+            "server/conf/parts/__init__.py": "from .players import *\n",
+            "server/conf/parts/players.py": "MULTISESSION_MODE = 3\nMAX_NR_CHARACTERS = 3\n"
+            'GUEST_ENABLED = True\nROOT_URLCONF = "web.pages"\n',
+            "web/pages.py": "from web.urls import urlpatterns\n",
+        },
         "",
     ),
     "own_commands": (
-        {
+        {  # its command set is in a package, and only inherits
+            SETTINGS: 'CMDSET_CHARACTER = "commands.sets.PlayerCmdSet"\n',
             "commands/own.py": OWN_COMMANDS,
+            "commands/sets/__init__.py": "from .player import PlayerCmdSet\n",
+            "commands/sets/player.py": "from commands.default_cmdsets import CharacterCmdSet\n\n\n"
+            "class PlayerCmdSet(CharacterCmdSet):\n    key = 'Player'\n",
             **commands(
                 "for command in (own.CmdSay, own.CmdWhisper, own.CmdEmote, own.CmdPage):",
                 "    self.add(command)",
@@ -242,6 +252,7 @@ def make(name, folder):
                 "######################################################################\n# Settings"
             )
             text = file.read_text().replace(mark, text + "\n" + mark, 1)
+        file.parent.mkdir(exist_ok=True)
         file.write_text(text)
 
 
