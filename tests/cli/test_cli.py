@@ -13,7 +13,7 @@ from pathlib import Path
 
 from evennia_ai.cli import main as cli
 from evennia_ai.cli.new import create_game
-from evennia_ai.cli.ports import GamePorts, busy, game_ports, load, with_free_inner_ports
+from evennia_ai.cli.ports import GamePorts, busy, game_ports, with_free_inner_ports
 from evennia_ai.cli.run import (
     PASSWORD_FILE,
     PASSWORD_VARIABLE,
@@ -52,13 +52,6 @@ class TestNew(InFolder):
             self.assertTrue((self.base / "tavern" / name).is_file(), name)
         settings = (self.base / "tavern/server/conf/settings.py").read_text()
         self.assertIn('SERVERNAME = "tavern"', settings)
-
-    def test_nothing_of_the_making_is_left_over(self):
-        """Beside the game there is no draft, and in it no part of the template's own."""
-        game = create_game(self.base / "tavern")
-        self.assertEqual([path.name for path in self.base.iterdir()], ["tavern"])
-        self.assertEqual(list(game.glob("gitignore*")), [])
-        self.assertEqual(list(game.rglob("__pycache__")), [])
 
     def test_secrets_are_random_private_and_ignored_by_git(self):
         """Two games have two keys, only the owner can read them, and git leaves them out."""
@@ -150,18 +143,6 @@ class TestGamePorts(InFolder):
     def setUp(self):
         super().setUp()
         (self.base / "server").mkdir()
-
-    def test_evennia_s_own_ports_are_the_default(self):
-        """The three public ports are 4000, 4001 and 4002, and the choice is recorded."""
-        ports = game_ports(self.base, {})
-        self.assertEqual(list(ports.public().values()), [4000, 4001, 4002])
-        self.assertEqual(load(self.base), ports)
-
-    def test_inner_ports_follow_the_public_ones(self):
-        """Another telnet port brings other inner ports, so that two games do not meet."""
-        moved = game_ports(self.base, {"TELNET_PORT": "14000"})
-        self.assertNotEqual(moved.amp, GamePorts().amp)
-        self.assertNotEqual(moved.internal, GamePorts().internal)
 
     def test_a_later_shell_without_variables_keeps_the_choice(self):
         """What was chosen once is used by every later command."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.masking import PLACEHOLDER, is_maskable, masked, placeholder, unmasked
+from evennia_ai.history.masking import is_maskable, masked, placeholder, unmasked
 from evennia_ai.history.messages import Message, message_tokens, rendered
 from tests.strategies import MANY, awkward_texts, calls, heard, numbered, result
 
@@ -25,17 +25,6 @@ def sized(tokens=500, content=LONG, **fields):
 
 class TestPlaceholder(unittest.TestCase):
     """The line that stands for a result."""
-
-    def test_names_what_brings_it_back(self):
-        """The line names the tool, the time and the id."""
-        self.assertEqual(
-            placeholder(sized(), AT), f"{PLACEHOLDER} original_tool=look archived_at={AT} id=m0"
-        )
-
-    def test_without_name_or_id(self):
-        """A result that lacks its name still has a line."""
-        line = placeholder(Message("tool", LONG), AT)
-        self.assertEqual(line, f"{PLACEHOLDER} original_tool=unknown archived_at={AT} id=")
 
     @MANY
     @given(awkward_texts, awkward_texts)
@@ -95,11 +84,6 @@ class TestMask(unittest.TestCase):
         self.assertIs(masked(once, "2027", len), once)
         plain = sized()
         self.assertIs(unmasked(plain), plain)
-
-    def test_only_results_hide(self):
-        """A flag on a message of another role hides nothing."""
-        spoken = replace(heard("hello"), metadata=masked(sized(), AT, len).metadata)
-        self.assertEqual(rendered(spoken)["content"], "hello")
 
     @MANY
     @given(

@@ -17,11 +17,8 @@ from evennia_ai.history.messages import (
     Message,
     Speaker,
     base32,
-    call_ids,
     message_tokens,
     rendered,
-    total_tokens,
-    utc_iso,
 )
 from evennia_ai.history.sealed import seal
 from evennia_ai.history.stored import Unreadable
@@ -30,7 +27,6 @@ from tests.strategies import (
     calls,
     heard,
     histories,
-    marker,
     reply,
     result,
 )
@@ -66,10 +62,6 @@ messages = st.builds(
 class TestIds(unittest.TestCase):
     """Ids that sort by time and never come twice."""
 
-    def test_base32(self):
-        """Numbers are written in 32 digits that cannot be confused, padded with zeros."""
-        self.assertEqual([base32(n, 2) for n in (0, 31, 32, 1023)], ["00", "0z", "10", "zz"])
-
     @FEW
     @given(st.integers(0, 2**60), st.integers(0, 2**60))
     def test_base32_sorts_as_numbers(self, first, second):
@@ -102,10 +94,6 @@ class TestIds(unittest.TestCase):
         self.assertEqual(len(set(made)), 2000)
         self.assertTrue(all(each.startswith("j") for each in made))
 
-    def test_time_is_utc(self):
-        """Times are UTC ISO 8601 to the millisecond."""
-        self.assertEqual(utc_iso(1.5), "1970-01-01T00:00:01.500+00:00")
-
 
 class TestFromDict(unittest.TestCase):
     """Messages read from what is stored."""
@@ -132,14 +120,6 @@ class TestFromDict(unittest.TestCase):
         )
         self.assertTrue(adopted.is_complete)
         self.assertFalse(Message("user", "hello", id="m1").is_complete)
-
-    def test_what_is_there_stays(self):
-        """A complete message is read as it is."""
-        whole = self.adopt(
-            result("c1", id="m9", tokens=7, audience=STAFF, metadata={"a": 1}).to_dict()
-        )
-        self.assertEqual(self.adopt(whole.to_dict()), whole)
-        self.assertEqual((whole.id, whole.tokens, whole.channel), ("m9", 7, "tool"))
 
     @FEW
     @given(messages)
@@ -209,15 +189,3 @@ class TestRendered(unittest.TestCase):
                 texts.append(json.dumps(shown["tool_calls"], ensure_ascii=False))
             wanted = sum(map(len, texts)) + OVERHEAD_TOKENS
             self.assertEqual(message_tokens(message, len), wanted)
-
-
-class TestViews(unittest.TestCase):
-    """Small questions about messages."""
-
-    def test_questions(self):
-        """Ids, sums, markers, audiences."""
-        first, second = heard(id="m1", tokens=3), calls("c1", "c2", id="m2")
-        self.assertEqual(call_ids(second), ["c1", "c2"])
-        self.assertEqual((call_ids(first), call_ids(replace(second, role="user"))), ([], []))
-        self.assertEqual(total_tokens([first, second]), 3)
-        self.assertEqual((marker().is_summary, first.is_summary), (True, False))

@@ -69,14 +69,6 @@ class TestStored(unittest.TestCase):
             with self.subTest(odd), self.assertRaises(Unreadable):
                 Coin.from_dict(stored)
 
-    def test_each(self):
-        """Of a list what can be read is read."""
-        odd = []
-        self.assertEqual(read([{"name": "x"}, 5], odd), [Coin("x")])
-        self.assertEqual(odd, [5])
-        with self.assertRaises(Unreadable):
-            read("x", odd)
-
 
 class TestPages(unittest.TestCase):
     """One rule for all of them."""

@@ -14,7 +14,6 @@ from evennia_ai.history.pairs import (
     answered,
     cut_points,
     mended,
-    newest_turn,
     pairing,
     said_and_done,
     unanswered,
@@ -33,10 +32,6 @@ class TestPairing(unittest.TestCase):
     def test_a_result_before_its_call_is_alone(self):
         """A call never takes a result that came before it."""
         self.assertEqual(pairing([result("c1"), calls("c1")]), {})
-
-    def test_ids_of_any_type(self):
-        """Ids that a back end wrote as numbers pair like texts."""
-        self.assertEqual(pairing([calls(7), result("7"), calls("8"), result("8")]), {1: 0, 3: 2})
 
     def test_only_an_assistant_calls(self):
         """What stands as `tool_calls` in a message of another role is no call."""
@@ -75,10 +70,6 @@ class TestCutPoints(unittest.TestCase):
         history = [heard(), calls("c1", "c2"), result("c2"), heard(), result("c1"), reply()]
         self.assertEqual(cut_points(history), (0, 1, 5, 6))
 
-    def test_nothing(self):
-        """An empty history has one place to cut."""
-        self.assertEqual(cut_points([]), (0,))
-
     @MANY
     @given(histories())
     def test_no_pair_is_parted(self, history):
@@ -102,36 +93,8 @@ class TestCutPoints(unittest.TestCase):
             self.assertEqual(pairing(history[point:]), moved)
 
 
-class TestNewestTurn(unittest.TestCase):
-    """Where the newest turn begins."""
-
-    def test_one_message_or_one_exchange(self):
-        """It is the newest message; a call and its results go together."""
-        talk = [heard("one"), reply("two"), heard("three")]
-        self.assertEqual(newest_turn(talk), 2)
-        self.assertEqual(newest_turn([*talk, calls("c1"), result("c1")]), 3)
-
-
 class TestUnanswered(unittest.TestCase):
     """Calls a crash left without a result."""
-
-    def test_named_in_order(self):
-        """Each is told with its message, its id and its tool."""
-        history = [calls("c1", "c2"), result("c1"), calls("c3")]
-        self.assertEqual(unanswered(history), [(0, "c2", "look"), (2, "c3", "look")])
-
-    def test_the_same_id_twice_in_one_message(self):
-        """Two calls of one id need two results."""
-        self.assertEqual(len(unanswered([calls("c1", "c1")])), 2)
-        self.assertEqual(len(unanswered([calls("c1", "c1"), result("c1")])), 1)
-        self.assertEqual(unanswered([calls("c1", "c1"), result("c1"), result("c1")]), [])
-
-    def test_no_id_at_all(self):
-        """A call and a result without ids belong together, and nothing breaks."""
-        bare = Message("assistant", "", tool_calls=({"function": None},))
-        answer = Message("tool", "done")
-        self.assertEqual(unanswered([bare, answer]), [])
-        self.assertEqual(unanswered([bare]), [(0, "", "")])
 
     @MANY
     @given(histories())
@@ -151,17 +114,6 @@ class TestUnanswered(unittest.TestCase):
 
 class TestMended(unittest.TestCase):
     """What a provider is sent."""
-
-    def test_late_result_moves_to_its_call(self):
-        """A result stands right behind its call, whatever was said meanwhile."""
-        late = numbered([calls("c1"), heard("meanwhile"), result("c1")])
-        self.assertEqual([m.id for m in mended(late)], ["m0", "m2", "m1"])
-
-    def test_missing_result(self):
-        """An unanswered call gets a result that says it was interrupted."""
-        stand_in = mended([calls("c1"), heard()])[1]
-        self.assertEqual((stand_in.tool_call_id, stand_in.name), ("c1", "look"))
-        self.assertEqual(stand_in.content, INTERRUPTED)
 
     @MANY
     @given(histories())

@@ -3,7 +3,6 @@
 import unittest
 from typing import ClassVar
 
-from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.turns.tools import BUILTIN_TOOLS, Tool
 from evennia_ai.turns.tools.execution import ToolRegistry
 
@@ -43,15 +42,3 @@ class TestToolTraits(unittest.TestCase):
         self.assertEqual(traits.extracts, extracting)
         self.assertLess(traits.recalls | traits.speaks, traits.tells_nothing_new)
         self.assertTrue(traits.tells_nothing_new.isdisjoint({"look", "move"}))
-
-    def test_of_a_game(self):
-        """A game's tool has the traits it sets, and none by default."""
-        traits = ToolRegistry([Sing, Ring]).traits
-        self.assertEqual(traits, ToolTraits(speaks=frozenset({"sing"})))
-
-    def test_offered_in_extraction(self):
-        """In an extraction only tools with that trait are offered, in the order of all tools."""
-        registry = ToolRegistry([*BUILTIN_TOOLS, Ring])
-        offered = [tool.name for tool in registry.offered(extracting=True)]
-        self.assertEqual(offered, ["add_journal_entry", "update_entity_observation", "noop"])
-        self.assertIn("ring", [tool.name for tool in registry.offered()])

@@ -2,7 +2,7 @@
 
 import unittest
 
-from evennia_ai.language.names import capitals, names_among
+from evennia_ai.language.names import names_among
 from evennia_ai.language.words import telling_words
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.query import parsed_query
@@ -49,10 +49,6 @@ class TestNamesAmong(unittest.TestCase):
             "What was sung last May?",
         ):
             self.assertEqual(names_among(text), frozenset(), text)
-
-    def test_capitals(self):
-        """All capitals but those of a sentence's first word."""
-        self.assertEqual(capitals("Who is Elin? The smith Ödön's wife"), {"elin", "ödön"})
 
 
 class TestReading(unittest.TestCase):

@@ -2,7 +2,7 @@
 
 import unittest
 
-from evennia_ai.language.sentences import MOST_WORDS, asks, sentences
+from evennia_ai.language.sentences import asks
 from tests.search_case import ECHO, FACT, QUESTION
 
 
@@ -34,17 +34,3 @@ class TestAsks(unittest.TestCase):
             "",
         ):
             self.assertFalse(asks(text), text)
-
-
-class TestSentences(unittest.TestCase):
-    """Where one ends."""
-
-    def test_ends(self):
-        """Behind a mark, with the quote mark behind it, but not inside a number."""
-        found = sentences('He paid 3.5 crowns.  "Who?" she asked; nobody knew…\nWell!')
-        told = ["He paid 3.5 crowns.", '"Who?', "she asked;", "nobody knew…", "Well!"]
-        self.assertEqual(found, told)
-
-    def test_bounded(self):
-        """Of a very long text the beginning is read."""
-        self.assertEqual(len(" ".join(sentences("rain. " * 9999)).split()), MOST_WORDS)

@@ -18,7 +18,7 @@ from evennia_ai.llm_interaction.budget import (
     shortened,
 )
 from evennia_ai.llm_interaction.values import ModelReply
-from tests.strategies import FEW, MANY, calls, heard, histories, numbered, result
+from tests.strategies import FEW, MANY, histories
 
 
 class TestTokenBudget(unittest.TestCase):
@@ -95,20 +95,6 @@ class TestBudgetEvent(unittest.TestCase):
 class TestNewestThatFit(unittest.TestCase):
     """What of a history fits."""
 
-    def test_exchange_goes_whole(self):
-        """A result never stays without its call."""
-        history = numbered([calls("c1", tokens=5), result("c1", tokens=5), heard(tokens=5)])
-        left_out, kept = newest_that_fit(history, 12)
-        self.assertEqual([m.id for m in left_out + kept], ["m0", "m1", "m2"])
-        self.assertEqual([m.id for m in kept], ["m2"])
-
-    def test_exact_fit(self):
-        """What fills the room to the last token fits; with one token less it does not."""
-        history = numbered([heard(tokens=5), heard(tokens=7)])
-        self.assertEqual(
-            [len(newest_that_fit(history, room)[1]) for room in (12, 11, 7, 6)], [2, 1, 1, 0]
-        )
-
     @MANY
     @given(histories(), st.integers(-10, 12_000))
     def test_longest_legal_end(self, history, room):
@@ -122,10 +108,6 @@ class TestNewestThatFit(unittest.TestCase):
 
 class TestShortened(unittest.TestCase):
     """Texts cut in their middle."""
-
-    def test_short_text(self):
-        """A text that fits is left alone."""
-        self.assertEqual(shortened("abc", 3), "abc")
 
     @FEW
     @given(st.text(min_size=1).map(lambda text: text * 9), st.integers(-5, 400))

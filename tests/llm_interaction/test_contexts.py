@@ -50,14 +50,6 @@ class TestContexts(unittest.TestCase):
 class TestSystemPrompt(unittest.TestCase):
     """The system message."""
 
-    def test_rules_instead(self):
-        """Rules of one's own stand for those of the context."""
-        awake = CONTEXTS[CONTEXT_AWAKE]
-        self.assertIn(awake.rules, system_prompt(awake, "Aria", "A bard."))
-        own = system_prompt(awake, "Aria", "A bard.", "Be brief.")
-        self.assertIn("\n\nBe brief.\n", own)
-        self.assertNotIn(awake.rules, own)
-
     @FEW
     @given(st.sampled_from(list(CONTEXTS)), st.text("Aria {}né"), st.text("ab {}name persona\n"))
     def test_name_and_persona_stand_as_they_are(self, context, name, persona):

@@ -174,11 +174,6 @@ class TestUnsupported(unittest.TestCase):
         """Without rules nothing is struck."""
         self.assertEqual(list(RULES), ["name", "number", "quote", "tie", "claim"])
 
-    def test_impossible_days(self):
-        """What only looks like a day is none."""
-        self.assertEqual(Ground("[2026-13-41] and [2026-05-08]").date_words & {"may"}, {"may"})
-        self.assertFalse(Ground("[2026-13-41]").days)
-
 
 class TestLanguages(unittest.TestCase):
     """A summary in another language is not struck for its words."""
@@ -245,10 +240,6 @@ class TestLanguages(unittest.TestCase):
         self.assertEqual(grounded_in("抱歉，我无法总结这段对话。", japanese).text, "")
         long = "Sie nähte Kleider in Wismar. " * 30
         self.assertNotIn("refusal", struck(long, GERMAN))
-
-    def test_nothing_to_read(self):
-        """Marks alone have no script and no claims."""
-        self.assertEqual(grounded_in("... !", "").text, "... !")
 
 
 class TestForm(unittest.TestCase):

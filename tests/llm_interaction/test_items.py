@@ -54,30 +54,11 @@ class TestNames(unittest.TestCase):
         found = items_of("we saw mara, bob and mar there", ["mar", "bob"])
         self.assertEqual([item.text for item in found], ["bob", "mar"])
 
-    def test_possessives_part_and_vanish(self):
-        """What somebody has is a name of its own; a contraction is none of either."""
-        source = "I took Mara's Golden Cup. We saw O'Brien's. Alice'll come, and Bob's here"
-        self.assertEqual(names(source), ["Mara", "Golden Cup", "O'Brien", "Alice", "Bob"])
-
-    def test_ordinary_starts(self):
-        """A word that sentences start with is no name there, one that they do not is."""
-        source = "The door is shut. Then Mara left! May I go? Don't. I'm Henry; It rains. Roland?"
-        self.assertEqual(names(source), ["Mara", "Henry", "Roland"])
-
     def test_start_that_stands_elsewhere(self):
         """A common word counts at a start where it is a name amid another sentence."""
         self.assertEqual(names("Will is late."), [])
         self.assertEqual(names("Will is late. I saw Will."), ["Will"])
         self.assertEqual(names("Will owes me.", known=["Will"]), ["Will"])
-
-    def test_links_stand_inside(self):
-        """A linking word at the edge of a name falls off."""
-        source = "Rest of Norvik is far. By the Tower of The Ash. See Mara's of the Vale Inn"
-        self.assertEqual(names(source), ["Norvik", "Tower", "Ash", "Mara", "Vale Inn"])
-
-    def test_known_names_of_common_words(self):
-        """Common words of a known name are no names by themselves."""
-        self.assertEqual(names("Old wine. The end.", known=["The Old Mill"]), [])
 
     def test_verbs_at_the_start(self):
         """A first word that acts on something is a verb, unless it is known for a name."""
@@ -149,10 +130,6 @@ class TestNumbers(unittest.TestCase):
                 self.assertEqual(lost(source, f"It was {text} then"), [])
         for source, text in (("3", "13, 30, 3rd, 3:00, 3.5"), ("17:30", "17 30"), ("12", "1,2")):
             self.assertEqual(lost(source, text), [source])
-
-    def test_a_flood_of_number_words(self):
-        """Any number of number words in a row is read in pieces."""
-        self.assertEqual(numbers("hundred " * 5000), [("hundred " * 8).strip()])
 
 
 class TestQuotes(unittest.TestCase):
@@ -286,10 +263,6 @@ class TestMissing(unittest.TestCase):
         self.assertEqual(lost("to Ann", "Anna, Joann"), ["Ann"])
         self.assertEqual(lost("to Mara Voss", "Voss, Mara", "Mara", "Voss"), ["Mara Voss"])
         self.assertEqual(lost("to Mara Voss and Bob"), ["Mara Voss", "Bob"])
-
-    def test_any_text_will_do(self):
-        """An item that stands in one of the texts has survived."""
-        self.assertEqual(lost("Roland owes Mara 3", "Mara", "three, roland"), [])
 
     @MANY
     @given(st.lists(st.sampled_from((*NAMES, "3", "1,200", '"the brass key"')), max_size=6))

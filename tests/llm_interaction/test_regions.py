@@ -150,28 +150,6 @@ class TestFitPromptByExample(unittest.TestCase):
         self.assertEqual(tuple(prompt.budget.regions), REGIONS)
         self.assertTrue(prompt.fits)
 
-    def test_empty_regions_are_not_shown(self):
-        """Without memories, present or history there is the system message alone."""
-        self.assertEqual(len(prompt_of().messages), 1)
-        self.assertEqual(prompt_of().budget.regions["Tail"], 0)
-
-    def test_oldest_leave_first(self):
-        """What does not fit of the history is its oldest, told by id."""
-        prompt = prompt_of([heard(f"word{i} " * 20) for i in range(30)], limit=300)
-        self.assertTrue(prompt.fits)
-        self.assertIn("word29", shown_text(prompt))
-        self.assertNotIn("word0 ", shown_text(prompt))
-        left_out = prompt.budget.left_out
-        self.assertEqual(left_out, tuple(f"m{i}" for i in range(len(left_out))))
-
-    def test_memories_go_before_the_present(self):
-        """Where fixed regions leave little, memories go, the present is still told."""
-        long = "rule " * 245
-        prompt = prompt_of([], 300, system=long, retrieved=("m",) * 20, tail=("Time: noon",) * 8)
-        self.assertEqual(shown_text(prompt).count("\\nm"), 1)
-        self.assertIn("[Present moment]", shown_text(prompt))
-        self.assertIn("rule " * 245, shown_text(prompt))
-
     def test_squeezed_in_order(self):
         """With ever longer rules the present goes, summaries shrink and the rules are cut last."""
         history = [marker(content="story " * 40), heard("hi")]
@@ -186,13 +164,6 @@ class TestFitPromptByExample(unittest.TestCase):
         self.assertEqual(states, sorted(states))
         self.assertEqual((states[0], states[-1]), ((False,) * 3, (True,) * 3))
 
-    def test_the_newest_message_is_shown_whatever_else_is(self):
-        """However long the persona, the words to be answered are in the prompt."""
-        for size in range(100, 700, 7):
-            prompt = prompt_of([heard("hello there Aria")], 600, system="rule " * size)
-            self.assertIn("hello there Aria", shown_text(prompt), size)
-            self.assertTrue(prompt.fits)
-
     def test_results_in_parallel_are_shortened(self):
         """Results too large together are all shown shortened, and what was asked with them."""
         for size in range(1, 8):
@@ -206,13 +177,6 @@ class TestFitPromptByExample(unittest.TestCase):
                 self.assertTrue(shown["content"].startswith(f"{each} "))
             self.assertEqual(len(prompt.budget.notes), size)
 
-    def test_one_large_message(self):
-        """A message larger than half of the room is shown shortened, and that is noted."""
-        prompt = prompt_of([heard("old"), heard("gold " * 5000)], 500)
-        self.assertIn("characters left out here", shown_text(prompt))
-        self.assertIn("m1 is shown shortened (5,004 tokens)", prompt.budget.notes[0])
-        self.assertIn("old", shown_text(prompt))
-
     def test_tools_that_do_not_fit(self):
         """Tools that would leave hardly any room are not offered, the last of them first."""
         tools = tuple({**TOOL, "place": place} for place in range(9))
@@ -223,10 +187,6 @@ class TestFitPromptByExample(unittest.TestCase):
         self.assertTrue(prompt.fits)
         self.assertIn("5 of 9 tools do not fit and are not offered", prompt.budget.notes)
         self.assertEqual(prompt_of([heard("hi")], 20, tools=tools).tools, ())
-
-    def test_nothing_fits(self):
-        """Where not even the reply fits it says so, and nothing breaks."""
-        self.assertFalse(prompt_of([heard("hi")], 10).fits)
 
     def test_cuts_are_noted(self):
         """What of memories, present moment and rules is not shown is noted, with the reason."""
@@ -251,21 +211,6 @@ class TestFitPromptByExample(unittest.TestCase):
                 f"present moment left out: {why}",
             ),
         )
-
-    def test_joined_lines_are_counted_as_sent(self):
-        """Heard lines that share a message are counted with one frame, as they are sent."""
-        spoken = [heard(f"line {n}.", speaker=Speaker("Bob", "o2.b")) for n in range(9)]
-        silent = [heard(""), reply("")]
-        for name in ("words", "characters", "tiktoken"):
-            prompt = prompt_of([*spoken, *silent, reply("Aye.")], 20_000, count=COUNTERS[name])
-            sizes = prompt.budget.regions
-            sent = prompt.budget.total - sizes["Reserve"]
-            self.assertEqual(sent, request_tokens(prompt, COUNTERS[name]), name)
-
-    def test_an_empty_system_text(self):
-        """No empty system message is sent: some providers refuse it."""
-        prompt = prompt_of([heard("hi")], system="")
-        self.assertEqual([m["role"] for m in prompt.messages], ["user"])
 
 
 class TestFitPromptAlways(unittest.TestCase):
@@ -409,11 +354,6 @@ class TestShortenMessage(unittest.TestCase):
         self.assertIn("characters left out here", noted["shortened"])
         self.assertEqual(len(json.loads(long["function"]["arguments"])["text"]), 4500)
 
-    def test_as_much_as_possible(self):
-        """Where the cap cannot be met the message is as short as it gets."""
-        short = shorten_message(heard("gold " * 900), 1, words)
-        self.assertLess(short.tokens, 20)
-
     @FEW
     @given(texts, st.integers(1, 400))
     def test_what_is_stored_stays(self, text, cap):
@@ -446,12 +386,6 @@ class TestJoinedLines(unittest.TestCase):
                 {"role": "user", "content": line},
             ],
         )
-
-    def test_empty_lines_are_left_out(self):
-        """A message without words or calls, as one put in by hand, is not sent."""
-        self.assertEqual(joined_lines([Message("user", "")]), [])
-        self.assertEqual(joined_lines([reply("")]), [])
-        self.assertEqual(len(joined_lines([calls("c1")])), 1)
 
     @FEW
     @given(histories())

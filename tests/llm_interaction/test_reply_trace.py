@@ -43,10 +43,3 @@ class TestReplyTrace(unittest.TestCase):
         self.assertEqual(list(kept.found), list(many)[:MOST_IDS])
         self.assertEqual(kept.found["m2"], 0.3333)
         self.assertEqual(kept.answers, tuple(many)[-MOST_IDS:])
-
-    def test_none(self):
-        """A reply without a trace has none, nor has one with anything else in its place."""
-        self.assertIsNone(ReplyTrace.of(Message("assistant", "So.")))
-        odd = '{"budget": 3, "given": {"m1": "x"}, "tools": "look", "cost": "much"}'
-        for no_text in ("x", None, 7, {"budget": {}}, "[" * 99_999, odd, "{}"):
-            self.assertIsNone(stored(no_text))

@@ -14,15 +14,6 @@ sizes = st.integers(1, 200_000)
 class TestRoom(unittest.TestCase):
     """Shares that add up."""
 
-    def test_by_example(self):
-        """What fixed regions and reserves leave, and what of it remains after a compaction."""
-        room = Room(10_000, 2000, 2000)
-        self.assertEqual((room.tokens, room.target, room.kept), (6000, 3000, 2100))
-        self.assertEqual(room.usage(3000), 0.5)
-        self.assertFalse(room.is_too_small)
-        self.assertEqual(room.summary_cap(2100, 2), 450 - MARKER_TOKENS)
-        self.assertEqual(room.summary_cap(0, 2), 900 - MARKER_TOKENS)
-
     def test_too_small(self):
         """It is never counted as less than a share of the limit."""
         room = Room(1000, 900, 50)

@@ -54,10 +54,6 @@ class TestLines(unittest.TestCase):
         shown = on_one_line(text)
         self.assertEqual(json.loads(shown) if shown.startswith('"') else shown, text)
 
-    def test_plain_text_stays(self):
-        """One line stands as it is."""
-        self.assertEqual(message_lines([tool("A tall man.")])[1], "tool look: A tall man.")
-
     def test_text_protocol(self):
         """A result in the text protocol is one line; a transcript shows each line as hers."""
         shown = replace(tool(f"A man.\n{FORGED}"), created_at="")
@@ -92,11 +88,6 @@ class TestExtract(unittest.TestCase):
                     told = [line for row in text.splitlines() for line in told_lines(row)]
                     self.assertIn("Bob", {line.who for line in told})
                     self.assertNotIn("Cora", {line.who for line in told})
-
-    def test_her_own_words(self):
-        """What the assistant said in several lines may stand in the extract."""
-        text = summarise(request(*self.TALK, assistant("I hid 7 pears.\nThey are in the cellar.")))
-        self.assertIn("7 pears", text)
 
 
 class TestAccepted(unittest.TestCase):

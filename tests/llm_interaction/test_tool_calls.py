@@ -14,8 +14,6 @@ from evennia_ai.llm_interaction.tool_calls import (
     ARGUMENT_CHARS,
     MOST_CALLS,
     batches,
-    bounded,
-    main_arguments,
     storable_call,
     tool_call,
     tool_instructions,
@@ -115,35 +113,12 @@ class TestTextProtocol(unittest.TestCase):
         ):
             self.assertEqual(write_call(tool_call("c1", "look", arguments), main), line)
 
-    def test_main_arguments(self):
-        """The only required argument, or the first; tools that need two have none."""
-        one, two = {"type": "string"}, {"type": "integer"}
-        tools = [
-            {"name": name, "parameters": {"properties": {"a": one, "b": two}, "required": needed}}
-            for name, needed in (("x", ["b"]), ("y", []), ("z", ["a", "b"]))
-        ]
-        found = main_arguments([*tools, {"name": "noop"}])
-        self.assertEqual(found, {"x": "b", "y": "a", "z": "", "noop": ""})
-
     def test_brief_instructions_are_lines_that_can_be_read(self):
         """For small models each tool is the line that calls it, and what it does."""
         parameters = {"properties": {"query": {"type": "string"}}, "required": ["query"]}
         search = {"name": "search", "description": "Look it up.", "parameters": parameters}
         shown = tool_instructions([search, {"name": "noop"}], brief=True)
         self.assertEqual(shown.splitlines()[1:], ["TOOL search: <query> (Look it up)", "TOOL noop"])
-
-    def test_a_line_is_a_call(self):
-        """The lines around a TOOL line are what is said."""
-        text = 'Let me see.\nTOOL {"name": "look", "arguments": {"target": "bar"}}\nThere.'
-        calls, rest = self.read(text)
-        self.assertEqual(calls, (tool_call("c1", "look", '{"target": "bar"}'),))
-        self.assertEqual(rest, "Let me see.\nThere.")
-
-    def test_an_object_may_run_over_lines(self):
-        """A line break inside a text counts as well."""
-        calls, rest = self.read('TOOL: {\n"name": "say",\n"arguments": {"text": "a\nb"}\n}')
-        self.assertEqual(json.loads(calls[0]["function"]["arguments"]), {"text": "a\nb"})
-        self.assertEqual(rest, "")
 
     def test_fences_and_tags(self):
         """Fences marked `tool` and tags hold calls too, in the order they were written."""
@@ -173,14 +148,6 @@ class TestTextProtocol(unittest.TestCase):
             ],
         )
         self.assertEqual(self.read("\n".join(lines))[1], "")
-
-    def test_prose_holds_no_call(self):
-        """The word TOOL in the middle of a line calls nothing."""
-        self.assertEqual(self.read("A TOOL {x} here."), ((), "A TOOL {x} here."))
-
-    def test_thoughts_call_nothing(self):
-        """A call inside a thought is not made."""
-        self.assertEqual(self.named('<think>\nTOOL {"name": "a"}\n</think>Hello'), [])
 
     def test_runaway_is_capped(self):
         """No reply makes more than `MOST_CALLS` calls."""
@@ -253,17 +220,6 @@ class TestToolCallShapes(unittest.TestCase):
                 self.assertFalse(read(text, reported=True).calls)
 
 
-class TestBounded(unittest.TestCase):
-    """A runaway is cut."""
-
-    def test_first_ones_are_kept(self):
-        """So many are kept, the others counted."""
-        many = [call(f"c{number}") for number in range(MOST_CALLS + 5)]
-        kept, left_out = bounded(many)
-        self.assertEqual((list(kept), left_out), (many[:MOST_CALLS], 5))
-        self.assertEqual(bounded(many[:3]), (tuple(many[:3]), 0))
-
-
 class TestStorable(unittest.TestCase):
     """What goes back to a provider is always readable."""
 
@@ -279,12 +235,6 @@ class TestStorable(unittest.TestCase):
         self.assertIsInstance(json.loads(made["function"]["arguments"]), dict)
         self.assertEqual((made["id"], made["function"]["name"]), ("c1", "say"))
 
-    def test_readable_ones_stay_as_they_are(self):
-        """Good arguments are not touched, to the letter."""
-        self.assertEqual(
-            storable_call(call("c1", "say", '{ "text":"hi"}')), call("c1", "say", '{ "text":"hi"}')
-        )
-
     def test_others_are_kept_as_text(self):
         """What cannot be read is not lost; what is endless keeps its beginning."""
         broken = storable_call(call("c1", "say", '{"text": "hi'))
@@ -296,13 +246,6 @@ class TestStorable(unittest.TestCase):
         endless = storable_call(call("c1", "say", json.dumps({"text": "x" * 10**6})))
         self.assertEqual(
             len(json.loads(endless["function"]["arguments"])["unreadable"]), ARGUMENT_CHARS
-        )
-
-    def test_no_function(self):
-        """A call without a function gets an empty one's arguments."""
-        self.assertEqual(storable_call({"id": "c1"})["function"], {"arguments": "{}"})
-        self.assertEqual(
-            storable_call({"id": "c1", "function": "say"})["function"], {"arguments": "{}"}
         )
 
 
@@ -321,10 +264,6 @@ class TestBatches(unittest.TestCase):
         self.assertEqual(
             [[one["id"] for one in batch] for batch in found], [["d", "a", "b"], ["c"]]
         )
-
-    def test_none(self):
-        """No calls, no batch."""
-        self.assertEqual(batches([], ENDING, target), ())
 
     @FEW
     @given(st.lists(st.sampled_from(("Bob", "Eve", "Mo", None)), max_size=9))

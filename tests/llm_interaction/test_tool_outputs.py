@@ -52,13 +52,6 @@ class ToolOutputTest(unittest.TestCase):
 class TestFound(ToolOutputTest):
     """Searches that ask for them."""
 
-    def test_by_its_words(self):
-        """An output is found as a kind of its own, where outputs are asked for."""
-        output = self.give("look", HALBERD)
-        self.assertEqual(self.found("halberd"), [(output, "tool")])
-        self.assertEqual(self.found("halberd", tools=False), [])
-        self.assertEqual(self.found("zither"), [])
-
     def test_for_whom_it_is(self):
         """An output of a private turn is found by those of it, and by staff."""
         output = self.give("look", HALBERD, "private:o1.b")
@@ -148,9 +141,3 @@ class TestIndexing(ToolOutputTest):
         self.assertEqual(wait_for(memory.missing([output, said])), 2)
         wait_for(mend_index(self.world.script))
         self.assertEqual(self.found("halberd"), [(output, "tool")])
-
-    def test_forgotten(self):
-        """What is taken out is found no more."""
-        output = self.give("look", HALBERD)
-        self.assertEqual(wait_for(self.world.script.memory.forget([output])), 1)
-        self.assertEqual(self.found("halberd"), [])

@@ -70,25 +70,6 @@ class TestArchive(unittest.TestCase):
         """The sources of what was archived."""
         return sources(self.entities.archived("o1.a"))
 
-    def test_moved(self):
-        """A profile that holds too much is cut back in the same write; others stay."""
-        self.assertEqual(len(self.entities.get("o1.a").observations), CUT_BACK_TO)
-        self.assertEqual(self.archived(), [f"m{n}" for n in range(SURPLUS)])
-        self.assertEqual(len(self.entities.get("o2.b").observations), 3)
-        self.assertEqual(self.entities.archived("o2.b"), ())
-
-    def test_more_and_more(self):
-        """What is archived later stands behind the rest, also after a restart."""
-        more = self.entities.get("o1.a")
-        for day in range(MOST_KEPT + 1):
-            more = observe(more, f"Later {day}.", 1e3 + day, f"n{day}")
-        self.entities.put({"o1.a": more})
-        self.entities = EntityHandler(self.store)
-        self.assertEqual(len(self.store.keys(ARCHIVE)), 1)
-        whole = self.entities.whole(self.entities.get("o1.a"))
-        self.assertEqual(len(set(sources(whole.observations))), 2 * (MOST_KEPT + 1))
-        self.assertEqual(len(whole.observations), 2 * (MOST_KEPT + 1))
-
     def test_forgotten(self):
         """What rests on forgotten sources is gone, archived or not."""
         self.entities.forget_sources(["m0", "m1", "m150"])

@@ -50,12 +50,6 @@ class TestObserve(unittest.TestCase):
         self.assertEqual([item.to_dict() for item in noted.observations], [stored])
         self.assertEqual(old, before)
 
-    def test_subject_time_and_source(self):
-        """Whoever else it is about is kept; a time may be a text, a source one id."""
-        at = "2026-01-01T00:00:00.000+00:00"
-        (item,) = entities.observe(alice(), "x", at, "m1", subject="her brother").observations
-        self.assertEqual((item.subject, item.at, item.sources), ("her brother", at, ("m1",)))
-
 
 class TestNames(unittest.TestCase):
     """Finding who is meant."""
@@ -90,12 +84,6 @@ class TestNames(unittest.TestCase):
         """It finds nobody for those who did not hear it."""
         self.assertIsNone(self.find("Grey"))
         self.assertEqual(self.find("Grey", ALICE_ONLY), "o1")
-
-    def test_mentioned_in_a_text(self):
-        """Whole words only, and no names of two letters."""
-        ids = entities.mentioned(self.names, "Was Alice's sister at the gilded lantern?")
-        self.assertEqual(ids, ["o1", "r1"])
-        self.assertEqual(entities.mentioned(self.names, "al the samovar, malice, grey"), [])
 
     def test_a_name_without_letters_is_no_name(self):
         """What is left of it when punctuation is taken out could match anything."""

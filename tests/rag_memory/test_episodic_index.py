@@ -40,11 +40,6 @@ class TestTurns(unittest.TestCase):
             call = Message.from_dict({"role": "assistant", "content": "", "tool_calls": calls})
             self.assertEqual(self.turns(replace(call, audience="public")), said)
 
-    def test_outputs_of_tools(self):
-        """What a tool found is a turn; an error, and what only repeats, is none."""
-        found = Message("tool", "A rope.", channel="tool")
-        self.assertEqual(self.turns(found, replace(found, content='{"error": "x"}')), ["A rope."])
-
     def test_entries_in_retrieval(self):
         """Entries that are pruned or withdrawn are left out."""
         self.assertTrue(is_indexed(entry("kept", 1), NOW))

@@ -4,7 +4,7 @@ import unittest
 
 from evennia_ai.language.words import plain
 from evennia_ai.llm_interaction.prompt import _memory_lines
-from evennia_ai.rag_memory.injection import MOST_MEMORIES, chosen
+from evennia_ai.rag_memory.injection import chosen
 from evennia_ai.recall import Hit
 from tests.search_case import ECHO, FACT, MOVED, QUESTION, ids
 from tests.search_case import hit as line
@@ -34,14 +34,6 @@ class TestChosen(unittest.TestCase):
         found = [hit(1, "good evening all", 0.9), hit(2, kind="summary")]
         self.assertEqual(self.chosen(*found, said="Good evening, Aria!"), [])
 
-    def test_sure_without_a_shared_word(self):
-        """A hit that the index is sure of needs no word in common."""
-        self.assertEqual(self.chosen(hit(1, "Elin has hives", 0.5)), ["m1"])
-
-    def test_weak_beside_the_best(self):
-        """A hit far weaker than the best is left out."""
-        self.assertEqual(self.chosen(hit(1, score=0.9), hit(2, "bees?", score=0.01)), ["m1"])
-
     def test_notes_and_no_outputs(self):
         """Pinned notes, entries and memories come in; outputs of tools and profiles do not."""
         kinds = ("ledger", "journal", "memory", "tool", "observation")
@@ -53,21 +45,6 @@ class TestChosen(unittest.TestCase):
         found = [hit(1), hit(3, "bees in the attic"), hit(4, "bees")]
         shown = {"shown_ids": {"m4"}, "shown_texts": {plain("Bees in the attic")}}
         self.assertEqual(self.chosen(*found, **shown), ["m1"])
-
-    def test_bounded(self):
-        """Few memories, and fewer summaries of earlier times beside them."""
-        found = [hit(n, f"bees {n}") for n in range(20)]
-        past = [hit(20 + n, kind="summary", text=f"Bees, {n}.") for n in range(5)]
-        self.assertEqual(len(self.chosen(*found)), MOST_MEMORIES)
-        got = self.chosen(*past, *found, shown_ids={"m20"})
-        self.assertEqual(got[:2], ["m21", "m22"])
-        self.assertEqual(len(got), 2 + MOST_MEMORIES)
-
-    def test_questions_only_without_answers(self):
-        """An earlier asking is quoted where nothing else was found."""
-        asked, told = line("m1", QUESTION, "Cole"), line("m2", FACT)
-        self.assertEqual(self.chosen(asked, told, said=QUESTION), ["m2"])
-        self.assertEqual(self.chosen(asked, said=QUESTION), ["m1"])
 
     def test_one_own_line(self):
         """Of her own lines the first only, and none if others said later what became of it."""

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history.audience import PUBLIC, STAFF
-from evennia_ai.history.stored import Unreadable
-from evennia_ai.rag_memory.journal_entry import DERIVED_SOURCES, JournalEntry, bounded
+from evennia_ai.rag_memory.journal_entry import DERIVED_SOURCES, JournalEntry
 
 NOW = "2026-01-02T03:04:05+00:00"
 word = st.text(max_size=8)
@@ -34,17 +33,6 @@ class TestJournalEntry(unittest.TestCase):
     def test_round_trip(self, entry):
         """An entry comes back as it was."""
         self.assertEqual(JournalEntry.from_dict(entry.to_dict()), entry)
-
-    def test_others(self):
-        """What is of another form is no entry."""
-        whole = JournalEntry("e1", NOW, "x").to_dict()
-        for odd in ("x", {"content": "x"}, {**whole, "importance": 2.5}, {**whole, "tags": "bees"}):
-            with self.assertRaises(Unreadable):
-                JournalEntry.from_dict(odd)
-
-    def test_bounded(self):
-        """An importance is between 1 and 10, the middle without one."""
-        self.assertEqual([bounded(n) for n in (None, 0, 4, 99)], [5, 1, 4, 10])
 
     def test_may_consolidate(self):
         """What was lived through may become a memory; derived and withdrawn entries may not."""

@@ -65,17 +65,6 @@ class TestConcern(unittest.TestCase):
             self.assertEqual(self.concern(text), (True, ()))
         self.assertTrue(ledger.concern_of("I like jazz", "o1", PEOPLE).only_own)
 
-    def test_others(self):
-        """A known name means that person, whoever speaks of them."""
-        self.assertEqual(self.concern("I owe Bob a drink"), (True, ("o2",)))
-        self.assertEqual(self.concern("bob is a thief"), (False, ("o2",)))
-        self.assertFalse(ledger.concern_of("I know Bob", "o1", PEOPLE).only_own)
-
-    def test_nobody(self):
-        """What names no known person is about nobody, also for somebody unknown."""
-        self.assertEqual(self.concern("the well is dry"), (False, ()))
-        self.assertEqual(self.concern("the well is dry", giver="o77"), (False, ()))
-
     def test_binds_only_its_giver(self):
         """A note about oneself holds at once, unless it is a rule by its words or its type."""
         for text, kind, holds in (
@@ -283,14 +272,6 @@ class TestInPrompt(unittest.TestCase):
         rows = tuple(map(ledger_row, entries))
         made = Regions(system, (), history, retrieved=retrieved, ledger=rows)
         return fit_prompt(made, caps, limit, words)
-
-    def test_between_system_and_history(self):
-        """It is a user message right behind the system message, and counted."""
-        prompt = self.prompt([note("I like jazz")])
-        self.assertEqual([m["role"] for m in prompt.messages], ["system", "user", "user"])
-        self.assertTrue(prompt.messages[1]["content"].startswith("[Ledger]"))
-        counted = words(prompt.messages[1]["content"]) + OVERHEAD_TOKENS
-        self.assertEqual(prompt.budget.regions["Ledger"], counted)
 
     def test_outlives_memories_and_summaries(self):
         """In a small context retrieved memories go before the ledger, the ledger before persona."""

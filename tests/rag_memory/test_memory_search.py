@@ -6,7 +6,6 @@ from twisted.internet.defer import fail
 
 from evennia_ai.errors import StoreError
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.recall import Turn
 from evennia_ai.turns.events import by_speaker
 from evennia_ai.turns.tick import Tick
@@ -16,19 +15,6 @@ from tests.search_case import ECHO, FACT, MOVED, QUESTION, SearchTest, ids
 from tests.waiting import wait_for
 
 ALICE = Speaker("Alice", "o1.a")
-
-
-class TestOftenAsked(SearchTest):
-    """A question asked again and again."""
-
-    def test_does_not_bury_its_answer(self):
-        """The answer comes first after any number of askings."""
-        fact = self.say("Bram", FACT)[0]
-        for number in range(40):
-            self.say(
-                f"Guest{number}", QUESTION, f"Where is the smith's forge by now, no. {number}?"
-            )
-        self.assertEqual(ids(self.search(QUESTION))[0], fact)
 
 
 class TestInjected(SearchTest):
@@ -88,35 +74,6 @@ class TestSaidByTool(SearchTest):
         for broken in ("{", "[]", '{"text": 1}', ""):
             self.called(("say", broken), content="A room.")
         self.assertEqual(self.search("room", audience="staff"), [])
-
-
-class TestObservations(SearchTest):
-    """What is known of people, places and things."""
-
-    def setUp(self):
-        super().setUp()
-        elin = new_profile("n.elin", "Elin", 1.7e9)
-        for day, town in enumerate(("Ford", "Ash")):
-            fact = {"predicate": "lives in", "value": town}
-            elin = observe(elin, f"Elin lives in {town}.", 1.7e9 + day, "m1", **fact)
-        elin = observe(elin, "has debts", 1.7e9, "m2", "private:o1.a")
-        self.world.body.entities.put({"n.elin": elin})
-
-    def known(self, query, audience="public"):
-        """The texts of observations found."""
-        hits = self.search(query, audience=audience, observations=True)
-        return [each.text for each in hits if each.kind == "observation"]
-
-    def test_what_holds_now(self):
-        """The latest value is found, and only where observations are wanted."""
-        self.assertEqual(self.known("Where does Elin live?"), ["Elin lives in Ash."])
-        self.assertEqual(self.known("who keeps bees"), [])
-        self.assertEqual(self.search("Where does Elin live?"), [])
-
-    def test_for_whom_it_is(self):
-        """What is private is found by those who may know it."""
-        self.assertEqual(self.known("what debts"), [])
-        self.assertEqual(self.known("what debts", "private:o1.a"), ["About Elin: has debts"])
 
 
 class TestNothingMatches(SearchTest):

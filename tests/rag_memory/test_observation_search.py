@@ -4,8 +4,7 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.observations import MOST_FOUND, found_observations
-from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.rag_memory.observations import found_observations
 
 MILL = {"predicate": "lives in", "value": "the mill"}
 
@@ -33,20 +32,6 @@ class TestFound(unittest.TestCase):
         self.assertEqual(self.texts(known, "the keeper of the seal of Ford"), [])
         self.assertEqual(self.texts(known, "the"), [])
 
-    def test_by_property(self):
-        """Predicate and value count as words; a text without the name gets it."""
-        known = profile("Elin", "a floury home", **MILL)
-        self.assertEqual(self.texts(known, "who lives at the mill"), ["About Elin: a floury home"])
-
-    def test_few_and_newest(self):
-        """Of many equally good ones the newest few."""
-        known = profile("Elin", *(f"Elin sang, {n}." for n in range(9)))
-        found = self.texts(known, "Elin sang")
-        self.assertEqual(len(found), MOST_FOUND)
-        self.assertEqual(found[0], "Elin sang, 8.")
-        hit = found_observations(known, "Elin sang", "public")[0]
-        self.assertEqual((hit.kind, hit.score), ("observation", 1.0))
-
     def test_named_people(self):
         """Where people are named, only what names them is found."""
         homes = profile("Elin", "a floury home", **MILL) | profile("Amy", "an attic", **MILL)
@@ -66,8 +51,3 @@ class TestFound(unittest.TestCase):
         self.assertEqual(self.texts(known, query, "private:o1.a"), [])
         self.assertEqual(self.texts(known, "Ida's gold"), [])
         self.assertTrue(self.texts(known, "Ida's gold", "private:o1.a"))
-
-    def test_nameless(self):
-        """A profile written by hand without a name is searched like others."""
-        made = observe(Profile("n.x", ""), "It glows.", 1.7e9, "m1")
-        self.assertEqual(self.texts({"n.x": made}, "what glows"), ["It glows."])

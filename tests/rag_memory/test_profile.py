@@ -98,15 +98,6 @@ class TestCurrent(unittest.TestCase):
         self.assertEqual([belief.times for belief in current(home, PUBLIC)], [2])
         self.assertEqual(former(home), set())
 
-    def test_other_subjects_and_predicates(self):
-        """Her brother's home is not hers."""
-        homes = [
-            seen(1, "a", 1, fact=("lives in", "mill")),
-            seen(2, "b", 2, fact=("lives in", "town"), subject="her brother"),
-            seen(3, "c", 3, fact=("works in", "barn")),
-        ]
-        self.assertEqual(texts(current(homes, PUBLIC)), ["c", "b", "a"])
-
     def test_secrets(self):
         """A secret takes nothing away from those who do not know it."""
         homes = [
@@ -185,16 +176,6 @@ class TestLines(unittest.TestCase):
         lines = told.lines(PUBLIC, limit=2)
         self.assertEqual(lines, ["Alice (person)", "- fact 4 [o4]", "- fact 3 [o3]"])
         self.assertEqual(len(told.lines(PUBLIC, limit=-1)), 1)
-
-    def test_properties_first(self):
-        """What has a predicate and a value comes before what was only noticed, newer or not."""
-        told = profile(
-            seen(1, "lives in Ford", 1, fact=("lives in", "Ford")),
-            seen(2, "has a dog called Bo", 2, fact=("dog", "Bo")),
-            seen(3, "laughed today", 3),
-        )
-        shown = [line[-3:-1] for line in told.lines(PUBLIC)[1:]]
-        self.assertEqual(shown, ["o2", "o1", "o3"])
 
     def test_who_said_it(self):
         """The one who said it of somebody else is named, once."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.rag_memory.provenance import drawn_on, hits_in, is_recalled, supporting
+from evennia_ai.rag_memory.provenance import hits_in, is_recalled, supporting
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from tests.search_case import told
 from tests.strategies import heard, marker, numbered, reply, result
@@ -94,9 +94,3 @@ class TestHits(unittest.TestCase):
             ("[5]", []),
         ):
             self.assertEqual([hit.text for hit in hits_in(text)], texts)
-
-    def test_drawn_on(self):
-        """Two telling words in common."""
-        hit = TestRecalled.DRINK
-        self.assertEqual(drawn_on([hit], "You like plum brandy."), [hit])
-        self.assertEqual(drawn_on([hit], "Brandy?"), [])

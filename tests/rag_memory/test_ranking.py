@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.rag_memory.ranking import NEAR, crowds_last, exact_first, joined, once, ranked
+from evennia_ai.rag_memory.ranking import crowds_last, joined, once, ranked
 from evennia_ai.recall.values import Hit, Query
 from tests.search_case import FACT, QUESTION, hit, ids
 from tests.strategies import FEW
@@ -37,11 +37,6 @@ class TestOnce(unittest.TestCase):
         self.assertEqual(ids(found), ["m3", "m2"])
         self.assertEqual(ids(once([hit("m3", "Ha."), hit("m1", "Ha.")], ANY)), ["m3"])
 
-    def test_by_speaker(self):
-        """The same words of two people are two things told, but one thing asked."""
-        for text, count in (("I live here.", 2), ("Who is it?", 1)):
-            self.assertEqual(len(once([hit("m1", text), hit("m2", text, "Bo")], ANY)), count)
-
     def test_a_note_beside_what_was_said(self):
         """Of a note with the words that somebody said only one stands; a pinned one wins."""
         said, note = hit("m1", FACT), hit("e9", FACT, "", kind="journal")
@@ -71,16 +66,6 @@ class TestCrowdsLast(unittest.TestCase):
             self.assertEqual(numbers, [*range(1, most + 1), 9, *range(most + 1, 6)])
 
 
-class TestExactFirst(unittest.TestCase):
-    """Typed words."""
-
-    def test_every_word(self):
-        """A statement with each very word stands before one with some; no sentence is typed."""
-        hits = [hit("m1", "A red door."), hit("m2", "Red key?"), hit("m3", "The key is red.")]
-        self.assertEqual(ids(exact_first(hits, Query("red key"))), ["m3", "m1", "m2"])
-        self.assertEqual(exact_first(hits, Query("Which key is red?")), hits)
-
-
 class TestJoined(unittest.TestCase):
     """Hits of other sources among those of the index."""
 
@@ -105,12 +90,6 @@ class TestJoined(unittest.TestCase):
         same = replace(self.SAID[1], kind="memory", score=3.0)
         self.assertEqual(joined(self.SAID, [same], Query("key")), list(self.SAID))
 
-    def test_only_the_first_page_is_looked_at(self):
-        """What shares as much far below does not push a hit out of the result."""
-        crowd = [hit(f"m{n}", "a key", score=0.5) for n in range(1, 9)]
-        result = joined(crowd, [hit("t1", "key")], Query("key", 4))
-        self.assertEqual(ids(result)[4], "t1")
-
 
 class TestRanked(unittest.TestCase):
     """The whole."""
@@ -129,16 +108,6 @@ class TestRanked(unittest.TestCase):
         self.assertEqual(hits[0].score, 0.5)
         self.assertEqual(ids(ranked([loud, exact], notes, query))[:3], ["m2", "m3", "l1"])
         self.assertEqual(ids(ranked([], notes, query)), ["l1", "l2"])
-
-    def test_what_is_far_is_left_out(self):
-        """A hit without a word of the query counts from a score on, one with it always."""
-        far = replace(hit("m1", "Rain.", score=NEAR / 2), matches=False)
-        self.assertEqual(ranked([far], [], ANY), [])
-        self.assertEqual(len(ranked([replace(far, matches=True)], [], ANY)), 1)
-
-    def test_excluded(self):
-        """The lines that are answered do not answer themselves."""
-        self.assertEqual(ranked([hit("m1", FACT)], [], Query("smith", exclude=["m1"])), [])
 
     @FEW
     @given(some_hits, some_hits, st.integers(1, 9))

@@ -25,15 +25,6 @@ class TestTopics(unittest.TestCase):
         topics = {"o1": "Do you know the old mill by the", "o2": "ale"}
         self.assertEqual(last_topics(said, NOW), topics)
 
-    def test_only_what_others_said(self):
-        """Neither her own words, nor arrivals, nor what has no speaker is a talk."""
-        lines = (
-            line("Welcome", 7, role="assistant"),
-            line("", 8, channel="arrive"),
-            line("Rain falls", 9, speaker=None),
-        )
-        self.assertEqual(last_topics(lines, NOW), {})
-
     def test_only_what_goes_on(self):
         """What was said too long ago, or nobody knows when, is over."""
         old, new = line("ale", MAX_AGE_S + 1, "o2"), line("rum", MAX_AGE_S - 1)

@@ -20,16 +20,3 @@ class TestHit(unittest.TestCase):
             at = "2026-01-02T03:04:05" if hit.at else None
             self.assertEqual(again, replace(hit, at=at, score=0.0))
             self.assertEqual(again.to_dict(), shown)
-
-    def test_short(self):
-        """What is empty, and that a message is one, is left out."""
-        said = Hit("m1", 1.0, "Bob", "Ha.", "2026-01-02", "message")
-        shown = {"id": "m1", "speaker": "Bob", "at": "2026-01-02", "text": "Ha."}
-        self.assertEqual(said.to_dict(), shown)
-        self.assertEqual(replace(said, speaker="", at=None).to_dict(), {"id": "m1", "text": "Ha."})
-
-    def test_repaired(self):
-        """What is missing or no text counts as empty."""
-        nothing = Hit("", 0.0, "", "", None)
-        self.assertEqual(Hit.from_dict({}), nothing)
-        self.assertEqual(Hit.from_dict({"id": 3, "text": ["x"], "kind": None, "at": 1}), nothing)

@@ -5,7 +5,7 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.llm_interaction.items import Item, items_of, missing
+from evennia_ai.llm_interaction.items import Item, items_of
 from evennia_ai.sleep.compaction.coverage import APPENDIX_TITLE, appendix, covered
 from tests.strategies import MANY
 
@@ -16,13 +16,6 @@ some_items = st.lists(
 
 class TestAppendix(unittest.TestCase):
     """The line that names what no summary did."""
-
-    def test_line(self):
-        """The line lists items in order, quotations in quotes."""
-        items = items_of('of Roland, 3 and "the key"')
-        line = f'{APPENDIX_TITLE} Roland, 3, "the key".'
-        self.assertEqual(appendix(items, 100, len), (line, ()))
-        self.assertEqual(appendix((), 100, len), ("", ()))
 
     def test_overflow(self):
         """What does not fit is given back; a cap below the first leaves no line."""
@@ -43,12 +36,6 @@ class TestAppendix(unittest.TestCase):
             longer, _ = appendix(items[: len(items) - len(rest) + 1], 10**6, len)
             self.assertGreater(len(longer), cap)
 
-    def test_what_was_appended_is_found(self):
-        """A summary with the line has lost nothing the line names."""
-        items = items_of("of Roland, 3, 1,200, 17:30 and \"the key\" at O'Brien's")
-        line, _ = appendix(items, 1000, len)
-        self.assertEqual(missing(items, f"They met.\n{line}"), ())
-
 
 class TestCovered(unittest.TestCase):
     """A summary with its line."""
@@ -64,9 +51,3 @@ class TestCovered(unittest.TestCase):
         summary = covered(items, "It was late. " * 9 + "Roland, Mara.", (), 100, len)
         self.assertLessEqual(len(summary.text), 100)
         self.assertIn("Roland", [item.text for item in summary.lost])
-
-    def test_nothing_lost(self):
-        """Nothing is appended, and where there is nothing to keep all is kept."""
-        summary = covered(items_of("of Roland"), "Roland came.", (), 100, len)
-        self.assertEqual((summary.text, summary.share), ("Roland came.", 1.0))
-        self.assertEqual(covered((), "He came.", (), 100, len).share, 1.0)

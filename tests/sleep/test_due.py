@@ -3,7 +3,7 @@
 import unittest
 
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import Message, total_tokens, widest_view_tokens
+from evennia_ai.history.messages import Message, widest_view_tokens
 from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed, room_of
 from evennia_ai.sleep.compaction.due import (
     BACKGROUND,
@@ -67,13 +67,6 @@ class TestDue(unittest.TestCase):
 
 class TestKept(unittest.TestCase):
     """What stays in the prompt."""
-
-    def test_a_share_of_the_limit_stays(self):
-        """Where a token trigger fired, as well as the window."""
-        options = {"max_context_tokens": 16_000, "compact_preserve_window": 2}
-        aria = assistant(400, compact_preserve_token_share=0.2, **options)
-        self.assertGreaterEqual(total_tokens(make_plan(aria, SLEEP).staying), 3200)
-        self.assertEqual(len(make_plan(aria, MANUAL).staying), 2)
 
     def test_the_result_meets_the_target(self):
         """Whatever window and share ask for, at any limit."""

@@ -227,14 +227,6 @@ class TestOverfull(CirclesTest):
             self.assertEqual(text.count("secret "), len(self.live(private([f"o{circle}"]))))
             self.assertNotIn("line ", text)
 
-    def test_one_pass_where_it_fits(self):
-        """A full history that fits is shown whole, once."""
-        self.world(max_context_tokens=8000)
-        self.said(f"line {n}: " + "word " * 12 for n in range(150))
-        self.assertLess(context_usage(self.script), 1.0)
-        self.assertEqual(self.extract()["iterations"], 1)
-        self.assertIn("line 149:", self.shown()[0])
-
     def test_a_smaller_window_than_configured_is_told(self):
         """Where the preserve window would not fit under the trigger, the receipt says so."""
         self.world(max_context_tokens=8000, compact_preserve_window=100)

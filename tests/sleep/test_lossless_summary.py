@@ -167,19 +167,6 @@ class TestFullSummary(unittest.TestCase):
         notes = build_prompt(world.script, world.body).budget.notes
         self.assertTrue(any(f"summary {record.id} shortened" in note for note in notes), notes)
 
-    def test_what_the_journal_keeps_is_not_in_the_summary(self):
-        """What stands there counts as kept."""
-        world = MemoryWorld(ScriptedModel(default="They talked."), compact_preserve_window=2)
-        for name in self.KEPT[:10]:
-            world.body.journal.add(f"{name} was there with Alice.")
-        world.script.history.append(said(f"then came {name}") for name in self.KEPT[:10])
-        world.script.history.append([said("ok")] * 2)
-        told = []
-        world.script.tell_staff = lambda text, logged=None: told.append(text)
-        result = wait_for(compact_conversation_history(world.script, world.body, force=True))
-        self.assertEqual(result["coverage"], 1.0)
-        self.assertIn("100% of names, numbers and quotes kept", told[-1])
-
     def test_joined_summaries_are_as_good_as_the_least(self):
         """A long-term summary of extracts is an extract, whatever the model would do now."""
         world = MemoryWorld(ScriptedModel(default=offline), compact_preserve_window=2)

@@ -10,8 +10,8 @@ from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, is_talk, total_tokens, widest_view_tokens
 from evennia_ai.history.pairs import cut_points, pairing
 from evennia_ai.llm_interaction.room import Room
-from evennia_ai.sleep.compaction.plan import FEW_LINES, Plan, plan_compaction, spliced
-from tests.strategies import MANY, calls, heard, histories, marker, numbered, result
+from evennia_ai.sleep.compaction.plan import FEW_LINES, plan_compaction, spliced
+from tests.strategies import MANY, heard, histories, marker, numbered, result
 
 A, B = private(["o1.a"]), private(["o2.b"])
 windows = st.integers(1, 12)
@@ -40,10 +40,6 @@ class TestPlanByExample(unittest.TestCase):
     def leaving(self, history, *args, **options):
         return [m.id for m in plan_compaction(history, *args, few_lines=1, **options).leaving]
 
-    def test_window(self):
-        """The newest lines of the window stay, the rest leaves."""
-        self.assertEqual(self.leaving(sized(1, 1, 1, 1, 1), 2), ["m0", "m1", "m2"])
-
     def test_a_window_counts_talk(self):
         """Arrivals and results leave with the talk around them; what a tool says is talk."""
         function = {"name": "say", "arguments": '{"text": "hello"}'}
@@ -69,11 +65,6 @@ class TestPlanByExample(unittest.TestCase):
         """Where what is to be kept cannot fit, more leaves, up to the newest exchange."""
         self.assertEqual(self.leaving(sized(9, 9, 9, 9), 3, of_kept(18)), ["m0", "m1"])
         self.assertEqual(self.leaving(sized(9, 9, 9, 9), 3, of_kept(1)), ["m0", "m1", "m2"])
-
-    def test_no_pair_is_parted(self):
-        """A call stays with its result."""
-        history = numbered([heard(), heard(), calls("c1"), result("c1"), heard()])
-        self.assertEqual(self.leaving(history, 1), ["m0", "m1", "m2", "m3"])
 
     def test_few_lines_of_a_scope_stay(self):
         """A summary would be as long; they leave without one where there is no room for them."""
@@ -162,7 +153,3 @@ class TestPlanProperties(unittest.TestCase):
         flags = [m.is_summary for m in after]
         self.assertEqual(flags, sorted(flags, reverse=True))
         self.assertEqual(total_tokens(after), total_tokens(plan.staying) + new.tokens + late.tokens)
-
-    def test_nothing_leaves_of_nothing(self):
-        """An empty plan has no scopes."""
-        self.assertEqual(Plan((), (), ()).scopes, ())

@@ -5,7 +5,6 @@ import unittest
 
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.llm_interaction.summary import NOTHING_SAID, summarise
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
@@ -79,10 +78,3 @@ class TestWhatModelsRead(unittest.TestCase):
         wait_for(run_pre_compaction_extraction(world.script, world.body))
         (request,) = world.model.requests
         self.assert_said_and_done(str(request.messages))
-
-    def test_nothing_said(self):
-        """Searches alone need no model."""
-        world = MemoryWorld(ScriptedModel())
-        searches = used("search_memory", SEARCH, query="hay")
-        self.assertEqual(wait_for(summarise(world.script, searches)).text, NOTHING_SAID)
-        self.assertEqual(world.model.requests, [])

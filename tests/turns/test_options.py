@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from evennia_ai.errors import ConfigError
 from evennia_ai.kinds import (
-    PROSE_CHARS,
     SAMPLING,
     Allowed,
     number,
@@ -70,10 +69,6 @@ class TestDefaults(unittest.TestCase):
             self.assertTrue(option.help.endswith("."), name)
             self.assertTrue(option.group and option.kind.says, name)
 
-    def test_configurations_share_nothing(self):
-        """A dict of one configuration is not that of another."""
-        self.assertIsNot(AssistantConfig().tool_levels, AssistantConfig().tool_levels)
-
 
 class TestChecked(unittest.TestCase):
     """Values by kind."""
@@ -102,20 +97,6 @@ class TestChecked(unittest.TestCase):
         good = [(None, None), ("None", None), ("", None), (" ", None), ("64", 64)]
         self.assert_kind("immediate_window", good, [0, False, "x"])
 
-    def test_shares(self):
-        """Shares lie from 0 to 1."""
-        good = [(0, 0.0), (1, 1.0), ("0.75", 0.75)]
-        self.assert_kind("compact_sleep_threshold", good, [-0.01, 1.01, True, "70%"])
-
-    def test_texts(self):
-        """Texts are not empty, and nothing but a text is one."""
-        good = [(" a bard ", "a bard")]
-        self.assert_kind("persona", good, ["", "  ", None, 5, ["a"], {"a": 1}, b"bard"])
-
-    def test_choices(self):
-        """One of the words, in any case."""
-        self.assert_kind("llm_api", [(" Chat", "chat")], ["telepathy", None, 1])
-
     def test_names(self):
         """Names in a list, or a text parted by commas or spaces."""
         good = [("a, b c", ("a", "b", "c")), (["a"], ("a",)), ("", ()), ("(a, b)", ("a", "b"))]
@@ -134,11 +115,6 @@ class TestChecked(unittest.TestCase):
             ({"tokens_day": "500", "cost_month": None}, {"tokens_day": 500, "cost_month": None})
         ]
         self.assert_kind("spend_caps", good, [{"tokens": 5}, {"cost_day": -1}, 5])
-
-    def test_levels(self):
-        """Each tool has one of the levels."""
-        good = [({"say": "OFF", "look": "dry run"}, {"say": "off", "look": "dry run"})]
-        self.assert_kind("tool_levels", good, [{"say": "perhaps"}, "say", {"": "on"}, 5])
 
     def test_locks(self):
         """Lock functions joined by `and`, `or` and `not`; no access type, no brackets around."""
@@ -333,14 +309,6 @@ class TestConfigured(unittest.TestCase):
             config, [problem] = read({"llm_model": "x/http://h"}, known)
             self.assertIsNone(config.llm_model)
             self.assertIn("holds an address", problem.says)
-
-    def test_long_texts(self):
-        """A text that is too long is refused."""
-        self.assertEqual(check_option("persona", "x" * PROSE_CHARS), "x" * PROSE_CHARS)
-        with self.assertRaisesRegex(ConfigError, "at most 8,000 characters"):
-            check_option("persona", "x" * (PROSE_CHARS + 1))
-        names = ["a" * 100] * 10
-        self.assertEqual(check_option("llm_fallback_models", names), tuple(names))
 
     def test_fields_of_requests(self):
         """Builders set numbers that steer the choice of words; the setting sets anything."""

@@ -109,10 +109,6 @@ class TestNear(unittest.TestCase):
             with self.subTest(question):
                 self.assertRegex(play(question, hits), "don't know")
 
-    def test_of_somebody_else_nothing_is_offered(self):
-        """A question about somebody of whom nothing was told gets no quote."""
-        self.assertNotIn("told me:", play("Where does Gundula live?", [hit(BEES)]))
-
 
 class TestNeverQuoted(unittest.TestCase):
     def test_frames_and_own_words(self):
@@ -200,21 +196,6 @@ class TestSearching(unittest.TestCase):
         why = self.looked("Aria, when was the stove built?", things, "Black iron.")
         self.assertRegex(why, "for certain.*Black iron")
         self.assertRegex(self.looked("Aria, what is on the stove?", things, ""), "don't know")
-
-    def test_a_tail_behind_the_results(self):
-        """A prompt's tail behind the turn's results begins no new turn."""
-        asked = [SYSTEM, said("Bob", "What is Alice's boat called?")]
-        calls = respond([*asked, moment("Bob")], TOOLS).tool_calls
-        found = {"results": [hit("My boat is called Heron.")]}
-        messages = [*asked, calling(*calls), result(0, "search_memory", found), moment("Bob")]
-        want = 'Alice told me: "My boat is called Heron."'
-        self.assertEqual(respond(messages, TOOLS).content, want)
-
-    def test_lines_and_tail_in_one_message(self):
-        """Heard lines and the blocks behind them may share one message."""
-        both = f"{said('Bob', 'Where are we?')['content']}\n{moment('Bob')['content']}"
-        reply = respond([SYSTEM, {"role": "user", "content": both}], TOOLS)
-        self.assertIn("The Gilded Lantern", reply.content)
 
 
 class TestSource(unittest.TestCase):

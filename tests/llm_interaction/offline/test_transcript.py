@@ -6,10 +6,10 @@ import unittest
 
 from evennia_ai.history.frames import LEDGER_LABEL, MESSAGES_LABEL
 from evennia_ai.history.messages import Speaker
-from evennia_ai.llm_interaction.offline.prose import is_nonsense, is_question, root
-from evennia_ai.llm_interaction.offline.reply import LINES, QUOTING, is_fixed, line_for, listed
+from evennia_ai.llm_interaction.offline.prose import is_question
+from evennia_ai.llm_interaction.offline.reply import LINES, QUOTING, line_for, listed
 from evennia_ai.llm_interaction.offline.summary import summarise
-from evennia_ai.llm_interaction.offline.transcript import SUMMARY, note_lines, quotes_of, told_lines
+from evennia_ai.llm_interaction.offline.transcript import SUMMARY, note_lines, told_lines
 from evennia_ai.llm_interaction.regions import note_line
 from evennia_ai.rag_memory.ledger import APPROVED, new_note
 
@@ -56,16 +56,6 @@ class TestFrames(unittest.TestCase):
         lines = list(note_lines(f"[Memories]\n- (s1abc) 2026-11-20 {text}"))
         self.assertEqual([(x.who, x.id) for x in lines], [("Alice", "s1abc"), ("Bob", "s1abc")])
 
-    def test_quotes(self):
-        """Its answers are read back as what they quote, and of whom."""
-        reply = 'I don\'t know. The nearest I know: Al told me: "A." And later: You told me: "B."'
-        self.assertEqual([(q.who, q.words) for q in quotes_of(reply)], [("Al", "A."), ("", "B.")])
-
-    def test_fixed_lines(self):
-        """Its fixed lines are told from others, whomever they are said to."""
-        self.assertTrue(is_fixed("Good to know, Mira the Bold."))
-        self.assertFalse(is_fixed("I'll keep the key in the well."))
-
 
 class TestTable(unittest.TestCase):
     """What the model says, by key."""
@@ -95,18 +85,6 @@ class TestProse(unittest.TestCase):
             self.assertTrue(is_question(text), text)
         for text in ("It's cold, isn't it?", "Who dares wins.", "I live in Ford."):
             self.assertFalse(is_question(text), text)
-
-    def test_nonsense(self):
-        """Symbols and one letter held down are nonsense, odd but readable sentences are not."""
-        for text in ("|r{0} $rand(1,2) %s", "a" * 400):
-            self.assertTrue(is_nonsense(text), text)
-        for text in ("I owe Bob 12 silver!", "Waaah, it's 3:30 pm (already)...", "Meet at 10pm."):
-            self.assertFalse(is_nonsense(text), text)
-
-    def test_roots(self):
-        """Forms of one word share a stem."""
-        for one, two in (("kept", "keep"), ("keys", "key"), ("sold", "selling"), ("wives", "wife")):
-            self.assertEqual(root(one), root(two))
 
 
 class TestSummaries(unittest.TestCase):

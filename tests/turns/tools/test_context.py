@@ -116,7 +116,3 @@ class TestTraceSummaries(ContextToolsTest):
         self.assertTrue(private_ones)
         for audience, known in (("public", False), (BOB, False), (CORA, True)):
             self.assertEqual(private_ones[0] in self.use("trace_summaries", audience), known)
-
-    def test_none(self):
-        """Before the first compaction there are none."""
-        self.assertEqual(json.loads(self.use("trace_summaries")), {"summaries": [], "older": 0})

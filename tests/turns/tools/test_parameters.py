@@ -53,11 +53,6 @@ class TestSchema(unittest.TestCase):
             parameters["properties"]["content"], {"type": "string", "description": "One fact."}
         )
 
-    def test_nothing_required(self):
-        """No `required` where nothing is, as some providers refuse an empty one."""
-        parameters = function_schema("noop", "Nothing.", {})["function"]["parameters"]
-        self.assertEqual(parameters, {"type": "object", "properties": {}})
-
 
 class TestReadArguments(unittest.TestCase):
     """Arguments as a model sends them."""
@@ -84,12 +79,6 @@ class TestReadArguments(unittest.TestCase):
         self.assert_refused("[" * 100_000, "no valid JSON")
         for raw in ("[]", "5", '"text"', "null x", 5, ["content"]):
             self.assert_refused(raw, "JSON")
-
-    def test_surplus(self):
-        """A surplus argument is ignored; models like to give a reason."""
-        given = {"content": "a", "reason": "he asked"}
-        self.assertEqual(read_arguments(given, PARAMETERS)["content"], "a")
-        self.assertEqual(read_arguments({"x": 1}, {}), {})
 
     def test_missing(self):
         """A missing argument is named with what it is."""
