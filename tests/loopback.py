@@ -7,11 +7,9 @@
         client = ModelClient(api_base=server.url)
 
 Every request to a model is kept in `server.requests`, what is asked about the server itself in
-`server.lookups`. As a program it serves a started game:
-``python -m tests.loopback --port 0 --mode echo|hang|offline`` prints its port and stays.
+`server.lookups`.
 """
 
-import argparse
 import itertools
 import json
 import select
@@ -21,7 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -152,16 +150,6 @@ def echo(body: Mapping[str, Any]) -> Answer:
     messages = body.get("messages") or ()
     said = messages[-1].get("content") if messages else str(body.get("prompt", ""))[-200:]
     return text(str(said or ""))
-
-
-def offline(body: Mapping[str, Any]) -> Answer:
-    """What the package's rule-based model would answer."""
-    from evennia_ai.llm_interaction.offline.brain import respond
-
-    said = body.get("messages") or ({"role": "user", "content": body.get("prompt", "")},)
-    reply = respond(said, body.get("tools") or ())
-    made = tuple(call(one.name, dict(one.arguments)) for one in reply.tool_calls)
-    return Answer(content=reply.content, tool_calls=made)
 
 
 class LoopbackServer:
@@ -460,22 +448,3 @@ def _parts(message: Mapping[str, Any]) -> Iterable[str]:
     for value in message.values():
         if value is not None:
             yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def main() -> None:
-    """Serve until killed; the first line printed is the port."""
-    parser = argparse.ArgumentParser(description="An OpenAI-compatible server for tests.")
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--mode", choices=("echo", "hang", "offline"), default="echo")
-    parser.add_argument("--delay", type=float, default=0.0, help="seconds before each reply")
-    options = parser.parse_args()
-    respond = {"echo": echo, "hang": lambda _: HANG, "offline": offline}[options.mode]
-    server = LoopbackServer(
-        lambda body: replace(respond(body), delay_s=options.delay), port=options.port
-    ).start()
-    print(server.port, flush=True)
-    threading.Event().wait()
-
-
-if __name__ == "__main__":
-    main()

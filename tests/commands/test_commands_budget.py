@@ -5,7 +5,6 @@ import re
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
-from evennia_ai.sleep.compaction import compact_conversation_history
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
 
@@ -86,16 +85,6 @@ class TestBudgetLog(BudgetTest):
         self.assertLess(shown.index(" summary of"), shown.index(" turn: "))
         self.assertNotIn("line", shown)
 
-    def test_by_hand(self):
-        """A summary that staff asked for says so."""
-        self.fill(60)
-        wait_for(compact_conversation_history(self.script, self.aria, force=True))
-        self.assertTold("aibudget/log Aria", "summary of a compaction (manual): ")
-
-    def test_none(self):
-        """Without a request it says so."""
-        self.assertTold("aibudget/log Aria", "Aria has asked no model yet.")
-
     def test_private(self):
         """Admins see which request was for whom; builders see those of public turns alone."""
         self.turn(audience=private([self.aria.stable_id]))
@@ -153,8 +142,3 @@ class TestContributors(BudgetTest):
         self.be("Builder")
         self.assertNotIn(self.big.id, self.typed("aibudget/contributors Aria"))
         self.assertIn("region System", self.shown())
-
-    def test_players(self):
-        """Players have no such command."""
-        self.be("Player")
-        self.assertIn("is not available", self.typed("aibudget Aria"))

@@ -22,7 +22,6 @@ from evennia_ai.rag_memory.episodic_index import turn_of_message
 from evennia_ai.rag_memory.ledger import new_note
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
-from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.staff.memory import note_called
 from evennia_ai.testing import call
 from tests.asked import model_down
@@ -110,11 +109,6 @@ class TestHistory(MemoryLineTest):
         self.assertNotIn("line 17 ends", shown)
         self.assertTold("next", "line 17 ends")
         self.assertTold("q", "Exited pager")
-
-    def test_private_marked(self):
-        """A whisper is marked with whom it was between."""
-        self.secret("the key is under the mat")
-        self.assertTold("aihistory Aria", "[private: Char] Bob (whisper): the key is under")
 
     def test_private_is_for_admins(self):
         """Where a game opens the command to others, they see public talk only."""
@@ -605,15 +599,6 @@ class TestMemory(MemoryLineTest):
         newest = self.script.history.messages()[-1]
         self.assertIsNotNone(turn_of_message(newest, self.script.tools.traits))
 
-    def test_rebuild_fills_semantic_memory(self):
-        """Memories that the store has lost come back from the journal."""
-        self.aria.journal.add("Bob keeps bees.")
-        wait_for(consolidate_memories_to_semantic(self.script, self.aria))
-        self.semantic.memories.clear()
-        self.assertTold("aimemory/rebuild Aria", "1 memories were restored", until="were restored")
-        (memory,) = self.semantic.memories[self.script.scope].values()
-        self.assertEqual(memory.text, "Bob keeps bees.")
-
 
 class TestJournal(MemoryLineTest):
     """`aijournal`."""
@@ -622,14 +607,6 @@ class TestJournal(MemoryLineTest):
         super().setUp()
         for number in range(70):
             self.aria.journal.add(f"Fact {number} ends.", importance=number % 10 + 1)
-
-    def test_newest(self):
-        """The newest come first, with time, id and importance, in pages."""
-        newest = self.aria.journal.recent(1)[0]
-        shown = self.assertTold("aijournal Aria", "newest first, 70", "Fact 69 ends.")
-        self.assertIn(f"{newest.id} importance 10: Fact 69 ends.", shown)
-        self.assertNotIn("Fact 50 ends.", shown)
-        self.assertTold("end", "Fact 0 ends.")
 
     def test_all(self):
         """All pages together are the whole journal, newest first."""

@@ -72,12 +72,6 @@ class TestHold(RollbackLineTest):
         self.assertIsNone(self.script.runtime.lock.running)
         self.assertEqual(self.script.history.compactions()[-1].status, "committed")
 
-    def test_over_after_a_compact(self):
-        """A compaction by hand ends it."""
-        self.taken_back()
-        self.typed("compact Aria", until="compacted")
-        self.assertEqual(compaction_state(self.script), "on")
-
     def test_over_after_a_compact_with_nothing_to_do(self):
         """So does one that finds nothing to fold, and says so once."""
         self.taken_back()
@@ -109,14 +103,6 @@ class TestHold(RollbackLineTest):
         self.assertTold("compact/on Aria", "the last one failed")
         self.script.runtime.compaction_waits = 0, 0.0
         self.assertTold("compact/on Aria", "Aria compacts its history again.")
-
-    def test_no_id(self):
-        """An id is refused, rather than another compaction taken back."""
-        self.fill(60)
-        self.typed("compact Aria", until="compacted")
-        self.assertTold("compact/rollback Aria = c123", "Only `yes`", "compact/rollback Aria")
-        self.assertTold("compact/rollback = c123", "Only `yes`")
-        self.assertEqual(self.script.history.compactions()[-1].status, "committed")
 
 
 class TestWhatIsStored(RollbackLineTest):

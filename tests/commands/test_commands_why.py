@@ -136,11 +136,6 @@ class TestWhyDidSheSayThat(WhyTest):
         self.assertIn("It is in summary", shown)
         self.assertIn("Prompt: System:", shown)
 
-    def test_without_a_trace(self):
-        """A reply of an earlier version has none, and that is said."""
-        self.script.history.append([Message("assistant", "Once upon a time.")])
-        self.assertIn("no trace that can be read", self.why())
-
     def test_damaged_traces(self):
         """Whatever stands in a trace, the command answers."""
         odd = ("{}", '{"budget": 3, "given": []}', '{"given": {"m1": "x"}, "cost": "y"}', "[1]")
@@ -187,27 +182,6 @@ class TestTrace(WhyTest):
         self.assertLess(len(stored), 1500)
         for word in ("pot", "key", "Bob", "Char", "hearth"):
             self.assertNotRegex(stored, rf"\b{word}\b")  # an id may hold its letters
-
-    def test_only_replies(self):
-        """Calls that say nothing, and dreams, have none."""
-        self.ask("Aria, look around!", call("look"), "Fine.")
-        traced = [m.content for m in self.script.history.messages() if TRACE in m.metadata]
-        self.assertEqual(traced, ["Fine."])
-
-    def test_bounded(self):
-        """However much was found, a trace stays small."""
-        reply = self.ask("Aria, good evening!", "Good evening.")
-        many = {f"m{n:015}": n / 1000 for n in range(500)}
-        trace = ReplyTrace(
-            budget=ReplyTrace.of(reply).budget,
-            answers=tuple(many),
-            given=many,
-            found=many,
-            passed_over=many,
-            opened=tuple(many),
-            tools=tuple(many),
-        )
-        self.assertLess(len(trace.to_text()), 3000)
 
 
 class TestWhyDidSheForget(WhyTest):
@@ -265,13 +239,6 @@ class TestWhyDidSheForget(WhyTest):
         shown = self.why("blue pot", until="A search")
         self.assertIn(FACT, shown)
         self.assertIn("finds it not at all", shown)
-
-    def test_after_a_rollback(self):
-        """What a rollback brought back is live again."""
-        self.compact()
-        self.typed("compact/rollback Aria")
-        self.typed("compact/rollback Aria = yes", until="again")
-        self.assertIn("It is in the live history", self.why("blue pot"))
 
     def test_never_said(self):
         """For words that nobody said: that, and what search finds nearest."""

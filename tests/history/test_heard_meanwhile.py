@@ -183,10 +183,3 @@ class TestHeardMeanwhile(AssistantTest):
         self.assertEqual(len(self.script.runtime.queue), 50)
         self.assertIn("disk full", self.script.runtime.last_error)
         self.model.release()
-
-    def test_switched_off_nothing_is_due(self):
-        """What was stored is given up with the rest."""
-        self.compact()
-        self.hear(50)
-        self.script.runtime.give_up()
-        self.assertEqual(self.script.runtime.pending(), [])

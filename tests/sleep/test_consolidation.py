@@ -297,17 +297,3 @@ class TestOnMem0(ConsolidationCase):
         self.assertEqual(self.consolidate()["consolidated"], 3)
         self.assertEqual(self.count(), 3)
         self.assertEqual(len(self.character.entities.get("o1").observations), 3)
-
-    def test_the_next_night_repairs_a_store_that_was_thrown_away(self):
-        """With its folder deleted, repairing and consolidating make it whole."""
-        for number in range(4):
-            self.journal.add(f"Alice did thing {number}")
-        self.consolidate()
-        wait_for(self.script.mind.memories.close())
-        shutil.rmtree(self.folder)
-        self.open_store()
-        self.assertEqual(self.consolidate()["consolidated"], 0)
-        self.assertEqual(self.prune(), {"checked": 0, "pruned": 0})
-        self.assertEqual(self.repair(), {"repaired": 4, "linked": 4})
-        self.assertEqual(self.prune(), {"checked": 4, "pruned": 0})
-        self.assertEqual(self.count(), 4)

@@ -127,11 +127,6 @@ class TestFaults(WireTest):
         self.survive(_no_json("say"), loopback.text("I see."))
         self.assertIn("no valid JSON", str(self.contents()))
 
-    def test_unknown_tool(self):
-        """A tool nobody offered."""
-        self.survive(loopback.unknown_tool(), loopback.text("I see."))
-        self.assertIn("there is no tool", str(self.contents()))
-
     def test_huge(self):
         """Two hundred thousand words: a screenful is said, as much as a reply may hold is kept."""
         self.survive(loopback.huge())

@@ -203,12 +203,6 @@ class TestSaid(ModeratedTest):
         self.assertIn("Moderation refused a newer reply", lines)
         self.assertNotIn("xylophone", lines)
 
-    def test_why_tells_of_a_replaced_reply(self):
-        """So does it for a reply that moderation replaced."""
-        self.turn("a rude word")
-        lines = "\n".join(wait_for(why(self.script, "", self.script.seen(PUBLIC))))
-        self.assertIn("Moderation replaced or refused part", lines)
-
     def test_stock_replies(self):
         """What moderation says instead may be the same again and again."""
         for number in range(3):

@@ -190,15 +190,6 @@ class TestOnePlayer(RateTest):
         self.assertEqual((len(self.model.requests), self.signs()), (CALLS_A_MINUTE, 1))
         self.assertEqual(self.script.runtime.unanswered, {})
 
-    def test_after_a_minute_it_answers_again(self):
-        """A player who was refused is answered as before once the minute is over."""
-        self.flood(lambda n: f"Aria, what is thing {n}?", 60)
-        asked = len(self.model.requests)
-        self.now += RATE_S
-        self.say("Aria, are you well?")
-        self.tick_all()
-        self.assertIn("are you well?", str(self.model.requests[asked].messages))
-
     def test_the_setting(self):
         """`calls_minute` is the bound."""
         with self.settings(EVENNIA_AI_SPEND_CAPS={"player": {"calls_minute": 3}}):

@@ -208,13 +208,6 @@ class TestShown(SpendGameTest):
         for word in ("5,000", "$20"):
             self.assertIn(word, shown)
 
-    def test_budget_and_why(self):
-        """`aibudget/log` and `ai/why` show cached tokens and the price."""
-        self.ask()
-        shown = self.typed("aibudget/log Aria")
-        self.assertIn("in 900 (600 cached for $0.0500), out 100 tokens", shown)
-        self.assertTold("ai/why Aria", "900 tokens in (600 cached), 100 out, $0.2500", until="Cost")
-
     def test_a_test_is_paid_by_who_asks(self):
         """`ai/test` counts for the caller's account, and is refused at its cap."""
         self.assertTold("ai/test Aria = hi", "(600 cached for $0.0500)", "$0.25", until="tokens in")

@@ -15,7 +15,7 @@ from evennia_ai.staff.status import status_lines
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.execution import ToolRegistry
-from evennia_ai.turns.tools.waiting import KEY, WAIT_S
+from evennia_ai.turns.tools.waiting import WAIT_S
 from tests.command_line import CommandLineTest
 from tests.waiting import wait_for
 
@@ -235,15 +235,6 @@ class TestApproval(CommandLineTest):
         self.tick()
         self.assertIn("Nobody approved your call give", self.notices()[0][1])
 
-    def test_bounded(self):
-        """One person's flood fills a part of the list; a repeated call waits once."""
-        things = [create_object(OBJECT, key=f"gem {n}", location=self.aria) for n in range(7)]
-        for thing in things:
-            self.ask(call("give", thing=thing.key, to="Char2"))
-        self.assertEqual(len(self.script.approvals.waiting()), 5)
-        (result,) = self.ask(call("give", to="Char2", thing="gem 0"))
-        self.assertIn("waits for approval already, as number 1", result)
-
     def test_survives_a_restart(self):
         """What is stored is all there is: a new process finds it, and approves it."""
         self.give()
@@ -265,13 +256,6 @@ class TestApproval(CommandLineTest):
         self.assertTold("ai/approve Aria = 1", "You give a sword to Char2.")
         self.assertEqual(waiting, [()])
 
-    def test_junk_in_the_attribute(self):
-        """A damaged value stops nothing and is put aside by the next write."""
-        self.script.attributes.add(KEY, [5, "x"])
-        self.give()
-        self.assertEqual(len(self.script.approvals.waiting()), 1)
-        self.assertEqual(self.script.attributes.get(KEY, category="ai_damaged"), [[5, "x"]])
-
     def test_forgotten(self):
         """Who is forgotten leaves no waiting calls behind."""
         self.give()
@@ -279,12 +263,6 @@ class TestApproval(CommandLineTest):
         self.assertEqual(len(self.script.approvals.waiting()), 1)
         self.script.approvals.drop(player_ids(self.char2))
         self.assertEqual(self.script.approvals.waiting(), ())
-
-    def test_builders_cannot_read_it(self):
-        """`examine` shows no waiting calls to builders: they may repeat private talk."""
-        self.give()
-        self.be("Builder")
-        self.assertNotIn("sword", self.typed(f"examine {self.script.dbref}/{KEY}"))
 
     def test_waits_for_the_turn(self):
         """An approval during a turn is carried out behind it."""
@@ -313,17 +291,6 @@ class TestApproval(CommandLineTest):
         self.assertEqual(self.script.approvals.waiting(), ())
         self.assertIn("It may be done or not", self.notices()[-1][1])
         self.assertEqual(self.script.approvals.waiting(), ())
-
-    def test_no_such_call(self):
-        """Typed late, under the lock, a number that is gone fails in words."""
-        failure = self.failureResultOf(self.script.approvals.approve(5, "x"))
-        self.assertIn("No call 5 waits", failure.getErrorMessage())
-
-    def failureResultOf(self, deferred):  # noqa: N802 - as trial's
-        """The failure that a Deferred has fired with."""
-        found = []
-        deferred.addErrback(found.append)
-        return found[0]
 
 
 class TestKnownTo(unittest.TestCase):
