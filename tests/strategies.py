@@ -11,8 +11,8 @@ from evennia_ai.history.messages import Message, Speaker, message_tokens
 from tests.thoroughness import examples
 
 # Enough for every branch of the pure modules, also where only a share is tried.
-FEW = settings(max_examples=examples(200, 60), deadline=None)
-MANY = settings(max_examples=examples(1000, 200), deadline=None)
+FEW = settings(max_examples=examples(200, 60))
+MANY = settings(max_examples=examples(1000, 200))
 
 PEOPLE = ("o1.a", "o2.b", "o3.c")
 CALL_IDS = ("c1", "c2", "c3", "")  # few, so that they repeat

@@ -59,7 +59,7 @@ class TestAttributeStore(BaseEvenniaTest):
     def test_a_new_value_is_as_evennia_stores_it(self):
         """A new Attribute is the row that Evennia would have made, and is read like it."""
 
-        @settings(max_examples=30, deadline=None)
+        @settings(max_examples=30)
         @given(VALUES)
         def check(value):
             rows = []

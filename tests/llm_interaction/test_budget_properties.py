@@ -23,8 +23,8 @@ from tests.strategies import OWNERS, counted, histories, texts
 from tests.thoroughness import examples
 from tests.waiting import wait_for
 
-ANY = settings(max_examples=examples(1000), deadline=None, derandomize=True)
-SOME = settings(max_examples=examples(300), deadline=None, derandomize=True)
+ANY = settings(max_examples=examples(1000), derandomize=True)
+SOME = settings(max_examples=examples(300), derandomize=True)
 COUNT = counter_for("gpt-4")
 # A summary's request holds at least its rules, a few lines and the room for the summary.
 LEAST_FOR_SUMMARIES = 1500

@@ -87,7 +87,7 @@ class TestMarkup(unittest.TestCase):
         self.assertEqual(clean_reply(text), "red a b\ncd")
 
     @given(st.text(alphabet=st.sampled_from("*_`~[]()<>#- ab\n\"'\\!|\x1b[m"), max_size=200))
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     def test_never_raises_nor_leaves_controls(self, text):
         """Any mixture of signs is cleaned without an error, to text without control signs."""
         cleaned = clean_reply(text, ["Aria"])
@@ -100,7 +100,7 @@ class TestSplit(unittest.TestCase):
         self.assertEqual(split_reply("Aaaa bbbb cc\nDd. Ee ff", 16).pieces[0], "Aaaa bbbb cc")
 
     @given(st.text(max_size=300), st.integers(1, 60), st.integers(1, 5))
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     def test_pieces_hold_the_text(self, text, limit, most):
         """Pieces are within limits and, with what is left out, hold every letter in order."""
         split = split_reply(text, limit, most)

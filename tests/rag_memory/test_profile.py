@@ -3,7 +3,7 @@
 import unittest
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history.audience import PUBLIC, STAFF, private, visible
@@ -110,7 +110,6 @@ class TestCurrent(unittest.TestCase):
         newer = [*homes, seen(3, "lives in Ford", 3, fact=("lives in", "Ford"))]
         self.assertEqual(former(newer), {"o1", "o2"})
 
-    @settings(deadline=None)
     @given(
         st.lists(
             st.tuples(

@@ -87,7 +87,7 @@ def audiences(texts):
 
 
 class TestSeen(unittest.TestCase):
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=15, suppress_health_check=list(HealthCheck))
     @given(PIECES, st.sampled_from([*AUDIENCES, "nonsense", ""]))
     def test_nothing_else(self, pieces, viewer):
         """Each way shows a viewer what they may know, and no more; an odd viewer is the public."""
@@ -95,7 +95,7 @@ class TestSeen(unittest.TestCase):
         may = {a for _, a in pieces if visible(a, viewer if viewer in AUDIENCES else PUBLIC)}
         self.assertEqual(audiences(life.shown(viewer)), may)
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=15, suppress_health_check=list(HealthCheck))
     @given(PIECES, st.sampled_from(AUDIENCES))
     def test_distrusted(self, pieces, viewer):
         """In turns, nothing is shown of what somebody in quarantine said, nor what rests on it."""

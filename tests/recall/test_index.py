@@ -135,7 +135,7 @@ class TestQueries(RecallCase):
                 self.assertEqual(self.words_found(query), set())
         self.assertEqual(self.words_found("raven"), {"t4", "t6"})
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.text(max_size=200))
     def test_random_texts(self, query):
         """No text at all makes a search fail."""
@@ -180,7 +180,7 @@ class TestRemove(unittest.TestCase):
         self.assertFalse(any(b"xyzzyplugh" in each or b"tortoise" in each for each in self.bytes()))
         self.assertEqual(self.index.search("aria", "raven"), [])
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(
         st.lists(
             st.tuples(
@@ -332,7 +332,7 @@ class TestAudience(RecallCase):
         self.index.add("aria", [Turn("a", "X", "raven", 0, None, "everyone!!")])
         self.assertEqual(self.index.search("aria", "raven", audience="public"), [])
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(
         st.lists(
             st.tuples(
@@ -374,7 +374,7 @@ class TestAudience(RecallCase):
 
 
 class TestExactFirst(RecallCase):
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(
         st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), min_size=1, max_size=25),
         st.lists(st.sampled_from(WORDS), min_size=1, max_size=2, unique=True),

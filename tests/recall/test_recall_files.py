@@ -112,7 +112,7 @@ class TestFile(FileCase):
 
 
 class TestRemoval(FileCase):
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(
         st.lists(
             st.tuples(

@@ -11,7 +11,7 @@ from evennia_ai.history.records import LIVE, SummaryRecord
 from evennia_ai.sleep.compaction.cascade import FAN_IN, due_groups, roots
 
 # A forest of 1,000 leaves is grown in some milliseconds; twenty of any size are enough.
-SOME = settings(max_examples=20, deadline=None)
+SOME = settings(max_examples=20)
 
 
 def summary(key, level=0, children=()):

@@ -44,7 +44,6 @@ from tests.waiting import wait_for
 
 EXAMPLES = settings(
     max_examples=examples(1000),
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
 VIEWERS = (PUBLIC, *(private(PEOPLE[:n]) for n in (1, 2, 3)))

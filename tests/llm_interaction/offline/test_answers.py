@@ -126,7 +126,7 @@ class TestNeverQuoted(unittest.TestCase):
         reply = play("Where does Alice live?", hits, before=before)
         self.assertNotRegex(reply, "told me:|noted|Dunmere")
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     @given(
         st.sampled_from(("Where is the mill?", "Who keeps the mill?", "What do you know of Ann?")),
         st.sampled_from(("look", "expand_memory", "search_memory", "move")),

@@ -341,7 +341,7 @@ MESSAGE = st.fixed_dictionaries(
 
 
 class TestRobustness(unittest.TestCase):
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     @given(st.lists(MESSAGE, max_size=8), st.booleans())
     def test_never_raises(self, messages, offered):
         """Whatever stands in a request, there is a reply that calls only what is offered."""
@@ -349,7 +349,7 @@ class TestRobustness(unittest.TestCase):
         self.assertIsInstance(reply, Reply)
         self.assertTrue(offered or not reply.tool_calls)
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(st.text(alphabet=string.ascii_letters + " .,?!'-", max_size=300))
     def test_any_speech_is_answered(self, text):
         """Whatever is said, the tool loop ends: with words, or in silence where nothing was said.
