@@ -469,7 +469,7 @@ class TestInterrupted(ForgettingGameTest):
         self.lived()
         people = player_ids(self.char1)
         enqueue(people, utc_iso(time.time()), stable_id(self.account), all_scripts())
-        for step in ("forget remake", "forget files", "forget database", "forget done"):
+        for step in ("remake", "forget files", "forget database", "forget done"):
 
             def at_step(this, name, step=step):
                 if name == step:
