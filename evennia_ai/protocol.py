@@ -219,6 +219,9 @@ class GamePort(Protocol):
     def move(self, direction: str, asker: str | None = None) -> str:
         """Walk through an exit; returns what it sees there."""
 
+    def step_towards(self, place: str) -> str:
+        """Walk through the next exit on the way to a room, by name: a word of `turns.rounds`."""
+
     def get(self, thing: str, asker: str | None = None) -> str:
         """Pick up something here, for whoever asks; returns what it did and carries now."""
 

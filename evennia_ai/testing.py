@@ -370,6 +370,12 @@ class FakeGame:
     def move(self, direction: str, asker: str | None = None) -> str:
         raise ToolError(f"there is no exit `{direction}`")
 
+    steps: tuple[str, ...] = ()
+
+    def step_towards(self, place: str) -> str:
+        step, self.steps = (self.steps or ("there",))[0], self.steps[1:]
+        return step
+
     def get(self, thing: str, asker: str | None = None) -> str:
         raise ToolError(f"there is no `{thing}` here")
 

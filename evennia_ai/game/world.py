@@ -52,8 +52,11 @@ from evennia_ai.llm_interaction.reply import speakable
 from evennia_ai.protocol import Named
 from evennia_ai.rag_memory.lore import Verdict
 from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.turns.rounds import BARRED, LOST, THERE, WALKS
 
 DESCRIPTION_CHARS = 600
+# Exits of the longest way by a routine.
+MOST_EXITS = 10
 # What the assistant calls a room that it cannot see.
 DARK = "a place too dark to see"
 # Words of a text that are looked up as names; databases limit the values in a query.
@@ -280,7 +283,8 @@ class GameHandler:
 
         For an `asker` whom it does not obey, it walks only where they may walk too.
         """
-        wanted, before = folded(direction.strip()), self._room
+        wanted = folded(direction.strip())
+        self._room  # noqa: B018 - raises where there is none
         ways = [obj for obj in self._seen(asker) if obj.destination]
         for way in ways:
             if wanted in map(folded, names_of(way, self.character)):
@@ -291,6 +295,12 @@ class GameHandler:
         person = find(asker) if asker and not self.obeys(asker) else self.character
         if person is not self.character and not (person and way.access(person, "traverse")):
             raise ToolError(f"the way `{self._name(way)}` is barred to you")
+        self._go(way)
+        return self.look(asker=asker)
+
+    def _go(self, way: DefaultObject) -> None:
+        """Walk through an exit, by its locks; `ToolError` where that fails."""
+        before = self._room
 
         def walk() -> None:
             if way.access(self.character, "traverse"):
@@ -303,7 +313,52 @@ class GameHandler:
         told = self._told(walk)
         if self.character.location is before:
             raise ToolError(f"you could not go `{self._name(way)}`{told}")
-        return self.look(asker=asker)
+
+    def step_towards(self, place: str) -> str:
+        """Walk through the next exit on the way to a room, by name: a word of `turns.rounds`.
+
+        By ways that are open to the body; where there are none, up to the barred one.
+        """
+        wanted = folded(place)
+
+        def is_there(room: DefaultObject) -> bool:
+            names = (room.key, f"#{room.id}", *room.aliases.all())
+            is_home = room is self.character.home and wanted == "home"
+            return is_home or wanted in map(folded, map(plain, names))
+
+        if is_there(self._room):
+            return THERE
+        way = self._way(is_there, True) or self._way(is_there, False)
+        if way is None:
+            return LOST
+        try:
+            self._go(way)
+        except ToolError:
+            return BARRED
+        return WALKS
+
+    def _way(
+        self, is_there: Callable[[DefaultObject], bool], is_open: bool
+    ) -> DefaultObject | None:
+        """The first exit of a shortest way of at most `MOST_EXITS` to a room; None for none."""
+        body, known = self.character, {self._room}
+        heads: list[tuple[DefaultObject, DefaultObject | None]] = [(self._room, None)]
+        for _ in range(MOST_EXITS):
+            steps = [
+                (way.destination, first or way)
+                for room, first in heads
+                for way in room.exits
+                if way.access(body, "view", default=True)
+                and (not is_open or way.access(body, "traverse"))
+            ]
+            heads = []
+            for room, first in steps:
+                if is_there(room):
+                    return first
+                if room not in known:
+                    known.add(room)
+                    heads.append((room, first))
+        return None
 
     def _told(
         self,

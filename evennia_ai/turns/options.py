@@ -37,6 +37,7 @@ from evennia_ai.kinds import (
     whole,
 )
 from evennia_ai.language.tables import AUTO, DEFAULT, tables
+from evennia_ai.turns.routine import ROUTINE
 from evennia_ai.turns.spend_book import OWN_LIMITS
 from evennia_ai.turns.turn_taking import ATTENTION
 
@@ -248,6 +249,12 @@ class AssistantConfig:
         "Quiet time after which the assistant falls asleep. None: never.",
     )
     sleep_schedule: str | None = life(None, HOURS, "Hours during which the assistant sleeps.")
+    routine: str | None = life(
+        None,
+        or_none(ROUTINE),
+        "Where it is at which time of the game's day (with `real` before it: of the real one), and "
+        "what it does there. It walks by exits and their locks, and never out of a talk.",
+    )
     max_react_iterations: int = life(
         8, whole(1, 100, "model calls"), "Most model calls in one turn."
     )

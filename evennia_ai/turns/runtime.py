@@ -76,6 +76,8 @@ class Runtime(Heard):
         notes: When what each person said caused the newest notes, by stable id.
         rest_s: Most seconds between two ticks while there is nothing to do.
         cue: The newest reason to speak unasked that no turn has taken.
+        stop: The entry of its routine that holds, and since when.
+        stop_told: Whether it has excused itself for that entry.
         company_at: When a player was last near, at a tick.
         ends: Whether the server stops: what is heard from now on is saved at once.
         cannot_store: Whether the last tick failed because the database could not be written.
@@ -116,6 +118,8 @@ class Runtime(Heard):
     rest_s: float = field(default_factory=lambda: random.uniform(*REST_S))
     company_at: float = float("-inf")
     cue: Cue | None = None
+    stop: tuple[str, float] | None = None
+    stop_told: bool = False
     ends: bool = False
     cannot_store: bool = False
     logged: dict[str, float] = field(default_factory=dict)

@@ -87,6 +87,8 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     "summaries_owed": as_dict,
     "conversation_begun": as_text,
     "context_signals": as_dict,
+    "routine_done": as_text,
+    "routine_alert": as_text,
     "compaction_outbox": as_texts,
     "event_queue": queued_events,
     WAITING: lambda value: (calls := WaitingCalls.if_readable(value)) and calls.to_dict(),

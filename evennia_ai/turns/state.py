@@ -46,6 +46,8 @@ RUNTIME_KEYS = (
     "event_queue",
     "dreamt",
     "initiative_used",
+    "routine_done",
+    "routine_alert",
     WAITING,
     ERRANDS,
     QUARANTINE,
@@ -89,6 +91,8 @@ class StateHandler:
         extracted: Ids of what extractions since the last compaction wrote.
         owed: Summaries that are still to be made again, by id, and whether facts were extracted
             from their messages.
+        routine: The entry of its routine that it did last.
+        routine_alert: The one that staff were told it cannot follow.
         outbox: Ids that rollbacks withdrew and that must still leave index and semantic memory.
     """
 
@@ -99,6 +103,8 @@ class StateHandler:
     extracted = Kept[list[str]]("last_extraction", [])
     owed = Kept[dict[str, bool]]("summaries_owed", {})
     outbox = Kept[list[str]]("compaction_outbox", [])
+    routine = Kept("routine_done", "")
+    routine_alert = Kept("routine_alert", "")
 
     @property
     def unasked(self) -> Used:

@@ -49,6 +49,7 @@ from evennia_ai.turns.events import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.heard import Unanswered
 from evennia_ai.turns.initiative import note_arrivals, speak_unasked
 from evennia_ai.turns.options import within_hours
+from evennia_ai.turns.rounds import follow_routine
 from evennia_ai.turns.spend import RATE_S
 
 # Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
@@ -85,7 +86,8 @@ class Tick:
             return "disabled"
         check_room(self.script)
         see_company(self.script)
-        yield self._errands()
+        if walked := (yield self._life()):
+            return str(walked)
         if self.script.state.mode == "sleep":
             self.runtime.stop_behind()
             if not self.runtime.is_called():
@@ -101,14 +103,23 @@ class Tick:
         return done
 
     @inlineCallbacks
-    def _errands(self) -> Steps[None]:
-        """Deliver what people left for others; what fails must not keep anybody from an answer."""
+    def _life(self) -> Steps[str]:
+        """Deliver what people left for others, and follow the day's plan while nobody calls.
+
+        Fires with what the tick did, empty if it goes on. What fails must not keep anybody from an
+        answer.
+        """
+        what, walked = "delivering an errand", ""
         try:
             yield self.script.messenger.deliver()
+            what = "following the routine"
+            if not self.runtime.is_called():
+                walked = follow_routine(self.script)
         except CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - a game's own hook may raise anything
-            self.script.log_error("delivering an errand", error)
+            self.script.log_error(what, error)
+        return walked
 
     @inlineCallbacks
     def check_emergency(self) -> Steps[bool]:
