@@ -16,6 +16,7 @@ from twisted.python.failure import Failure
 from evennia_ai import conf, services
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import AssistantScript, all_assistants
+from evennia_ai.commands import wizard
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.why import why
 from evennia_ai.errors import Refusal
@@ -79,6 +80,7 @@ class CmdAI(AssistantCommand):
       ai/ignore
       ai/report [<assistant>] [= <what is wrong>]
       ai
+      ai/new
       ai/create <name>[:<typeclass>]
       ai/start <assistant>
       ai/stop <assistant>
@@ -103,6 +105,7 @@ class CmdAI(AssistantCommand):
       report - tell staff that something is wrong with an assistant; they get
                your words and the last lines that you could hear
       list   - all assistants, as without a switch
+      new    - a new assistant, by a few questions; so does create without a name
       create - a new assistant, in this room
       start  - switch it on
       stop   - switch it off and cancel the turn it is thinking about
@@ -158,7 +161,7 @@ class CmdAI(AssistantCommand):
         "stop",
         "usage",
     )
-    builder_switches += ("wake",)
+    builder_switches += ("wake", "new")
     resets = is_full = False
     switches_known = (*player_switches, *builder_switches, *admin_switches)
 
@@ -243,15 +246,33 @@ class CmdAI(AssistantCommand):
 
     def do_create(self) -> None:
         name, _, path = self.args.partition(":")
+        if not name.strip() and not path:
+            return self.do_new()
+        body = self._made(good_name(name), body_class(path.strip()))
+        hint = f"aiconfig {body.key} persona = <text>"
+        self.viewer.tell(f"{body.key} is here and listens. Describe who it is: {hint}")
+
+    def do_new(self) -> None:
+        """Ask what a new assistant is to be, and make it."""
+        taken = {script.obj.key for script in all_assistants()}
+        numbers = ("Aria", *(f"Aria {n}" for n in range(2, 1_000)))
+        free = next(name for name in numbers if name not in taken)
+
+        def make(name: str, options: dict[str, Any]) -> str:
+            body = self._made(good_name(name), TYPECLASS)
+            body.assistant.state.configure(options)
+            return f"{body.key} is here and listens. More options: aiconfig {body.key}"
+
+        wizard.begin(self.caller, self.session, good_name, free, make)
+
+    def _made(self, key: str, made: str) -> AssistantMixin:
+        """A new assistant in the caller's room."""
         room, locks = getattr(self.caller, "location", None), OWNER_LOCKS.format(id=self.caller.id)
         if room is None:
             raise Refusal("You are nowhere; go into a room first.")
-        made, key = body_class(path.strip()), good_name(name)
         body = create_object(made, key=key, location=room, home=room, locks=locks)
-        body.ensure_assistant()
-        body.assistant.log(f"made by {self.caller.key}")
-        hint = f"aiconfig {body.key} persona = <text>"
-        self.viewer.tell(f"{body.key} is here and listens. Describe who it is: {hint}")
+        body.ensure_assistant().log(f"made by {self.caller.key}")
+        return body
 
     def do_start(self) -> None:
         script = self.own_assistant()

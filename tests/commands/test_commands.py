@@ -184,7 +184,7 @@ class TestCreate(CommandLineTest):
         for name in ("|rRed", "a=b", "#12", "x" * 41, "{name}", "Ann,Bob", "-"):
             with self.subTest(name=name):
                 self.assertTold(f"ai/create {name}", "cannot be a name")
-        self.assertTold("ai/create", "Usage: ai/create <name>")
+        self.assertTold("ai/create :some.Class", "Usage: ai/create <name>")
         self.assertEqual(len(all_assistants()), 1)
 
     def test_names_of_any_script(self):
