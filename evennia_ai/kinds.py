@@ -313,7 +313,7 @@ def refused_model(name: str, allowed: Allowed) -> str:
         return f"`{short}` holds a path; paths come from the game's settings alone"
     if any(fnmatchcase(name, pattern) for pattern in models):
         return ""
-    listed = ", ".join(f"`{each}`" for each in models)
+    listed = ", ".join(f"`{each}`" for each in dict.fromkeys(models))
     return (
         f"`{short}` is not among the models of the setting `EVENNIA_AI_MODELS`, "
         f"which allows {listed or 'none'}"

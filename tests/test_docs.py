@@ -173,6 +173,19 @@ class TestDocs(unittest.TestCase):
         every = {f"{key}/{each}".rstrip("/") for key in switches for each in ("", *switches[key])}
         self.assertEqual(every - named, set())
 
+    def test_one_name_for_one_thing(self):
+        """Pages, help and the staff's pages say limit, compaction report and lost share."""
+        from evennia_ai.commands.cmdset import COMMANDS
+
+        paths = [*PAGES, *PACKAGE.glob("**/*.html")]
+        texts = {path.name: path.read_text(encoding="utf-8") for path in paths}
+        texts |= {command.key: command.__doc__ for command in COMMANDS}
+        other = re.compile(
+            r"\b(?:spend(?:ing)? caps?|receipts?|drift|retention rate|folded)\b", re.I
+        )
+        wrong = [(name, match[0]) for name, text in texts.items() for match in other.finditer(text)]
+        self.assertEqual(wrong, [])
+
     def test_console_script(self):
         """The installation page names each command of `evennia-ai` and each of its options."""
         from evennia_ai.cli.launcher import USAGE

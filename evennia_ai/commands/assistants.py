@@ -29,7 +29,7 @@ from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model_request
 from evennia_ai.llm_interaction.regions import Regions, fit_prompt
-from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
 from evennia_ai.staff import doctor
 from evennia_ai.staff.audit_log import last_lines
 from evennia_ai.staff.budget import cached_part, price
@@ -382,6 +382,11 @@ class CmdAI(AssistantCommand):
         script, text = self.assistant(), str(self.rhs or "").strip()
         if cap := script.spend.reached(stable_id(self.caller)):
             raise Refusal(f"No call is made: {cap} is reached.")
+        if not text and script.model_name == OFFLINE_MODEL:
+            raise Refusal(
+                f"{script.obj.key} runs on the offline model: rules, no language model. There is "
+                "nothing to try out. To choose a model: docs/providers.md."
+            )
         self.viewer.tell(f"Asking {script.model_name}...")
         asker = stable_id(self.caller)
         if not text:

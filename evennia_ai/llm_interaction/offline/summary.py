@@ -10,7 +10,7 @@ from evennia_ai.history.frames import MESSAGES_LABEL, read_source_line, read_spo
 from evennia_ai.language.numbers import numbers_in
 from evennia_ai.language.script import is_unparted, size
 from evennia_ai.language.tables import DEFAULT, table_of
-from evennia_ai.language.words import STOP_WORDS, content_words, words
+from evennia_ai.language.words import STOP_WORDS, content_words, telling_words, words
 from evennia_ai.llm_interaction.offline import transcript
 from evennia_ai.llm_interaction.offline.prose import is_nonsense, is_question, names_in, sentences
 from evennia_ai.llm_interaction.offline.reply import line_for
@@ -82,7 +82,7 @@ def _lines(row: str) -> list[Line]:
 def _density(line: Line, text: str) -> float:
     """Facts per sentence, a little per word: names, numbers, content words, promises, quotes."""
     table = table_of(text)
-    if table.expression("speech", "small").match(text):
+    if table.expression("speech", "small").match(text) or not telling_words(text):
         return _LEAST_DENSITY
     tokens, is_english = words(text), table.code == DEFAULT
     told = tokens if is_english else content_words(text, table)
