@@ -85,7 +85,9 @@ def _named_alike(text: str, tools: Tools) -> str:
     if tools and "<" in text:
         names = "|".join(map(re.escape, tools))
         text = re.sub(rf"<({names})\s*/>", r"<function=\1></function>", text)
-        text = re.sub(rf"<({names})>(.*?)</\1>", r"<function=\1>\2</function>", text, flags=re.S)
+        text = re.sub(
+            rf"<({names})>(.{{0,2000}}?)</\1>", r"<function=\1>\2</function>", text, flags=re.S
+        )
     return text
 
 
@@ -99,7 +101,7 @@ _CHANNEL = re.compile(
     re.S,
 )
 _CHANNELS = r"(?:analysis|commentary|final)"
-_NEXT = rf"(?:assistant(?={_CHANNELS})|\n\s*(?={_CHANNELS}[ \t]*\n))"
+_NEXT = rf"(?:assistant(?={_CHANNELS})|\n(?={_CHANNELS}[ \t]*\n))"
 _BARE_CHANNEL = re.compile(
     rf"(?:\A\s*|{_NEXT})(?P<to>)(?P<name>{_CHANNELS})"
     rf"(?P<header>\s*to=[\w.]+\s*(?:json|code)?)?(?P<body>.*?)(?={_NEXT}|\Z)",
@@ -253,7 +255,7 @@ _REACT = re.compile(
     re.M | re.S | re.I,
 )
 # Agents that write the action as an object.
-_ACTION = re.compile(r"\A(?:\s*Thought:.*?\n)?\s*Action:\s*(?=[{\[`])", re.S)
+_ACTION = re.compile(r"\A\s*(?:Thought:.*?\n)?[ \t]*Action:\s*(?=[{\[`])", re.S)
 _FENCE = re.compile(r"\A\s*```[ \t]*\w*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?:```\s*)?\Z", re.S)
 
 
@@ -561,7 +563,7 @@ _ROUND = tuple(
         # Thought: … Final Answer: …
         (
             r"\A\s*(?s:\**(?:thoughts?|thinking|reasoning|analysis)\b\W.*?^)?"
-            r"[*#]*\s*(?:final )?(?:answer|response|reply)(?:\**:\**[ \t]*|\**[ \t]*\n)",
+            r"[*#]{0,3}[ \t]?(?:final )?(?:answer|response|reply)(?:\**:\**[ \t]*|\**[ \t]*\n)",
             "",
         ),
         # Sure! Here is Aria's response: …
@@ -580,13 +582,13 @@ _ROUND = tuple(
         (r"\A(?:\W*(?:scene|setting)\W*:[^\n]*\n\s*)+", ""),
         # (Thinking: …), [Internal monologue: …]
         (
-            r"[(\[~*]+\s*(?:(?:internal|inner) (?:monologue|thoughts?)|think(?:s|ing)|thoughts?)\b"
-            r"[^()\[\]~*\n]{0,300}[)\]~*]+[ \t]*\n?",
+            r"[(\[~*]{1,3}\s?(?:(?:internal|inner) (?:monologue|thoughts?)|think(?:s|ing)"
+            r"|thoughts?)\b[^()\[\]~*\n]{0,300}[)\]~*]{1,3}[ \t]*\n?",
             "",
         ),
         (r"\A\s*\[\d\d?:\d\d(?::\d\d)?(?: ?[ap]m)?\]\s*", ""),
         (r"\A\s*(?:\{\{char\}\}|ai|bot|npc)\s*:\s*", ""),
-        (r",?[ \t]*\{\{\w{1,20}\}\}", ""),
+        (r",?[ \t]?\{\{\w{1,20}\}\}", ""),
         # say Well met.  /me bows.  :bows
         (r"\A\s*(?-i:say)[ :]+(?=(?-i:[\"\u201cA-Z]))", ""),
         (r"\A\s*(?:/(?:me|em|emote|pose)|(?-i:emote|pose))\s+([^\n.!?]{2,120})[.\n]?", r"*\1* "),

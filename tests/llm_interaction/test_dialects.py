@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import unittest
 
 from hypothesis import given
@@ -286,8 +287,16 @@ class TestRead(unittest.TestCase):
             "<tool_call>",
             "{",
             "<|im_start|>",
+            "<say>",
+            "<escape>",
+            "(",
+            " ",
+            "\n",
         ):
-            read(piece * 20_000, TOOLS)
+            for before in ("", "analysis", "Thought:", "Scene:"):
+                began = time.monotonic()
+                read(before + piece * 20_000, TOOLS)
+                self.assertLess(time.monotonic() - began, 10, (before, piece))
 
     @FEW
     @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
