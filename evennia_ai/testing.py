@@ -109,7 +109,7 @@ class ScriptedModel:
             content="ready", model=model, prompt_tokens=16, completion_tokens=1, cost=0.0
         )
         detail = f"`{model}` is scripted"
-        return succeed(ProbeReport(model, True, 0.0, "", detail, "closed", reply))
+        return succeed(ProbeReport(model, True, 0.0, "", detail, reply))
 
     def release(self) -> None:
         """Let the answers that are held go; later calls are answered at once again."""

@@ -475,12 +475,12 @@ class ModelClient:
         if isinstance(outcome, ModelReply):
             detail = f"`{model}` answered in {seconds:.1f} s"
             reply = replace(await self._counted(request, outcome), model=model)
-            return ProbeReport(model, True, seconds, "", detail, breaker.state, reply)
+            return ProbeReport(model, True, seconds, "", detail, reply)
         detail = _described(model, outcome)
         said = wire.masked(outcome.detail, *self._address)
         if said and outcome.kind != "local_model":
             detail = f"{detail}. It said: {said}"
-        return ProbeReport(model, False, seconds, outcome.kind, detail, breaker.state)
+        return ProbeReport(model, False, seconds, outcome.kind, detail)
 
 
 def _with_cost_of(reply: ModelReply, lost: Sequence[ModelReply]) -> ModelReply:

@@ -7,8 +7,7 @@ begin alike, and only a sentence most of whose content words stand nowhere near 
 source is an unsupported claim.
 
 A summary in another language than its source is held to its names and its larger numbers in
-digits; one in another script to these numbers alone. Where nouns have capitals, as in German, names
-count as other words.
+digits; one in another script to these numbers alone.
 """
 
 import calendar
@@ -61,7 +60,6 @@ _DAY = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
 _LOWER = re.compile(r"\b[^\W\d_A-Z]+\b")
 # Numbers that people write as words, which are read in English alone.
 _SPELLED_ELSEWHERE = frozenset(map(str, range(13)))
-_INNER_WORD = re.compile(r"(?<=[\w,;] )[^\W\d_]{3,}")
 
 
 def _stems(text: str) -> frozenset[str]:
@@ -284,8 +282,6 @@ def _sentences(text: str, found: Iterable[re.Match[str]], ground: Ground) -> Ite
     same_script = script == _script(ground.text)
     same_language = same_script and _same_language(text, ground)
     items = items_of(text, ground.known)
-    if not language_of(text) and _nouns_have_capitals(text, ground):
-        items = tuple(item for item in items if item.kind != "name")
     for match in found:
         words_in = f" {normal(match[0], ground.language)} "
         inside = tuple(
@@ -382,11 +378,3 @@ def _is_english(text: str) -> bool:
         return code == DEFAULT
     found = _LOWER.findall(without_marks(text))
     return sum(word in STARTERS for word in found) >= 0.3 * len(found)
-
-
-def _nouns_have_capitals(text: str, ground: Ground) -> bool:
-    """Whether a text is in a language like German, in which capitals make no names."""
-    if _is_english(text) or (ground.is_english and len(words(text)) < LANGUAGE_WORDS):
-        return False
-    inner = _INNER_WORD.findall(text)
-    return bool(sum(word[0].isupper() for word in inner) > 0.35 * len(inner))

@@ -24,6 +24,11 @@ _SENTENCE_ENDS = ".!?,\u2026\u2014-"
 _ENDED = re.compile(r"[.!?\u2026\u3002\uff01\uff1f\"\u201d*:]\s*\Z")
 _SAYS = r"(?:says?|said|asks?|asked|replies|replied|answers|answered|adds|whispers|murmurs)"
 _SAYING = re.compile(rf"(?:\A{_SAYS}\b|\b{_SAYS}\W*\Z)", re.I)
+# A line of its own, as `*Bram sits down and eats.*`.
+_THEIR_DEED = re.compile(
+    r"\*{1,3}(?!She\b|He\b|They\b|The\b)(?P<who>[A-Z][\w'-]+) "
+    r"(?!is\b|was\b|has\b|does\b|says\b)[a-z]{2,}s [^*]+\*{1,3}\Z"
+)
 _POSE_CHARS = 400
 
 
@@ -46,6 +51,11 @@ def told_apart(text: str, names: Iterable[str]) -> Told:
 
     def leave(found: re.Match[str]) -> str:
         before, after = text_now[: found.start()], text_now[found.end() :]
+        theirs = _THEIR_DEED.match(found[0])
+        is_line = not {before[-1:], after[:1]} - {"", "\n"}
+        who = theirs["who"].lower() if theirs and is_line else ""
+        if who and not any(who.startswith(name) or name.startswith(who) for name in own):
+            return ""  # what somebody else does is theirs to tell
         if not _is_deed(found["inner"], before, after, own):
             return found[0]
         poses.append(found["inner"])

@@ -129,7 +129,6 @@ class ProbeReport:
     Args:
         kind: The failure's kind, see `ModelError`; empty if it answered.
         detail: One line for people, keys masked.
-        breaker: State of its circuit breaker.
         reply: What it answered, to be counted.
     """
 
@@ -138,7 +137,6 @@ class ProbeReport:
     seconds: float
     kind: str
     detail: str
-    breaker: str
     reply: ModelReply | None = None
 
 

@@ -31,6 +31,8 @@ TOLD = (
     ('*bows* "Well met." And welcome.', "Well met. And welcome.", "bows"),
     ("\u201cAye!\u201d Aria nods.", "Aye!", "nods"),
     ('"Aye," Aria says, "so it is."', "Aye, so it is.", ""),
+    ("Well met.\n*Bram sits down and eats.*", "Well met.", ""),
+    ("*Aria wipes the bar.*\nWell met.", "Well met.", "wipes the bar"),
     ('"Aye." They left. "And', "Aye. And", "left"),
 )
 # What is speech alone, whatever its marks stress.
@@ -40,6 +42,7 @@ SPEECH = (
     "*Stop!* No further.",
     "I said *no*, and no it is.",
     "*Never.*",
+    "*Ale is good.*",
     "Mind the step, *friend*.",
     "2 * 3 * 4 is 24.",
     'She told me "no" yesterday.',
