@@ -4,6 +4,7 @@ import re
 
 from evennia_ai.language.tables import DEFAULT, spoken, tables
 from evennia_ai.language.times import read_time, told_time
+from evennia_ai.language.words import is_common
 from evennia_ai.llm_interaction.offline.acts import Act
 from evennia_ai.llm_interaction.offline.prose import root_set, sentences
 from evennia_ai.llm_interaction.offline.reply import line_for, listed
@@ -66,11 +67,13 @@ def is_shown(text: str, talk: Talk) -> bool:
 def own_knowledge(question: str, talk: Talk) -> str:
     """What the persona or the room itself answers to a question; ``""`` where they do not.
 
-    Most words of the question must stand in one sentence; it is told, not quoted of anybody.
+    Most words of the question must stand in one sentence, among them one that tells what it is
+    about; of a description two, as the river may be there for the smoothness of a stone.
     """
-    mine = map(_in_first_person, sentences(talk.persona()))
-    shown = (*mine, *sentences(talk.moment.get("description", "")))
-    return next((part for part in shown if share(question, part) >= OWN_SHARE), "")
+    telling = {root for root in root_set(question) if not is_common(root)}
+    mine = map(_in_first_person, sentences(talk.persona())) if telling else ()
+    shown = sentences(talk.moment.get("description", "")) if len(telling) > 1 else ()
+    return next((part for part in (*mine, *shown) if share(question, part) >= OWN_SHARE), "")
 
 
 def _in_first_person(sentence: str) -> str:

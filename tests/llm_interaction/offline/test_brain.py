@@ -69,6 +69,16 @@ class TestSmallTalk(unittest.TestCase):
                 self.assertRegex(reply.content, want)
                 self.assertNotRegex(reply.content, "told me|UTC|2026-11")
 
+    def test_one_word_tells_nothing(self):
+        """A question that shares a word of manners, or a word of scenery, is not answered by it."""
+        persona = "You are Aria. A tin soldier is missing, and you would like it back."
+        system = {"role": "system", "content": f"You are Aria\n{persona}\n\nRules."}
+        tail = 'Place: The Mill\nDescription: "The bar is as smooth as a river stone."'
+        for text in ("are you back", "how is the river", "is it a stone"):
+            tail_row = {"role": "user", "content": f"[Present moment]\n{tail}"}
+            reply = respond([system, said("Bob", f"Aria, {text}?"), tail_row], [])
+            self.assertNotRegex(reply.content, "soldier|smooth", text)
+
     def test_without_moment_it_looks(self):
         """Without a present moment it looks, and says what it saw."""
         for text in ("What is this place?", "What can I see here?"):
