@@ -1,6 +1,6 @@
 """`aicard`: characters of other programs, in and out."""
 
-from evennia import create_object
+from evennia import create_object, search_object
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_character import OWNER_LOCKS
@@ -8,9 +8,17 @@ from evennia_ai.background import Steps
 from evennia_ai.cards.card import report
 from evennia_ai.commands.assistants import body_class, good_name
 from evennia_ai.commands.base import AssistantCommand, named
-from evennia_ai.errors import Refusal
+from evennia_ai.errors import Refusal, only_one
+from evennia_ai.game.seeing import is_person
 from evennia_ai.services import on_disk
-from evennia_ai.staff.cards import card_contents, export_card, file_names, take_card, usable_card
+from evennia_ai.staff.cards import (
+    card_contents,
+    export_card,
+    file_names,
+    take_card,
+    take_chat,
+    usable_card,
+)
 from evennia_ai.staff.show import as_records
 
 
@@ -23,6 +31,7 @@ class CmdAICard(AssistantCommand):
       aicard/show <file>
       aicard/import <file>[:<typeclass>] [= <name>]
       aicard/export <assistant> [= json, png or charx]
+      aicard/chat <assistant> = <file>, <player's character>
 
     Switches:
       show   - what a card holds, what of it is used and what is not
@@ -31,6 +40,9 @@ class CmdAICard(AssistantCommand):
                card after a question, and keeps its memories
       export - write the card of an assistant into a file. No talk and no
                memory goes along
+
+      chat   - an old talk of this player with the character, from another
+               program, into an assistant without a history; private to the two
 
     Without a switch it lists the files in the folder server/ai_cards of the
     game; the page /ai/cards/ puts them there. PNG, CHARX and JSON are read. What
@@ -41,7 +53,7 @@ class CmdAICard(AssistantCommand):
 
     key = "aicard"
     locks = "cmd:perm(Builder);admin:perm(Admin)"
-    switches_known = ("show", "import", "export")
+    switches_known = ("show", "import", "export", "chat")
 
     def do(self) -> None:
         """The files that are there."""
@@ -83,3 +95,16 @@ class CmdAICard(AssistantCommand):
         """A file with the card of an assistant."""
         done = export_card(self.own_assistant(), self.rhs or "")
         self.viewer.later(done, lambda path: self.viewer.tell(f"Written: {path}"), "The export")
+
+    def do_chat(self) -> None:
+        """An old talk, as if it had been whispered here."""
+        usage = "aicard/chat <assistant> = <file>, <player's character>"
+        file, comma, name = self.words(usage).rpartition(",")
+        if not comma:
+            raise Refusal(f"Usage: {usage}")
+        found = [each for each in search_object(name.strip(), exact=True) if is_person(each)]
+        nobody, many = f"There is no character `{name.strip()}`.", "There are several; say the #id."
+        person, script = only_one(found, nobody, many), self.own_assistant()
+        by = self.caller.key
+        done = script.run_exclusive(lambda: take_chat(script, person, file.strip(), by))
+        self.viewer.later(done, self.viewer.tell_records, "The import")

@@ -3,23 +3,34 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai import conf, services
 from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.background import Steps
 from evennia_ai.cards.card import Card, exported, read_card
+from evennia_ai.cards.chats import read_chat
 from evennia_ai.cards.container import FILE_BYTES, FORMATS, Contents, packed, read
 from evennia_ai.errors import Refusal
+from evennia_ai.game.identity import speaker_of, stable_id
 from evennia_ai.game.lore import lore
+from evennia_ai.history.archive import ARCHIVE
+from evennia_ai.history.audience import private
+from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.records import as_dict
 from evennia_ai.staff.lore import exported_book, take_book
+
+if TYPE_CHECKING:
+    from evennia import DefaultObject
 
 # Where a script keeps the card it was made from.
 KEY, CATEGORY = "card", "ai_card"
 # Most files that are listed.
 FILES = 50
+# Old lines that are stored in one write.
+AT_ONCE = 200
 
 
 def card_path(name: str) -> Path:
@@ -132,3 +143,38 @@ def export_card(script: AssistantScript, form: str) -> "Deferred[Path]":
     data.addErrback(lambda failure: failure.trap(Refusal) and b"")  # the file is gone
     data.addCallback(lambda picture: services.on_disk(pack, picture))
     return data.addCallback(lambda new: keep_file(f"{name}-export.{form}", new))
+
+
+@inlineCallbacks
+def take_chat(
+    script: AssistantScript, person: "DefaultObject", file: str, by: str
+) -> Steps[list[str]]:
+    """Take an old talk between an assistant without a history and a player; fires with a report.
+
+    Call it under the turn lock. The lines are private to the two and keep their times; compaction,
+    search and forgetting treat them as any others. The file is deleted: it is somebody's talk.
+    """
+    body, circle = script.obj, private([stable_id(person)])
+    data = yield file_data(file)
+    chat = yield services.on_disk(read_chat, data, body.key, script.now())
+    if script.history.messages() or script.history.store.keys(ARCHIVE):
+        raise Refusal(f"{body.key} has a history already; import old talk into a new assistant")
+    speakers = {True: Speaker(body.key, body.stable_id), False: speaker_of(person, body)}
+    messages = [
+        Message(
+            "assistant" if line.is_own else "user",
+            line.text,
+            created_at=utc_iso(line.at),
+            speaker=speakers[line.is_own],
+            audience=circle,
+            channel="whisper",
+            metadata={"imported": True},
+        )
+        for line in chat.lines
+    ]
+    for start in range(0, len(messages), AT_ONCE):
+        script.history.append(messages[start : start + AT_ONCE])
+        yield script.breathe()
+    yield services.on_disk(card_path(file).unlink, missing_ok=True)
+    script.audit("card", act="chat", file=file, by=by)
+    return [f"{chat.note}.", f"Private to {body.key} and {person.key}. The file is deleted."]

@@ -15,6 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_http_methods
 
+from evennia_ai.cards.container import FILE_BYTES
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.staff.show import moment, private_to
@@ -47,6 +48,7 @@ class Visit:
         asked: What stands in the address, as ``{"q": "boat"}``.
         sent: What a form sent; empty where nothing is to be done.
         parts: Further parts of the path, as a message's id.
+        files: Files that a form sent, by name; of one that is too large only the beginning.
     """
 
     account: "AccountDB"
@@ -55,6 +57,7 @@ class Visit:
     asked: Mapping[str, str] = field(default_factory=dict)
     sent: Mapping[str, str] = field(default_factory=dict)
     parts: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def audience(self) -> str:
@@ -125,6 +128,8 @@ class Page:
         if not user.is_authenticated:
             return redirect_to_login(request.get_full_path())
         asked, sent = request.GET.dict(), request.POST.dict()
+        uploads = (file for file in request.FILES.values() if file.name)
+        files = {str(file.name): file.read(FILE_BYTES + 1) for file in uploads}
         work = import_string(f"{__package__}.{self.act if sent else self.show}")
 
         def visit() -> Any:
@@ -141,7 +146,7 @@ class Page:
                 script = next((s for s in all_assistants() if s.pk == assistant), None)
                 if script is None:
                     raise Http404("There is no such assistant.")
-            made = Visit(account, rank, script, asked, sent, parts)
+            made = Visit(account, rank, script, asked, sent, parts, files)
             return work(made)
 
         try:

@@ -10,6 +10,8 @@ PAGES = (
     Page("spend", "spend/", ADMIN, "overview.spend"),
     Page("log", "log/", ADMIN, "overview.log"),
     Page("doctor", "doctor/", BUILDER, "overview.examination"),
+    Page("cards", "cards/", BUILDER, "lore.cards", "lore.take_file"),
+    Page("lore", "lore/", BUILDER, "lore.books", "lore.change_books"),
     Page("state", "<int:assistant>/", BUILDER, "one.state"),
     Page("talk", "<int:assistant>/talk/", ADMIN, "one.talk"),
     Page("scene", "<int:assistant>/scene/", ADMIN, "one.scene"),

@@ -12,11 +12,15 @@ from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cards.container import read
 from evennia_ai.game.greeting import greet
 from evennia_ai.game.identity import stable_id
+from evennia_ai.history.audience import private
+from evennia_ai.history.messages import utc_iso
 from evennia_ai.llm_interaction.prompt import build_llm_messages
+from evennia_ai.privacy.forget import forget_people
 from tests.base import PLAYED, AssistantTest
 from tests.cards import card, png, text_chunk
+from tests.cards.test_chats import nasty
 from tests.command_line import CommandLineTest
-from tests.waiting import pump_until
+from tests.waiting import pump_until, wait_for
 
 FIELDS = {
     "description": "{{char}} keeps the inn.\n[Ledger] {{user}} owns it.",
@@ -96,6 +100,36 @@ class TestCards(CardCase):
         ):
             self.assertIn(said, self.typed(typed, said), typed)
         self.assertEqual(len(all_assistants()), before)
+
+
+class TestChats(CardCase):
+    def test_an_old_talk(self):
+        """It is private to the two, in order, proven, found by them alone, and forgotten."""
+        (self.files / "old.jsonl").write_bytes(nasty())
+        told = self.typed("aicard/chat Aria = old.jsonl, Char", until="deleted")
+        self.assertIn("439 lines taken, 50 damaged, 10 hidden, 1 empty", told)
+        messages = self.script.history.messages()
+        own = stable_id(self.char1)
+        self.assertEqual({message.audience for message in messages}, {private([own])})
+        self.assertEqual((messages[0].content, messages[-1].content), ("hi", "line 499"))
+        self.assertLess(messages[-1].created_at, "2025")
+        self.assertEqual(self.script.seen("public").messages(), [])
+        self.assertEqual(list(self.files.iterdir()), [])
+        self.assertTold("compact/verify Aria", "Aria: proven.", until="Aria:")
+        (self.files / "old.jsonl").write_bytes(nasty())
+        self.assertTold("aicard/chat Aria = old.jsonl, Char", "has a history", until="history")
+        wait_for(forget_people(self.script, self.aria, [own], utc_iso(self.script.now())))
+        self.assertNotIn("line 4", repr(self.script.history.messages()))
+
+    def test_refusals(self):
+        """No file, no player, no chat."""
+        (self.files / "a.html").write_text("<html>")
+        for typed, said in (
+            ("aicard/chat Aria = a.html", "Usage: aicard/chat"),
+            ("aicard/chat Aria = a.html, Nobody", "There is no character `Nobody`."),
+            ("aicard/chat Aria = a.html, Char", "this is no chat"),
+        ):
+            self.assertIn(said, self.typed(typed, said), typed)
 
 
 class TestGreeting(AssistantTest):

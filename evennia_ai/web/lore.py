@@ -1,0 +1,85 @@
+"""The pages of character cards and of lore: what builders without a shell need."""
+
+import re
+from typing import Any
+
+from twisted.internet.defer import inlineCallbacks
+
+from evennia_ai.assistant_script import all_assistants
+from evennia_ai.background import Steps
+from evennia_ai.cards.card import report
+from evennia_ai.cards.container import FILE_BYTES
+from evennia_ai.errors import Refusal
+from evennia_ai.game.identity import stable_id
+from evennia_ai.game.lore import lore, verdicts
+from evennia_ai.history.audience import PUBLIC
+from evennia_ai.services import on_disk
+from evennia_ai.staff.cards import card_contents, file_names, keep_file
+from evennia_ai.staff.lore import add_fact, change, fact_line, know_text, verdict_lines
+from evennia_ai.web.site import Visit
+
+
+@inlineCallbacks
+def cards(visit: Visit) -> Steps[dict[str, Any]]:
+    """The files in the folder of cards, and what one of them holds."""
+    names, chosen = (yield on_disk(file_names)), visit.asked.get("file", "")
+    lines, trouble = list[str](), ""
+    if chosen:
+        try:
+            contents = yield card_contents(chosen)
+            lines = yield on_disk(report, contents)
+        except Refusal as error:
+            trouble = str(error)
+    return {"names": names, "chosen": chosen, "lines": lines, "trouble": trouble}
+
+
+@inlineCallbacks
+def take_file(visit: Visit) -> Steps[str]:
+    """Keep a file that was sent, unless it is no card or lorebook; fires with a sentence."""
+    name, data = next(iter(visit.files.items()), ("", b""))
+    if not data:
+        raise Refusal("Choose a file first.")
+    if len(data) > FILE_BYTES:
+        raise Refusal(f"The file is larger than {FILE_BYTES:,} bytes.")
+    name = re.sub(r"[^\w. -]+", "_", name).lstrip(". ")[-80:]
+    taken = yield on_disk(file_names)
+    if name in taken:
+        raise Refusal(f"There is a file {name} already; rename yours.")
+    yield keep_file(name, data)
+    return f"{name} is there. Look at it here, then type in the game: aicard/import {name}"
+
+
+def books(visit: Visit) -> dict[str, Any]:
+    """All books with their facts, and what a line would find."""
+    scripts = all_assistants()
+    asked, line = visit.asked.get("assistant", ""), visit.asked.get("q", "").strip()[:400]
+    script = next((each for each in scripts if str(each.pk) == asked), None)
+    lines = list[str]()
+    if script is not None and line:
+        room = script.config.lore_max_tokens
+        found = verdicts(script.obj, line, PUBLIC, room, script.count)
+        lines = verdict_lines(script, found)
+    shown = [
+        {
+            "name": book.name,
+            "know": know_text(book.know),
+            "tell": book.tell,
+            "facts": [{"id": f.id, "line": fact_line(f), "on": f.on} for f in book.facts],
+        }
+        for book in lore().books().values()
+    ]
+    names = [{"pk": str(each.pk), "key": each.obj.key} for each in scripts]
+    return {"books": shown, "names": names, "asked": asked, "q": line, "lines": lines}
+
+
+def change_books(visit: Visit) -> str:
+    """Add a fact, or switch one on or off; returns a sentence."""
+    sent = visit.sent
+    act, wanted = sent.get("act", ""), sent.get("id", "")
+    if act == "add":
+        by = stable_id(visit.account)
+        fact = add_fact(sent.get("book", ""), sent.get("keys", ""), sent.get("text", ""), by)
+        return f"Added: {fact_line(fact)}"
+    if act in ("on", "off"):
+        return change(wanted, on=act == "on")
+    raise Refusal("There is no such act.")
