@@ -16,7 +16,7 @@ from evennia.utils.create import create_script
 
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.identity import find, stable_id
-from evennia_ai.game.seeing import described, name_of, plain
+from evennia_ai.game.seeing import described, name_of, plain, seen
 from evennia_ai.history.audience import is_private, members
 from evennia_ai.rag_memory.lore import EVERYBODY, Finder, Known, LoreBook, Verdict
 from evennia_ai.services import kept
@@ -36,16 +36,18 @@ class Lore:
         self._read: tuple[object, dict[str, LoreBook]] = (None, {})
         self.overruns: dict[str, int] = {}
 
-    @property
-    def _store(self) -> AttributeStore:
+    def _store(self, makes: bool = False) -> AttributeStore | None:
+        """The Attributes of the script that holds the books; None if there is none yet."""
         script = ScriptDB.objects.filter(db_key=SCRIPT, db_obj=None).first()
-        return AttributeStore(script or create_script(key=SCRIPT, persistent=True))
+        if script is None and makes:
+            script = create_script(key=SCRIPT, persistent=True)
+        return AttributeStore(script) if script is not None else None
 
     def books(self) -> dict[str, LoreBook]:
-        """All books by name."""
-        store = self._store
-        names = store.keys(CATEGORY)
-        stamps = (names, store.stamps(names, CATEGORY))
+        """All books by name; the same object as long as nothing changes."""
+        store = self._store()
+        names = store.keys(CATEGORY) if store else ()
+        stamps = (names, store.stamps(names, CATEGORY) if store else ())
         if self._read[0] != stamps:
             books = (LoreBook.if_readable(store.get(name, CATEGORY)) for name in names)
             self._read = stamps, {book.name: book for book in books if book}
@@ -58,11 +60,11 @@ class Lore:
 
     def save(self, book: LoreBook) -> None:
         """Store a book, or another state of it."""
-        self._store.set(book.name.lower(), book.to_dict(), CATEGORY)
+        self._store(makes=True).set(book.name.lower(), book.to_dict(), CATEGORY)
 
     def delete(self, book: LoreBook) -> None:
         """Remove a book."""
-        self._store.delete(book.name.lower(), CATEGORY)
+        self._store(makes=True).delete(book.name.lower(), CATEGORY)
 
     def forget(self, people: Collection[str]) -> None:
         """Remove who typed a fact, of these people (stable ids)."""
@@ -83,13 +85,16 @@ def verdicts(
     body: "DefaultObject", text: str, audience: str, room: int, count: Callable[[str], int]
 ) -> list[Verdict]:
     """What a line finds in the game's lore for a turn's audience; see `Finder.find`."""
-    script = body.assistant
-    facts = [f for book in lore().books().values() for f in book.locked()] + own_texts(body)
+    script, books, own = body.assistant, lore().books(), own_texts(body)
 
     def off(fact: Known) -> None:
         script.audit("lore key off", fact=fact.id)
 
-    finder = Finder(facts, off, lore().overruns)
+    before = body.ndb.ai_finder
+    if before is None or before[0] is not books or before[1] is not own:
+        facts = [*own, *(fact for book in books.values() for fact in book.locked())]
+        before = body.ndb.ai_finder = (books, own, Finder(facts, off, lore().overruns))
+    finder = before[2]
     return finder.find(
         text, lambda know: knows(body, know), lambda tell: tells(tell, audience), room, count
     )
@@ -127,7 +132,7 @@ def own_texts(body: "DefaultObject") -> list[Known]:
     if before is None or before[0] != wanted or now - before[1] > FRESH_S:
         facts = [fact for source in wanted for fact in _texts(body, source)]
         before = body.ndb.ai_texts = (wanted, now, facts)
-    return list(before[2])
+    return before[2]  # type: ignore[no-any-return]
 
 
 def _texts(body: "DefaultObject", source: str) -> Iterator[Known]:
@@ -163,9 +168,8 @@ def _rooms(body: "DefaultObject", far: int) -> Iterator[Known]:
 def _next(body: "DefaultObject", here: "DefaultObject", ways: dict[Any, str]) -> list[Any]:
     """Rooms that are new behind the exits of one, noted in `ways`."""
     rooms = []
-    for way in here.exits:
-        there = way.destination
-        is_open = all(way.locks.check(body, each, **_FREE) for each in ("traverse", "view"))
+    for way in seen(here, body):
+        there, is_open = way.destination, way.locks.check(body, "traverse", **_FREE)
         if there is not None and there not in ways and is_open:
             ways[there] = ", ".join(filter(None, (ways[here], name_of(way, body))))
             rooms.append(there)
