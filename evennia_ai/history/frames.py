@@ -324,7 +324,7 @@ class Row(NamedTuple):
 
 def row(row_id: str, day: str, who: str, text: str) -> str:
     """A memory or a note as a row of its block: ``- (m1) 2026-01-02 Al: "hello"``."""
-    return f"- ({row_id}) {day} {f'{who}: ' if who else ''}{quoted(text)}"
+    return " ".join(filter(None, (f"- ({row_id})", day, who and f"{who}:", quoted(text))))
 
 
 def read_row(line: str) -> Row | None:

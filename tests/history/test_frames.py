@@ -107,6 +107,7 @@ class TestBlocks(unittest.TestCase):
         """Id and day of a row read back; so do the words, and who said them."""
         bare = frames.read_row(frames.row(row_id, "2026-01-02", "", text))
         self.assertEqual(bare, (row_id, "2026-01-02", text))
+        self.assertEqual(frames.read_row(frames.row(row_id, "", "", text)), (row_id, "", text))
         row = frames.row(row_id, "2026-01-02", who.title(), text)
         said = frames.read_spoken(frames.read_row(row).text)
         self.assertEqual((said.who, said.text), (who.title(), text))
