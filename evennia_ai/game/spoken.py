@@ -75,9 +75,12 @@ def _typed(line: str, names: list[str], typed: str, is_speech: bool) -> str | No
 
 def _quoted(line: str, names: list[str]) -> str | None:
     """The words in quotation marks, if nothing but a frame stands around them."""
-    for opening in _OPENING.finditer(line):
+    bare = line  # marks in a name, as in `Bob "The Axe" Stone`, frame nothing
+    for name in filter(_OPENING.search, names):
+        bare = re.sub(re.escape(name), "_" * len(name), bare, flags=re.I)
+    for opening in _OPENING.finditer(bare):
         start, close = opening.end(), _MARKS[opening.group()]
-        end = max(line.rfind(mark, start) for mark in close)
+        end = max(bare.rfind(mark, start) for mark in close)
         if end >= 0:
             before, behind = line[: opening.start()], line[end + 1 :]
             if before.strip():

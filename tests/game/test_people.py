@@ -1,9 +1,13 @@
 """People who are renamed, deleted in mid-talk, guests, and accounts with several characters."""
 
+import unicodedata
+
 from evennia import create_account, create_object
 from evennia.server.serversession import ServerSession
 
+from evennia_ai.errors import ToolError
 from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import plain
 from evennia_ai.rag_memory.profiles import note_met
 from evennia_ai.testing import call
 from tests.base import PLAYED, AssistantTest
@@ -67,6 +71,55 @@ class TestPeople(AssistantTest):
                 own = stable_id(self.dora)
                 self.assertIn(own, self.script.game.people_in(f"what does {said} want?"))
                 self.assertEqual(self.script.game.addressee(said)["id"], own)
+
+    def test_names_of_any_letters(self):
+        """Names of any script, width, form and marks: heard, stored, found and answered."""
+        odd = ('Bob "The Axe" Stone', "O'Brien", "Dr: Who", "50% Joe", "{who}", "Mary of the Hill")
+        marked = ("|rRed|n Rose", "|lclook|ltMira|le", "Zoe\u0308", "ＡＬＩＣＥ")
+        for key in (*odd, *marked, "अर्जुन", "தமிழ்", "Nguyễn"):
+            with self.subTest(key):
+                self.script.runtime.queue.clear()
+                self.dora.key = key
+                name, own = plain(key), stable_id(self.dora)
+                self.say("Aria, good evening", self.dora)
+                [event] = self.script.runtime.queue
+                self.assertEqual((event.speaker.key, event.content), (name, "Aria, good evening"))
+                wave = {"mapping": {"who": self.dora}, "from_obj": self.dora}
+                self.room1.msg_contents("{who} waves.", **wave)
+                event = self.script.runtime.queue[-1]
+                self.assertEqual((event.channel, event.content), ("pose", f"{name} waves."))
+                for form in ("NFC", "NFD"):
+                    called = unicodedata.normalize(form, name)
+                    self.assertEqual(self.script.game.addressee(called)["id"], own)
+                self.assertIn(self.tick(), ("turn", "heard"))  # so many answers nobody gets
+                self.assertEqual(self.script.runtime.counts["errors"], 0)
+
+    def test_two_of_one_name(self):
+        """Two people of one name are told apart by their ids, and by an alias."""
+        other = create_object(PLAYED, key="Dora", location=self.room1, aliases=["Dorabella"])
+        ids = {stable_id(self.dora), stable_id(other)}
+        with self.assertRaisesRegex(ToolError, "several `Dora`") as caught:
+            self.script.game.whisper("Dora", "Psst.")
+        self.assertEqual({each for each in ids if each in str(caught.exception)}, ids)
+        self.assertEqual(self.script.game.addressee("Dorabella")["id"], stable_id(other))
+        for person in (self.dora, other):
+            self.say("Aria, it is me", person)
+        self.assertEqual({event.speaker_id for event in self.script.runtime.queue}, ids)
+
+    def test_renamed_in_mid_talk(self):
+        """Who is renamed while the model thinks is answered, and known by the new name after."""
+
+        def rename(request):
+            self.dora.key = "Lady Theodora"
+            return call("whisper", target="Dora", text="Psst.")
+
+        self.model.answers = [rename, "Good evening."]
+        self.say("Aria, whisper to me", self.dora)
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.contents()[-1], ("assistant", "Good evening."))
+        self.say("Aria, and now?", self.dora)
+        self.assertEqual(self.script.runtime.queue[-1].speaker.key, "Lady Theodora")
+        self.assertEqual(self.script.runtime.counts["errors"], 0)
 
     def guest(self, number, address):
         """The character of a guest from an address."""
