@@ -14,7 +14,7 @@ from evennia_ai.history.records import as_dict
 from evennia_ai.turns.schema import AWAKE
 
 if TYPE_CHECKING:
-    from evennia_ai.assistant_script import AssistantScript
+    from evennia import DefaultScript
 
 # A game announces who comes and who goes alike; so much later only who has come is here.
 WAIT_S = 0.5
@@ -22,12 +22,12 @@ WAIT_S = 0.5
 DAY_S, ARRIVAL_S, QUIET_S = 86_400, 60, 20
 
 
-def greet_soon(script: "AssistantScript", arrived: str) -> None:
+def greet_soon(script: "DefaultScript", arrived: str) -> None:
     """Greet whoever moves (stable id), if they are here in a moment."""
     reactor.callLater(WAIT_S, script.survived, "greeting", lambda: greet(script, arrived), False)
 
 
-def greet(script: "AssistantScript", arrived: str) -> bool:
+def greet(script: "DefaultScript", arrived: str) -> bool:
     """Greet somebody who arrived (stable id), unless it is no time for it; returns whether."""
     if not script.pk or not script.enabled or script.state.mode != AWAKE:
         return False
