@@ -5,6 +5,7 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evennia_ai.language.tables import AUTO
 from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
     CONTEXT_PRE_COMPACTION,
@@ -17,6 +18,7 @@ from evennia_ai.llm_interaction.contexts import (
     plain_identity,
     system_prompt,
     writing_rule,
+    written_language,
 )
 from tests.strategies import FEW
 
@@ -82,3 +84,11 @@ class TestLanguage(unittest.TestCase):
             self.assertIn(f"Write in {name}", writing_rule(language))
             self.assertIn(f"Aria speaks {name}.", plain_identity("Aria", "A bard.", language))
         self.assertNotIn("speaks", plain_identity("Aria", "A bard."))
+
+    def test_that_of_most_lines(self):
+        """Without a language of its own it writes that of the lines; English is not named."""
+        german = ["Bob says: Der Müller hat eine Ziege.", "Guten Abend!", "Al says: It is late."]
+        self.assertEqual(written_language(AUTO, german), "de")
+        self.assertEqual(answer_language(AUTO, german), "Language of your answer: German")
+        for lines in ([], ["It is late."], ["..."]):
+            self.assertEqual(answer_language(AUTO, lines), "")
