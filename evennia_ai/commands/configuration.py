@@ -1,9 +1,12 @@
 """`aiconfig`: an assistant's options, shown, explained and changed."""
 
-from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.commands.base import AssistantCommand, named
+from evennia_ai.errors import Refusal
+from evennia_ai.game.ports import typed_groups
 from evennia_ai.kinds import shown
 from evennia_ai.staff.configuration import (
+    change_group_option,
     change_option,
     option_called,
     take_preset,
@@ -25,6 +28,8 @@ class CmdAIConfig(AssistantCommand):
       aiconfig <assistant> <option> = <value>
       aiconfig <assistant> <option> = default
       aiconfig <assistant> preset = <name>
+      aiconfig/group
+      aiconfig/group <group> <option> = <value or default>
 
     The first form lists all options with their values and where they come from,
     the second explains one, the third changes it at once, and the fourth
@@ -37,8 +42,11 @@ class CmdAIConfig(AssistantCommand):
 
     Models must be among those of the game's setting EVENNIA_AI_MODELS. This
     holds for admins too. Only admins raise or remove spend limits. The setting
-    EVENNIA_AI_OPTIONS gives options to groups of assistants; an assistant's own
-    value wins.
+    EVENNIA_AI_OPTIONS gives options to groups of assistants, and so does
+    aiconfig/group: to 'tag:guard', 'prototype:town_guard' or
+    'class:typeclasses.npcs.Guard'. A tag wins over a prototype, this over a
+    class, and an assistant's own value over all. Builders may do so for groups
+    of their own assistants; spend limits of groups are for admins.
 
     Options are Attributes of the assistant's script, so Evennia's own command
     'set/script' changes them as well; spend limits for admins alone.
@@ -48,6 +56,22 @@ class CmdAIConfig(AssistantCommand):
 
     key = "aiconfig"
     locks = "cmd:perm(Builder);admin:perm(Admin)"
+    switches_known = ("group",)
+
+    def do_group(self) -> None:
+        """Show the options of groups, or give one to a group."""
+        group, _, option = self.lhs.strip().rpartition(" ")
+        if not self.args.strip():
+            lines = [
+                f"{group}: {name} = {shown(value)}"
+                for group, options in sorted(typed_groups().items())
+                for name, value in options.items()
+            ]
+            return self.viewer.page(escaped("\n".join(lines) or "No group has options."))
+        if self.rhs is None or not group:
+            raise Refusal("Usage: aiconfig/group <group> <option> = <value or default>")
+        lines = change_group_option(group.strip(), option, self.rhs, self.caller, all_assistants())
+        self.viewer.tell("\n".join(lines))
 
     def do(self) -> None:
         name, option = self._names()

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import DatabaseError
-from evennia import AccountDB
+from evennia import AccountDB, ServerConfig
 from evennia.locks.lockhandler import get_all_lockfuncs
+from evennia.prototypes.prototypes import PROTOTYPE_TAG_CATEGORY
 from evennia.utils import logger
 from evennia.utils.utils import lazy_property
 
@@ -23,6 +24,7 @@ from evennia_ai.game.people import has_replied
 from evennia_ai.game.world import GameHandler, literal
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Speaker
+from evennia_ai.history.records import as_dict
 from evennia_ai.kinds import SAMPLING, Allowed
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LONG = 300
+# Where the options of groups are kept.
+GROUPS = "evennia_ai_groups"
 
 
 class AssistantPorts(Assistant):
@@ -79,17 +83,24 @@ class AssistantPorts(Assistant):
         return Allowed(conf.allowed_models(), set(self.tools.tools), locks, SAMPLING)
 
     def shared_options(self) -> tuple[Layer, ...]:
-        """The options of ``EVENNIA_AI_OPTIONS`` for its body's typeclasses, tags and prototype."""
-        groups, body = conf.shared_options(), self.obj
-        if not groups or body is None:
+        """The options of ``EVENNIA_AI_OPTIONS`` for its body's typeclasses, tags and prototype.
+
+        Behind them those that `aiconfig/group` gave to its class, then its prototype, its tags.
+        """
+        groups, typed, body = conf.shared_options(), typed_groups(), self.obj
+        if not (groups or typed) or body is None:
             return ()
         # Evennia tags what a prototype made with its key.
         names = {*body.tags.all(), *(f"{c.__module__}.{c.__qualname__}" for c in type(body).mro())}
         allowed = Allowed(lock_functions=set(get_all_lockfuncs()))
-        return tuple(
-            Layer(f'EVENNIA_AI_OPTIONS["{group}"]', values, allowed)
-            for group, values in groups.items()
-            if group in names or group.lower() in names
+        own = groups_of(body) if typed else ()
+        return (
+            *(
+                Layer(f'EVENNIA_AI_OPTIONS["{group}"]', values, allowed)
+                for group, values in groups.items()
+                if group in names or group.lower() in names
+            ),
+            *(Layer(group, typed[group], self.allowed) for group in own if group in typed),
         )
 
     def who(self, person: Any) -> Speaker:
@@ -279,6 +290,36 @@ class AssistantPorts(Assistant):
         """Whether a model turns journal entries into memories: switched on, able, under the cap."""
         able = self.model_name != OFFLINE_MODEL and self.config.llm_api == "chat"
         return conf.infers_memories() and able and not self.over_spend()
+
+
+def typed_groups() -> Mapping[str, Mapping[str, Any]]:
+    """The options that `aiconfig/group` gave to groups, as ``tag:guard``."""
+    holder = services.kept("groups", dict)
+    if "groups" not in holder:
+        stored = ServerConfig.objects.conf(GROUPS, default="") or "{}"
+        holder["groups"] = {group: as_dict(each) for group, each in json.loads(stored).items()}
+    groups: Mapping[str, Mapping[str, Any]] = holder["groups"]
+    return groups
+
+
+def change_group(group: str, name: str, value: object) -> None:
+    """Give a group an option in its stored form, or take it away with None."""
+    groups = typed_groups()
+    options = {**groups.get(group, {}), name: value}
+    options = {each: options[each] for each in options if options[each] is not None}
+    left = {each: groups[each] for each in groups if each != group}
+    left |= {group: options} if options else {}
+    # A text, because Evennia returns dicts as objects that are tied to their row.
+    ServerConfig.objects.conf(GROUPS, json.dumps(left), delete=not left)
+    services.kept("groups", dict)["groups"] = left
+
+
+def groups_of(body: "DefaultObject") -> tuple[str, ...]:
+    """The groups of a body by their names, the least special first."""
+    classes = [f"class:{each.__module__}.{each.__qualname__}" for each in type(body).mro()[::-1]]
+    made = body.tags.get(category=PROTOTYPE_TAG_CATEGORY, return_list=True)
+    tags = sorted(tag for tag in body.tags.all() if tag not in made)
+    return (*classes, *(f"prototype:{each}" for each in made), *(f"tag:{tag}" for tag in tags))
 
 
 def shared_spend() -> SharedSpend:

@@ -1,14 +1,20 @@
 """Changes of an assistant's options, as `aiconfig` and the options page make them."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evennia.locks.lockhandler import get_all_lockfuncs
+
+from evennia_ai import conf
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.errors import ConfigError
-from evennia_ai.kinds import parsed, shown
+from evennia_ai.game.ports import change_group, groups_of, typed_groups
+from evennia_ai.kinds import SAMPLING, Allowed, parsed, shown
 from evennia_ai.turns.options import OPTIONS, PRESETS, check_option
 from evennia_ai.turns.spend_book import OWN_LIMITS, lifts
+
+GROUP_KINDS = ("tag", "prototype", "class")
 
 
 def change_option(
@@ -46,6 +52,41 @@ def change_option(
     if was != now:
         lines.append(f"It was: {shown(was)}")
     return lines + [str(p) for p in script.state.problems if p.name == name or p not in problems]
+
+
+def change_group_option(
+    group: str, called: str, text: str, caller: Any, scripts: Sequence[AssistantScript]
+) -> list[str]:
+    """Give an option to a group, as ``tag:guard``; `default` or nothing takes it away again.
+
+    `caller` must be an admin, or may change all that are in the group (of `scripts`) now. Spend
+    limits of groups are for admins alone. Returns lines on what it is now; raises `AssistantError`.
+    """
+    kind, _, own = group.partition(":")
+    if kind not in GROUP_KINDS or not own:
+        raise ConfigError(
+            f"A group is one of {', '.join(f'{each}:<name>' for each in GROUP_KINDS)}."
+        )
+    name, key = option_called(called)
+    is_admin = bool(caller.is_superuser or caller.check_permstring("Admin"))
+    members = [script for script in scripts if group in groups_of(script.obj)]
+    others = [script.obj.key for script in members if not script.may_change(caller)]
+    if not is_admin and (name == "spend_caps" or others):
+        why = f"it holds {others[0]}, who is not yours" if others else "it is a spend limit"
+        raise ConfigError(f"Only admins give `{name}` to {group}: {why}.")
+    if key:
+        raise ConfigError(f"Give {group} the whole of `{name}`, as a dict.")
+    value, allowed = None, Allowed(conf.allowed_models(), None, set(get_all_lockfuncs()), SAMPLING)
+    was = typed_groups().get(group, {}).get(name)
+    if text.strip().lower() not in ("", "default"):
+        value = parsed(name, OPTIONS[name].kind, text, allowed)
+    change_group(group, name, value)
+    for script in members:
+        script.audit("configured", act="group", group=group, option=name, by=caller.key)
+    says = "has no value any more" if value is None else f"is now {shown(value)}"
+    names = ", ".join(script.obj.key for script in members) or "no assistant"
+    lines = [f"{group}: {name} {says}. In the group: {names}. An assistant's own value wins."]
+    return lines + ([f"It was: {shown(was)}"] if was not in (None, value) else [])
 
 
 def take_preset(script: AssistantScript, name: str, by: str) -> list[str]:
