@@ -350,7 +350,7 @@ class TestInterrupted(ForgettingTest):
                     self.forget()
                     self.remake()
                 self.finish()
-        self.assertEqual(len(set(steps)), 10)
+        self.assertEqual(len(set(steps)), 11)
 
     def test_at_each_write(self):
         """The same where any write of the database fails."""
