@@ -248,6 +248,7 @@ class TestRead(unittest.TestCase):
             ("<function=say>lamp</function>", (("say", "lamp"),)),
             ("<tool_call>[say(text=lamp)]</tool_call>", ()),
             ("<tool_call>[1 + 1]</tool_call>", ()),
+            ("<tool_call>[look(1)]</tool_call>", ()),
             ("<tool_call>[say(</tool_call>", ()),
             ("<tool_call>" + "[" * 4_000 + "</tool_call>", ()),
         ):
@@ -273,6 +274,8 @@ class TestRead(unittest.TestCase):
         self.assertEqual(read(text, reported=True).text, text)
         self.assertEqual(read(f"<think>{THOUGHT}</think>\n{text}", reported=True).text, text)
         self.assertEqual(read(f"{THOUGHT}\n</think>\n{text}", reported=True).text, text)
+        quoted = f'He wrote "<think>" and {CALLED["Hermes"]}.'
+        self.assertEqual(read(quoted, reported=True).text, quoted)
         call = read(CALLED["Hermes"], reported=True)
         self.assertEqual((call.text, len(call.calls)), ("", 1))
 
