@@ -176,16 +176,6 @@ def known_lines(script: AssistantScript) -> list[str]:
     return [f"{head}; at most {most} in a prompt.", *lines]
 
 
-def warning(book: LoreBook, script: AssistantScript | None) -> str:
-    """What is wrong with a book: facts that are always there and do not fit; empty for nothing."""
-    if script is None:
-        return ""
-    always = sum(script.count(fact.text) for fact in book.facts if fact.always and fact.on)
-    most = script.config.lore_max_tokens
-    says = f"Facts that need no key take {always} tokens; there is room for {most}."
-    return says if always > most else ""
-
-
 def _name(text: str) -> str:
     name = " ".join(storable(text).split())
     if not name or len(name) > NAME_CHARS or set(name) & set("=:/,"):
