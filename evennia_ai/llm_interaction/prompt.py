@@ -46,7 +46,7 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.recall.values import Hit, brief
 
 # When a tool is offered.
-SERVES = ("", "obeyed", "things", "carried", "older", "full")
+SERVES = ("", "obeyed", "met", "things", "carried", "older", "full")
 # Observations of each person present, of the place and of each thing in it that the tail shows
 # at most.
 PROFILE_FACTS = 3
@@ -321,6 +321,7 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
     serves = {
         "": True,
         "obeyed": game.obeys(asker),
+        "met": script.obj.entities.get(asker) is not None or bool(script.bonds.get(asker).events),
         "things": bool(game.carried() or game.things(asker)),
         "carried": bool(game.carried()),
         "older": bool(script.seen(audience).summaries()),

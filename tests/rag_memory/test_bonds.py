@@ -82,6 +82,18 @@ class TestBonds(MemoryWorldTest):
         self.assertEqual(sum(e.points for e in self.bonds.get(ALICE.id).events), 14)
         self.bonds.note_talk(ALICE, False, "was rude", "", PUBLIC)
 
+    def test_offered_for_acquaintances(self):
+        """A prompt offers the tool for whom there is a bond, and not for a newcomer."""
+
+        def offered():
+            self.say("Good evening.", "Good evening, Alice.")
+            tools = self.world.model.requests[-1].tools
+            return "note_feeling" in [tool["function"]["name"] for tool in tools]
+
+        self.assertFalse(offered())
+        self.bonds.note(ALICE, 1, "paid her debts")
+        self.assertTrue(offered())
+
     def test_only_from_own_lines(self):
         """The tool notes nothing for others, and nothing in turns that nobody asked for."""
         for arguments in (

@@ -10,15 +10,16 @@ _CHANGES = {"better": True, "worse": False}
 
 
 class NoteFeeling(Tool):
-    """Note that you like the one who asks a little better, or worse, for what they say now."""
+    """Like the one who asks a little better, or worse, for what they say now."""
 
     name = "note_feeling"
     parameters = {
         "change": Text("better or worse.", limit=20),
-        "because": Text("Why, in a few words.", limit=WHY_CHARS),
-        "person": Text("Their name; leave out for the one who asks.", False, 120),
+        "because": Text("Why.", limit=WHY_CHARS),
+        "person": Text("Who it is, if not clear.", False, 120),
     }
     lock = "tool:perm(Player)"
+    serves = "met"
     concludes = tells_nothing_new = True
 
     def run(self, ctx: ToolContext, change: str, because: str, person: str = "") -> str:

@@ -12,13 +12,13 @@ _ME = ("", "me")
 
 
 class TellLater(Tool):
-    """Take a message for somebody, or a reminder for the one who asks; it is delivered for you."""
+    """Take a message or a reminder; it is delivered for you."""
 
     name = "tell_later"
     parameters = {
-        "text": Text("The words to deliver, as the one who asks said them.", limit=TEXT_CHARS),
-        "to": Text("Who gets them; leave out to remind the one who asks.", False, 120),
-        "when": Text(f"{EXAMPLES}; leave out for when they come.", False, 60),
+        "text": Text("The words, as the one who asks said them.", limit=TEXT_CHARS),
+        "to": Text("Who gets them, if not the one who asks.", False, 120),
+        "when": Text(f"{EXAMPLES}; left out: when they come.", False, 60),
     }
     lock = "tool:perm(Player)"
     concludes = tells_nothing_new = True
