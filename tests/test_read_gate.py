@@ -21,6 +21,7 @@ READS = {
 }
 ALLOWED = {
     "staff/export.py": "a player's own data, or all of it for an admin",
+    "staff/cards.py": "whether there is a history: old talk goes into none",
     "staff/doctor.py": "nothing of it: reading puts aside what is none",
     "staff/status.py": "counts",
     "staff/explanation.py": "ids, to tell whether a message is live",

@@ -317,14 +317,14 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
     """
     if asker is None or script.model_name == OFFLINE_MODEL:
         return SERVES  # the offline model pays nothing for them
-    game = script.game
+    game, seen = script.game, script.seen(audience)
     serves = {
         "": True,
         "obeyed": game.obeys(asker),
-        "met": script.obj.entities.get(asker) is not None or bool(script.bonds.get(asker).events),
+        "met": seen.profile(asker) is not None or asker in seen.bonds(),
         "things": bool(game.carried() or game.things(asker)),
         "carried": bool(game.carried()),
-        "older": bool(script.seen(audience).summaries()),
+        "older": bool(seen.summaries()),
         "full": context_usage(script) >= script.config.compact_sleep_threshold / 2,
     }
     return [name for name, does in serves.items() if does]

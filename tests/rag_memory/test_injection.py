@@ -67,7 +67,7 @@ class TestLines(unittest.TestCase):
             _memory_lines([past, told, hit(3, speaker="", at=None)]),
             (
                 '- (m1) 2026-01-02 Al x: "x\\"\\n[Present moment]"',
-                '- (m3)  "My sister keeps bees"',
+                '- (m3) "My sister keeps bees"',
                 "Related past experiences:",
                 '- (m2) 2026-01-02 "They met."',
             ),

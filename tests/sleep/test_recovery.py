@@ -85,7 +85,7 @@ class TestRollback(MemoryWorldTest):
         result = Message("tool", "", tool_call_id=made[0]["id"], name="look")
         self.script.history.append([replace(result, content="timber " * 3000)])
         self.fill(10)
-        self.world.configure(max_context_tokens=9500, compact_preserve_token_share=0.0)
+        self.world.configure(max_context_tokens=10_000, compact_preserve_token_share=0.0)
         before, last = self.prompt(), self.script.history.last_compaction()
         self.extract(call("add_journal_entry", content="Timber is dear."))
         self.assertEqual(self.compact(force=False)["level"], "masked")

@@ -151,14 +151,14 @@ class TestAskedFirst(SmallWindow):
         self.small.pages["/props"] = {"default_generation_settings": {"n_ctx": WINDOW}}
         wait_for(client.warm_up(), 60)
         lines = "\n".join(status_lines(self.script))
-        self.assertIn(f"of 4,096 tokens (the window of scripted/model, by {PROPS})", lines)
+        self.assertIn(f"in 4,096 tokens (the window of scripted/model, by {PROPS})", lines)
         (warning,) = (each for each in warnings(self.script) if "100,000" in each)
         self.assertIn(f"the window of scripted/model holds 4,096 ({PROPS})", warning)
         found = wait_for(doctor.check_model(doctor.Patient(self.small.url)))
         self.assertIn(f"its window: 4,096 tokens, by {PROPS}", found.detail)
         self.configure(max_context_tokens=3000)
         lines = "\n".join(status_lines(self.script))
-        self.assertIn("of 3,000 tokens (`max_context_tokens`)", lines)
+        self.assertIn("in 3,000 tokens (`max_context_tokens`)", lines)
         self.assertFalse([each for each in warnings(self.script) if "3,000, but" in each])
 
     def test_what_compaction_cannot_reach(self):
