@@ -1,5 +1,7 @@
 """`aibond`: what an assistant feels for people, and why."""
 
+import re
+
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import player_ids, stable_id
@@ -54,7 +56,7 @@ class CmdAIBond(AssistantCommand):
         """Add an event."""
         usage = "aibond/note <assistant> = <person>: <points>: <why>"
         parts = [part.strip() for part in self.words(usage).split(":", 2)]
-        if len(parts) < 3 or not parts[1].lstrip("+-").isdecimal():
+        if len(parts) < 3 or not re.fullmatch(r"[+-]?\d{1,3}", parts[1]):
             raise Refusal(f"Usage: {usage}")
         script = self.assistant()
         person = Speaker(*script.game.player_called(parts[0]))

@@ -10,6 +10,7 @@ from evennia_ai.game.identity import find
 from evennia_ai.game.people import is_quiet
 from evennia_ai.game.seeing import name_of
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.pairs import ASKER
 from evennia_ai.history.records import as_dict
 from evennia_ai.turns.schema import AWAKE
 
@@ -57,6 +58,7 @@ def greet(script: "DefaultScript", arrived: str) -> bool:
         speaker=Speaker(body.key, body.stable_id),
         audience=audience,
         channel="say",
+        metadata={ASKER: arrived},  # so that it goes when they are forgotten
     )
     script.history.append([said])
     for is_spoken, text in acts(greeting, name, body.key):

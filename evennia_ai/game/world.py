@@ -517,8 +517,13 @@ class GameHandler:
         return datetime.fromtimestamp(seconds, get_default_timezone())
 
     def reaches(self, person: str, anywhere: bool) -> bool:
-        """Whether a player can be told something now: seen here, or `anywhere`."""
+        """Whether a player can be told something now: seen here, or `anywhere`.
+
+        An account that plays nobody is told by a page, as it has paged.
+        """
         found = find(person)
+        if isinstance(found, AccountDB):
+            return anywhere and found.sessions.count() > 0 and not is_ignored(found)
         if not isinstance(found, DefaultObject) or not found.has_account or is_ignored(found):
             return False
         return anywhere or found in self._seen()

@@ -46,6 +46,7 @@ class Forgetting:
         things: The journal entries, observations and notes that rest on them.
         emptied: The summaries that rest on what goes; they are made again.
         parts: The messages that go or change, by the archive segments that hold them.
+        names: The names under which those who are forgotten spoke.
     """
 
     theirs: frozenset[str]
@@ -53,6 +54,7 @@ class Forgetting:
     things: frozenset[str]
     emptied: frozenset[str]
     parts: Mapping[str, frozenset[str]]
+    names: frozenset[str]
 
 
 def plan_forgetting(
@@ -100,6 +102,7 @@ def plan_forgetting(
         gone.intersection(made.id for made in things),
         emptied,
         {key: ids for key, ids in parts.items() if ids},
+        frozenset(raw[each].speaker_name for each in theirs),
     )
 
 

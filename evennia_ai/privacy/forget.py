@@ -17,7 +17,8 @@ from twisted.internet.task import cooperate
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
 from evennia_ai.history.aside import drop_from_aside
-from evennia_ai.history.frames import SYNTHESIS_TITLE
+from evennia_ai.history.audience import STAFF
+from evennia_ai.history.frames import SYNTHESIS_TITLE, UNSEEN
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import UNSUMMARISED, CompactionRecord, as_dict
 from evennia_ai.history.sealed import UNMET, unseal
@@ -111,12 +112,15 @@ class _Removal:
         if ids := plan.theirs | plan.replies | plan.things | self.syntheses:
             self.script.state.outbox = sorted({*self.script.state.outbox, *ids})
         yield from self._messages(plan.replies.union(*plan.parts.values()) - plan.theirs)
-        step("forget profiles")
+        step("forget bonds")
+        entities = self.character.entities
+        profiles = map(entities.whole, filter(None, map(entities.get, self.people)))
+        names = plan.names.union(*(profile.names(STAFF) for profile in profiles)) - {UNSEEN}
+        self.script.bonds.forget(self.people, plan.theirs | plan.replies | plan.things, names)
+        step("forget profiles")  # whose names were needed for the bonds
         yield from self.character.entities.forget(self._profile_left)
         step("forget notes")
         self.script.ledger.forget(lambda note: note.id in plan.things)
-        step("forget bonds")
-        self.script.bonds.forget(self.people, plan.theirs | plan.replies | plan.things)
         step("forget journal")
         yield from self._each(journal.pages(), lambda key: journal.rewrite(self._entry_left, [key]))
         step("forget summaries")

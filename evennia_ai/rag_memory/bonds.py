@@ -5,7 +5,6 @@ then, within limits. Who may know an event is said by its audience, so a turn kn
 its own audience may know of it alone.
 """
 
-import re
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from evennia_ai.history.frames import one_line, quoted
 from evennia_ai.history.messages import Speaker, new_id, utc_iso
 from evennia_ai.history.pages import Cache
 from evennia_ai.history.stored import Stored, Unreadable
+from evennia_ai.language.script import words
 from evennia_ai.protocol import Store
 
 CATEGORY = "ai_bonds"
@@ -124,6 +124,11 @@ def mood_line(bonds: Collection[Bond], now: float) -> str:
     return f"Your mood: {mood}, because of {one_line(name)}: {quoted(event.why)}"
 
 
+def _phrase(text: str) -> str:
+    """The words of a text, to look for a name among them."""
+    return f" {' '.join(words(text))} "
+
+
 class Bonds:
     """The bonds of one assistant, by stable id of the person.
 
@@ -175,13 +180,13 @@ class Bonds:
         Returns:
             The event. Raises `Refusal` for other points, or no reason.
         """
-        words = " ".join(why.split())[:WHY_CHARS]
-        if not points or abs(points) > MOST_POINTS or int(points) != points or not words:
+        reason = " ".join(why.split())[:WHY_CHARS]
+        if not points or abs(points) > MOST_POINTS or int(points) != points or not reason:
             raise Refusal(
                 f"An event has points from -{MOST_POINTS} to {MOST_POINTS}, and a reason."
             )
         them = self._who(person)
-        event = Feeling(new_id("b"), self._now(), int(points), words, source, audience, by)
+        event = Feeling(new_id("b"), self._now(), int(points), reason, source, audience, by)
         self._bonds.set(them.id, self.get(them.id).with_event(event, them.key))
         return event
 
@@ -211,17 +216,24 @@ class Bonds:
                 return True
         return False
 
-    def forget(self, people: Collection[str], gone: Collection[str]) -> None:
-        """Drop the bonds with people (stable ids), and events that name them or rest on `gone`."""
+    def forget(
+        self, people: Collection[str], gone: Collection[str], names: Collection[str] = ()
+    ) -> None:
+        """Drop the bonds with people (stable ids), and events that name them or rest on `gone`.
+
+        `names` are those by which they were known, besides the ones of their bonds.
+        """
         bonds = self.all()
-        names = [re.escape(bonds[each].name) for each in people if each in bonds]
-        named = re.compile(rf"(?<!\w)(?:{'|'.join(names) or '(?!)'})(?!\w)", re.I)
+        theirs = {*names, *(bonds[each].name for each in people if each in bonds)}
+        phrases = {_phrase(name) for name in theirs} - {_phrase("")}
 
         def stays(event: Feeling) -> bool:
             is_theirs = event.source in gone or event.source in people
-            return not (is_theirs or named.search(event.why))
+            why = _phrase(event.why)
+            return not (is_theirs or any(phrase in why for phrase in phrases))
 
-        for person, bond in bonds.items():
+        # Their own bonds go last: a run that was cut short finds the names again.
+        for person, bond in sorted(bonds.items(), key=lambda pair: pair[0] in people):
             left = Bond() if person in people else bond.only(stays)
             if left != bond:
                 self._put(person, left)

@@ -25,13 +25,14 @@ def follow_routine(script: Assistant) -> str:
     is_asleep, is_done = script.state.mode == "sleep", script.state.routine == stop.label
     quiet_s = now - max(runtime.last_spoke_at, runtime.last_turn_at)
     if stop.is_sleep:
+        script.state.routine_alert = ""  # the next day it tries again
         if is_asleep or quiet_s < BED_S:
             return ""
         script.fall_asleep()
         script.state.routine = stop.label
         return "fell asleep"
-    if is_done:
-        return ""
+    if is_done or (is_asleep and script.state.routine_alert == stop.label):
+        return ""  # nor does it wake for what it has tried in vain
     if is_asleep:
         script.wake()
     if quiet_s < THREAD_S:

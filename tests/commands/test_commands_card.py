@@ -167,6 +167,13 @@ class TestGreeting(AssistantTest):
         self.assertTrue(greet(self.script, bob))
         bea.delete()
 
+    def test_forgotten(self):
+        """A greeting goes with the one it names, who need not have said a word."""
+        self.assertEqual(self.arrive(), ["*She waves.* Welcome, Bob!"])
+        people = [stable_id(self.bob)]
+        wait_for(forget_people(self.script, self.aria, people, "2027-01-15T08:00:00.000+00:00"))
+        self.assertFalse([m for m in self.script.history.messages() if "Bob" in m.content])
+
     def test_not_greeted(self):
         """Who passes by, who wants to be left alone, who comes into a talk, and by one asleep."""
         bob = stable_id(self.bob)

@@ -166,6 +166,19 @@ class TestForgotten(ForgettingTest):
         notes = [note.text for note in self.script.ledger.entries()]
         self.assertEqual(notes, ["I like ale.", "Guests like a fire."])
 
+    def test_bonds_of_others(self):
+        """No event in them has a name under which she was known, by profile or by her lines."""
+        masked = replace(ALICE, key="Masked Fox")
+        self.script.history.append([Message("user", "It is raining.", speaker=masked)])
+        alice = self.body.entities.get(ALICE.id)
+        alice = with_alias(alice, "Lissy", self.script.now(), "", "public")
+        self.body.entities.put({ALICE.id: alice})
+        for why in ("helped Alice home", "danced with the masked fox", "hit Lissy", "paid"):
+            self.script.bonds.note(BOB, 5, why)
+        self.forget()
+        left = [event.why for event in self.script.bonds.get(BOB.id).events]
+        self.assertEqual(left, ["paid"])
+
     def test_summaries_are_made_again(self):
         """From what is left, at each tier; markers, syntheses and the index show the new text."""
         before = {r.id for r in self.script.history.summaries()}

@@ -160,6 +160,14 @@ class TestBonds(MemoryWorldTest):
         self.assertFalse(self.bonds.drop("b1"))
         self.assertEqual(self.bonds.all(), {})
 
+    def test_forgotten_by_any_name(self):
+        """Whole words, in scripts without spaces, too; an empty name is in no reason."""
+        for why in ("beat Ann's dog", "sings Annabel Lee", "和小明吵架了", "met Old Ann Lee"):
+            self.bonds.note(BOB, 5, why)
+        self.bonds.forget([ALICE.id], (), ["ann", "小明", "", "!"])
+        left = [event.why for event in self.bonds.get(BOB.id).events]
+        self.assertEqual(left, ["sings Annabel Lee"])
+
     def test_a_friend_comes(self):
         """The coming of somebody it likes is a reason to speak unasked."""
         self.world.configure(initiative=4)
@@ -193,6 +201,8 @@ class TestInGame(CommandLineTest):
         self.assertTold("aibond/note Aria = Char: +20: saved the inn", "Aria on Char: b", "+20")
         self.assertTold("aibond/note Aria = Char: 200: saved the inn", "points from -20 to 20")
         self.assertTold("aibond/note Aria = Char: saved the inn", "Usage: aibond/note")
+        for points in ("+-5", "--5", "5-", "+", "1000", "²"):
+            self.assertTold(f"aibond/note Aria = Char: {points}: x", "Usage: aibond/note")
         [event] = self.script.bonds.get(stable_id(self.char1)).events
         self.assertTold("aibond Aria", "Char: friendly (+20)", "saved the inn (by Char)")
         self.assertTold(f"aibond/forget Aria = {event.id}", "no longer counts")

@@ -1,6 +1,7 @@
 """Errands: words kept for somebody, delivered once and as they are."""
 
 import json
+from dataclasses import replace
 
 from django.test import override_settings
 from evennia import Msg, create_object
@@ -152,6 +153,20 @@ class TestErrands(MemoryWorldTest):
         self.world.write(KEY, {"errands": "nonsense"})
         self.assertEqual(self.messenger.open(), ())
 
+    def test_by_page_from_elsewhere(self):
+        """The author of what is paged from another room is named as in the page."""
+        dora = Speaker("Dora", "o9.d")
+        said = "Tell Bob that the boat leaves at dawn."
+        line = Message("user", said, id=new_id("m"), speaker=dora, channel="page")
+        line = replace(line, audience=private([dora.id]))
+        self.come(dora)
+        self.script.runtime.hear(line, self.script.now())
+        self.world.later(5)
+        words = call("tell_later", to="Bob", text="the boat leaves at dawn")
+        self.world.model.answers = [words, "I will."]
+        self.tick()
+        self.assertEqual([errand.by for errand in self.messenger.open()], [dora])
+
     def test_by_word_of_mouth(self):
         """The tool keeps what the one who asks says in their own words, and nothing else."""
         self.come(ALICE)
@@ -229,6 +244,27 @@ class TestDelivered(CommandLineTest):
         self.tick()
         self.assertIn("come home", paged[-1])
         self.assertEqual(Msg.objects.filter(db_message__contains="come home").count(), 1)
+
+    def test_an_account_that_plays_nobody(self):
+        """A reminder asked for by page comes as a page, when the account is in the game."""
+        paged = []
+        self.account2.msg = lambda text=None, **_: paged.append(str(text))
+        self.addCleanup(lambda: vars(self.account2).pop("msg", None))
+        them = Speaker(self.account2.key, stable_id(self.account2))
+        self.script.messenger.take(them, them, "feed the cat", "in 1 min")
+        self.script.now = lambda: 61 + type(self.script).now()
+        self.addCleanup(lambda: vars(self.script).pop("now", None))
+        self.tick()
+        self.assertEqual(paged, [])  # not connected
+        self.account2.sessions.count = lambda: 1
+        self.addCleanup(lambda: vars(self.account2.sessions).pop("count", None))
+        self.account2.tags.add("ignored", category="evennia_ai")
+        self.tick()
+        self.assertEqual(paged, [])
+        self.account2.tags.remove("ignored", category="evennia_ai")
+        self.tick()
+        self.assertIn("feed the cat", paged[-1])
+        self.assertEqual(self.script.messenger.open(), ())
 
     def test_ignored(self):
         """Who ignores assistants gets none."""

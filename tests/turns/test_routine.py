@@ -115,6 +115,17 @@ class TestFollowed(MemoryWorldTest):
         self.assertEqual(self.script.state.routine_alert, "06:00 Kitchen")
         self.assertEqual(self.tick(THERE), "routine")
 
+    def test_sleeps_on(self):
+        """What it cannot reach wakes it once a day, so that it can dream."""
+        self.assertEqual(self.tick(LOST), "idle")
+        self.script.fall_asleep()
+        self.assertIn(self.tick(LOST), ("dreamt", "asleep"))
+        self.assertEqual((self.tick(THERE), self.script.state.mode), ("asleep", "sleep"))
+        self.at(23)
+        self.tick()
+        self.at(6)
+        self.assertEqual((self.tick(THERE), self.script.state.mode), ("routine", "awake"))
+
     def test_what_fails(self):
         """A pose that the game refuses, or a fault, keeps nobody from an answer."""
 

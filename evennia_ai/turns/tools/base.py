@@ -141,8 +141,11 @@ class ToolContext:
 
     def asker_name(self) -> str:
         """The name of the one who asked, as far as it is known."""
-        person = self.game.identify(self.asker) if self.asker else None
-        return person["key"] if person else "whoever asks"
+        if person := self.game.identify(self.asker) if self.asker else None:
+            return person["key"]
+        lines = self.seen.by_ids(self.source_message_ids)  # by a page, from anywhere
+        names = (line.speaker_name for line in lines if line.speaker_id == self.asker)
+        return next(filter(None, names), "whoever asks")
 
     def check_note(self) -> None:
         """Count one note; `BoundError` once this asker has caused enough of them in an hour."""
