@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import regex
@@ -16,7 +17,8 @@ from evennia_ai.cards.cleaning import Cleaner, storable
 from evennia_ai.errors import Refusal
 
 ENTRIES, TEXT_CHARS, KEY_CHARS, KEYS = 500, 2_000, 100, 50
-PATTERN_CHARS = 5_000
+# Counted repeats are unrolled when a pattern is compiled: most of them, and most characters.
+PATTERN_CHARS, REPEATS, UNROLLED = 200, 10_000, 100_000
 # How secondary keys count, by SillyTavern's numbers.
 ANY, NOT_ALL, NOT_ANY, ALL = "any", "not all", "not any", "all"
 LOGIC = (ANY, NOT_ALL, NOT_ANY, ALL)
@@ -29,6 +31,10 @@ _NAMES = {
 }
 _VALUES = ("keys", "text", "secondary", "logic", "always", "on")
 _PATTERN = re.compile(r"/(.+)/([a-z]*)", re.S)
+_COUNTED = re.compile(r"\{([^{}]*)\}")
+# In a verbose pattern blanks and comments may part the digits of a count; one that calls itself
+# does not heed its time.
+_REFUSED = re.compile(r"\(\?(?:[A-Za-z01-]*x[A-Za-z01-]*[:)]|R|[+-]?\d|&|P>)")
 _DECORATOR = re.compile(r"^@@@?(\w+)[ \t]*(.*)\n?")
 
 
@@ -152,7 +158,7 @@ def _keys(value: Any, name: str, changes: list[str]) -> tuple[str, ...]:
         value = [value] if is_one else value.split(",")
     texts = (key for key in value if isinstance(key, str)) if isinstance(value, list) else ()
     keys = list(filter(None, dict.fromkeys(storable(key).strip() for key in texts)))
-    usable = [key for key in keys if len(key) <= (PATTERN_CHARS if "/" in key[:1] else KEY_CHARS)]
+    usable = [key for key in keys if len(key) <= KEY_CHARS or is_pattern(key)]
     if len(keys) > KEYS or len(usable) < len(keys):
         changes.append(f"{name}: at most {KEYS} of {KEY_CHARS} characters are used")
     return tuple(usable[:KEYS])
@@ -174,16 +180,20 @@ def is_pattern(key: str) -> bool:
     return _PATTERN.fullmatch(key) is not None
 
 
-@lru_cache(maxsize=2_000)
+@lru_cache(maxsize=100)
 def pattern(key: str) -> "regex.Pattern[str] | None":
-    """The regular expression of a key; None if the key is none, or a wrong one."""
+    """The regular expression of a key; None if the key is none, or a wrong or too large one."""
     found = _PATTERN.fullmatch(key)
-    if not found:
+    if not found or len(key) > PATTERN_CHARS or _REFUSED.search(found[1]):
+        return None
+    counts = (re.findall("[0-9]+", count) for count in _COUNTED.findall(found[1]))
+    repeats = prod(max(1, *map(int, digits)) for digits in counts if digits)
+    if repeats > REPEATS or repeats * len(key) > UNROLLED:
         return None
     flags = sum(getattr(regex, each.upper()) for each in set(found[2]) & set("ims"))
     try:
-        return regex.compile(found[1], flags)
-    except (regex.error, RecursionError, OverflowError):
+        return regex.compile(found[1], flags, cache_pattern=False)
+    except (regex.error, RecursionError, OverflowError, ValueError, MemoryError):
         return None
 
 

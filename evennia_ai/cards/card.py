@@ -112,7 +112,7 @@ def read_card(value: Any, name: str = "") -> Card:
     reader.notes += [f"the name was mended to `{called}`"] if is_mended else []
     try:
         version = float(value.get("spec_version") or 0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         version = 0
     reader.notes += [f"version {version:g} is read as version 3"] if version >= 4 else []
     cleaner = reader.cleaner = Cleaner(as_name(nickname) or called)

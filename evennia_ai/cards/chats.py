@@ -92,7 +92,7 @@ def _text(item: Any) -> str | None:
     """The text of a line of JSON; Chub puts it one level deeper."""
     text = item.get("mes") if isinstance(item, dict) else None
     text = text.get("message") if isinstance(text, dict) else text
-    return text if isinstance(text, str) else None
+    return storable(text) if isinstance(text, str) else None
 
 
 def _named_lines(rows: list[str], own: str, counts: dict[str, int]) -> Iterator[OldLine]:
@@ -111,8 +111,8 @@ def _named_lines(rows: list[str], own: str, counts: dict[str, int]) -> Iterator[
 def _time(value: Any) -> float:
     """A time in seconds since the epoch, however it is written; 0 for none."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        seconds = value / 1000 if value > 10**11 else float(value)
-        return seconds if _FIRST < seconds < 10**10 else 0.0
+        seconds = value / 1000 if 10**11 < value < 10**14 else value
+        return float(seconds) if _FIRST < seconds < 10**10 else 0.0
     text, at = value if isinstance(value, str) else "", None
     try:
         at = datetime.fromisoformat(text)

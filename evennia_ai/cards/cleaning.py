@@ -13,12 +13,14 @@ _ALIAS = re.compile(r"<(bot|char|user)>", re.I)
 _MARKUP = re.compile(r"\|(?:\[?[rgybmcwxRGYBMCWX]|\[?[0-5]{3}|[nuihH/_*^-])?")
 _UNSTORABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 # The labels of a prompt's blocks and the ids of people (`history.frames`).
-_LABEL = re.compile(r"^\W*\[[A-Z][A-Za-z ]{2,40}\]", re.M)
+_LABEL = re.compile(r"^[^\w\n\[]{0,20}\[{1,3}[A-Z][A-Za-z ]{2,40}\]", re.M)
 _ID = re.compile(r"\[[oas]\d+\.[^\]\s]{1,40}\]")
 # Macros that say nothing where they stand.
 _SILENT = ("", "original", "trim", "noop")
 # Markup may be most of a text: so much of it is read for each character that is used.
 _READ = 4
+# So deep macros stand in each other.
+_DEPTH = 10
 
 
 def storable(text: str) -> str:
@@ -28,7 +30,8 @@ def storable(text: str) -> str:
 
 def as_name(text: str, most: int = 80) -> str:
     """A text as the name of a character: one line, no markup, at most so many characters."""
-    return " ".join(_MARKUP.sub("", storable(text.replace("\n", " "))).split())[:most].strip()
+    text = re.sub("[{}]", "", storable(text.replace("\n", " ")))
+    return " ".join(_MARKUP.sub("", text).split())[:most].strip()
 
 
 class Cleaner:
@@ -39,7 +42,7 @@ class Cleaner:
     """
 
     def __init__(self, char: str):
-        self.char, self.frames = char, 0
+        self.char, self.frames = re.sub("[{}]", "", char), 0
         self.unknown: dict[str, None] = {}
 
     def clean(self, text: str, most: int, user: str = USER) -> tuple[str, int]:
@@ -51,13 +54,14 @@ class Cleaner:
         picks = random.Random(f"{self.char} {text}")
         text = _LINE_TAG.sub("\n", _CODE.sub("", _ALIAS.sub(r"{{\1}}", text)))
         text = html.unescape(_TAG.sub("", text))
-        while _MACRO.search(text):
+        for _ in range(_DEPTH):
             text = _MACRO.sub(lambda macro: self._filled(macro[1], user, picks), text)
         text = storable(text.replace("{{", "").replace("}}", ""))
+        text = "\n".join(line.strip() for line in text.split("\n"))
         for frame in (_LABEL, _ID):
             text, count = frame.subn(lambda found: found[0].replace("[", "").replace("]", ""), text)
             self.frames += count
-        text = re.sub(r"\s*\n\s*\n\s*", "\n\n", text).strip()
+        text = re.sub(r"\n{3,}", "\n\n", text).strip()
         return text[:most], max(0, len(text) - most) + max(0, size - most * _READ)
 
     def notes(self) -> list[str]:

@@ -19,6 +19,7 @@ from evennia_ai.staff.cards import (
     take_chat,
     usable_card,
 )
+from evennia_ai.staff.lore import NOBODY, book_for
 from evennia_ai.staff.show import as_records
 
 
@@ -82,6 +83,8 @@ class CmdAICard(AssistantCommand):
         if script is None:
             room, locks = self.caller.location, OWNER_LOCKS.format(id=self.caller.id)
             key = good_name(card.name)
+            if card.lore().entries:
+                book_for(key, NOBODY)
             body = create_object(typeclass, key=key, location=room, home=room, locks=locks)
             script = body.ensure_assistant()
         else:

@@ -20,6 +20,7 @@ from evennia_ai.staff.lore import (
     add_fact,
     as_know,
     as_tell,
+    book_for,
     book_named,
     change,
     delete,
@@ -137,8 +138,8 @@ class CmdAILore(AssistantCommand):
         taken = {each.lower() for each in lore().books()}
         if name.lower() in taken and not self.repeats(f"book {name} {self.lhs}"):
             return [f"There is a book {name} already. Type it again to replace its facts."]
-        book = take_book(read, name, contents.value, self.lhs)
-        return [f"{book.name}: {read.notes[0]}.", *read.notes[1:]]
+        book, notes = take_book(read, book_for(name), contents.value, self.lhs)
+        return [f"{book.name}: {read.notes[0]}.", *notes, *read.notes[1:]]
 
     def do_export(self) -> None:
         """A file with a book."""

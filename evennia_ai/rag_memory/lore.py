@@ -6,13 +6,12 @@ checked by whoever calls; here it is decided what of a book a line finds, and wh
 """
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 
-import regex
-
-from evennia_ai.cards.books import ALL, ANY, NOT_ALL, Fact, pattern
+from evennia_ai.cards.books import ALL, ANY, NOT_ALL, Fact, is_pattern, pattern
 from evennia_ai.history.stored import Stored
 from evennia_ai.language.script import folded, is_unparted, words_of
 from evennia_ai.language.tables import DEFAULT, table_of
@@ -21,9 +20,12 @@ from evennia_ai.language.words import stem
 # Who knows a fact, where nothing else is said; other values are npc:<id>, place:<id>, lock:<lock>.
 EVERYBODY = "all"
 BOOK_FACTS, BOOKS = 500, 100
-# A regular expression gets so long with a line; after so many overruns it is off. So many of them,
-# and of keys in scripts without spaces, are tried.
-PATTERN_S, OVERRUNS, OTHERS = 0.02, 3, 2_000
+# A regular expression gets so long with a line; after so many overruns it is off.
+PATTERN_S, OVERRUNS = 0.02, 3
+# So many of them are tried on a line, and get so long together.
+PATTERNS, LINE_S = 50, 0.1
+# So many keys without words of their own are tried: those, and of scripts without spaces.
+OTHERS = 2_000
 OFF, UNKNOWN, SECRET, FULL = "off", "not known to {name}", "not for these ears", "no room"
 Lock = Callable[[str], bool]
 
@@ -96,13 +98,20 @@ class Verdict:
 
 
 class Line:
-    """A text in which keys are looked for."""
+    """A text in which keys are looked for.
+
+    Attributes:
+        fits: Whether a regular expression fits, for those that were tried.
+        left_s: What time the others have.
+    """
 
     def __init__(self, text: str):
         self.text, self.folded = text, folded(text)
         code = table_of(text).code
         self.words = [_forms(word, code) for word in words_of(self.folded)]
         self.forms = frozenset().union(*self.words)
+        self.fits: dict[str, bool] = {}
+        self.left_s = LINE_S
 
 
 def _forms(word: str, code: str) -> frozenset[str]:
@@ -129,7 +138,7 @@ class Finder:
         self._other: list[tuple[str, Known]] = []
         for fact in self.facts:
             for key in fact.keys:
-                parts = () if pattern(key) or is_unparted(key) else _key_forms(key, fact.text)
+                parts = () if is_pattern(key) or is_unparted(key) else _key_forms(key, fact.text)
                 for form in parts[0] if parts else ():
                     self._first.setdefault(form, []).append((key, fact))
                 self._other += [] if parts else [(key, fact)]
@@ -143,16 +152,24 @@ class Finder:
                 hits.setdefault(fact.id, {}).setdefault(key)
         return {each: tuple(keys) for each, keys in hits.items()}
 
-    def _fits(self, compiled: "regex.Pattern[str]", key: str, fact: Known, line: Line) -> bool:
-        if (slow := self.overruns.get(key, 0)) >= OVERRUNS:
+    def _fits(self, key: str, fact: Known, line: Line) -> bool:
+        """Whether a regular expression fits; not, if there is no time for it."""
+        slow = self.overruns.get(key, 0)
+        if key in line.fits or slow >= OVERRUNS:
+            return line.fits.get(key, False)
+        if len(line.fits) >= PATTERNS or line.left_s <= 0:
             return False
-        try:
-            return compiled.search(line.text, timeout=PATTERN_S) is not None
-        except TimeoutError:
-            self.overruns[key] = slow + 1
-            if slow + 1 == OVERRUNS:
-                self.on_off(fact)
-            return False
+        start, line.fits[key] = time.monotonic(), False
+        if compiled := pattern(key):
+            most = min(PATTERN_S, line.left_s)
+            try:
+                line.fits[key] = compiled.search(line.text, timeout=most) is not None
+            except TimeoutError:
+                self.overruns[key] = slow = slow + (most == PATTERN_S)
+                if slow == OVERRUNS:
+                    self.on_off(fact)
+        line.left_s -= time.monotonic() - start
+        return line.fits[key]
 
     def _passes(self, fact: Known, line: Line) -> bool:
         """Whether the secondary keys of a fact agree."""
@@ -164,8 +181,8 @@ class Finder:
         return not all(there) if fact.logic == NOT_ALL else not any(there)
 
     def _has(self, key: str, fact: Known, line: Line) -> bool:
-        if compiled := pattern(key):
-            return self._fits(compiled, key, fact, line)
+        if is_pattern(key):
+            return self._fits(key, fact, line)
         if is_unparted(key):
             return folded(key) in line.folded
         parts = _key_forms(key, fact.text)

@@ -20,7 +20,7 @@ from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.records import as_dict
-from evennia_ai.staff.lore import exported_book, take_book
+from evennia_ai.staff.lore import book_for, exported_book, take_book
 
 if TYPE_CHECKING:
     from evennia import DefaultObject
@@ -67,13 +67,20 @@ def card_contents(name: str) -> "Deferred[Contents]":
     return file_data(name).addCallback(lambda data: services.on_disk(read, data))
 
 
-def keep_file(name: str, data: bytes) -> "Deferred[Path]":
-    """Write a file into the folder of cards; fires with its path."""
+def keep_file(name: str, data: bytes, is_new: bool = False) -> "Deferred[Path]":
+    """Write a file into the folder of cards; fires with its path.
+
+    A new one replaces none: `Refusal`.
+    """
     path = card_path(name)
 
     def save() -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        try:
+            with path.open("xb" if is_new else "wb") as file:
+                file.write(data)
+        except FileExistsError:
+            raise Refusal(f"There is a file {path.name} already; rename yours.") from None
         return path
 
     return services.on_disk(save)
@@ -92,19 +99,21 @@ def usable_card(contents: Contents, name: str) -> "Deferred[Card]":
 
 def take_card(script: AssistantScript, card: Card, file: str, by: str) -> list[str]:
     """Give an assistant what a card says; returns a report in lines."""
+    read = card.lore()
+    book = book_for(script.obj.key, f"npc:{script.obj.stable_id}") if read.entries else None
     values: dict[str, Any] = {"examples": card.examples or None, "greetings": card.greetings}
     values |= {"persona": card.persona} if card.persona else {}
     script.state.configure(values)
     kept = {"file": file, "json": json.dumps(card.original)}
     script.store.set(KEY, kept, CATEGORY)
-    book = card.lore()
-    if book.entries:
-        take_book(book, script.obj.key, card.book, file, f"npc:{script.obj.stable_id}")
+    notes = list(read.notes)
+    if book is not None:
+        notes += take_book(read, book, card.book, file)[1]
     script.log(f"{by} imports the card {file}")
     script.audit("card", act="import", file=file, by=by)
     lines = [f"{card.name} has the card {file}. Used: {', '.join(card.taken)}."]
     lines += [f"Kept for exports, not used: {', '.join(card.left)}."] if card.left else []
-    lines += [f"Lore in the book {card.name}: {note}" for note in book.notes]
+    lines += [f"Lore in the book {card.name}: {note}" for note in notes]
     return [*lines, *card.notes]
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from evennia import DefaultObject
 
 NAME_CHARS = 60
+# The `know` of who is not made yet.
+NOBODY = "npc:"
 
 
 def book_named(name: str) -> LoreBook:
@@ -63,16 +65,61 @@ def add_fact(name: str, keys: str, text: str, by: str) -> Known:
     return fact
 
 
-def take_book(read: files.Book, name: str, original: Any, source: str, know: str = "") -> LoreBook:
-    """Store a book that was read; it replaces the one of its name, whose locks stay."""
-    before = {each.lower(): book for each, book in lore().books().items()}.get(name.lower())
+def book_for(name: str, know: str = "") -> LoreBook:
+    """The book that an import fills: the one of this name, or a new one.
+
+    `know` is the assistant whose book it must be; `Refusal` if it is another's.
+    """
+    books = {each.lower(): book for each, book in lore().books().items()}
+    before = books.get(name.strip().lower())
+    if before is None:
+        _check_room(len(books))
+        return LoreBook(_name(name), know=know or EVERYBODY)
+    if know and before.know != know:
+        raise Refusal(
+            f"There is a book {before.name} that is not this assistant's own: "
+            f"import under another name (`= <name>`), or type ailore/delete {before.name}."
+        )
+    return before
+
+
+def take_book(
+    read: files.Book, book: LoreBook, original: Any, source: str
+) -> tuple[LoreBook, list[str]]:
+    """Fill a book (`book_for`) with one that was read; returns it, and what is to be said about it.
+
+    The locks of the book stay, and those of facts with the same text. If a fact that staff had
+    locked or switched off has another text now, any new one may be it: all new ones are off.
+    """
+    before = {_plain(fact): fact for fact in sorted(book.facts, key=_is_guarded)}
     first = next_id(lore().books().values())
-    facts = tuple(known(each, f"w{n}", source) for n, each in enumerate(read.entries, first))
+    facts = [known(each, f"w{n}", source) for n, each in enumerate(read.entries, first)]
+    gone = before.keys() - set(map(_plain, facts))
+    secrets = [fact for fact in book.facts if _is_guarded(fact) and _plain(fact) in gone]
+    new = [fact.id for fact in facts if _plain(fact) not in before and fact.on]
+    for n, fact in enumerate(facts):
+        if old := before.get(_plain(fact)):
+            facts[n] = replace(fact, know=old.know, tell=old.tell, on=fact.on and old.on)
+        elif secrets:
+            facts[n] = replace(fact, on=False)
+    notes = []
+    if secrets:
+        names = "; ".join(f"({fact.id}) {', '.join(fact.keys)[:60]}" for fact in secrets)
+        notes = [f"Locked or switched off before, and not in this file as they were: {names}."]
+    if secrets and new:
+        notes += [f"So all new facts are off until you look at them: {', '.join(new)}."]
     kept = {key: value for key, value in original.items() if key not in ("entries", "name")}
-    book = before or LoreBook(_name(name), know=know or EVERYBODY)
-    book = replace(book, facts=facts, original=json.dumps(kept))
+    book = replace(book, facts=tuple(facts), original=json.dumps(kept))
     _save(book)
-    return book
+    return book, notes
+
+
+def _plain(fact: Known) -> str:
+    return " ".join(fact.text.split())
+
+
+def _is_guarded(fact: Known) -> bool:
+    return bool(fact.know or fact.tell or not fact.on)
 
 
 def exported_book(book: LoreBook, char: str = "") -> dict[str, Any]:
@@ -187,6 +234,11 @@ def _save(book: LoreBook) -> None:
     names = {each.lower() for each in lore().books()}
     if len(book.facts) > BOOK_FACTS:
         raise Refusal(f"A book has at most {BOOK_FACTS} facts.")
-    if book.name.lower() not in names and len(names) >= BOOKS:
-        raise Refusal(f"There are {BOOKS} books already.")
+    if book.name.lower() not in names:
+        _check_room(len(names))
     lore().save(book)
+
+
+def _check_room(books: int) -> None:
+    if books >= BOOKS:
+        raise Refusal(f"There are {BOOKS} books already.")

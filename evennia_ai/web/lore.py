@@ -42,10 +42,7 @@ def take_file(visit: Visit) -> Steps[str]:
     if len(data) > FILE_BYTES:
         raise Refusal(f"The file is larger than {FILE_BYTES:,} bytes.")
     name = re.sub(r"[^\w. -]+", "_", name).lstrip(". ")[-80:]
-    taken = yield on_disk(file_names)
-    if name in taken:
-        raise Refusal(f"There is a file {name} already; rename yours.")
-    yield keep_file(name, data)
+    yield keep_file(name, data, is_new=True)
     return f"{name} is there. Look at it here, then type in the game: aicard/import {name}"
 
 

@@ -101,6 +101,25 @@ class TestRead(unittest.TestCase):
         self.assertIsNone(pattern("C++"))
         self.assertIsNone(pattern("/[/"))
         self.assertTrue(pattern("/fish/gi").search("FISH"))
+        self.assertTrue(pattern(r"/dragon.{0,50}sword.{0,50}cave/").search("dragon, sword, cave"))
+
+    def test_patterns_that_are_refused(self):
+        """Those that unroll to gigabytes, that hide their counts, that contradict themselves."""
+        for key in (
+            "/a{9999999}/",
+            "/(?:(?:a{1,60}){60}){,60}/",
+            "/(?:" + "ab[cd]" * 30 + "){9000}/",
+            "/(?x)a{9 9 9 9 9 9 9}/",
+            "/(?:a){e<=99999999}/",
+            "/" + "(a|b)" * 50 + "/",
+            "/(?R)+/",
+            "/(a(?1)?)/",
+            "/(?V0)(?V1)a/",
+            "/(?au)a/",
+        ):
+            self.assertIsNone(pattern(key), key)
+        entries = [{"keys": ["/(?au)a/"], "content": "x"}, {"keys": ["ok"], "content": "good"}]
+        self.assertEqual([each.text for each in read_book({"entries": entries}).entries], ["good"])
 
 
 class TestExported(unittest.TestCase):

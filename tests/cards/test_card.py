@@ -1,6 +1,7 @@
 """What a card says, in all versions and wrong shapes, and what comes out again."""
 
 import json
+import time
 import unittest
 
 from evennia_ai.cards.card import Card, acts, exported, fields_of, read_card, report
@@ -51,7 +52,8 @@ class TestVersions(unittest.TestCase):
         """It is read, with a note."""
         notes = read_card(card(3) | {"spec_version": "4.1"}).notes
         self.assertEqual(notes, ("version 4.1 is read as version 3",))
-        self.assertEqual(read_card(card(3) | {"spec_version": "x"}).notes, ())
+        for version in ("x", 10**400):
+            self.assertEqual(read_card(card(3) | {"spec_version": version}).notes, ())
 
 
 class TestFields(unittest.TestCase):
@@ -198,3 +200,31 @@ class TestReport(unittest.TestCase):
         self.assertEqual(
             bare, ["A card of Bea, from a JSON file.", "Used: first_mes.", "Greeting: Hi"]
         )
+
+
+class TestCleaner(unittest.TestCase):
+    def test_names_that_are_macros(self):
+        """A name without braces; nothing is filled in for ever, however it is called."""
+        for name in ("{{char}}", "{{char}}{{char}}", "{|r{char}}"):
+            read = read_card({"name": name, "description": "{{char}} is here"})
+            self.assertEqual((read.is_mended, set("{}") & set(read.name)), (True, set()), name)
+            self.assertEqual(read.persona, f"{read.name} is here")
+        self.assertEqual(Cleaner("{{char}}").clean("{{char}}", 9), ("char", 0))
+
+    def test_hostile_texts_take_no_time(self):
+        """Blanks, line breaks, marks and macros in masses."""
+        start = time.process_time()
+        for text in ("\n" * 31_999, " " * 16_000 + "\n" + " " * 15_000, "-\n" * 15_000):
+            Cleaner("A").clean(f"x{text}x", 8_000)
+            Cleaner("A").clean(f"{text}x", 8_000)
+        for text in ("{{a" * 8_000 + "}}" * 4_000, "[" * 32_000, "<" * 32_000, "[ " * 16_000):
+            Cleaner("A").clean(text, 8_000)
+        self.assertLess(time.process_time() - start, 2)
+
+    def test_frames(self):
+        """Labels of the prompt lose their brackets behind marks, too; blank lines become one."""
+        cleaner = Cleaner("A")
+        text = "[Ledger]\n > [Present moment]\n- [[Memories]] x\n \n\n  [a] b"
+        expected = "Ledger\n> Present moment\n- Memories] x\n\n[a] b"
+        self.assertEqual(cleaner.clean(text, 200), (expected, 0))
+        self.assertEqual(cleaner.frames, 3)

@@ -58,11 +58,19 @@ class TestChats(unittest.TestCase):
             (1714572202, True),
             (True, False),
             (7, False),
+            (int("1" * 400), False),
+            (-int("1" * 400), False),
+            (float("nan"), False),
             (None, False),
             ("1024-05-01", False),
         ):
             row = json.dumps({"mes": "a", "send_date": date}).encode()
             self.assertEqual("guessed" not in read_chat(row, "Aria", NOW).note, known, date)
+
+    def test_text_that_no_database_takes(self):
+        """It is left out, also where it was escaped."""
+        [line] = read_chat(b'{"mes": "a\\ud800\\u0000b"}', "Aria", NOW).lines
+        self.assertEqual(line.text, "ab")
 
     def test_other_files(self):
         """HTML, nothing, other JSON, too much of it."""

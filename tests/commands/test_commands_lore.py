@@ -6,6 +6,7 @@ import random
 from evennia import create_object
 from evennia.utils.create import create_help_entry
 
+from evennia_ai.assistant_script import all_assistants
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.lore import lore, own_texts
 from tests.base import PLAYED
@@ -146,6 +147,50 @@ class TestLore(LoreCase):
         self.assertTold("ailore/export town", "Written", until="Written")
         out = json.loads((self.files / "Town-lore.json").read_text())
         self.assertEqual((out["entries"], out["scan_depth"]), ([entries["0"]], 2))
+
+    def put_book(self, *texts):
+        """Import a book of these facts over the one of its name; what is said."""
+        entries = [{"keys": [f"k{n}"], "content": text} for n, text in enumerate(texts)]
+        (self.files / "town.json").write_text(json.dumps({"name": "Town", "entries": entries}))
+        if "Town" in lore().books():
+            self.typed("ailore/import town.json", until="again")
+        return self.typed("ailore/import town.json", until="entries: ")
+
+    def facts(self):
+        """The facts of the book with their locks."""
+        facts = lore().books()["Town"].locked()
+        return [(fact.text, fact.know, fact.tell, fact.on) for fact in facts]
+
+    def test_a_secret_stays_one(self):
+        """A book that comes again keeps what staff locked; what may be a changed secret is off."""
+        self.put_book("Gold lies here.", "A well.", "Bees.", "An inn.")
+        self.typed("ailore/tell w1 = tag(x)")
+        self.typed("ailore/know w2 = Aria")
+        self.typed("ailore/off w3")
+        kept = self.facts()
+        self.assertNotIn("Locked", self.put_book("Gold  lies here.", "A well.", "Bees.", "An inn."))
+        self.assertEqual([each[1:] for each in self.facts()], [each[1:] for each in kept])
+        told = self.put_book("Gold lies there.", "A well.", "An inn.")
+        self.assertIn("not in this file as they were: (w5) k0; (w7) k2.", told)
+        self.assertIn("are off until you look at them: w9.", told)
+        expected = [("Gold lies there.", "all", "", False), kept[1], kept[3]]
+        self.assertEqual(self.facts(), expected)
+        self.put_book("Gold lies there.", "A well.", "An inn.")
+        self.assertEqual(self.facts(), expected)
+        self.assertNotIn("are off", self.put_book("A well."))
+
+    def test_a_card_takes_no_book_of_others(self):
+        """Neither a new assistant nor one that is here; nothing is made or changed."""
+        for name in ("Town", "Aria"):
+            self.typed(f"ailore/add {name} = well: The town's own.")
+            book = {"entries": [{"keys": ["mother"], "content": "A secret."}]}
+            self.put("c.png", name=name, description="Another.", character_book=book)
+            before = lore().books()[name], len(all_assistants()), self.script.config
+            self.typed("aicard/import c.png", until=name)
+            told = self.typed("aicard/import c.png", until="own")
+            self.assertIn(f"There is a book {name} that is not", told)
+            after = lore().books()[name], len(all_assistants()), self.script.config
+            self.assertEqual(after, before)
 
     def test_refusals(self):
         """What is wrong, and the remedy."""

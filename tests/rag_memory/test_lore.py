@@ -1,5 +1,6 @@
 """Lore: what a line finds, in any language, under both locks."""
 
+import time
 import unittest
 
 from hypothesis import given, settings
@@ -8,8 +9,10 @@ from hypothesis import strategies as st
 from evennia_ai.cards.books import ALL, NOT_ALL, NOT_ANY, Fact
 from evennia_ai.rag_memory.lore import (
     FULL,
+    LINE_S,
     OFF,
     OVERRUNS,
+    PATTERNS,
     SECRET,
     UNKNOWN,
     Finder,
@@ -74,7 +77,20 @@ class TestKeys(unittest.TestCase):
         for _ in range(OVERRUNS + 2):
             self.assertEqual(list(find((), "word " * 300 + "!", finder=finder)), ["w2"])
         self.assertEqual([each.id for each in off], ["w1"])
-        self.assertEqual(list(find([fact("w3", "/fi.h/")], "a fish")), ["w3"])
+        self.assertEqual(list(find([fact("w3", "/fi.h/"), fact("w4", "/[/")], "a fish")), ["w3"])
+
+    def test_many_patterns_that_hang(self):
+        """All those of a line have one bound; so many are tried, each once."""
+        keys = [rf"/(\w+\s?)+[!?{chr(0x4E00 + n)}]$/" for n in range(200)]
+        hostile = [Known((key,), "x", id=f"w{n}") for n, key in enumerate(keys)]
+        finder, line = Finder(hostile), Line("word " * 300 + "#")
+        start = time.monotonic()
+        finder.keys_in(line)
+        self.assertLess(time.monotonic() - start, 10 * LINE_S)
+        self.assertLessEqual(line.left_s, 0)
+        many = [fact(f"w{n}", f"/fi[s{n}]h/") for n in range(PATTERNS + 10)]
+        twice = [fact(f"v{n}", "/fi[s0]h/") for n in range(9)]
+        self.assertEqual(len(find(many + twice, "a fish")), PATTERNS + 9)
 
     def test_line(self):
         """A line knows each word in all its forms."""
