@@ -22,6 +22,7 @@ from evennia import (
     ObjectDB,
     settings_default,
 )
+from evennia.commands.cmdhandler import cmdhandler
 from evennia.utils import logger
 from evennia.utils.ansi import raw
 from evennia.utils.create import create_message
@@ -380,7 +381,8 @@ class GameHandler:
         body.ndb.ai_told = told = []
         try:
             if is_own:
-                body.execute_cmd(f"{own.key} {arguments}")
+                # The command itself: no parser, nick or stack of commands sees the words.
+                cmdhandler(body, f" {arguments}", callertype="object", cmdobj=own)
             if not is_own or any(map(has_failed, told)):  # made for players alone
                 told.clear()
                 act()

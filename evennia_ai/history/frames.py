@@ -74,11 +74,11 @@ _MARKS = re.compile(r"\[(?=[^\[\]\s]*[0-9])[^\[\]\s]{1,80}\]|\[[A-Z][A-Z ]{2,60}
 # Where a model's reply goes on as a prompt would: with somebody's id, a label, or rows of the
 # present moment.
 _PROMPT = regex.compile(
-    rf"(?:{_NAME} )?\[o\d+\.[^\[\]\s]{{1,80}}\]"
+    rf"(?:(?<!\w){_NAME} )?\[o\d+\.[^\[\]\s]{{1,80}}\]"
     r"|\[(?:Present moment|Memories|Notice|Instruction|Ledger|CONTEXT S\w+|EARLIER SUMMARY"
     r"|MESSAGES TO COMPACT)\]"
     r"|\bTime: .{1,80}\s+Place: |\bPlace: .{1,80}\s+(?:Present|Exits|Description): "
-    r'|\bExits: .{1,200}\s+Description: "|\w+ last spoke of: "|\bAnswer now: '
+    r'|\bExits: .{1,200}\s+Description: "|\b\w+ last spoke of: "|\bAnswer now: '
     r"|^(?:Time|Place|Present|Exits|Description):\s*$",
     re.MULTILINE,
 )

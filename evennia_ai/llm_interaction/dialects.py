@@ -357,8 +357,8 @@ _INNER = re.compile(
     rf"|<(?:tool_)?name>\s*(?P<tag>{_NAME})\s*</(?:tool_)?name>"
 )
 _NAMED = re.compile(
-    rf"\s*(?:function<\uff5ctool_sep\uff5c>|call:)?(?P<name>{_NAME})(?::\d+)?\s*"
-    r"(?:\[ARGS\]|<\|tool_call_argument_begin\|>|<\|tool_sep\|>|<\uff5ctool_sep\uff5c>|\s)*"
+    rf"\s*+(?:function<\uff5ctool_sep\uff5c>|call:)?(?P<name>{_NAME})(?::\d+)?"
+    r"(?:\[ARGS\]|<\|tool_call_argument_begin\|>|<\|tool_sep\|>|<\uff5ctool_sep\uff5c>|\s)*+"
     r"(?P<body>[\{\(`<].*|)\s*\Z",
     re.S,
 )

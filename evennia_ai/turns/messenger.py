@@ -122,11 +122,20 @@ class Messenger:
                 self.drop([errand.id])
                 if text:  # else moderation refused it, which is logged
                     script.history.append([said])
-                    script.game.tell(to.id, words)
+                    self._tell(to.id, words, errand.id)
         except ToolError as error:
             script.log(f"errand {errand.id} is kept: {error}", warning=True)
             return
         script.audit("errand", act="delivered" if text else "refused", errand=errand.id, by=by.id)
+
+    def _tell(self, person: str, words: str, errand: str) -> None:
+        """Say them; what a game's hook does behind them must not have them said again."""
+        try:
+            self._assistant.game.tell(person, words)
+        except ToolError:  # nothing was said
+            raise
+        except Exception as error:  # noqa: BLE001 - of the game's own
+            self._assistant.log_error(f"delivering errand {errand}", error)
 
     def _load(self) -> Errands:
         return Errands.if_readable(self._store.get(KEY)) or Errands()

@@ -137,6 +137,16 @@ class Listener(ContribRPCharacter, PlayedCharacter):
         return text if self.db.elvish or language is None else text.translate({ord("e"): "å"})
 
 
+class CmdSayTo(CmdSay):
+    """A command whose name begins as a line may."""
+
+    key, aliases = "say to", ("say all",)
+
+    def func(self):
+        """Give the words away."""
+        raise AssertionError(f"typed: {self.key}")
+
+
 class OwnVoice(CmdSet):
     """The game's own talk."""
 
@@ -145,6 +155,7 @@ class OwnVoice(CmdSet):
     def at_cmdset_creation(self):
         """Add it."""
         self.add(CmdSay())
+        self.add(CmdSayTo())
         self.add(CmdPose())
 
 
@@ -289,6 +300,16 @@ class TestVoice(ActingTest):
         self.refused(game.say, "No sound leaves your lips")
         self.refused(game.emote, "You cannot move a finger")
         self.assertEqual(len(shown), 3)
+
+    def test_words_choose_no_command(self):
+        """Neither another command's longer name, nor a nick, nor a number of many takes them."""
+        self.aria.cmdset.add(OwnVoice)
+        self.aria.nicks.add("say hi $1", "drop $1", category="inputline")
+        lines = ["to be honest, yes.", "all is well.", "hi there friend", "It is 3-2; drop all"]
+        shown = self.lines_of(self.char1)
+        for line in lines:
+            self.script.game.say(line)
+        self.assertEqual(shown, [f"Aria sagt: „{line}“" for line in lines])
 
     def test_own_commands_that_it_may_not_use(self):
         """A command that is locked for it is not typed."""

@@ -122,7 +122,7 @@ class TestErrands(MemoryWorldTest):
         self.assertEqual(self.messenger.open(), ())
 
     def test_who_cannot_be_told(self):
-        """A refusal of the game keeps it, both in the list and out of the history."""
+        """A refusal of the game keeps it; what a hook does behind it does not."""
 
         def gone(person, text):
             raise ToolError("they are gone")
@@ -134,13 +134,13 @@ class TestErrands(MemoryWorldTest):
         self.assertEqual((len(self.messenger.open()), len(self.script.history.messages())), (1, 0))
 
         def broken(person, text):
+            tell(person, text)
             raise RuntimeError("a hook of the game")
 
         self.script.game.tell = broken
-        self.tick()
-        self.assertEqual(self.script.errors[-1][0], "delivering an errand")
-        self.script.game.tell = tell
         self.assertEqual(len(self.tick()), 1)
+        self.assertEqual(self.script.errors[-1][0], "delivering errand e1")
+        self.assertEqual((len(self.messenger.open()), len(self.script.history.messages())), (0, 1))
 
     def test_stored(self):
         """Its shape round-trips; what cannot be read is no errand."""
@@ -231,6 +231,23 @@ class TestDelivered(CommandLineTest):
         self.tick()
         self.assertEqual(len(self.heard), 1)
         self.assertEqual(self.model.requests, [])
+
+    def test_told_once_whatever_a_hook_does(self):
+        """A hook of the game that raises has them not told again, and holds up no other."""
+        self.play()
+        self.bob.location = self.room1
+
+        def broken(text=None, **_):
+            self.heard.append(str(text))
+            raise ValueError("a game's own fault")
+
+        self.bob.msg = broken
+        for words in (WORDS, "the cat is fed"):
+            self.typed(f"airemember/tell Aria = Bob: {words}")
+        self.heard.clear()
+        for _ in range(3):
+            self.tick()
+        self.assertEqual(len([line for line in self.heard if "asked me" in line]), 2)
 
     def test_elsewhere(self):
         """A timed one reaches its player in any room, as a page that Evennia keeps."""

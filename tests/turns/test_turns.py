@@ -206,7 +206,7 @@ class TestTooLate(TurnTest):
 class TestGoneOn(TurnTest):
     """An answer that comes late, and what who asked did meanwhile."""
 
-    def answer_late(self, meanwhile, *answers, wait_s=20):
+    def answer_late(self, meanwhile, *answers, wait_s=40):
         """What was said in the end: Alice asks, `meanwhile` is called, then the model answers."""
         self.model.held, self.model.answers = True, list(answers)
         self.say("Aria, where is the mill?", self.alice)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from evennia_ai.cards.card import spoken_lines
 from evennia_ai.errors import BoundError, ToolError
 from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS
 from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
@@ -34,6 +35,9 @@ MOST_ACTS = 4
 MOST_LINES = 2
 # Seconds after which people who wait for an answer may have gone on to something else.
 LATE_S = 5.0
+# Later, it is not wanted any more by who has turned to somebody else.
+TURNED_S = 30.0
+_NOBODY_SEEN = "whoever asks"
 _ENOUGH = f"{BoundError.SAYS}: "
 # Locks of tools that every player may ask for.
 FOR_PLAYERS = ("tool:all()", "tool:perm(Player)")
@@ -145,7 +149,7 @@ class ToolContext:
             return person["key"]
         lines = self.seen.by_ids(self.source_message_ids)  # by a page, from anywhere
         names = (line.speaker_name for line in lines if line.speaker_id == self.asker)
-        return next(filter(None, names), "whoever asks")
+        return next(filter(None, names), _NOBODY_SEEN)
 
     def check_note(self) -> None:
         """Count one note; `BoundError` once this asker has caused enough of them in an hour."""
@@ -156,11 +160,11 @@ class ToolContext:
                 "in memory as talk: you will remember it, and nothing has failed"
             )
 
-    def is_late(self) -> bool:
-        """Whether the newest line that this turn answers has waited for long."""
+    def is_late(self, than_s: float = LATE_S) -> bool:
+        """Whether the newest line that this turn answers has waited for so many seconds."""
         waited = self.script.runtime.waited_s
         newest = self.seen.by_ids(self.source_message_ids[-1:])
-        return any(waited(line, self.script.now()) > LATE_S for line in newest)
+        return any(waited(line, self.script.now()) > than_s for line in newest)
 
     def is_overtaken(self) -> bool:
         """Whether the answer is late and who asked has asked anew, or turned to somebody else.
@@ -173,12 +177,14 @@ class ToolContext:
         if runtime.asks_anew(key := (self.audience, asker)):
             return key not in runtime.overtaken
         is_aloud = self.channel == "say" and bool(runtime.since(asker))
-        return is_aloud and self.game.has_turned_away(asker)
+        return is_aloud and self.is_late(TURNED_S) and self.game.has_turned_away(asker)
 
     def by_name(self, text: str) -> str:
         """A line to be said aloud, with the name of who asked if it is late and others are here."""
         name = self.asker_name() if self.asker and self.is_late() else ""
-        is_meant = not name or name in text or sum(self.game.here().values()) < 2
+        is_meant = (
+            name in ("", UNSEEN, _NOBODY_SEEN) or name in text or sum(self.game.here().values()) < 2
+        )
         return text if is_meant else f"{name}: {text}"
 
     def note_speech(self, text: str) -> None:
