@@ -13,6 +13,8 @@ from evennia_ai.history.live import verify_history
 from evennia_ai.assistant_script import all_assistants
 script = next(s for s in all_assistants() if s.obj.key == {name!r})
 found = [m for messages in kept_lists(script) for m in messages]
+stored = {{m.id for m in found}}
+found += [m for m in script.state.load_queue() if m.id not in stored]
 print(json.dumps({{
     "times": Counter(m.content for m in found if m.role == "user"),
     "doubled": [i for i, n in Counter(m.id for m in found).items() if n > 1],
@@ -25,8 +27,9 @@ def kept(game: Game, name: str = "Aria") -> dict[str, Any]:
     """Read a game's database.
 
     Returns:
-        ``{"times", "doubled", "violations"}``: how often each heard line is stored, live or
-        archived; ids that are stored more than once; and what verification found.
+        ``{"times", "doubled", "violations"}``: how often each heard line is stored, live,
+        archived or waiting for its turn; ids that are stored more than once; and what
+        verification found.
     """
     found: dict[str, Any] = json.loads(game.python(SOURCE.format(name=name), 600).splitlines()[-1])
     return found
