@@ -62,6 +62,9 @@ LEAST_TIMEOUT_S = 1.0
 # So often a prompt is made shorter because a model's window is smaller than was known. Where the
 # server names no figure, each time halves it: from the default limit down to 1,600 tokens.
 FITS = 6
+# After so many replies in a row that only write something down, the offline model answers: tiny
+# models go on for ever.
+MOST_NOTES = 3
 # The tool by which a pose is shown.
 _POSE = "emote"
 # In place of a guard's name, where a reply is empty.
@@ -80,7 +83,7 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
         answered; what was stored until then stays.
     """
     script.history.heal()
-    turn, aside = _Turn(script, request), ""
+    turn, aside, notes = _Turn(script, request), "", 0
     report = turn.report
     while report.iterations < request.max_iterations:
         answer = yield turn.ask()
@@ -106,6 +109,9 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
                 turn.speak(aside)
             report.stopped_by = "noop"
             break
+        notes = notes + 1 if turn.only_notes(calls) else 0
+        if notes == MOST_NOTES and not aside:
+            turn.hand_over()
     return report
 
 
@@ -247,9 +253,7 @@ class _Turn:
         asked = model_request(
             script, self.character, prompt, purpose=request.context, model=self.model
         )
-        is_needed = self.context.speaks and not self.context.unasked
-        is_needed = is_needed and not (self.report.spoken or self.tools.has_acted)
-        wants_offline = script.config.llm_offline_fallback and script.model_name != OFFLINE_MODEL
+        is_needed, wants_offline = self._is_needed(), self._wants_offline()
         try:
             if self.is_offline:  # whoever waits must not wait for the same model again
                 offline: _Answer = yield self._offline(prompt)
@@ -277,6 +281,24 @@ class _Turn:
             self._discard(answer)
         offline = yield self._offline(prompt)
         return offline
+
+    def _is_needed(self) -> bool:
+        """Whether somebody waits for words, and got none yet."""
+        is_asked = self.context.speaks and not self.context.unasked
+        return is_asked and not (self.report.spoken or self.tools.has_acted)
+
+    def _wants_offline(self) -> bool:
+        return self.script.config.llm_offline_fallback and self.script.model_name != OFFLINE_MODEL
+
+    def only_notes(self, calls: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether a reply does nothing but write something down."""
+        traits = self.script.tools.traits
+        names = {call["function"].get("name") for call in calls}
+        return names <= traits.tells_nothing_new - traits.recalls
+
+    def hand_over(self) -> None:
+        """Let the offline model answer the rest, where somebody waits for words."""
+        self.is_offline = self._is_needed() and self._wants_offline()
 
     @inlineCallbacks
     def _offline(self, prompt: Prompt) -> Steps[_Answer]:

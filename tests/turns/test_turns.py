@@ -436,6 +436,20 @@ class TestModelDown(TurnTest):
         self.tick()
         self.assertEqual(self.spoken()[-1], "offline words")
 
+    def test_a_model_that_only_writes_down(self):
+        """After three replies of notes alone the offline model says something."""
+        notes = [call("add_journal_entry", content=f"Alice said {word}.") for word in "abc"]
+        self.model.answers = [*notes, "offline words"]
+        self.say("Aria, are you there?", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken()[-1], "offline words")
+        self.assertEqual(self.model.requests[-1].model, "offline/extractive")
+        self.model.answers = [*notes[:2], "My words."]
+        self.say("Aria, are you there still?", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken()[-1], "My words.")
+        self.assertEqual(self.model.requests[-1].model, "scripted/model")
+
     def test_a_reply_of_which_nothing_is_sound(self):
         """It is asked for once more, cooler and with less; then the offline model answers."""
         frame = 'Bob [o9.x] says: "A key, please."'
