@@ -110,9 +110,9 @@ STORING = $(shell grep -rlE "AssistantTest|EvenniaTest|django.test|tests.postgre
     --include="test_*.py" | grep -v e2e)
 
 test-postgres: install-postgres
-	TEST_DATABASE=postgresql $(BIN)/python -m pytest -m "not e2e" $(SPREAD) -rs \
+	TEST_DATABASE=postgresql $(BIN)/python -m pytest -m "not e2e" $(SPREAD) \
 	    $(or $(TESTS),$(STORING))
-	$(BIN)/python -m pytest -m e2e -rs tests/e2e/test_several_servers.py
+	$(BIN)/python -m pytest -m e2e tests/e2e/test_several_servers.py
 
 mutants: $(STAMP)
 	@$(BIN)/cosmic-ray --version >/dev/null 2>&1 || \
