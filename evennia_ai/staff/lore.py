@@ -35,10 +35,15 @@ NOBODY = "npc:"
 
 def book_named(name: str) -> LoreBook:
     """A book; `Refusal` if there is none of this name."""
-    books = {each.lower(): book for each, book in lore().books().items()}
-    if name.strip().lower() not in books:
+    if (book := _book(name)) is None:
         raise Refusal(f"There is no book `{name}`. Books: {', '.join(lore().books()) or 'none'}.")
-    return books[name.strip().lower()]
+    return book
+
+
+def _book(name: str) -> LoreBook | None:
+    """A book by its name in any case; None if there is none."""
+    wanted = name.strip().lower()
+    return next((book for each, book in lore().books().items() if each.lower() == wanted), None)
 
 
 def place_of(wanted: str) -> tuple[LoreBook, Known | None]:
@@ -58,9 +63,8 @@ def add_fact(name: str, keys: str, text: str, by: str) -> Known:
         raise Refusal(f"No fact: {read.notes[1].partition(': ')[2]}.")
     if len(text) > files.TEXT_CHARS:
         raise Refusal(f"A fact has at most {files.TEXT_CHARS:,} characters.")
-    books = lore().books()
-    book = next((b for each, b in books.items() if each.lower() == name.strip().lower()), None)
-    fact = known(replace(read.entries[0], original=None), f"w{next_id(books.values())}", by)
+    book, number = _book(name), next_id(lore().books().values())
+    fact = known(replace(read.entries[0], original=None), f"w{number}", by)
     _save(replace(book or LoreBook(_name(name)), facts=(*(book.facts if book else ()), fact)))
     return fact
 
@@ -70,10 +74,9 @@ def book_for(name: str, know: str = "") -> LoreBook:
 
     `know` is the assistant whose book it must be; `Refusal` if it is another's.
     """
-    books = {each.lower(): book for each, book in lore().books().items()}
-    before = books.get(name.strip().lower())
+    before = _book(name)
     if before is None:
-        _check_room(len(books))
+        _check_room(len(lore().books()))
         return LoreBook(_name(name), know=know or EVERYBODY)
     if know and before.know != know:
         raise Refusal(
@@ -231,11 +234,10 @@ def _name(text: str) -> str:
 
 
 def _save(book: LoreBook) -> None:
-    names = {each.lower() for each in lore().books()}
     if len(book.facts) > BOOK_FACTS:
         raise Refusal(f"A book has at most {BOOK_FACTS} facts.")
-    if book.name.lower() not in names:
-        _check_room(len(names))
+    if _book(book.name) is None:
+        _check_room(len(lore().books()))
     lore().save(book)
 
 

@@ -30,18 +30,16 @@ def _used(script: "Assistant") -> Used:
     return script.state.unasked.since(script.now(), script.runtime.player_spoke_at)
 
 
-def _is_quiet(script: "Assistant") -> bool:
-    runtime = script.runtime
-    return script.now() - max(runtime.last_spoke_at, runtime.last_turn_at) >= QUIET_S
-
-
 # Why nobody speaks unasked, and what must hold that it does; in the order in which it is asked.
 RULES: tuple[tuple[str, Callable[["Assistant"], bool]], ...] = (
     ("its option `initiative` is 0", lambda s: s.config.initiative > 0),
     ("it is on the offline model", lambda s: s.model_name != OFFLINE_MODEL),
     ("it is switched off or asleep", lambda s: s.enabled and s.state.mode == "awake"),
     ("no player who is not idle is here", lambda s: bool(s.game.company(IDLE_S))),
-    ("somebody spoke in the last two minutes", _is_quiet),
+    (
+        "somebody spoke in the last two minutes",
+        lambda s: s.runtime.quiet_s(s.now()) >= QUIET_S,
+    ),
     (
         "an assistant spoke unasked here in the last two minutes",
         lambda s: not 0 <= s.now() - s.game.cued_at() < QUIET_S,

@@ -93,7 +93,6 @@ class Messenger:
             if text and script.state.mode == "sleep":
                 script.wake()
             self._hand_over(errand, text)
-        return
 
     def _is_due(self, errand: Errand) -> bool:
         """Whether an errand's time has come, and who it is for can be reached."""

@@ -23,7 +23,7 @@ def follow_routine(script: Assistant) -> str:
     if runtime.stop is None or runtime.stop[0] != stop.label:
         runtime.stop, runtime.stop_told = (stop.label, now), False
     is_asleep, is_done = script.state.mode == "sleep", script.state.routine == stop.label
-    quiet_s = now - max(runtime.last_spoke_at, runtime.last_turn_at)
+    quiet_s = runtime.quiet_s(now)
     if stop.is_sleep:
         script.state.routine_alert = ""  # the next day it tries again
         if is_asleep or quiet_s < BED_S:

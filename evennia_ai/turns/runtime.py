@@ -168,6 +168,10 @@ class Runtime(Heard):
             self.unanswered = {k: replace(late, due=now) for k, late in self.unanswered.items()}
         self._last_seen_at = now
 
+    def quiet_s(self, now: float) -> float:
+        """How long nobody has spoken, nor has it answered."""
+        return now - max(self.last_spoke_at, self.last_turn_at)
+
     def forget(self, people: Collection[str], until: str) -> None:
         """Drop what these people (stable ids) said up to a message's id, and what it meant.
 
