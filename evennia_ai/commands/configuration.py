@@ -6,10 +6,13 @@ from evennia_ai.errors import Refusal
 from evennia_ai.game.ports import typed_groups
 from evennia_ai.kinds import shown
 from evennia_ai.staff.configuration import (
+    GROUP_KINDS,
     change_group_option,
     change_option,
     option_called,
     take_preset,
+    undo_group_option,
+    undo_options,
 )
 from evennia_ai.staff.show import escaped
 from evennia_ai.staff.status import warnings
@@ -28,8 +31,10 @@ class CmdAIConfig(AssistantCommand):
       aiconfig <assistant> <option> = <value>
       aiconfig <assistant> <option> = default
       aiconfig <assistant> preset = <name>
+      aiconfig/undo <assistant> [<option>]
       aiconfig/group
       aiconfig/group <group> <option> = <value or default>
+      aiconfig/undo <group> [<option>]
 
     The first form lists all options with their values and where they come from,
     the second explains one, the third changes it at once, and the fourth
@@ -38,7 +43,8 @@ class CmdAIConfig(AssistantCommand):
     'tool_levels.say'. A preset sets several options together; 'fewshot' is for
     base models. An invalid value is refused and changes nothing. You can
     shorten an option's name as long as only one option begins that way. Each
-    change shows the value that it replaces.
+    change shows the value that it replaces, and 'undo' brings that back: of an
+    option, or of all that were changed last. Typed again it undoes this.
 
     Models must be among those of the game's setting EVENNIA_AI_MODELS. This
     holds for admins too. Only admins raise or remove spend limits. The setting
@@ -56,7 +62,7 @@ class CmdAIConfig(AssistantCommand):
 
     key = "aiconfig"
     locks = "cmd:perm(Builder);admin:perm(Admin)"
-    switches_known = ("group",)
+    switches_known = ("group", "undo")
 
     def do_group(self) -> None:
         """Show the options of groups, or give one to a group."""
@@ -72,6 +78,15 @@ class CmdAIConfig(AssistantCommand):
             raise Refusal("Usage: aiconfig/group <group> <option> = <value or default>")
         lines = change_group_option(group.strip(), option, self.rhs, self.caller, all_assistants())
         self.viewer.tell("\n".join(lines))
+
+    def do_undo(self) -> None:
+        """Bring back what an option was before it was changed."""
+        name, option = self._names()
+        if name.partition(":")[0] in GROUP_KINDS:
+            lines = undo_group_option(name, option, self.caller, all_assistants())
+            return self.viewer.tell("\n".join(lines))
+        script, is_admin = self.own_assistant(name), bool(self.access(self.caller, "admin"))
+        self._report(script, undo_options(script, option, self.caller.key, is_admin))
 
     def do(self) -> None:
         name, option = self._names()

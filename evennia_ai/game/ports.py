@@ -294,24 +294,38 @@ class AssistantPorts(Assistant):
 
 def typed_groups() -> Mapping[str, Mapping[str, Any]]:
     """The options that `aiconfig/group` gave to groups, as ``tag:guard``."""
+    return _groups()["now"]
+
+
+def former_of_group(group: str) -> Mapping[str, Any]:
+    """What the options of a group were before, as `staff.configuration` keeps it."""
+    return as_dict(_groups()["former"].get(group))
+
+
+def change_group(group: str, name: str, value: object, former: Mapping[str, object]) -> None:
+    """Give a group an option in its stored form, or take it away with None."""
+
+    def with_value(part: str, value: object) -> dict[str, Any]:
+        groups = _groups()[part]
+        options = {**groups.get(group, {}), name: value}
+        left = {each: options[each] for each in options if options[each] is not None}
+        return {each: values for each, values in {**groups, group: left}.items() if values}
+
+    groups = {"now": with_value("now", value), "former": with_value("former", dict(former))}
+    # A text, because Evennia returns dicts as objects that are tied to their row.
+    ServerConfig.objects.conf(GROUPS, json.dumps(groups))
+    services.kept("groups", dict)["groups"] = groups
+
+
+def _groups() -> dict[str, dict[str, Any]]:
     holder = services.kept("groups", dict)
     if "groups" not in holder:
-        stored = ServerConfig.objects.conf(GROUPS, default="") or "{}"
-        holder["groups"] = {group: as_dict(each) for group, each in json.loads(stored).items()}
-    groups: Mapping[str, Mapping[str, Any]] = holder["groups"]
+        stored = as_dict(json.loads(ServerConfig.objects.conf(GROUPS, default="") or "{}"))
+        parts = {part: as_dict(stored.get(part)) for part in ("now", "former")}
+        parts["now"] = {group: as_dict(options) for group, options in parts["now"].items()}
+        holder["groups"] = parts
+    groups: dict[str, dict[str, Any]] = holder["groups"]
     return groups
-
-
-def change_group(group: str, name: str, value: object) -> None:
-    """Give a group an option in its stored form, or take it away with None."""
-    groups = typed_groups()
-    options = {**groups.get(group, {}), name: value}
-    options = {each: options[each] for each in options if options[each] is not None}
-    left = {each: groups[each] for each in groups if each != group}
-    left |= {group: options} if options else {}
-    # A text, because Evennia returns dicts as objects that are tied to their row.
-    ServerConfig.objects.conf(GROUPS, json.dumps(left), delete=not left)
-    services.kept("groups", dict)["groups"] = left
 
 
 def groups_of(body: "DefaultObject") -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.records import as_dict
+from evennia_ai.staff.configuration import set_options
 from evennia_ai.staff.lore import book_for, exported_book, take_book
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def take_card(script: AssistantScript, card: Card, file: str, by: str) -> list[s
     book = book_for(script.obj.key, f"npc:{script.obj.stable_id}") if read.entries else None
     values: dict[str, Any] = {"examples": card.examples or None, "greetings": card.greetings}
     values |= {"persona": card.persona} if card.persona else {}
-    script.state.configure(values)
+    set_options(script, values, by, is_admin=False)
     kept = {"file": file, "json": json.dumps(card.original)}
     script.store.set(KEY, kept, CATEGORY)
     notes = list(read.notes)

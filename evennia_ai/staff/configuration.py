@@ -1,7 +1,8 @@
 """Changes of an assistant's options, as `aiconfig` and the options page make them."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from evennia.locks.lockhandler import get_all_lockfuncs
@@ -9,12 +10,16 @@ from evennia.locks.lockhandler import get_all_lockfuncs
 from evennia_ai import conf
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.errors import ConfigError
-from evennia_ai.game.ports import change_group, groups_of, typed_groups
+from evennia_ai.game.ports import change_group, former_of_group, groups_of, typed_groups
+from evennia_ai.history.records import as_dict
 from evennia_ai.kinds import SAMPLING, Allowed, parsed, shown
+from evennia_ai.staff.show import ago
 from evennia_ai.turns.options import OPTIONS, PRESETS, check_option
 from evennia_ai.turns.spend_book import OWN_LIMITS, lifts
 
 GROUP_KINDS = ("tag", "prototype", "class")
+# Category of the Attributes that hold what an option was, and by whom and when it was changed.
+FORMER = "ai_former"
 
 
 def change_option(
@@ -38,12 +43,8 @@ def change_option(
         value = check_option(name, value, script.allowed) if value else None
     elif not is_default:
         value = parsed(name, kind, text, script.allowed)
-    unsets = is_default and not value
-    _guard(script, {name: OPTIONS[name].default if unsets else value}, is_admin)
-    if unsets:
-        script.state.configure({}, unset=[name])
-    else:
-        script.state.configure({name: value})
+    unset = (name,) if is_default and not value else ()
+    set_options(script, {} if unset else {name: value}, by, is_admin, unset)
     now, was = (each.get(key) if key else each for each in (getattr(script.config, name), before))
     says = f"is {shown(now)} again, the default" if is_default else f"is now {shown(now)}"
     script.log(f"{by} sets {label}: {says}")
@@ -54,6 +55,72 @@ def change_option(
     return lines + [str(p) for p in script.state.problems if p.name == name or p not in problems]
 
 
+def set_options(
+    script: AssistantScript,
+    values: Mapping[str, Any],
+    by: str,
+    is_admin: bool,
+    unset: Collection[str] = (),
+) -> None:
+    """Set options in their stored form, and keep what each of them was for `undo_options`.
+
+    A `ConfigError` if that would lift a spend limit and whoever sets them is no admin.
+    """
+    if not is_admin and "spend_caps" in {*values, *unset}:
+        caps, new = script.config.spend_caps, as_dict(values.get("spend_caps"))
+        if lifted := [name for name in OWN_LIMITS if lifts(caps.get(name), new.get(name))]:
+            raise ConfigError(f"Only admins raise or remove spend limits, as `{lifted[0]}`.")
+    store, now = script.store, script.now()
+    with store.transaction():
+        for name in (*values, *unset):
+            was = None if store.stamp(name) is None else {"value": store.get(name)}
+            store.set(name, _former(was, by, now), FORMER)
+        script.state.configure(values, unset)
+
+
+def _former(was: object, by: str, now: float) -> dict[str, object]:
+    """What is kept of an option that is changed; `was` is None for one that had no own value."""
+    return {"was": was, "by": by, "at": now}
+
+
+def undo_options(script: AssistantScript, called: str, by: str, is_admin: bool) -> list[str]:
+    """Bring back what an option was before its last change; without a name, all of the newest one.
+
+    To do it twice brings the change back. Returns lines on what they are now.
+    """
+    store, name = script.store, script.obj.key
+    stored = {each: as_dict(store.get(each, FORMER)) for each in store.keys(FORMER)}
+    former = _undone(stored, called, name)
+    values = {
+        option: check_option(option, was["value"], script.allowed)
+        for option, each in former.items()
+        if "value" in (was := as_dict(each.get("was")))
+    }
+    set_options(script, values, by, is_admin, former.keys() - values.keys())
+    script.log(f"{by} undoes the change of {', '.join(former)}")
+    script.audit("configured", act="undo", option=", ".join(former), by=by)
+    return [
+        f"{name}: {option} is {shown(getattr(script.config, option))} again, as before "
+        f"{each['by']} changed it {ago(script.now() - each['at'])}."
+        for option, each in former.items()
+    ]
+
+
+def _undone(former: Mapping[str, Any], called: str, whose: str) -> dict[str, Mapping[str, Any]]:
+    """What is kept of the options that are to be brought back, by name; `ConfigError` for none."""
+    former = {name: each for name, each in former.items() if name in OPTIONS and each.get("at")}
+    wanted = [option_called(called)[0]] if called else [*former]
+    newest = max((each["at"] for each in former.values()), default=0.0)
+    undone = {
+        name: former[name]
+        for name in wanted
+        if name in former and (called or former[name]["at"] == newest)
+    }
+    if not undone:
+        raise ConfigError(f"No change of {f'{whose} {called}'.strip()} can be undone.")
+    return undone
+
+
 def change_group_option(
     group: str, called: str, text: str, caller: Any, scripts: Sequence[AssistantScript]
 ) -> list[str]:
@@ -62,25 +129,47 @@ def change_group_option(
     `caller` must be an admin, or may change all that are in the group (of `scripts`) now. Spend
     limits of groups are for admins alone. Returns lines on what it is now; raises `AssistantError`.
     """
+    name, key = option_called(called)
+    if key:
+        raise ConfigError(f"Give {group} the whole of `{name}`, as a dict.")
+    value = None
+    if text.strip().lower() not in ("", "default"):
+        value = parsed(name, OPTIONS[name].kind, text, _allowed_to_groups())
+    return _give_group(group, name, value, caller, scripts)
+
+
+def undo_group_option(
+    group: str, called: str, caller: Any, scripts: Sequence[AssistantScript]
+) -> list[str]:
+    """Bring back what an option of a group was before it was changed, as `undo_options` does."""
+    lines = []
+    for name, former in _undone(former_of_group(group), called, group).items():
+        was = former.get("was")
+        value = None if was is None else check_option(name, was, _allowed_to_groups())
+        lines += _give_group(group, name, value, caller, scripts)
+    return lines
+
+
+def _allowed_to_groups() -> Allowed:
+    return Allowed(conf.allowed_models(), None, set(get_all_lockfuncs()), SAMPLING)
+
+
+def _give_group(
+    group: str, name: str, value: object, caller: Any, scripts: Sequence[AssistantScript]
+) -> list[str]:
     kind, _, own = group.partition(":")
     if kind not in GROUP_KINDS or not own:
         raise ConfigError(
             f"A group is one of {', '.join(f'{each}:<name>' for each in GROUP_KINDS)}."
         )
-    name, key = option_called(called)
-    is_admin = bool(caller.is_superuser or caller.check_permstring("Admin"))
     members = [script for script in scripts if group in groups_of(script.obj)]
     others = [script.obj.key for script in members if not script.may_change(caller)]
+    is_admin = bool(caller.is_superuser or caller.check_permstring("Admin"))
     if not is_admin and (name == "spend_caps" or others):
         why = f"it holds {others[0]}, who is not yours" if others else "it is a spend limit"
         raise ConfigError(f"Only admins give `{name}` to {group}: {why}.")
-    if key:
-        raise ConfigError(f"Give {group} the whole of `{name}`, as a dict.")
-    value, allowed = None, Allowed(conf.allowed_models(), None, set(get_all_lockfuncs()), SAMPLING)
     was = typed_groups().get(group, {}).get(name)
-    if text.strip().lower() not in ("", "default"):
-        value = parsed(name, OPTIONS[name].kind, text, allowed)
-    change_group(group, name, value)
+    change_group(group, name, value, _former(was, caller.key, time.time()))
     for script in members:
         script.audit("configured", act="group", group=group, option=name, by=caller.key)
     says = "has no value any more" if value is None else f"is now {shown(value)}"
@@ -93,19 +182,10 @@ def take_preset(script: AssistantScript, name: str, by: str) -> list[str]:
     """Set the options of a preset; `ConfigError` if there is none of this name."""
     if name not in PRESETS:
         raise ConfigError(f"There is no preset `{name}`. Presets: {', '.join(PRESETS)}.")
-    script.state.configure(PRESETS[name])
+    set_options(script, PRESETS[name], by, is_admin=False)
     script.log(f"{by} takes the preset {name}")
     script.audit("configured", act="preset", option=name, by=by)
     return [f"{script.obj.key} takes the preset {name}, which sets {', '.join(PRESETS[name])}."]
-
-
-def _guard(script: AssistantScript, values: Mapping[str, Any], is_admin: bool) -> None:
-    """A `ConfigError` if values would lift a spend limit and whoever sets them is no admin."""
-    if "spend_caps" in values and not is_admin:
-        caps, new = script.config.spend_caps, values["spend_caps"]
-        new = new if isinstance(new, Mapping) else {}
-        if lifted := [name for name in OWN_LIMITS if lifts(caps.get(name), new.get(name))]:
-            raise ConfigError(f"Only admins raise or remove spend limits, as `{lifted[0]}`.")
 
 
 def option_called(text: str) -> tuple[str, str]:

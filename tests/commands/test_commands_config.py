@@ -12,7 +12,7 @@ from django.test import override_settings
 from evennia_ai.errors import AssistantError
 from evennia_ai.staff.configuration import option_called
 from evennia_ai.staff.status import warnings
-from evennia_ai.turns.options import EMOTES, OPTIONS
+from evennia_ai.turns.options import EMOTES, OPTIONS, PRESETS
 from evennia_ai.web.reactor import on_reactor
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest
@@ -62,6 +62,45 @@ class TestConfig(CommandLineTest):
         """A change after which another option cannot be used as it stands says so at once."""
         self.assertTold("aiconfig Aria max_context_tokens = 100", "`reply_reserve_tokens` = 1024")
         self.assertTold("aiconfig Aria compact = on", "`compact` may be compact_enabled")
+
+    def test_undo(self):
+        """The value before a change comes back, word for word, and again the one it replaced."""
+        self.assertTold("aiconfig/undo Aria", "No change of Aria can be undone.")
+        default, first = OPTIONS["persona"].default, "A thief. " * 400
+        self.typed(f"aiconfig Aria persona = {first}")
+        self.typed("aiconfig Aria persona = A cook.")
+        self.typed("aiconfig Aria max_context_tokens = 4000")
+        told = self.typed("aiconfig/undo Aria persona")
+        self.assertIn(f"as before {self.char1.key} changed it just now", told)
+        self.assertEqual(self.script.config.persona, first.strip())
+        self.typed("aiconfig/undo Aria persona")
+        self.assertEqual(self.script.config.persona, "A cook.")
+        self.typed("aiconfig/undo Aria persona")
+        self.typed("aiconfig Aria persona = default")
+        self.typed("aiconfig/undo Aria persona")
+        self.assertEqual(self.script.config.persona, first.strip())
+        self.typed("aiconfig Aria preset = fewshot")
+        told = self.typed("aiconfig/undo Aria")
+        self.assertIn("immediate_window is None again", told)
+        for name in PRESETS["fewshot"]:
+            self.assertFalse(self.script.attributes.has(name))
+        self.assertEqual(self.script.config.max_context_tokens, 4000)
+        self.assertNotEqual(self.script.config.persona, default)
+
+    def test_undo_is_checked(self):
+        """As a change is: limits are for admins, and a value that may not be stays away."""
+        self.typed("aiconfig Aria spend_caps = {'tokens_day': 500}")
+        with override_settings(EVENNIA_AI_MODELS=("openai/gpt-4o",)):
+            self.typed("aiconfig Aria llm_model = openai/gpt-4o")
+            self.typed("aiconfig Aria llm_model = default")
+        with override_settings(EVENNIA_AI_MODELS=("openai/gpt-4o-mini",)):
+            self.assertTold("aiconfig/undo Aria llm_model", "`llm_model`")
+        self.be("Builder")
+        self.account.is_superuser = False
+        self.assertTold("aiconfig/undo Aria spend_caps", "You may not change Aria")
+        self.aria.locks.add("control:all()")
+        self.assertTold("aiconfig/undo Aria spend_caps", "Only admins raise or remove")
+        self.assertEqual(self.script.config.spend_caps, {"tokens_day": 500})
 
     def test_without_a_name(self):
         """An option and a value alone mean the only assistant here."""

@@ -34,6 +34,9 @@ class TestGroups(CommandLineTest):
         self.assertTold("aiconfig/group", "tag:guard: persona = You serve the Watch.")
         services.kept("groups", dict).clear()  # another start of the server
         self.assertEqual(self.persona(self.aria), "You serve the Watch.")
+        self.typed("aiconfig/group tag:guard persona = You sleep.")
+        self.assertTold("aiconfig/undo tag:guard persona", "persona is now You serve the Watch.")
+        self.assertEqual(self.persona(self.aria), "You serve the Watch.")
         self.assertTold(
             "aiconfig/group tag:guard persona = default", "It was: You serve the Watch."
         )
