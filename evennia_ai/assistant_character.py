@@ -17,13 +17,12 @@ from evennia_ai.game.hearing import (
     is_ignored,
     paged_event,
     room_audience,
-    shown_text,
     subscribe,
 )
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.people import is_to_answer
 from evennia_ai.game.seeing import name_of
-from evennia_ai.game.sending import origin_of_line
+from evennia_ai.game.sending import line_and_type, origin_of_line
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import JournalEntry
@@ -135,7 +134,7 @@ class AssistantMixin:
         """Hear a message: what others say, whisper, pose, and their coming and going."""
         told = self.ndb.ai_told  # type: ignore[attr-defined]
         if told is not None and origin_of_line(self).receivers is not None:
-            told += shown_text(text)
+            told += filter(None, line_and_type(text)[:1])
         try:
             self.listen(heard_event(self, text, from_obj))
         except Exception as error:  # noqa: BLE001 - the others in the room hear the line too

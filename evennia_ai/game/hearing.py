@@ -25,7 +25,7 @@ from evennia_ai.game.seeing import (
     plain,
     seen,
 )
-from evennia_ai.game.sending import Origin, origin_of_line
+from evennia_ai.game.sending import Origin, line_and_type, origin_of_line
 from evennia_ai.game.spoken import spoken
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.frames import UNSEEN
@@ -53,9 +53,8 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
 
     `text` is what `at_msg_receive` gets: a text, or a text and its options.
     """
-    parts = list(text) if isinstance(text, tuple | list) else [text]
-    options = parts[1] if len(parts) > 1 and isinstance(parts[1], dict) else {}
-    line, kind = storable(plain(parts[0] if parts else "")[:LINE_CHARS]), options.get("type")
+    shown, kind = line_and_type(text)
+    line = storable(shown[:LINE_CHARS])
     if not line or kind in _NOT_HEARD or not (kind is None or isinstance(kind, str)):
         return None
     origin = origin_of_line(listener)
@@ -116,12 +115,6 @@ def is_told(script: "DefaultScript", text: str, newest: int = 0) -> bool:
     """Whether a notice is one of those that wait, or stand among the newest messages."""
     lines = [*(script.history.messages()[-newest:] if newest else ()), *script.runtime.queue]
     return any(line.channel == "notice" and line.content == text for line in lines)
-
-
-def shown_text(text: object) -> list[str]:
-    """What `at_msg_receive` gets, as a text in a list; none where there is nothing to read."""
-    parts = list(text) if isinstance(text, tuple | list) else [text]
-    return [line] if parts and (line := plain(parts[0])) else []
 
 
 def _body(obj: object) -> "DefaultObject | None":

@@ -9,9 +9,12 @@ to speak aloud it took nine for private ones, the stack two. In doubt a line is 
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
+from dis import get_instructions
+from functools import lru_cache
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING
 
 from django.db.models import QuerySet
@@ -28,6 +31,10 @@ _SEPARATORS = re.compile(r"[,;&\s]+")
 # Hooks in which Evennia tells a room who enters and leaves the game.
 _COMING = ("at_post_puppet", "at_post_unpuppet")
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<setcomp>")
+# What a loop asks of everybody whom it speaks to; anything else it asks picks some of them.
+_OF_ALL = ("msg", "has_account", "account", "sessions", "location", "destination", "is_typeclass")
+# Instructions between a call and the jump that its result decides.
+_BETWEEN = ("CACHE", "NOP", "PRECALL", "TO_BOOL", "UNARY_NOT")
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,37 @@ def origin_of_line(listener: "DefaultObject") -> Origin:
     return Origin(receivers=receivers, is_coming=is_coming)
 
 
+@contextmanager
+def overheard(body: "DefaultObject") -> Iterator[list[tuple[str, object]]]:
+    """What others than a body are sent meanwhile: lines and Evennia's types of them.
+
+    Evennia has no hook for what somebody else is sent. Nothing is noted while a profiler runs.
+    """
+    lines: list[tuple[str, object]] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name == "msg":
+            listener, text = map(frame.f_locals.get, ("self", "text"))
+            if isinstance(listener, ObjectDB) and listener is not body:
+                lines.append(line_and_type(text))
+
+    is_free = sys.getprofile() is None
+    if is_free:
+        sys.setprofile(note)
+    try:
+        yield lines
+    finally:
+        if is_free:
+            sys.setprofile(None)
+
+
+def line_and_type(text: object) -> tuple[str, object]:
+    """A message's plain line and Evennia's type of it: it is a text, or a text and its options."""
+    parts = list(text) if isinstance(text, tuple | list) else [text]
+    options = parts[1] if len(parts) > 1 and isinstance(parts[1], dict) else {}
+    return plain(parts[0] if parts else ""), options.get("type")
+
+
 def _caller(command: Command) -> "TypedObject | None":
     """The character that a command is typed as; the account if it plays none."""
     caller, session = command.caller, getattr(command, "session", None)
@@ -89,8 +127,9 @@ def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObj
         left, left_out = here - excluded, here & excluded
         # That a speaker is left out means nothing, nor that a thing stays.
         most = min(len(left_out), sum(map(is_person, left_out)) + (left == {listener}))
-        is_alone = most > 1 and set(filter(is_person, left)) == {listener}
-        return (listener,) if is_alone and not _is_bystander(frame, listener, excluded) else None
+        few = tuple(filter(is_person, left))
+        is_few = listener in left and len(few) < most
+        return few if is_few and not _is_bystander(frame, listener, excluded) else None
     if frame.f_back is not None and frame.f_back.f_code.co_name == "for_contents":
         return None
     if code.co_name == "at_say" and "whisper" in local and not local["whisper"]:
@@ -123,7 +162,29 @@ def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObj
     fixed += [each.f_globals.get(name) for each in frames for name in each.f_code.co_names]
     is_picked = sum(value is listener for value in (*values, *fixed)) > 1
     is_picked = is_picked or _is_named(listener, here, owner, fixed)
+    is_picked = is_picked or any(
+        "filter" in names or _sifts(each.f_code, name)
+        for each in frames
+        for name, value in each.f_locals.items()
+        if value is listener
+    )
     return None if is_loop and not is_picked else (listener,)
+
+
+@lru_cache(maxsize=1_000)
+def _sifts(code: CodeType, name: str) -> bool:
+    """Whether code picks by what the object in a variable is like, or by a test of a generator."""
+    tests = [const for const in code.co_consts if getattr(const, "co_name", "") == "<genexpr>"]
+    if any(step.opname.startswith("POP_JUMP") for test in tests for step in get_instructions(test)):
+        return True
+    steps = [step for step in get_instructions(code) if step.opname not in _BETWEEN]
+    for held, used, then in zip(steps, steps[1:], steps[2:], strict=False):
+        last = held.argval[-1] if isinstance(held.argval, tuple) else held.argval
+        is_asked = used.opname in ("LOAD_ATTR", "LOAD_METHOD") and used.argval not in _OF_ALL
+        is_tested = used.opname == "CALL" and then.opname.startswith("POP_JUMP")
+        if "LOAD_FAST" in held.opname and last == name and (is_asked or is_tested):
+            return True
+    return False
 
 
 def _is_named(

@@ -45,6 +45,7 @@ from evennia_ai.game.seeing import (
     plain,
     seen,
 )
+from evennia_ai.game.sending import overheard
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.language.script import folded, words
@@ -134,10 +135,20 @@ class GameHandler:
             self._utter(piece, partial(self._pose, piece), ("emote", "pose"))
 
     def _utter(self, text: str, act: Callable[[], object], commands: tuple[str, ...]) -> None:
-        """Say or pose something; what the body is told without its words is the game's refusal."""
-        told = self._told(act, commands, text, "evennia.")
-        said = {*words(folded(plain(text)))}
-        if told and 2 * len(said.intersection(words(folded(told)))) < len(said):
+        """Say or pose something; what the body is told is a refusal, unless others got the words.
+
+        Where nobody is who could get them, the body's own line shows whether it was said.
+        """
+        with overheard(self.character) as shown:
+            told = self._told(act, commands, text, "evennia.")
+        if not any(obj is not self.character for obj in filter(is_person, self._room.contents)):
+            shown.append((told, None))
+        said, speech = {*words(folded(plain(text)))}, ("say", "whisper", "pose", "emote")
+        is_said = any(
+            kind in speech or 2 * len(said.intersection(words(folded(line)))) >= len(said)
+            for line, kind in shown
+        )
+        if told and not is_said:
             raise ToolError(f"the game did not let you{told}")
 
     def _pose(

@@ -159,6 +159,21 @@ class OwnVoice(CmdSet):
         self.add(CmdPose())
 
 
+class CmdSayOk(Command):
+    """A game's own: it tells the speaker what `answer` says, and speaks unless `gagged`."""
+
+    key, answer, gagged, options = "say", "Ok.", False, {}
+
+    def func(self):
+        """To everybody else here, without a sender."""
+        if not self.gagged:
+            line = f"{self.caller.key} sagt: {self.args.strip()}"
+            text = line[::-1] if self.options else line
+            self.caller.location.msg_contents((text, self.options), exclude=self.caller)
+        if self.answer:
+            self.caller.msg(self.answer.format(self.args.strip()))
+
+
 class LockedSay(CmdSay):
     """For staff."""
 
@@ -288,6 +303,14 @@ class TestVoice(ActingTest):
             act("We are closed, good sir.")
         self.room1.tags.remove("silent")
 
+    def speak_by(self, **fields):
+        """The body's say is the game's own, with these fields."""
+        cmdset = CmdSet(key="Voice")
+        cmdset.priority = 1
+        cmdset.add(type("Say", (CmdSayOk,), fields)())
+        self.aria.cmdset.remove("Voice")
+        self.aria.cmdset.add(cmdset)
+
     def test_own_commands(self):
         """The game's own commands for talk are typed; where they break, the hooks speak."""
         self.aria.cmdset.add(OwnVoice)
@@ -300,6 +323,36 @@ class TestVoice(ActingTest):
         self.refused(game.say, "No sound leaves your lips")
         self.refused(game.emote, "You cannot move a finger")
         self.assertEqual(len(shown), 3)
+
+    def test_what_the_speaker_is_told_is_no_sign(self):
+        """A line was said if others got it, whatever its speaker is told."""
+        game, shown = self.script.game, self.lines_of(self.char1)
+        answers = ["Ok.", "", "You say it.", 'You say, "{}"', "You feel heard.", "Hello"]
+        kinds = [{"answer": answer} for answer in answers]
+        kinds.append({"answer": "Ok.", "options": {"type": "say"}})
+        for fields in kinds:
+            with self.subTest(**fields):
+                self.speak_by(**fields)
+                game.say("Hello there friend")
+                line = "Aria sagt: Hello there friend"
+                self.assertEqual(shown, [line[::-1] if "options" in fields else line])
+                shown.clear()
+        for answer in ("You are gagged.", 'You cannot say "{}" with a full mouth.'):
+            with self.subTest(answer):
+                self.speak_by(answer=answer, gagged=True)
+                with self.assertRaisesRegex(ToolError, f"let you: {answer.split('{')[0]}"):
+                    game.say("Hello there friend")
+        self.assertEqual(shown, [])
+
+    def test_said_to_nobody(self):
+        """Where nobody else is, the body's own line shows that it has spoken."""
+        for person in (self.char1, self.char2):
+            person.location = self.room2
+        self.speak_by(answer='You say, "{}"')
+        self.script.game.say("Hello there")
+        self.speak_by(answer="You are gagged.", gagged=True)
+        with self.assertRaisesRegex(ToolError, "You are gagged"):
+            self.script.game.say("Hello there")
 
     def test_words_choose_no_command(self):
         """Neither another command's longer name, nor a nick, nor a number of many takes them."""

@@ -3,11 +3,12 @@
 from django.db import connection
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
-from evennia import Command, ObjectDB, create_object
+from evennia import Command, DefaultCharacter, ObjectDB, create_object
 from evennia.comms.models import Msg
 from evennia.contrib.game_systems.mail.mail import CmdMailCharacter
 from evennia.contrib.grid.extended_room import ExtendedRoom
 from evennia.utils.create import create_channel
+from evennia.utils.utils import inherits_from
 
 from evennia_ai.game.hearing import hear_mail
 from evennia_ai.game.identity import stable_id
@@ -194,6 +195,70 @@ class PrayToMany(Whisper):
                 obj.msg(f"{self.caller.key} prays: {self.args.split('=')[1]}", self.caller)
 
 
+def of_guild(obj):
+    """A test of a game's own."""
+    return obj.tags.has("guild")
+
+
+class ToGuild(Whisper):
+    """To those of a guild, which only a tag tells."""
+
+    def func(self):
+        """To some of the room, picked in several ways."""
+        name, _, words = self.args.partition("=")
+        line, room = f'{self.caller.key} says, "{words}"', self.caller.location
+        getattr(self, name)(line, room)
+
+    def tag(self, line, room):
+        for obj in room.contents:
+            if obj.tags.get("guild"):
+                obj.msg(line, from_obj=self.caller)
+
+    def attribute(self, line, room):
+        for obj in room.contents:
+            if obj is self.caller or not obj.db.guild:
+                continue
+            obj.msg((line, {"type": "say"}), from_obj=self.caller)
+
+    def function(self, line, room):
+        for obj in room.contents_get(exclude=self.caller):
+            if of_guild(obj):
+                obj.msg(line, self.caller)
+
+    def filtered(self, line, room):
+        for obj in filter(of_guild, room.contents):
+            obj.msg(line, self.caller)
+
+    def generated(self, line, room):
+        for obj in (each for each in room.contents if each.tags.has("guild")):
+            obj.msg(line, self.caller)
+
+    def comprehended(self, line, room):
+        [obj.msg(line, self.caller) for obj in room.contents if obj.tags.has("guild")]
+
+    def locked(self, line, room):
+        for obj in room.contents:
+            if self.caller != obj and obj.access(
+                self.caller, "guild", default=obj.tags.has("guild")
+            ):
+                obj.msg(line, self.caller)
+
+
+class SayToKinds(Say):
+    """To everything of a kind."""
+
+    def func(self):
+        """To each one here who may hear."""
+        for obj in self.caller.location.contents:
+            if obj == self.caller or not isinstance(obj, DefaultCharacter):
+                continue
+            if hasattr(obj, "msg") and inherits_from(
+                obj, "evennia.objects.objects.DefaultCharacter"
+            ):
+                name = self.caller.get_display_name(obj)
+                obj.msg(f'{name} says, "{self.args}"', from_obj=self.caller)
+
+
 class HearingTest(AssistantTest):
     """Char and Cora are players beside Aria."""
 
@@ -220,7 +285,7 @@ class TestOwnCommands(HearingTest):
 
     def test_said(self):
         """A say is heard as one, whatever it looks like and however it is sent."""
-        for kind in (Say, Unmarked, Listed):
+        for kind in (Say, Unmarked, Listed, SayToKinds):
             with self.subTest(kind.__name__):
                 self.script.runtime.queue.clear()
                 self.typed(kind, "Aria, hello there")
@@ -246,6 +311,29 @@ class TestOwnCommands(HearingTest):
         """Alone with the assistant, too, unless nothing else is there to be left out."""
         self.cora.location = self.char2.location = self.room2
         self.test_whispered()
+
+    def test_whispered_to_a_guild(self):
+        """A loop over all that picks by what they are like is private."""
+        self.aria.tags.add("guild")
+        self.aria.db.guild = True
+        ways = "tag attribute function filtered generated comprehended locked"
+        for way in ways.split():
+            with self.subTest(way):
+                self.script.runtime.queue.clear()
+                self.typed(ToGuild, f"{way}=the key")
+                self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
+
+    def test_whispered_by_leaving_most_out(self):
+        """What all but few are left out of is private to these."""
+        dora = create_object(PLAYED, key="Dora", location=self.room1)
+        others = [self.char1, self.char2, self.cora]
+        for left_out, audience in (
+            (others, self.circle(self.char1, dora)),
+            (others[:2], PUBLIC),
+        ):
+            self.script.runtime.queue.clear()
+            self.room1.msg_contents('Char says, "hush"', exclude=left_out, from_obj=self.char1)
+            self.assertEqual([event[2] for event in self.heard()], [audience])
 
     def test_whispered_to_names(self):
         """A loop over all picks those whom the typed words name, however it compares them."""
