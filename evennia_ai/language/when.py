@@ -8,8 +8,8 @@ from functools import cache
 
 import regex
 
-from evennia_ai.language.script import BEFORE, bordered, folded
-from evennia_ai.language.tables import each_words
+from evennia_ai.language.script import BEFORE, bordered, folded, words
+from evennia_ai.language.tables import each_words, language_of, tables
 
 # What is understood, for those who typed something else.
 EXAMPLES = "in 2h, 21:00, tomorrow 9:00, 2026-12-01 09:00"
@@ -26,6 +26,8 @@ _CLOCK = regex.compile(
 _BARE = regex.compile(_HOUR + r"(?P<minute>(?!))?(?P<minutes>(?!))?(?P<half>(?!))?(?!\d)")
 # Letters of other words that may stand beside the figures: `in`, `um`, `через`.
 _BESIDE = 12
+# Words of a line that may be too short to show its language.
+SHORT = 3
 
 
 def due(text: str, now: datetime) -> datetime | None:
@@ -59,6 +61,16 @@ def due(text: str, now: datetime) -> datetime | None:
 def is_coming(text: str) -> bool:
     """Whether a text says that somebody comes, as ``when he comes``, and no time."""
     return bool(_words("comes").search(folded(text))) and not regex.search(r"\d", text)
+
+
+def leaves_words(text: str) -> bool:
+    """Whether a line may ask to tell somebody something, or to be reminded of something.
+
+    A sentence in a language without a table may always.
+    """
+    if len(words(text)) > SHORT and not language_of(text):
+        return True
+    return any(table.expression("speech", "errand").search(text) for table in tables().values())
 
 
 def _after(rest: str, now: datetime) -> datetime | None:

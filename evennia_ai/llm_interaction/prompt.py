@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import moment_lines, one_line, row
 from evennia_ai.history.masking import unmasked
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, mask_of
+from evennia_ai.language.when import leaves_words
 from evennia_ai.llm_interaction.budget import BudgetEvent, TokenBudget
 from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
@@ -46,7 +48,9 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.recall.values import Hit, brief
 
 # When a tool is offered.
-SERVES = ("", "obeyed", "met", "things", "carried", "older", "full")
+SERVES = ("", "obeyed", "met", "things", "carried", "errand", "older", "full")
+# Of so many of the newest lines, those of the one who asks may leave words for somebody.
+ERRAND_LINES = 12
 # Observations of each person present, of the place and of each thing in it that the tail shows
 # at most.
 PROFILE_FACTS = 3
@@ -318,12 +322,14 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
     if asker is None or script.model_name == OFFLINE_MODEL:
         return SERVES  # the offline model pays nothing for them
     game, seen = script.game, script.seen(audience)
+    newest = islice(seen.newest(), ERRAND_LINES)
     serves = {
         "": True,
         "obeyed": game.obeys(asker),
         "met": seen.profile(asker) is not None or asker in seen.bonds(),
         "things": bool(game.carried() or game.things(asker)),
         "carried": bool(game.carried()),
+        "errand": any(m.speaker_id == asker and leaves_words(m.content) for m in newest),
         "older": bool(seen.summaries()),
         "full": context_usage(script) >= script.config.compact_sleep_threshold / 2,
     }

@@ -12,6 +12,7 @@ from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.stored import Unreadable
+from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.privacy.export import export_player
 from evennia_ai.testing import FakeGame, call
 from evennia_ai.turns.errands import KEY, Errand, Errands
@@ -152,6 +153,23 @@ class TestErrands(MemoryWorldTest):
         self.assertEqual(Errands((errand,)).without(["x"]).errands, (errand,))
         self.world.write(KEY, {"errands": "nonsense"})
         self.assertEqual(self.messenger.open(), ())
+
+    def test_offered(self):
+        """The tool is, to who may leave words; an ordinary turn costs little without it."""
+
+        def prompt_for(said):
+            line = Message("user", said, id=new_id("m"), speaker=ALICE, channel="say")
+            self.script.history.append([line])
+            return draft_prompt(self.script, self.script.obj, asker=ALICE.id)
+
+        self.script.game.obeys = lambda asker: False
+        self.script.game.things = lambda asker=None: ()
+        prompt = prompt_for("Good evening, Aria. What do I owe Bob?")
+        self.assertNotIn("tell_later", json.dumps(prompt.tools))
+        regions = prompt.budget.regions
+        self.assertLessEqual(regions["System"] + regions["Tools"], 1200)
+        self.assertIn("tell_later", json.dumps(prompt_for("Aria, remind me.").tools))
+        self.assertIn("tell_later", json.dumps(prompt_for("At nine, to feed the cat.").tools))
 
     def test_by_page_from_elsewhere(self):
         """The author of what is paged from another room is named as in the page."""

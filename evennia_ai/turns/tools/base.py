@@ -206,8 +206,8 @@ class Tool(ABC):
         concludes: Whether a reply of such calls alone ends the turn where they succeed and the
             one who asked notices something of it: nothing new is left to tell the model.
         serves: When a prompt offers it: always, or to an ``obeyed`` asker, to one ``met``
-            on an earlier day or with a bond, where there are ``things``, ``older`` talk, or where
-            memory is nearly ``full``.
+            on an earlier day or with a bond, to one who may leave an ``errand``, where there are
+            ``things``, ``older`` talk, or where memory is nearly ``full``.
         basic: Whether small models are offered it too, which write their calls as text.
         speaks, to_one, silent, recalls, tells_nothing_new, extracts: Traits the rest of the
             package asks for; `ToolTraits` says what each means.

@@ -12,15 +12,16 @@ _ME = ("", "me")
 
 
 class TellLater(Tool):
-    """Take a message or a reminder; it is delivered for you."""
+    """Take a message or a reminder; code delivers it."""
 
     name = "tell_later"
     parameters = {
-        "text": Text("The words, as the one who asks said them.", limit=TEXT_CHARS),
-        "to": Text("Who gets them, if not the one who asks.", False, 120),
-        "when": Text(f"{EXAMPLES}; left out: when they come.", False, 60),
+        "text": Text("The words, as said.", limit=TEXT_CHARS),
+        "to": Text("For whom, if not who asks.", False, 120),
+        "when": Text(f"{EXAMPLES}; else when they come.", False, 60),
     }
     lock = "tool:perm(Player)"
+    serves = "errand"
     concludes = tells_nothing_new = True
 
     def run(self, ctx: ToolContext, text: str, to: str = "", when: str = "") -> str:
