@@ -22,7 +22,7 @@ from evennia_ai.game.recovery import repair_at_start, repair_when_ready
 from evennia_ai.game.seeing import plain
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import ROOM, SPEECH, Message
-from evennia_ai.language.tables import language_of
+from evennia_ai.language.tables import DEFAULT, language_of
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.turns.cues import CUE_CHARS, Cue
@@ -206,7 +206,9 @@ class AssistantScript(AssistantPorts, DefaultScript):
         """
         if is_elsewhere(self):
             return
-        self.runtime.language = language_of(event.content) or self.runtime.language
+        if event.channel in SPEECH:
+            spoken = self.runtime.language
+            self.runtime.language = language_of(event.content, spoken or DEFAULT) or spoken
         moderates = self.moderator is not None and event.channel in SPEECH
         # Who pages need not be here; of those who are here only players make it speak again.
         by_player = event.channel == "page" or self.game.here().get(event.speaker_id, False)

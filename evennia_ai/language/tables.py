@@ -24,7 +24,7 @@ DEFAULT, AUTO = "en", "auto"
 # Characters of a text by which its language is told, what a letter of its own counts beside a word,
 # and the least score that tells one: more for a longer text, up to 1.
 _READ, _MARK, _LEAST, _LEAST_A_WORD = 400, 0.6, 0.3, 0.05
-_TIE = 0.4  # what the likely language counts more than another
+_TIE = 1.0  # what the likely language counts more than another
 _NEVER = regex.compile(r"(?!)")
 _FORMATS = regex.compile(r"\{([a-z_]+)\}")
 _LETTERS = regex.compile(r"\p{L}")
@@ -129,9 +129,9 @@ def language_of(text: str, likely: str = "") -> str:
     return best if scores[best] >= min(_LEAST + _LEAST_A_WORD * len(said), 1) else ""
 
 
-def language_of_most(texts: Iterable[str]) -> str:
-    """The code of the language that most of some texts show; or ``""``."""
-    codes = Counter(filter(None, map(language_of, texts)))
+def language_of_most(texts: Iterable[str], likely: str = "") -> str:
+    """The code of the language that most of some texts show, as `language_of` tells it."""
+    codes = Counter(filter(None, (language_of(text, likely) for text in texts)))
     return max(codes, key=lambda code: codes[code], default="")
 
 

@@ -140,12 +140,15 @@ def written_language(language: str, lines: Iterable[str]) -> str:
     return language_of_most(line.partition(": ")[2] or line for line in lines) or AUTO
 
 
-def answer_language(language: str, lines: Iterable[str]) -> str:
+def answer_language(language: str, lines: Iterable[str], spoken: str = "") -> str:
     """The row of the present moment that names the language of the answer; empty for English.
 
-    Small models answer in the language of the prompt, whatever its rules say.
+    Small models answer in the language of the prompt, whatever its rules say. Lines that don't
+    show their language are in the `spoken` one, which was heard last.
     """
-    code = written_language(language, lines)
+    code = language
+    if language == AUTO:
+        code = language_of_most(lines, spoken or DEFAULT) or spoken or AUTO
     return "" if code in (AUTO, DEFAULT) else f"Language of your answer: {language_name(code)}"
 
 

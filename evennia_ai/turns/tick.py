@@ -316,7 +316,7 @@ class Tick:
             max_iterations=script.config.max_react_iterations,
             deadline=script.now() + script.turn_timeout_s,
             talks=self._talks(group, last.speaker_id or None),
-            answering=_answering(group, script.config.language),
+            answering=_answering(group, script.config.language, runtime.language),
         )
         shown_to = request.audience, request.channel, request.asker
         try:
@@ -412,10 +412,10 @@ class Tick:
         return quiet >= soon and within_hours(config.sleep_schedule, self.script.clock_time)
 
 
-def _answering(group: Group, language: str) -> tuple[str, ...]:
+def _answering(group: Group, language: str, spoken: str) -> tuple[str, ...]:
     """The newest lines of a group, as the prompt names them again at its end, and their language.
 
-    `language` is the one the assistant speaks, or ``auto``.
+    `language` is the one the assistant speaks, or ``auto``; `spoken` the one heard last.
     """
     events = [event for event in group.events[-ANSWERED_LINES:] if event.speaker]
     lines = (
@@ -423,7 +423,8 @@ def _answering(group: Group, language: str) -> tuple[str, ...]:
         for e in events
         if e.speaker
     )
-    return *lines, *filter(None, [answer_language(language, (e.content for e in events))])
+    row = answer_language(language, (e.content for e in events), spoken)
+    return (*lines, row) if row else tuple(lines)
 
 
 def _indexed_text(message: Message) -> str:

@@ -69,7 +69,7 @@ class TestSystemPrompt(unittest.TestCase):
 class TestLanguage(unittest.TestCase):
     """What the prompts say of the language."""
 
-    def test_that_of_the_talk(self):
+    def test_words_that_two_languages_have(self):
         """By default that of the line and of the talk, in each context."""
         for context in CONTEXTS.values():
             text = system_prompt(context, "Aria", "A bard.")
@@ -92,3 +92,12 @@ class TestLanguage(unittest.TestCase):
         self.assertEqual(answer_language(AUTO, german), "Language of your answer: German")
         for lines in ([], ["It is late."], ["..."]):
             self.assertEqual(answer_language(AUTO, lines), "")
+
+    def test_that_of_the_talk(self):
+        """Words that two languages have, and lines without any, are in the one heard last."""
+        for line in ("I lost my red hat.", "340?", "I met a man.", "My hat!"):
+            self.assertEqual(answer_language(AUTO, [line], "en"), "", line)
+        self.assertEqual(answer_language(AUTO, ["340?"], "de"), "Language of your answer: German")
+        self.assertEqual(
+            answer_language(AUTO, ["Wo ist das?"], "en"), "Language of your answer: German"
+        )
