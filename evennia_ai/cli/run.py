@@ -79,8 +79,12 @@ def start_game(
     """
     folder = Path(game_dir).resolve()
     if is_running(folder):
-        ports = game_ports(folder, environ)
-        _wait_until_ready(folder, ports, timeout_s)
+        ports, output = game_ports(folder, environ), ""
+        # A Portal without a Server for so long is no reload: its Server was killed.
+        if not wait_for(lambda: "server" in pids(folder), _GRACE_S):
+            say("The game's Portal runs without a Server. Starting the Server ...")
+            output = _launch(folder, environ, ports)
+        _wait_until_ready(folder, ports, timeout_s, output)
         return Connection(ports, stored_password(folder), started=False)
     tidy(folder)
     ports = _startable_ports(folder, environ)

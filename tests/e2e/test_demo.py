@@ -97,6 +97,12 @@ class TestDemo(unittest.TestCase):
         self.assertEqual(self.keys(), before)
         self.enter().ask("look", r"Gilded Lantern")
 
+    def test_a_server_that_was_killed_alone_is_started_again(self):
+        """Where Portal lives on without a Server, a start brings the Server back."""
+        self.game.kill_server()
+        self.assertFalse(self.game.start(timeout_s=90).started)
+        self.enter().ask("look", r"Gilded Lantern")
+
     def test_a_builder_s_changes_outlive_a_restart(self):
         """A changed description stays, and what was thrown away does not come back."""
         player = self.enter()
