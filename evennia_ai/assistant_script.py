@@ -130,9 +130,13 @@ class AssistantScript(AssistantPorts, DefaultScript):
             with self.state.pinned():  # until the tick first waits for something
                 return Tick(self).run()
 
+        def ended(result: str) -> str:
+            self.survived("the end of a tick", lambda: self._follow_up(result), None)
+            return result
+
         done = runtime.lock.run(tick)
         done.addErrback(self._tick_failed)
-        done.addCallback(self._ended)
+        done.addCallback(ended)
         self._save_queue()  # the tick may wait a long time before it stores what was heard
         outcome: Deferred[Any] = Deferred(lambda _: done.cancel())
         done.addBoth(outcome.callback)
@@ -151,33 +155,23 @@ class AssistantScript(AssistantPorts, DefaultScript):
             self.survived("telling staff", lambda: self.storing_failed(failure.value), None)
         return "error"
 
-    def _ended(self, result: str) -> str:
-        def follow_up() -> None:
-            with self.state.pinned():
-                self._follow_up(result)
-
-        self.survived("the end of a tick", follow_up, None)
-        return result
-
     def _follow_up(self, result: str) -> None:
-        runtime = self.runtime
-        runtime.counts[f"tick {result}"] += 1
-        if result not in ("error", "cancelled"):
-            self.survived("telling staff", self.storing_works, None)
-        self._save_queue()
-        self.survived("the timer", lambda: self._retime(result), None)
-        if result not in ("error", "cancelled"):
-            self.survived("a compaction", lambda: begin_behind(self, self.obj), None)
-        if result in GOES_ON and runtime.is_called():
-            self._tick_soon()
-
-    def _retime(self, result: object) -> None:
-        """Tick less often while there is nothing to do."""
-        runtime, rest_s = self.runtime, 0.0
-        if result in RESTS and runtime.queue_saved and not runtime.unanswered:
-            quiet_s = self.now() - max(runtime.last_heard_at, runtime.last_turn_at)
-            rest_s = min(quiet_s * REST_PART, runtime.rest_s)
-        pace(self, max(self.tick_interval_s, rest_s))
+        """After a tick: tick less often while there is nothing to do, or at once if there is."""
+        with self.state.pinned():
+            runtime, rest_s = self.runtime, 0.0
+            runtime.counts[f"tick {result}"] += 1
+            is_done = result not in ("error", "cancelled")
+            if is_done:
+                self.survived("telling staff", self.storing_works, None)
+            self._save_queue()
+            if result in RESTS and runtime.queue_saved and not runtime.unanswered:
+                quiet_s = self.now() - max(runtime.last_heard_at, runtime.last_turn_at)
+                rest_s = min(quiet_s * REST_PART, runtime.rest_s)
+            self.survived("the timer", lambda: pace(self, max(self.tick_interval_s, rest_s)), None)
+            if is_done:
+                self.survived("a compaction", lambda: begin_behind(self, self.obj), None)
+            if result in GOES_ON and runtime.is_called():
+                self._tick_soon()
 
     def hurry(self) -> None:
         """Tick within the usual interval, as there is something to do."""
@@ -185,15 +179,16 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
     def _tick_soon(self) -> None:
         """Begin a tick as soon as the reply cooldown lets it, unless one is about to begin."""
+
+        def begin() -> None:
+            if self.pk and self.runtime.called is not None:  # else the timer was faster
+                self.runtime.called = None
+                self.at_tick()
+
         runtime = self.runtime
         if runtime.lock.running is None and runtime.called is None:
             rest = self.reply_cooldown_s - max(0.0, self.now() - runtime.last_turn_at)
-            runtime.called = reactor.callLater(max(0.0, rest), self._tick_now)
-
-    def _tick_now(self) -> None:
-        if self.pk and self.runtime.called is not None:  # else the timer was faster
-            self.runtime.called = None
-            self.at_tick()
+            runtime.called = reactor.callLater(max(0.0, rest), begin)
 
     def _run_sleep_tick(self) -> "Deferred[dict[str, Any]]":
         """Run the sleep cycle now; fires with one entry a step."""

@@ -7,7 +7,6 @@ Nothing is imported from the game, as the checks also run before Evennia is read
 import difflib
 import importlib.util
 import os
-from collections.abc import Iterable
 
 from django.conf import settings
 from django.core import checks
@@ -41,8 +40,13 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
     if setting("LLM_API_BASE") and not model:
         message = f"`{API_BASE}` is set without `{MODEL}`: the offline model speaks."
         problems.append(_warning("W001", message, f"Set `{MODEL}` to one of that server's models."))
-    problems += _missing_engine(model)
-    problems += _missing_callbacks(setting("LLM_CALLBACKS"))
+    if str(model).startswith(LOCAL) and not has_engine():
+        message = f"`{MODEL}` is `{model}`, but the extra `local` is not installed."
+        problems.append(_error("E003", message, "Run `pip install 'evennia-ai[local]'`."))
+    for name in setting("LLM_CALLBACKS"):
+        if name in CALLBACKS and (package := missing_package(name)):
+            message = f"`{PREFIX}LLM_CALLBACKS` holds `{name}`, but its package is not installed."
+            problems.append(_warning("W003", message, f"Run `pip install '{package}'`."))
     known = [PREFIX + name for name in SETTINGS]
     given = {name for name in (*dir(settings), *os.environ) if name.startswith(PREFIX)}
     for name in sorted(given - {*known, *_ELSEWHERE}):
@@ -51,28 +55,6 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
         message = f"`{name}` is not a setting of evennia_ai; it has no effect."
         problems.append(_warning("W002", message, hint))
     return problems
-
-
-def _missing_engine(model: object) -> list[checks.CheckMessage]:
-    """An error if the package that runs a local model is missing."""
-    if not str(model).startswith(LOCAL) or has_engine():
-        return []
-    message = f"`{MODEL}` is `{model}`, but the extra `local` is not installed."
-    return [_error("E003", message, "Run `pip install 'evennia-ai[local]'`.")]
-
-
-def _missing_callbacks(names: Iterable[str]) -> list[checks.CheckMessage]:
-    """A warning for each callback whose package is not installed."""
-    packages = {name: missing_package(name) for name in names if name in CALLBACKS}
-    return [
-        _warning(
-            "W003",
-            f"`{PREFIX}LLM_CALLBACKS` holds `{name}`, but its package is not installed.",
-            f"Run `pip install '{package}'`.",
-        )
-        for name, package in packages.items()
-        if package
-    ]
 
 
 def _missing_module(name: str, path: str) -> list[checks.CheckMessage]:

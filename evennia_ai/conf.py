@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,6 @@ from evennia_ai.llm_interaction import own_machine
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tracing import CALLBACKS, TEXTS
-from evennia_ai.mind.mind import MEM0_BACKEND
 from evennia_ai.mind.values import MindSettings
 from evennia_ai.turns.options import check_option
 from evennia_ai.turns.spend_book import CALLS_A_MINUTE, read_limits
@@ -246,15 +246,9 @@ def calls_a_minute() -> int:
     return int(limits.get("calls_minute", CALLS_A_MINUTE))
 
 
-def shared_options() -> Mapping[str, Mapping[str, Any]]:
-    """Options by typeclass, tag or prototype, by ``EVENNIA_AI_OPTIONS``; the last one wins."""
-    groups: Mapping[str, Mapping[str, Any]] = setting("OPTIONS")
-    return groups
-
-
 def wrong_options() -> Iterator[str]:
     """What is wrong with options of ``EVENNIA_AI_OPTIONS``; the others of a group hold."""
-    for group, options in shared_options().items():
+    for group, options in setting("OPTIONS").items():
         for name, value in options.items():
             try:
                 check_option(name, value)
@@ -283,39 +277,16 @@ def log_path() -> Path:
     return Path(settings.LOG_DIR) / "ai.log"
 
 
-def memory_backend_path() -> str:
-    """The dotted path of the memory back end, by ``EVENNIA_AI_MEMORY_BACKEND``."""
-    return str(setting("MEMORY_BACKEND", MEM0_BACKEND))
-
-
-def mind_dir() -> Path:
-    """The folder where the Server and the mind's process meet."""
-    return Path(settings.GAME_DIR) / "server" / "mind"
-
-
-def mind_log_path() -> Path:
-    """The log of the mind's process."""
-    return Path(settings.LOG_DIR) / "mind.log"
-
-
 def mind_settings() -> MindSettings:
     """What a mind must know of the game: all settings of the package that are plain values."""
     names = {n.removeprefix(PREFIX) for n in (*dir(settings), *os.environ) if n.startswith(PREFIX)}
-    values = {name: value for name in sorted(names) if _is_plain(value := setting(name))}
+    values = {}
+    for name in sorted(names):
+        with suppress(ValueError, TypeError, RecursionError):  # what is no plain value
+            if (value := JSON.check(setting(name))) is not None:
+                values[name] = value
     folders = (str(settings.GAME_DIR), str(settings.LOG_DIR))
     return MindSettings(str(data_dir()), model_name(), values, *folders)
-
-
-def _is_plain(value: object) -> bool:
-    try:
-        return JSON.check(value) is not None
-    except (ValueError, TypeError, RecursionError):
-        return False
-
-
-def infers_memories() -> bool:
-    """Whether a model writes the facts of journal entries, by ``EVENNIA_AI_MEM0_CONFIG``."""
-    return setting("MEM0_CONFIG").get("infer") is True
 
 
 def _imported(name: str, path: object) -> Any:
@@ -343,7 +314,7 @@ def moderate_function() -> Callable[..., Any]:
 
 def usable_tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
     """The package's tools and the game's own, by ``EVENNIA_AI_TOOLS``; unusable ones reported."""
-    from evennia_ai.turns.tools import BUILTIN_TOOLS
+    from evennia_ai.turns.tools import BUILTIN_TOOLS, Tool
 
     tools: dict[str, type] = {tool.name: tool for tool in BUILTIN_TOOLS}
     try:
@@ -353,23 +324,14 @@ def usable_tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
         paths = ()
     for path in paths:
         try:
-            tool = _tool(path)
+            tool = _imported("TOOLS", path)
+            if not (isinstance(tool, type) and issubclass(tool, Tool) and tool.name):
+                raise _unusable("TOOLS", path, "it is no `evennia_ai.turns.tools.Tool` with a name")
+            tool().schema()
         except ConfigError as error:
             report(error)
+        except Exception as error:  # noqa: BLE001 - a game's own class may raise anything
+            report(_unusable("TOOLS", path, f"{type(error).__name__}: {error}"))
         else:
             tools[tool.name] = tool
     return tuple(tools.values())
-
-
-def _tool(path: object) -> Any:
-    """A tool's class, after making one and building its schema."""
-    from evennia_ai.turns.tools import Tool
-
-    tool = _imported("TOOLS", path)
-    if not (isinstance(tool, type) and issubclass(tool, Tool) and tool.name):
-        raise _unusable("TOOLS", path, "it is no `evennia_ai.turns.tools.Tool` with a name")
-    try:
-        tool().schema()
-    except Exception as error:  # a game's own class may raise anything
-        raise _unusable("TOOLS", path, f"{type(error).__name__}: {error}") from error
-    return tool

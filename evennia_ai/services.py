@@ -6,6 +6,7 @@ parts, in its place: for tests and for games that bring their own.
 
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from twisted.internet.defer import Deferred, succeed
@@ -24,7 +25,8 @@ T = TypeVar("T")
 
 def memory_backend(worker: Worker | None = None) -> MemoryBackend:
     """The memory back end of the settings, or one that says why it cannot be used."""
-    return local.memory_backend(conf.memory_backend_path(), conf.data_dir(), conf.setting, worker)
+    path = str(conf.setting("MEMORY_BACKEND", local.MEM0_BACKEND))
+    return local.memory_backend(path, conf.data_dir(), conf.setting, worker)
 
 
 _parts: dict[str, Any] = {}
@@ -48,8 +50,8 @@ def mind() -> Mind:
     def make() -> Any:
         settings = conf.mind_settings()
         if _parts.get("server") and hasattr(socket, "AF_UNIX"):
-            models = conf.allowed_models()
-            return RemoteMind(conf.mind_dir(), settings, conf.mind_log_path(), models)
+            folder, log = Path(settings.game_dir) / "server" / "mind", Path(settings.log_dir)
+            return RemoteMind(folder, settings, log / "mind.log", conf.allowed_models())
         return local.make_mind(settings)
 
     shared: Mind = kept("mind", make)

@@ -97,7 +97,7 @@ class TestCheckSettings(unittest.TestCase):
             EVENNIA_AI_SPEND_CAPS=5,
         ):
             self.assertEqual(conf.model_name(), "offline/extractive")
-            self.assertEqual((conf.setting("TOOLS"), conf.shared_options()), ((), {}))
+            self.assertEqual((conf.setting("TOOLS"), conf.setting("OPTIONS")), ((), {}))
             self.assertTrue(conf.listening_notice())
             self.assertEqual(read_limits(conf.spend_caps())[0], CLOSED)
             with self.assertRaises(ConfigError):

@@ -29,7 +29,7 @@ from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.memory import note_called
 from evennia_ai.staff.show import Slices, audience_mark, escaped, moment
 from evennia_ai.turns.errands import Errand
-from evennia_ai.turns.tools.ledger import report_proposal
+from evennia_ai.turns.tools.journal import report_proposal
 
 # A person or a time, a colon that is no part of a time, and words.
 _ERRAND = re.compile(r"(?P<head>.+?)(?::\s+|：|:(?!\d))(?P<text>.+)", re.DOTALL)

@@ -87,7 +87,7 @@ class AssistantPorts(Assistant):
 
         Behind them those that `aiconfig/group` gave to its class, then its prototype, its tags.
         """
-        groups, typed, body = conf.shared_options(), typed_groups(), self.obj
+        groups, typed, body = conf.setting("OPTIONS"), typed_groups(), self.obj
         if not (groups or typed) or body is None:
             return ()
         # Evennia tags what a prototype made with its key.
@@ -289,7 +289,8 @@ class AssistantPorts(Assistant):
     def extracts_memories(self) -> bool:
         """Whether a model turns journal entries into memories: switched on, able, under the cap."""
         able = self.model_name != OFFLINE_MODEL and self.config.llm_api == "chat"
-        return conf.infers_memories() and able and not self.over_spend()
+        is_on = conf.setting("MEM0_CONFIG").get("infer") is True
+        return is_on and able and not self.over_spend()
 
 
 def typed_groups() -> Mapping[str, Mapping[str, Any]]:

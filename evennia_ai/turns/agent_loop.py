@@ -109,7 +109,8 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
                 turn.speak(aside)
             report.stopped_by = "noop"
             break
-        notes = notes + 1 if turn.only_notes(calls) else 0
+        traits, names = script.tools.traits, {call["function"].get("name") for call in calls}
+        notes = notes + 1 if names <= traits.tells_nothing_new - traits.recalls else 0
         if notes == MOST_NOTES and not aside:
             turn.hand_over()
     return report
@@ -179,13 +180,9 @@ class _Turn:
         """One model call; fires with its reply, or None if a bound is reached."""
         script, request, report = self.script, self.request, self.report
         tokens = report.prompt_tokens + report.completion_tokens
-        for reached, bound in (
-            (script.now() >= request.deadline, "deadline"),
-            (tokens > TURN_CONTEXTS * context_limit(script), "tokens"),
-        ):
-            if reached:
-                report.stopped_by = bound
-                return None
+        if script.now() >= request.deadline or tokens > TURN_CONTEXTS * context_limit(script):
+            report.stopped_by = "deadline" if script.now() >= request.deadline else "tokens"
+            return None
         answer: _Answer | None = None
         for fits_left in range(FITS, -1, -1):
             yield script.breathe()
@@ -202,7 +199,10 @@ class _Turn:
             except WindowError as error:
                 if not fits_left:
                     raise
-                self._note_window(error.model)
+                window = learned_window(script, error.model) or "unknown"
+                script.log(f"the prompt is too large for {error.model} (window: {window})")
+                # The next one is made for it.
+                self.model = "" if error.model == script.model_name else error.model
         report.iterations += 1
         if answer is None:
             return None
@@ -234,14 +234,6 @@ class _Turn:
                 asker=request.asker,
             )
 
-    def _note_window(self, model: str) -> None:
-        """A prompt was too large for a model: the next one is made for it."""
-        script = self.script
-        window = learned_window(script, model)
-        known = window or "unknown"
-        script.log(f"the prompt is too large for {model} (window: {known}); shortening it")
-        self.model = "" if model == script.model_name else model
-
     @inlineCallbacks
     def _complete(self, prompt: Prompt, may_shorten: bool) -> Steps[_Answer | None]:
         """Ask the assistant's model, and where none answers, the offline one if that is wanted.
@@ -258,7 +250,7 @@ class _Turn:
             if self.is_offline:  # whoever waits must not wait for the same model again
                 offline: _Answer = yield self._offline(prompt)
                 return offline
-            answer: _Answer = yield self._soundly(asked, is_needed, wants_offline)
+            answer: _Answer = yield self._asked(asked, may_repeat=is_needed)
         except SpendError:
             if is_needed:
                 raise  # the question is kept
@@ -290,12 +282,6 @@ class _Turn:
     def _wants_offline(self) -> bool:
         return self.script.config.llm_offline_fallback and self.script.model_name != OFFLINE_MODEL
 
-    def only_notes(self, calls: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether a reply does nothing but write something down."""
-        traits = self.script.tools.traits
-        names = {call["function"].get("name") for call in calls}
-        return names <= traits.tells_nothing_new - traits.recalls
-
     def hand_over(self) -> None:
         """Let the offline model answer the rest, where somebody waits for words."""
         self.is_offline = self._is_needed() and self._wants_offline()
@@ -310,23 +296,15 @@ class _Turn:
         return self._read(reply)
 
     @inlineCallbacks
-    def _soundly(self, asked: ModelRequest, is_needed: bool, wants_offline: bool) -> Steps[_Answer]:
-        """A model's answer; one of which nothing is sound is asked for once more, if needed.
+    def _asked(self, asked: ModelRequest, may_repeat: bool) -> Steps[_Answer]:
+        """A model's answer, in the time that the turn has left.
 
-        Not where it took long and another model answers: people wait.
+        One of which nothing is sound is asked for once more, if wanted; not where it took long and
+        the offline model answers as well: people wait.
         """
-        answer: _Answer = yield self._asked(asked)
-        slow = wants_offline and answer.reply.seconds > SLOW_SHARE * asked.timeout_s
-        if answer.is_lost and is_needed and not slow:
-            self._discard(answer)
-            answer = yield self._asked(asked_once_more(asked))
-        return answer
-
-    @inlineCallbacks
-    def _asked(self, asked: ModelRequest) -> Steps[_Answer]:
-        """A model's answer, in the time that the turn has left."""
         script, request = self.script, self.request
         left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
+        slow_s, again = SLOW_SHARE * asked.timeout_s, asked
         asked = replace(asked, timeout_s=min(asked.timeout_s, left_s), key=self._key())
         # An answer of the offline model counts once, however often that looks something up.
         is_counted = asked.model != OFFLINE_MODEL or not self.report.iterations
@@ -336,6 +314,10 @@ class _Turn:
         if answer.cuts:
             self.cuts += answer.cuts
             script.audit("guard", model=reply.model, cut=answer.cuts, lost=answer.is_lost)
+        is_slow = self._wants_offline() and reply.seconds > slow_s
+        if answer.is_lost and may_repeat and not is_slow:
+            self._discard(answer)
+            answer = yield self._asked(asked_once_more(again), may_repeat=False)
         return answer
 
     def _key(self) -> str:
@@ -395,13 +377,12 @@ class _Turn:
 
     def permitted(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
         """The calls that may be made; of a turn that nobody asked for those that speak or pose."""
-        traits = self.script.tools.traits
         if not self.context.unasked:
             return calls
-        for name in {str(call["function"].get("name")) for call in calls} - traits.silent:
-            if name not in traits.speaks - traits.to_one:
-                self.script.audit("tool_refused", tool=name, why="nobody asked for it")
+        traits = self.script.tools.traits
         aloud = traits.speaks - traits.to_one
+        for name in {str(call["function"].get("name")) for call in calls} - traits.silent - aloud:
+            self.script.audit("tool_refused", tool=name, why="nobody asked for it")
         return [call for call in calls if call["function"].get("name") in aloud]
 
     @inlineCallbacks
@@ -494,7 +475,9 @@ class _Turn:
             said = " ".join([text, *(str(call["function"].get("arguments")) for call in calls)])
             if memories := drawn_on(self.tools.retrieved, said[:_DRAWN_CHARS]):
                 metadata[MEMORIES] = [hit.to_dict() for hit in memories]
-        if self.budget and self.context.speaks and (text or self._speaks(calls)):
+        speaking = self.script.tools.traits.speaks
+        speaks = text or any(call["function"].get("name") in speaking for call in calls)
+        if self.budget and self.context.speaks and speaks:
             metadata[TRACE] = self._trace(self.budget).to_text()
         counted = reply.content_tokens if len(text) > _COUNT_CHARS else None
         message = Message(
@@ -508,11 +491,6 @@ class _Turn:
             metadata=metadata,
         )
         self.script.history.append([message])
-
-    def _speaks(self, calls: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether one of these calls says something."""
-        speaking = self.script.tools.traits.speaks
-        return any(call["function"].get("name") in speaking for call in calls)
 
     def _trace(self, budget: BudgetEvent) -> ReplyTrace:
         """What a reply that is stored now rests on."""
@@ -534,25 +512,23 @@ class _Turn:
             moderated=self.is_moderated,
         )
 
-    def _tell_refusal(self) -> None:
-        """Moderation lets nothing be said: show that to who asked, and note it for `ai/why`."""
-        script, request = self.script, self.request
-        script.runtime.refused = (script.now(), request.audience)
-        self.report.stopped_by = "moderation"
-        if emote := script.emote("trouble"):
-            script.game.show(emote, request.audience, request.channel, request.asker)
-
     def end(self, text: str, aside: str, reply: ModelReply) -> None:
         """Store and say the last reply, or what was said beside a call, unless it is unfit."""
+        script, request = self.script, self.request
         said = text or ("" if self.report.spoken else aside)
         if self.is_refused and not (said or self.report.spoken):
-            return self._tell_refusal()
+            # Who asked sees it, and `ai/why` names it.
+            script.runtime.refused = (script.now(), request.audience)
+            self.report.stopped_by = "moderation"
+            if emote := script.emote("trouble"):
+                script.game.show(emote, request.audience, request.channel, request.asker)
+            return
         if said in self.report.spoken:
             said = text = ""
         if said and self.context.speaks and not self.is_fit(said, reply.model):
             self.report.stopped_by = OVERTAKEN if self.tools.is_overtaken() else "unspoken"
             return
-        self.store(self.request.audience, text, (), reply)
+        self.store(request.audience, text, (), reply)
         self.speak(said)
 
     def is_fit(self, text: str, model: str) -> bool:

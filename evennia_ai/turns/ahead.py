@@ -4,19 +4,13 @@ A model on the game's machine may read a prompt for a minute. Its server keeps w
 that a later prompt that begins in the same way is read in a moment.
 """
 
-from typing import TYPE_CHECKING
-
 from evennia_ai.llm_interaction.client import KEEP_WARM_S
 from evennia_ai.llm_interaction.prompt import draft_prompt, model_request
-from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply
-
-if TYPE_CHECKING:
-    from twisted.python.failure import Failure
-
-    from evennia_ai.protocol import Assistant
+from evennia_ai.llm_interaction.values import READ_AHEAD
+from evennia_ai.protocol import Assistant
 
 
-def see_company(script: "Assistant") -> None:
+def see_company(script: Assistant) -> None:
     """Read ahead when the first player comes near after a quiet time."""
     runtime, now = script.runtime, script.now()
     players = [person for person, is_played in script.game.here().items() if is_played]
@@ -27,7 +21,7 @@ def see_company(script: "Assistant") -> None:
         read_ahead(script, players[0])
 
 
-def read_ahead(script: "Assistant", asker: str) -> None:
+def read_ahead(script: Assistant, asker: str) -> None:
     """Let its model read what the answer to somebody (stable id) will begin with, if it is ours.
 
     Nothing is said, nothing is learned of the model, and no cap is used up by it. What fails is no
@@ -38,11 +32,7 @@ def read_ahead(script: "Assistant", asker: str) -> None:
     prompt = draft_prompt(script, script.obj, asker=asker)
     request = model_request(script, script.obj, prompt, READ_AHEAD, max_tokens=1)
     script.log(f"{script.model_name} reads {request.prompt_tokens:,} tokens ahead")
-
-    def note(reply: ModelReply) -> None:
-        script.log(f"{script.model_name} has read ahead in {reply.seconds:.1f} s")
-
-    def unread(failure: "Failure") -> None:
-        script.log(f"reading ahead: {failure.getErrorMessage()}")
-
-    script.spend.ahead(request).addCallback(note).addErrback(unread)
+    script.spend.ahead(request).addCallbacks(
+        lambda reply: script.log(f"{script.model_name} has read ahead in {reply.seconds:.1f} s"),
+        lambda failure: script.log(f"reading ahead: {failure.getErrorMessage()}"),
+    )

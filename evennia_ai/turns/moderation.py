@@ -94,17 +94,13 @@ class Moderator:
         """Import the function, so that the first line need not wait for it."""
 
         def load(*_: object) -> None:
-            self._loaded()
+            self._function = self._function or self._load()
 
         self._said(load, "", {}).addErrback(lambda _: None)
 
-    def _loaded(self) -> Function:
-        if self._function is None:
-            self._function = self._load()
-        return self._function
-
     def _call(self, text: str, about: About) -> str | None:
-        answer = self._loaded()(text, about)
+        self._function = self._function or self._load()
+        answer = self._function(text, about)
         if answer is None or isinstance(answer, str):
             return answer
         raise ConfigError(
@@ -122,12 +118,12 @@ def unjudged(event: Message) -> Message:
 @inlineCallbacks
 def moderate(script: Assistant, event: Message) -> Steps[None]:
     """Have a queued event judged; it stays in its place in the queue, or leaves it."""
-    runtime = script.runtime
+    runtime, text = script.runtime, event.content
     speaker = Speaker(event.speaker_name, event.speaker_id)
-    about = _about("heard", script, speaker, event.channel, is_private(event.audience))
-    text = event.content
     try:
-        text = yield _judge(script, text, about)
+        text = yield _judge(
+            script, "heard", text, speaker, event.channel, is_private(event.audience)
+        )
     except (GeneratorExit, CancelledError):
         raise  # the server stops; the next start asks again
     except BaseException as error:  # noqa: BLE001 - one that waits for ever holds up all behind it
@@ -140,19 +136,7 @@ def moderate(script: Assistant, event: Message) -> Steps[None]:
 def judge_said(script: Assistant, text: str, channel: str, private: bool) -> "Deferred[str]":
     """Fires with what may be said instead of a text: the same, another, or an empty one."""
     speaker = Speaker(script.obj.key, script.obj.stable_id)
-    return _judge(script, text, _about("said", script, speaker, channel, private))
-
-
-def _about(kind: str, script: Assistant, speaker: Speaker, channel: str, private: bool) -> About:
-    """What the game's function is told of a text besides the text."""
-    return {
-        "kind": kind,
-        "assistant": script.key,
-        "speaker": speaker.key,
-        "speaker_id": speaker.id,
-        "channel": channel,
-        "private": private,
-    }
+    return _judge(script, "said", text, speaker, channel, private)
 
 
 @inlineCallbacks
@@ -182,32 +166,37 @@ def judge_call(
 
 
 @inlineCallbacks
-def _judge(script: Assistant, text: str, about: About) -> Steps[str]:
+def _judge(
+    script: Assistant, kind: str, text: str, speaker: Speaker, channel: str, private: bool
+) -> Steps[str]:
     """Fires with the text to go on with, empty if it is refused; fails only if cancelled.
 
     Where the function fails, what was heard passes, as everybody there heard it too, and nothing
-    is said.
+    is said. The audit log never gets the text: `aiforget` would not find it there.
     """
     moderator = script.moderator
     if moderator is None:  # the setting was removed while the event waited in the saved queue
         return text
+    facts = {"speaker_id": speaker.id, "channel": channel, "private": private}
+    about = {"kind": kind, "assistant": script.key, "speaker": speaker.key, **facts}
     try:
         answer = yield moderator.ask(text, about)
     except CancelledError:
         raise
     except Exception as error:  # noqa: BLE001 - a game's own function may raise anything
         why = where(error)
-        _audit(script, "failed", about, why=why)
+        script.audit("moderation", verdict="failed", of=kind, **facts, why=why)
         if script.now() - moderator.told_at > ALERT_EVERY_S:
             moderator.told_at = script.now()
             script.alert(
                 f"moderation failed ({why}): while it does, what is heard passes and nothing is "
                 "said. Later failures are in the audit log."
             )
-        return text if about["kind"] == "heard" else ""
+        return text if kind == "heard" else ""
     passed = storable(answer) if answer and answer.strip() else ""
     if passed != text:
-        _audit(script, "replaced" if passed else "refused", about)
+        verdict = "replaced" if passed else "refused"
+        script.audit("moderation", verdict=verdict, of=kind, **facts)
     return passed
 
 
@@ -216,9 +205,3 @@ def where(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{place}"
-
-
-def _audit(script: Assistant, verdict: str, about: About, **more: object) -> None:
-    """A line in the audit log, without the text: `aiforget` would not find it there."""
-    facts = {name: about[name] for name in ("speaker_id", "channel", "private")}
-    script.audit("moderation", verdict=verdict, of=about["kind"], **facts, **more)

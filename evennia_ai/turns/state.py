@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from operator import is_not
-from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from evennia_ai.errors import ConfigError
@@ -13,9 +12,7 @@ from evennia_ai.history.records import as_dict
 from evennia_ai.history.stored import each_readable
 from evennia_ai.kinds import Allowed
 from evennia_ai.protocol import Store
-from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
 from evennia_ai.turns.cues import Used
-from evennia_ai.turns.errands import KEY as ERRANDS
 from evennia_ai.turns.options import (
     OPTIONS,
     AssistantConfig,
@@ -27,31 +24,11 @@ from evennia_ai.turns.options import (
 )
 from evennia_ai.turns.schema import AWAKE, PHASES, SCRIPT, SLEEP, queued_events
 from evennia_ai.turns.spend_book import OWN_LIMITS, lifts
-from evennia_ai.turns.tools.waiting import KEY as WAITING
 
 T = TypeVar("T")
 _UNSET = object()
-_NO_LIMITS: Mapping[str, float] = MappingProxyType({})
-# Attributes every tick looks at besides the options.
-RUNTIME_KEYS = (
-    "enabled",
-    "operating_mode",
-    "sleep_phase",
-    "context_signals",
-    "compaction_hold",
-    "summaries_owed",
-    "conversation_history",
-    "conversation_tail",
-    "conversation_begun",
-    "event_queue",
-    "dreamt",
-    "initiative_used",
-    "routine_done",
-    "routine_alert",
-    WAITING,
-    ERRANDS,
-    QUARANTINE,
-)
+# Attributes that are loaded together with the options, in one query.
+RUNTIME_KEYS = (*(key for _, key in SCRIPT), "conversation_history", "conversation_tail")
 
 
 class Kept(Generic[T]):
@@ -119,10 +96,10 @@ class StateHandler:
         self,
         store: Store,
         report: Callable[[Problem], None],
-        allowed: Callable[[], Allowed] = Allowed,
-        limits: Callable[[], Mapping[str, float]] = lambda: _NO_LIMITS,
-        keep_limits: Callable[[Mapping[str, float | None]], None] = lambda limits: None,
-        layers: Callable[[], tuple[Layer, ...]] = tuple,
+        allowed: Callable[[], Allowed],
+        limits: Callable[[], Mapping[str, float]],
+        keep_limits: Callable[[Mapping[str, float | None]], None],
+        layers: Callable[[], tuple[Layer, ...]],
     ):
         self.store = store
         self.allowed, self._layers = allowed, layers

@@ -4,7 +4,9 @@
 most ticks have nothing to do.
 """
 
+from collections.abc import Iterable, Mapping
 from itertools import islice
+from typing import Any
 
 from twisted.internet.defer import CancelledError, inlineCallbacks
 
@@ -28,6 +30,7 @@ from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.injection import chosen
 from evennia_ai.rag_memory.lore import used
 from evennia_ai.rag_memory.provenance import attributed
+from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.rag_memory.working_memory import last_topics
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick
@@ -197,16 +200,12 @@ class Tick:
                     broken += not isinstance(error, AssistantError)
                     script.turn_failed(error, group, runtime.trouble_shown_at != shown_at)
             runtime.answered(group)
-        if broken:
-            return "error"
-        return "turn" if turns else "over budget" if capped else "heard"
+        return "error" if broken else "turn" if turns else "over budget" if capped else "heard"
 
     def _refusal(self, group: Group) -> str:
         """The emote that says why nobody answers a group now; empty if it may be answered."""
-        asker = group.events[-1].speaker_id or None
-        if not self.script.spend.may_answer(asker):
-            return "busy"
-        return "spend" if self.script.spend.reached(asker) else ""
+        asker, spend = group.events[-1].speaker_id or None, self.script.spend
+        return "busy" if not spend.may_answer(asker) else "spend" if spend.reached(asker) else ""
 
     def _refuse(self, group: Group, emote: str) -> None:
         """Leave a group unanswered, and say so once a minute; it is remembered all the same.
@@ -228,7 +227,11 @@ class Tick:
         queue, stored = runtime.queue, runtime.stored
         try:
             with self.script.store.transaction():
-                heard = self._heard() if late is None or runtime.heard() else late.group.events
+                if late is None or runtime.heard():
+                    new = self.store_events() if runtime.passed() else ()  # first: it may fail
+                    heard = (*runtime.take_stored(), *new)
+                else:
+                    heard = late.group.events
                 wanted = list(filter(wants_answer, heard))
                 if late is not None and late.group.events is heard and not wanted:
                     runtime.unanswered.pop(late.group.key)
@@ -244,11 +247,6 @@ class Tick:
             runtime.queue, runtime.stored = queue, stored
             runtime.answering, runtime.queue_saved = (), False
             raise
-
-    def _heard(self) -> tuple[Message, ...]:
-        """Everything heard and not answered; what is queued is stored."""
-        new = self.store_events() if self.runtime.passed() else ()  # first, because it may fail
-        return (*self.runtime.take_stored(), *new)
 
     def store_events(self) -> tuple[Message, ...]:
         """Store queued events in the history, in one write; returns them as stored."""
@@ -305,17 +303,18 @@ class Tick:
     def think(self, group: Group) -> Steps[TurnReport]:
         """One turn for one audience; fires with its report."""
         script, runtime, last = self.script, self.runtime, group.events[-1]
-        given, passed_over = yield self._retrieved(group)
+        asker, seen = last.speaker_id or None, script.seen(group.audience, trusted=True)
+        given, passed_over = yield self._retrieved(group, seen)
         request = TurnRequest(
             audience=group.audience,
             channel=last.channel or "say",
-            asker=last.speaker_id or None,
+            asker=asker,
             source_ids=tuple(event.id for event in group.events),
             retrieved=given,
             passed_over=passed_over,
             max_iterations=script.config.max_react_iterations,
             deadline=script.now() + script.turn_timeout_s,
-            talks=self._talks(group, last.speaker_id or None),
+            talks=_talks(group, seen.newest(), script.game.present(asker), script.now()),
             answering=_answering(group, script.config.language, runtime.language),
         )
         shown_to = request.audience, request.channel, request.asker
@@ -339,48 +338,32 @@ class Tick:
             script.game.show_typing(False, *shown_to)
             runtime.last_turn_at = script.now()
 
-    def _talks(self, group: Group, asker: str | None) -> tuple[str, ...]:
-        """What those present last spoke of with the assistant before this, newest first."""
-        names = {person["id"]: person["key"] for person in self.script.game.present(asker)}
-        answered = {event.id for event in group.events}
-        newest = self.script.seen(group.audience, trusted=True).newest()
-        before = (message for message in newest if message.id not in answered)
-        topics = last_topics(before, self.script.now()).items()
-        here = [(names[partner], topic) for partner, topic in topics if partner in names]
-        return tuple(
-            f"{one_line(name)} last spoke of: {quoted(topic)}" for name, topic in here[:TALKS_SHOWN]
-        )
-
     @inlineCallbacks
-    def _retrieved(self, group: Group) -> Steps[tuple[Hits, Hits]]:
-        """Fires with memories about what was just said that are not in the prompt already.
+    def _retrieved(self, group: Group, seen: Seen) -> Steps[tuple[Hits, Hits]]:
+        """Fires with lore and memories of what was just said that the prompt does not hold already.
 
-        And with those that were found and not taken.
+        And with the memories that were found and not taken.
         """
+        script, own_name = self.script, self.script.obj.key
         said = " ".join(event.content for event in group.events)[-QUERY_CHARS:]
-        lore = self._lore(group)
-        if not telling_words(said, [self.script.obj.key]):
+        newest = islice(seen.newest(), LORE_LINES)
+        lines = {m.id: m.content for m in (*group.events, *newest)}
+        facts = used(script.game.lore("\n".join(lines.values()), group.audience))
+        lore = tuple(Hit(fact.id, 1.0, "", fact.text, None, kind="lore") for fact in facts)
+        if not telling_words(said, [own_name]):
             return lore, ()
         heard = [event.id for event in group.events]
-        query = Query(said, RETRIEVED, exclude=heard, own_name=self.script.obj.key)
-        hits = yield self.script.seen(group.audience, trusted=True).search(query)
-        history, _ = shown_history(self.script, group.audience)
+        hits = yield seen.search(Query(said, RETRIEVED, exclude=heard, own_name=own_name))
+        history, _ = shown_history(script, group.audience)
         shown = [message for message in history if message.id not in self.runtime.left_out]
         texts = {plain(_indexed_text(message)) for message in shown}
         ids = {message.id for message in shown}
-        if not self.script.config.compact_enabled:  # the prompt holds the raw history instead
+        if not script.config.compact_enabled:  # the prompt holds the raw history instead
             ids |= {hit.turn_id for hit in hits if hit.kind == "summary"}
-        given = chosen(hits, said, self.script.obj.key, ids, texts)
+        given = chosen(hits, said, own_name, ids, texts)
         taken = {hit.turn_id for hit in given}
         passed_over = tuple(hit for hit in hits if hit.turn_id not in taken)
-        return (*lore, *(attributed(self.script, hit) for hit in given)), passed_over
-
-    def _lore(self, group: Group) -> Hits:
-        """Facts of the game's lore on what was just said, and on the newest lines before it."""
-        newest = islice(self.script.seen(group.audience, trusted=True).newest(), LORE_LINES)
-        lines = {m.id: m.content for m in (*group.events, *newest)}
-        facts = used(self.script.game.lore("\n".join(lines.values()), group.audience))
-        return tuple(Hit(fact.id, 1.0, "", fact.text, None, kind="lore") for fact in facts)
+        return (*lore, *(attributed(script, hit) for hit in given)), passed_over
 
     @inlineCallbacks
     def _sleeping(self) -> Steps[str]:
@@ -410,6 +393,19 @@ class Tick:
             return False
         soon = SCHEDULE_IDLE_S if idle is None else min(SCHEDULE_IDLE_S, idle)
         return quiet >= soon and within_hours(config.sleep_schedule, self.script.clock_time)
+
+
+def _talks(
+    group: Group, newest: Iterable[Message], present: Iterable[Mapping[str, Any]], now: float
+) -> tuple[str, ...]:
+    """What those present last spoke of with the assistant before this, newest first."""
+    names = {person["id"]: person["key"] for person in present}
+    answered = {event.id for event in group.events}
+    topics = last_topics((m for m in newest if m.id not in answered), now).items()
+    here = [(names[partner], topic) for partner, topic in topics if partner in names]
+    return tuple(
+        f"{one_line(name)} last spoke of: {quoted(topic)}" for name, topic in here[:TALKS_SHOWN]
+    )
 
 
 def _answering(group: Group, language: str, spoken: str) -> tuple[str, ...]:

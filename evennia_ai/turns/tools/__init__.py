@@ -8,8 +8,11 @@ from evennia_ai.turns.tools.bonds import NoteFeeling
 from evennia_ai.turns.tools.context import ContextSnapshot, ListContributors, TraceSummaries
 from evennia_ai.turns.tools.errands import TellLater
 from evennia_ai.turns.tools.game import Drop, Emote, Get, Give, Look, Move, Noop, Say, Whisper
-from evennia_ai.turns.tools.journal import AddJournalEntry, UpdateEntityObservation
-from evennia_ai.turns.tools.ledger import ProposeLedgerEntry
+from evennia_ai.turns.tools.journal import (
+    AddJournalEntry,
+    ProposeLedgerEntry,
+    UpdateEntityObservation,
+)
 from evennia_ai.turns.tools.memory import ExpandMemory, RequestCompaction, SearchMemory
 
 BUILTIN_TOOLS: tuple[type[Tool], ...] = (
