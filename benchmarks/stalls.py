@@ -9,7 +9,6 @@ itself used between two beats. The rest was spent waiting for Python's lock or f
 quiet phase of the same process shows the machine's own noise.
 
     python -m benchmarks.stalls --assistants 100 --seconds 60
-    python -m benchmarks.stalls --trace 30    # print stacks when the reactor is 30 ms late
 """
 
 import argparse
@@ -20,9 +19,7 @@ import os
 import random
 import subprocess
 import sys
-import threading
 import time
-import traceback
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -65,24 +62,18 @@ class Heartbeat:
 
     Args:
         reactor: The reactor.
-        trace_ms: Record the reactor's stack when a beat is this late; 0 for never.
     """
 
-    def __init__(self, reactor: Any, trace_ms: float = 0.0):
+    def __init__(self, reactor: Any):
         self.reactor = reactor
         self.late: list[float] = []
         self.busy: list[float] = []
-        self.stacks: Counter[str] = Counter()
-        self._trace_s = trace_ms / 1000
         self._due = self._used = 0.0
 
     def start(self) -> None:
         """Start the heartbeat."""
         self._due, self._used = time.perf_counter() + BEAT_S, time.thread_time()
         self.reactor.callLater(BEAT_S, self._beat)
-        if self._trace_s:
-            ident = threading.get_ident()
-            threading.Thread(target=self._watch, args=(ident,), daemon=True).start()
 
     def _beat(self) -> None:
         now, used = time.perf_counter(), time.thread_time()
@@ -91,52 +82,11 @@ class Heartbeat:
         self._due, self._used = now + BEAT_S, used
         self.reactor.callLater(BEAT_S, self._beat)
 
-    def _watch(self, ident: int) -> None:
-        """Record one stack for each stall that lasts, on a thread of its own."""
-        noted = 0.0
-        while True:
-            time.sleep(self._trace_s / 4)
-            due = self._due
-            if due != noted and time.perf_counter() - due > self._trace_s:
-                noted = due
-                self.stacks["".join(traceback.format_stack(sys._current_frames()[ident])[-9:])] += 1
-
     def take(self) -> dict[str, Any]:
         """Return the figures since the last call, in milliseconds."""
         late, self.late = self.late, []
         busy, self.busy = self.busy, []
         return {"beats": len(late), **spread(late), "own_processor_time": spread(busy)}
-
-
-class Collections:
-    """Times Python's garbage collections on any thread: they stop all threads."""
-
-    def __init__(self) -> None:
-        self.taken_ms: dict[int, list[float]] = {0: [], 1: [], 2: []}
-        self._began = 0.0
-        gc.callbacks.append(self._note)
-
-    def _note(self, phase: str, info: dict[str, int]) -> None:
-        now = time.perf_counter()
-        if phase == "start":
-            self._began = now
-        else:
-            self.taken_ms[info["generation"]].append((now - self._began) * 1000)
-
-    def take(self) -> dict[str, Any]:
-        """Return how many collections of each generation there were, and the longest."""
-        taken, self.taken_ms = self.taken_ms, {0: [], 1: [], 2: []}
-        return {
-            f"generation_{number}": {"times": len(ms), "max_ms": round(max(ms, default=0.0), 2)}
-            for number, ms in taken.items()
-        }
-
-
-def timed_collection() -> float:
-    """How long a full collection takes, which a game makes when nobody types."""
-    began = time.perf_counter()
-    gc.collect()
-    return round((time.perf_counter() - began) * 1000, 1)
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
@@ -258,12 +208,6 @@ def main() -> None:
     parser.add_argument("--assistants", type=int, default=100)
     parser.add_argument("--lines", type=float, default=10.0, help="lines heard per second")
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument(
-        "--trace",
-        type=float,
-        default=0.0,
-        help="print stacks to stderr when the reactor is this many ms late",
-    )
     options = parser.parse_args()
     server = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.talker", "--delay", "0.5"],
@@ -289,7 +233,7 @@ def run(url: str, options: Any) -> dict[str, Any]:
         from evennia_ai import services
 
         os.environ["EVENNIA_AI_LLM_MODEL"] = "loopback"
-        heart, collections = Heartbeat(reactor, options.trace), Collections()
+        heart = Heartbeat(reactor)
         crew = Crew(make, options.assistants, random.Random(7))
         figures["history_tokens"] = sum(s.history.tokens() for s in crew.scripts) // len(
             crew.scripts
@@ -307,22 +251,17 @@ def run(url: str, options: Any) -> dict[str, Any]:
 
         def talk(_: Any) -> Any:
             figures["quiet"] = heart.take()
-            collections.take()
             for loop, seconds in loops:
                 loop.start(seconds, now=False)
             return deferLater(reactor, options.seconds)
 
         def over(_: Any) -> None:
             figures["talking"] = heart.take()
-            figures["garbage_collections"] = collections.take()
-            figures["full_collection_ms"] = timed_collection()
             figures["done"] = crew.done()
             figures["memory_mb"] = {
                 "server": memory_mb(),
                 "mind": services.mind().status().memory_mb,
             }
-            for stack, times in heart.stacks.most_common(40):
-                print(f"--- {times} times\n{stack}", file=sys.stderr)
 
         def end(result: Any) -> None:
             reactor.stop()

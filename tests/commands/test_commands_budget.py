@@ -54,15 +54,6 @@ class TestBudgetLine(BudgetTest):
         told = f"Left out: the {event.left_out} oldest messages, up to {event.left_until}"
         self.assertTold("aibudget Aria", told, "no room beside the newer")
 
-    def test_after_a_reload(self):
-        """What was logged is there after a reload, when nothing is in memory."""
-        self.turn()
-        shown = self.typed("aibudget Aria")
-        self.script.at_server_reload()
-        self.script.runtime.budgets.clear()
-        del self.script.budgets
-        self.assertEqual(self.typed("aibudget Aria"), shown)
-
 
 class TestBudgetLog(BudgetTest):
     """`aibudget/log`."""
@@ -92,12 +83,6 @@ class TestBudgetLog(BudgetTest):
         self.be("Builder")
         self.assertTold("aibudget/log Aria", "Aria has asked no model yet.")
         self.assertTold("aibudget Aria", "No turn was logged yet")
-
-    def test_no_answer(self):
-        """A price that nobody knows and an answer that never came are named so."""
-        self.model.default = ModelReply(content="Aye.")
-        self.turn()
-        self.assertTold("aibudget/log Aria", "no reply, no price known")
 
 
 class TestContributors(BudgetTest):

@@ -121,16 +121,6 @@ class TestChats(CardCase):
         wait_for(forget_people(self.script, self.aria, [own], utc_iso(self.script.now())))
         self.assertNotIn("line 4", repr(self.script.history.messages()))
 
-    def test_refusals(self):
-        """No file, no player, no chat."""
-        (self.files / "a.html").write_text("<html>")
-        for typed, said in (
-            ("aicard/chat Aria = a.html", "Usage: aicard/chat"),
-            ("aicard/chat Aria = a.html, Nobody", "There is no character `Nobody`."),
-            ("aicard/chat Aria = a.html, Char", "this is no chat"),
-        ):
-            self.assertIn(said, self.typed(typed, said), typed)
-
 
 class TestGreeting(AssistantTest):
     """Greetings are said by code."""

@@ -13,18 +13,17 @@ from evennia_ai import services
 from evennia_ai.commands.compaction import CmdCompact, CmdCompactMemories
 from evennia_ai.commands.history import CmdAIHistory
 from evennia_ai.commands.memory import CmdAIMemory
-from evennia_ai.errors import Refusal, StoreError
+from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.rag_memory.entities import MOST_KEPT, new_profile, observe
+from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.episodic_index import turn_of_message
 from evennia_ai.rag_memory.ledger import new_note
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.staff.memory import note_called
 from evennia_ai.testing import call
-from tests.asked import model_down
 from tests.command_line import CommandLineTest
 from tests.store_case import item
 from tests.waiting import pump_until, wait_for
@@ -214,11 +213,6 @@ class TestHistory(MemoryLineTest):
         self.be("Player")
         self.assertNotIn("Compaction:", self.assertTold("aihistory/summaries Aria", SUMMARY))
 
-    def test_expand_nothing(self):
-        """An id that is none, or none given, is told in a sentence."""
-        self.assertTold("aihistory/expand Aria = s000", "There is no summary `s000`")
-        self.assertTold("aihistory/expand Aria", "Usage: aihistory/expand")
-
     def test_search(self):
         """Words are found in the history and the journal, private ones too."""
         self.secret("the lantern hides a map")
@@ -256,12 +250,6 @@ class TestHistory(MemoryLineTest):
             data["compactions"], [r.to_dict() for r in self.script.history.compactions()]
         )
 
-    def test_export_fails(self):
-        """A file that cannot be written is told in a line."""
-        (Path(self.folder.name) / "server").write_text("in the way", encoding="utf-8")
-        with override_settings(GAME_DIR=self.folder.name):
-            self.assertTold("aihistory/export Aria", "The export failed:", until="failed:")
-
 
 class TestCompact(MemoryLineTest):
     """`compact` and `@compact-memories`."""
@@ -274,12 +262,6 @@ class TestCompact(MemoryLineTest):
         self.assertRegex(shown, r"[\d,]+ to [\d,]+ tokens, [\d.]+ % less, level main")
         self.assertRegex(shown, r"aihistory/expand Aria = s\w+")
 
-    def test_instructions(self):
-        """What stands right of the equals sign reaches the summariser."""
-        self.fill(40)
-        self.typed("compact Aria = names of ships", until="compacted")
-        self.assertIn("names of ships", str(self.model.requests[-1].messages))
-
     def test_extraction_first(self):
         """Facts are saved first, if a compaction will follow, and counted."""
         self.configure(pre_compact_extraction_enabled=True)
@@ -288,13 +270,6 @@ class TestCompact(MemoryLineTest):
         shown = self.typed("compact Aria", until="compacted")
         self.assertIn("Saved into the journal: 1 entry.", shown)
 
-    def test_no_extraction_for_nothing(self):
-        """No model is asked if nothing would leave."""
-        self.configure(pre_compact_extraction_enabled=True)
-        self.fill(10)
-        self.assertTold("compact Aria", "lies within the kept lines", until="did not")
-        self.assertEqual(self.model.requests, [])
-
     def test_reasons(self):
         """Why it did not compact is told in words."""
         self.assertTold("compact Aria", "it has no history yet", until="did not")
@@ -302,15 +277,6 @@ class TestCompact(MemoryLineTest):
         shown = self.typed("compact Aria", until="did not")
         self.assertIn("compaction is off; compact/on", shown)
         self.assertNotIn("begins", shown)
-
-    def test_models_down(self):
-        """If no summary can be made nothing changes, and that is told."""
-        self.fill(40)
-        self.model.default = model_down()
-        shown = self.typed("compact Aria", until="did not")
-        self.assertIn("summary generation failed", shown)
-        self.assertIn("Nothing was changed", shown)
-        self.assertEqual(len(self.script.history.messages()), 40)
 
     def test_over_the_cap(self):
         """Over the spend limit there is no extraction and the extract is asked."""
@@ -343,16 +309,6 @@ class TestCompact(MemoryLineTest):
         pump_until(lambda: "compacted" in self.shown())
         self.assertIsNone(self.script.runtime.lock.running)
         self.assertEqual(self.tick(), "idle")
-
-    def test_two_at_once(self):
-        """A second command waits for the first and then finds nothing to do."""
-        self.fill(40)
-        self.model.held = True
-        self.typed("compact Aria")
-        self.char1.execute_cmd("compact Aria", session=self.session)
-        self.model.release()
-        pump_until(lambda: "lies within the kept lines" in self.shown())
-        self.assertEqual(self.shown().count("Aria compacted"), 1)
 
     def test_stopped(self):
         """A compaction that is cancelled leaves all as it was."""
@@ -400,40 +356,6 @@ class TestCompact(MemoryLineTest):
         for switch in ("rollback", "verify", "on", "off"):
             self.assertTold(f"compact/{switch} Aria", f"`compact/{switch}` is for admins")
 
-    def test_preview_of_nothing(self):
-        """A short history, or compaction switched off, is told."""
-        self.fill(3)
-        self.typed("compact/off Aria")
-        self.assertTold("compact/preview Aria", "Nothing would leave", "Compaction is off")
-
-    def whispered(self):
-        """Two words in confidence, older than all else."""
-        self.script.history.append([Message("user", "psst", audience="private:o9.x")] * 2)
-
-    def test_short_private_talk_stays(self):
-        """Where it is older than what leaves, preview and outcome tell that it stays."""
-        self.whispered()
-        self.fill(40)
-        self.assertTold("compact/preview Aria", "20 messages would leave", "2 older messages of")
-        self.assertTold("compact Aria", "kept 22 (2 of them older", until="compacted")
-
-    def test_only_short_private_talk_would_leave(self):
-        """Then it is not said that all lies within the window."""
-        self.whispered()
-        self.fill(20)
-        self.assertTold(
-            "compact/preview Aria", "2 older messages of talk too short", "all else lies"
-        )
-        self.assertTold("compact Aria", "but for 2 older ones", until="did not")
-        self.assertEqual(self.model.requests, [])
-
-    def test_on_and_off(self):
-        """The switch is the option `compact_enabled`."""
-        self.assertTold("compact/off Aria", "Aria compacts no more")
-        self.assertFalse(self.script.config.compact_enabled)
-        self.assertTold("compact/on Aria", "compacts its history again")
-        self.assertTrue(self.script.config.compact_enabled)
-
     def test_compact_memories(self):
         """It works with and without the @, with and without a name."""
         for line in ("@compact-memories", "compact-memories Aria", "@compact-memories ar"):
@@ -454,12 +376,6 @@ class TestCompact(MemoryLineTest):
             self.fill(30)
             self.assertTold(line, "Aria compacted", until="compacted")
             self.assertIn("keep ships", str(self.model.requests[-1].messages))
-
-    def test_notice(self):
-        """Players present see it in character where that is wanted."""
-        self.configure(compact_notice=True)
-        self.fill(40)
-        self.assertTold("compact Aria", "sorting memories", until="compacted 20")
 
 
 class TestMemory(MemoryLineTest):
@@ -494,20 +410,6 @@ class TestMemory(MemoryLineTest):
                 "Journal: 1 entries, 1 not yet consolidated",
                 until="Entity profiles: 0",
             )
-
-    def test_store_down(self):
-        """A memory store that fails is said in its line; the rest stands."""
-
-        def broken():
-            raise StoreError("the files are locked")
-
-        self.semantic.status = broken
-        self.assertTold(
-            "aimemory Aria",
-            "does not work: the files are locked",
-            "Journal: 0",
-            until="Entity profiles",
-        )
 
     def test_entities(self):
         """Profiles show who, when, and what is known, former things marked."""
@@ -575,15 +477,6 @@ class TestMemory(MemoryLineTest):
         with self.assertRaises(Refusal):
             note_called(notes, "l")
 
-    def test_archived_observations(self):
-        """What was too much for a profile is shown with it."""
-        bram = new_profile("o9.b", "Bram", 0.0)
-        for number in range(MOST_KEPT + 1):
-            bram = observe(bram, f"sang song {number}.", float(number), f"m{number}")
-        self.aria.entities.put({"o9.b": bram})
-        self.assertLess(len(self.aria.entities.get("o9.b").observations), MOST_KEPT)
-        self.assertTold("aimemory/entities Aria", "song 0", f"song {MOST_KEPT}")
-
     def test_rebuild(self):
         """The index is made anew from history, archive and journal, with the same hits."""
         for number in range(40):
@@ -630,9 +523,3 @@ class TestJournal(MemoryLineTest):
         """What is not public is marked."""
         self.aria.journal.add("A |rsecret|n.", audience=private([stable_id(self.char1)]))
         self.assertTold("aijournal Aria", "[private: Char] A |rsecret|n.")
-
-    def test_withdrawn(self):
-        """What was taken back is marked as such."""
-        entry = self.aria.journal.add("A synthesis.")
-        self.aria.journal.withdraw([entry.id])
-        self.assertTold("aijournal Aria", "withdrawn: A synthesis.")

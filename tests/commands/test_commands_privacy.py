@@ -16,9 +16,6 @@ from twisted.internet.defer import fail
 from evennia_ai import conf, services, startstop
 from evennia_ai.assistant_script import all_scripts
 from evennia_ai.commands.privacy import EXPORT_EVERY_S, RETRY_S
-from evennia_ai.errors import StoreError
-from evennia_ai.game.deletions import delete_derived, queued_scopes
-from evennia_ai.game.deletions import enqueue as enqueue_deletion
 from evennia_ai.game.identity import player_ids, speaker_of, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.live import verify_history
@@ -361,14 +358,6 @@ class TestIdleScripts(ForgettingGameTest):
         stored = box.attributes.all()
         self.assertNotIn("boat", str([unseal(each.value) for each in stored]))
 
-    def test_one_that_cannot_be_reached(self):
-        """The report says so."""
-        bare = create_script(type(self.script), key="Bare")
-        bare.history.gathered_evidence = lambda *args: fail(ValueError("odd"))
-        self.typed("aiforget me")
-        shown = self.typed("aiforget me = yes", until="could not be cleared")
-        self.assertIn(f"Bare (idle script #{bare.pk}) could not be cleared", shown)
-
 
 class TestFiles(ForgettingGameTest):
     """Files that all assistants share."""
@@ -504,18 +493,6 @@ class TestInterrupted(ForgettingGameTest):
         self.typed("aiforget", until="Forgotten:")
         self.assert_forgotten()
         self.assertTold("aiforget me", "within the last hour")
-
-    def test_a_deleted_assistant_whose_index_fails_to_clear(self):
-        """Its deletion stays queued as well."""
-        scope = self.script.scope
-        enqueue_deletion(scope)
-        recall = services.mind().recall
-        recall.clear = lambda scope: fail(StoreError("read-only"))
-        wait_for(delete_derived(scope))
-        self.assertEqual(queued_scopes(), [scope])
-        del recall.clear
-        wait_for(delete_derived(scope))
-        self.assertEqual(queued_scopes(), [])
 
     def test_one_bad_assistant(self):
         """What one cannot forget does not stop the others."""

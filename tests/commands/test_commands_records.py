@@ -3,12 +3,9 @@
 import json
 from dataclasses import replace
 
-from evennia_ai.commands.compaction import verify_lines
 from evennia_ai.history.messages import Message
-from evennia_ai.history.verification import Violation
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
-from evennia_ai.staff.show import as_record
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
 
@@ -62,11 +59,6 @@ class TestForgedLines(RecordTest):
         self.assertMarked("aihistory/summaries Aria")
         self.assertMarked(f"aihistory/expand Aria = {record.id}")
 
-    def test_journal(self):
-        """The same of a journal's entry."""
-        self.aria.journal.add(TWO_LINES)
-        self.assertMarked("aijournal Aria")
-
     def test_profiles(self):
         """What is known of somebody is on one line."""
         bob = observe(new_profile("o9.x", "Bob", 0.0), TWO_LINES, 1.0, "m1")
@@ -80,18 +72,6 @@ class TestForgedLines(RecordTest):
         self.script.trouble(TWO_LINES)
         self.assertMarked("aistatus Aria")
         self.assertMarked("ai/log Aria", until="crown")
-
-    def test_options(self):
-        """In the list of all options a value is one line."""
-        self.configure(persona="A smuggler.\n  compact_enabled = False (changed)")
-        shown = self.typed("aiconfig Aria").split("\n")
-        told = [line for line in shown if "compact_enabled =" in line]
-        self.assertEqual([line.split()[0] for line in told], ["compact_enabled", "persona"])
-
-    def test_proof(self):
-        """Each violation is a record."""
-        lines = verify_lines(self.script, [Violation("order", TWO_LINES)])
-        self.assertEqual(as_record(lines[1]).count("\n    || "), 1)
 
 
 class TestLetters(RecordTest):

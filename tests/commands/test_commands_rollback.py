@@ -1,7 +1,5 @@
 """What staff are told of a rollback, of the pause after it, and of what is stored then."""
 
-from evennia_ai.history.messages import Message
-from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.staff.status import compaction_state
@@ -90,56 +88,3 @@ class TestHold(RollbackLineTest):
         self.model.default = model_down()
         self.assertTold("compact Aria", "Nothing was changed", until="did not")
         self.assertTrue(self.script.state.hold)
-
-    def test_switched_on(self):
-        """`compact/on` says what holds: by command only, held, or stopped."""
-        self.taken_back()
-        self.assertTold("compact/on Aria", "may compact its history again", HELD)
-        self.configure(compact_auto=False)
-        self.assertTold("compact/on Aria", "by command only")
-        self.configure(compact_auto=True)
-        self.script.state.hold = False
-        self.script.runtime.compaction_waits = 1, self.script.now() + 60
-        self.assertTold("compact/on Aria", "the last one failed")
-        self.script.runtime.compaction_waits = 0, 0.0
-        self.assertTold("compact/on Aria", "Aria compacts its history again.")
-
-
-class TestWhatIsStored(RollbackLineTest):
-    """Numbers agree with their nouns, and with what is archived."""
-
-    def test_segments(self):
-        """A segment whose messages are live again does not count."""
-        self.fill(60)
-        wait_for(compact_conversation_history(self.script, self.aria, force=True))
-        self.assertIn("40 archived in 1 segment", self.status("Messages:"))
-        self.assertTold("compact/verify Aria", "the archive (1 archive segment)", until="proven")
-        wait_for(rollback_compaction(self.script, self.aria))
-        self.assertTrue(self.status("Messages:").endswith(" 0 archived in 0 segments"))
-        self.assertTold("compact/verify Aria", "the archive (0 archive segments)", until="proven")
-
-    def test_masked(self):
-        """Where old tool outputs were masked, no messages and no summary are spoken of."""
-        call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-        self.script.history.append(
-            [
-                Message("assistant", "", tool_calls=(call,)),
-                Message("tool", "oak " * 4000, tool_call_id="c1", name="look"),
-            ]
-        )
-        self.fill(60)
-        self.configure(max_context_tokens=14000)
-        share = context_usage(self.script) * 0.95
-        self.configure(compact_sleep_threshold=share)
-        done = wait_for(compact_conversation_history(self.script, self.aria))
-        self.assertEqual(done["level"], "masked")
-        told = self.status("Last compaction:")
-        self.assertRegex(
-            told, r": \S+ \S+, 1 old tool output masked, [\d,]+ to [\d,]+ tokens, nothing summ"
-        )
-        self.assertTold("aihistory/summaries Aria", "Aria masked 1 old tool output (sleep)")
-        self.assertTold("compact/rollback Aria", "1 old tool output would be shown in full again.")
-        self.assertIn(
-            "1 old tool output is shown in full",
-            self.typed("compact/rollback Aria = yes", until="Taken back"),
-        )

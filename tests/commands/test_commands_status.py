@@ -2,7 +2,6 @@
 
 from evennia_ai.commands.compaction import CmdCompact
 from evennia_ai.staff.show import ago
-from evennia_ai.testing import call
 from tests.asked import model_down
 from tests.command_line import WholePagesTest
 
@@ -49,16 +48,6 @@ class TestLastSleep(StatusTest):
                 each["steps"].pop(name, None)
         self.assertEqual(after, dream)
         self.assertIn("memory_links", self.typed("aistatus Aria"))
-
-    def test_the_next_sleep_has_its_own(self):
-        """What was dreamt in an earlier sleep is not shown with the next."""
-        self.script.fall_asleep()
-        self.tick()
-        self.script.wake()
-        self.later(600)
-        self.script.fall_asleep()
-        self.tick()
-        self.assertEqual(self.script.state.last_sleep["at"], self.script.now())
 
 
 class TestLastTrouble(StatusTest):
@@ -125,11 +114,6 @@ class TestOnce(StatusTest):
         self.assertEqual(shown.count("compacted"), 1)
         self.assertNotIn("Raw words", shown)
 
-    def test_a_compaction_that_is_not_made(self):
-        """There is no receipt then, so a follower gets the answer too."""
-        self.typed("ai/follow Aria")
-        self.assertTold("compact Aria", "it has no history yet", until="did not compact")
-
     def test_who_logged_out_meanwhile(self):
         """A character whose player is gone when it is over follows nobody."""
         command = CmdCompact()
@@ -138,27 +122,3 @@ class TestOnce(StatusTest):
         self.assertTrue(command.follows(self.script))
         self.char1.account = None
         self.assertFalse(command.follows(self.script))
-
-    def test_what_was_saved_first(self):
-        """A follower also gets what the receipt does not say."""
-        self.configure(pre_compact_extraction_enabled=True)
-        self.model.answers = [call("add_journal_entry", content="Bob keeps bees."), call("noop")]
-        self.fill(60)
-        self.typed("ai/follow Aria")
-        self.typed("compact Aria", until="Saved into the journal: 1 entry.")
-
-    def test_a_rollback(self):
-        """So it is with a rollback."""
-        self.fill(60)
-        self.typed("compact Aria", until="compacted")
-        self.typed("ai/follow Aria")
-        self.typed("compact/rollback Aria")
-        shown = self.typed("compact/rollback Aria = yes", until="Taken back")
-        self.assertEqual(shown.count("Taken back"), 1)
-
-    def test_the_log(self):
-        """An alert is one line in the log."""
-        lines = []
-        self.script.log = lambda text, warning=False: lines.append(text)
-        self.script.alert("compaction is stopped")
-        self.assertEqual(lines, ["Aria: compaction is stopped"])

@@ -111,15 +111,6 @@ class TestWhyDidSheSayThat(WhyTest):
         self.assertIn("Cost: 3 calls", shown)
         self.assertIn("no price known", shown)
 
-    def test_said_by_a_tool(self):
-        """Words that were said by a tool are found, and what they rest on."""
-        self.ask("Aria, good evening!", call("say", text="Mind the step, stranger."), call("noop"))
-        self.ask("Aria, and now?", "Well.")
-        shown = self.why("mind THE  step")
-        self.assertIn("Mind the step, stranger.", shown)
-        self.assertIn("Tools called: say", shown)
-        self.assertIn("Memory gave nothing to this turn.", shown)
-
     def test_what_was_left_out(self):
         """What had no room is told, with the reason."""
         self.configure(max_context_tokens=4000, compact_auto=False)
@@ -127,26 +118,12 @@ class TestWhyDidSheSayThat(WhyTest):
         self.ask("Aria, good evening!", "Good evening.")
         self.assertIn("no room beside the newer", self.why())
 
-    def test_an_archived_reply(self):
-        """A reply that was folded keeps its trace."""
-        self.ask("Aria, good evening!", "A fine evening to you, dear guest.")
-        self.fill(20)
-        self.compact()
-        shown = self.why("dear guest", until="Cost:")
-        self.assertIn("It is in summary", shown)
-        self.assertIn("Prompt: System:", shown)
-
     def test_damaged_traces(self):
         """Whatever stands in a trace, the command answers."""
         odd = ("{}", '{"budget": 3, "given": []}', '{"given": {"m1": "x"}, "cost": "y"}', "[1]")
         for raw in odd:
             self.script.history.append([Message("assistant", "Ho.", metadata={TRACE: raw})])
             self.assertIn("no trace that can be read", self.why(until="trace"))
-
-    def test_no_reply(self):
-        """Before the first reply it says so."""
-        self.script.history.replace([self.fact])
-        self.assertIn("no reply in its live history", self.why(until="reply"))
 
     def test_only_admins(self):
         """Builders read no talk."""
@@ -212,34 +189,6 @@ class TestWhyDidSheForget(WhyTest):
         typed = re.search(r"The raw words: (aihistory/expand Aria = \S+)", shown)[1]
         self.assertIn(FACT, self.typed(typed))
 
-    def test_in_the_summary_or_not(self):
-        """It tells whether a summary's text holds the words."""
-        self.model.default = "Bob hid the key beneath a pot."
-        self.compact()
-        (record,) = self.script.history.summaries()
-        held = "in the text of" if "blue pot" in record.text else "in the archive alone"
-        self.assertIn(held, self.why("blue pot", until="A search"))
-        self.assertIn("summarised it", self.why("beside the hearth", until="A search"))
-
-    def test_taken_over(self):
-        """Of a summary that another one took over the whole chain is named."""
-        for _ in range(3):
-            self.compact()
-            self.fill(20)
-        first, *_ = self.script.history.summaries()
-        shown = self.why("blue pot", until="A search")
-        self.assertIn(f"It is in summary {first.id}", shown)
-        self.assertIn(f"merged into {first.absorbed_by}", shown)
-
-    def test_not_in_the_index(self):
-        """Words that the search index lacks are found in the archive."""
-        self.compact()
-        wait_for(self.script.memory.clear())
-        self.script.memory.search = lambda query: _nothing()
-        shown = self.why("blue pot", until="A search")
-        self.assertIn(FACT, shown)
-        self.assertIn("finds it not at all", shown)
-
     def test_never_said(self):
         """For words that nobody said: that, and what search finds nearest."""
         self.compact()
@@ -249,9 +198,3 @@ class TestWhyDidSheForget(WhyTest):
         self.typed("ai/why Aria = zyzzyx")
         pump_until(lambda: "Search finds" in self.shown())
         self.assertIn("`zyzzyx` is nowhere", self.shown())
-
-
-def _nothing():
-    from twisted.internet.defer import succeed
-
-    return succeed([])

@@ -49,22 +49,6 @@ class TestAlerts(AssistantTest):
         self.assertEqual([len(lines) for lines in self.told.values()], [1, 0])
         self.assertEqual(state.followers, [])
 
-    def test_a_quelled_superuser_follows_on(self):
-        """Who tries the game as a player for a while is still told."""
-        self.account2.is_superuser = True
-        self.account2.save()
-        self.account2.attributes.add("_quell", True)
-        self.script.state.follow(self.account2.pk)
-        self.script.tell_staff("compacted")
-        self.assertEqual(self.told[self.account2], ["compacted"])
-
-    def test_who_is_away(self):
-        """Nobody is told who is not there."""
-        self.account.db_is_connected = False
-        self.account.save()
-        self.script.alert("stopped")
-        self.assertEqual(self.told[self.account], [])
-
     def test_compactions_that_fail(self):
         """Where one after the other fails, admins are told."""
         self.configure(pre_compact_extraction_enabled=False)

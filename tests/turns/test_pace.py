@@ -41,12 +41,6 @@ class TestPace(AssistantTest):
                     self.task()
         self.assertEqual(self.script.interval, 2)
 
-    def test_a_long_interval_is_not_stretched(self):
-        """Rests are for intervals of seconds; one of an hour stays an hour."""
-        self.configure(tick_interval_s=600, sleep_after_idle_s=None)
-        self.quiet(100_000)
-        self.assertEqual(self.script.ndb._task.interval, 600)
-
     def test_the_longer_it_is_quiet_the_rarer_it_ticks(self):
         """Up to a number of intervals; not when something was just said."""
         self.configure(sleep_after_idle_s=None)

@@ -62,15 +62,6 @@ class TestCounting(SpendTest):
         account = self.aria.game.account_id(self.asker)
         self.assertEqual([self.spent(h).tokens for h in ("", GAME, account)], [200, 200, 100])
 
-    def test_cached_tokens_count_apart(self):
-        """Tokens from a provider's cache are among the tokens, and stand apart with their price."""
-        self.model.default = paid(cost=0.5, cached_tokens=80, cached_cost=0.1)
-        self.successResultOf(self.ask())
-        spent = self.spent()
-        self.assertEqual(
-            (spent.tokens, spent.cached, spent.cost, spent.cached_cost), (100, 80, 0.5, 0.1)
-        )
-
     def test_the_offline_model_is_free(self):
         """The offline model is asked whatever the caps are, and counts nothing."""
         self.configure(spend_caps={"tokens_day": 0})
@@ -285,21 +276,6 @@ class TestDefaultCap(SpendTest):
 
 class TestRestarts(SpendTest):
     """What was spent outlives restarts and kills."""
-
-    def restart(self):
-        """A new process on the same stores."""
-        old = self.aria
-        self.aria = FakeAssistant(self.model, store=old.store, clock=old.clock)
-        self.aria.spend_caps = old.spend_caps
-        self.aria.shared_spend = SharedSpend(old.shared_spend.store, lambda: old.spend_caps)
-        self.aria.spend.shared = self.aria.shared_spend
-
-    def test_settled_calls_stay_spent(self):
-        """All rows are there after a restart."""
-        self.successResultOf(self.ask(self.asker))
-        self.restart()
-        account = self.aria.game.account_id(self.asker)
-        self.assertEqual([self.spent(h).tokens for h in ("", GAME, account)], [100, 100, 100])
 
     def test_damaged_rows_are_empty_ones(self):
         """Junk in the game's rows stops nobody."""

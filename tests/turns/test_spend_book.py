@@ -108,13 +108,6 @@ class TestWindows(unittest.TestCase):
         self.assertEqual(later.day.spent, Amount())
         self.assertEqual(later.at(early + 65 * DAY).month.spent, Amount())
 
-    def test_just_after_midnight(self):
-        """A clock that is set back over midnight goes on with the later day."""
-        midnight = NOW // DAY * DAY + DAY
-        row = SpendRow().at(midnight + 5).plus(Amount(1, 10))
-        again = row.at(midnight - 5).plus(Amount(1, 10)).at(midnight + 6)
-        self.assertEqual(again.day.spent.tokens, 20)
-
 
 class TestCaps(unittest.TestCase):
     """What is reached, what staff are told, what may be changed."""

@@ -132,11 +132,6 @@ class TestCapsInAGame(SpendGameTest):
             self.assertEqual(self.ask(), "over budget")
         self.assertEqual(self.model.requests, [])
 
-    def test_the_status_says_why(self):
-        """`aistatus` names the cap and when it ends."""
-        self.configure(spend_caps={"cost_month": 0})
-        self.assertTold("aistatus Aria", "$0 a month is reached", "until the next month")
-
 
 class TestWhoLiftsCaps(SpendGameTest):
     """Builders lower caps; only admins raise or remove them."""
@@ -235,9 +230,3 @@ class TestShown(SpendGameTest):
             self.assertEqual(self.spent(GAME).tokens, tokens + 17 * number)
         with override_settings(EVENNIA_AI_SPEND_CAPS={"game": {"tokens_day": 5}}):
             self.assertTold("ai/doctor", "was not asked", "5 tokens a day", until="was not asked")
-
-    def test_the_default_cap_is_shown(self):
-        """`ai/usage` shows the cap that holds where none is set, and the doctor names it."""
-        self.ask()
-        self.assertRegex(self.typed("ai/usage"), r"2,000,000 .*\n.* tokens a day")
-        self.assertTold("ai/doctor", "2,000,000 tokens a day by default", until="model:")

@@ -35,11 +35,6 @@ class TestAwakeTick(AssistantTest):
         )
         self.assertIn("Good evening, Char.", str(heard[-1]))
 
-    def test_idle(self):
-        """Nothing heard, nothing asked."""
-        self.assertEqual(self.tick(), "idle")
-        self.assertEqual(self.model.requests, [])
-
     def test_others_have_turns_between_its_steps(self):
         """In the Server, where people play, no turn is done in one piece."""
         services.use(server=True)
@@ -240,12 +235,6 @@ class TestHeard(unittest.TestCase):
         aria, done = self.hear(STAFF)
         self.assertEqual(done, "heard")
         self.assertEqual([m.content for m in aria.history.messages()], ["Aria?"])
-
-    def test_nothing_is_missed(self):
-        """No line is said to be missed where the queue was never full."""
-        aria, done = self.hear(PUBLIC)
-        self.assertEqual(done, "turn")
-        self.assertNotIn("missed", str(aria.audits))
 
     def test_saved_before_the_start(self):
         """A saved queue that was not read yet stays as it is until something is heard."""

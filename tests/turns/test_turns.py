@@ -141,11 +141,6 @@ class TestOneDecision(TurnTest):
         self.assertTrue(is_to_answer(self.aria, self.heard(self.alice, "hello", "page"), 100.0))
         self.assertIsNone(self.room1.ndb.ai_manners)
 
-    def test_nowhere(self):
-        """Where there is no room to decide, whoever hears a line answers it."""
-        self.aria.location = None
-        self.assertTrue(is_to_answer(self.aria, self.heard(self.alice, "hello"), 100.0))
-
     def test_the_name_before_a_pose(self):
         """The name of whoever poses calls nobody who bears a part of it."""
         self.seen["Aria Swift"] = []
@@ -378,14 +373,6 @@ class TestBounds(TurnTest):
         self.assertEqual((len(runtime.queue), runtime.dropped), (QUEUE_LIMIT, 1))
         self.assertNotIn(f"{QUEUE_LIMIT - 1}", [event.content for event in runtime.queue])
 
-    def test_a_crowd_that_fills_the_queue(self):
-        """Where nobody has more lines in it than others, one line is missed, and nothing fails."""
-        runtime = Runtime()
-        for number in range(QUEUE_LIMIT + 2):
-            speaker = Speaker(f"P{number}", f"o{number}")
-            runtime.hear(Message("user", "hi", id=f"m{number}", speaker=speaker), 0.0)
-        self.assertEqual((len(runtime.queue), runtime.dropped), (QUEUE_LIMIT, 2))
-
 
 class TestModelDown(TurnTest):
     """Nobody waits in the dark."""
@@ -414,16 +401,6 @@ class TestModelDown(TurnTest):
         self.tick()
         self.script.tell_staff.assert_called_once_with("Aria: the model answers again")
         self.assertEqual(self.script.mind.down, set())
-
-    def test_the_offline_model_answers_for_any_other(self):
-        """Whatever the model that is down is called."""
-        for name in ("anthropic/claude", "zai/glm"):
-            self.model.answers = [model_down(), f"offline for {name}"]
-            with override_settings(EVENNIA_AI_LLM_MODEL=name):
-                self.say("Aria, are you there?", self.alice)
-                self.tick()
-            self.assertEqual(self.model.requests[-2].model, name)
-            self.assertEqual(self.spoken()[-1:], [f"offline for {name}"])
 
     def test_the_offline_model_answers_behind_a_search(self):
         """A model that goes down after it only looked something up leaves nobody without a word."""

@@ -15,8 +15,6 @@ from evennia_ai.sleep.compaction import (
     run_pre_compaction_extraction,
 )
 from evennia_ai.sleep.compaction.due import check_room, no_room
-from evennia_ai.staff import doctor
-from evennia_ai.staff.status import status_lines, warnings
 from tests import loopback
 from tests.loopback import Answer, LoopbackServer, count_tokens
 from tests.waiting import wait_for
@@ -144,22 +142,6 @@ class TestAskedFirst(SmallWindow):
         self.live(8)
         self.assertEqual(self.small.refused, [])
         self.assertIn(PROPS, learned_window(self.script).source)
-
-    def test_shown(self):
-        """Status says what the limit is and who says so, and warns of the larger configuration."""
-        client = self.serve()
-        self.small.pages["/props"] = {"default_generation_settings": {"n_ctx": WINDOW}}
-        wait_for(client.warm_up(), 60)
-        lines = "\n".join(status_lines(self.script))
-        self.assertIn(f"in 4,096 tokens (the window of scripted/model, by {PROPS})", lines)
-        (warning,) = (each for each in warnings(self.script) if "100,000" in each)
-        self.assertIn(f"the window of scripted/model holds 4,096 ({PROPS})", warning)
-        found = wait_for(doctor.check_model(doctor.Patient(self.small.url)))
-        self.assertIn(f"its window: 4,096 tokens, by {PROPS}", found.detail)
-        self.configure(max_context_tokens=3000)
-        lines = "\n".join(status_lines(self.script))
-        self.assertIn("in 3,000 tokens (`max_context_tokens`)", lines)
-        self.assertFalse([each for each in warnings(self.script) if "3,000, but" in each])
 
     def test_what_compaction_cannot_reach(self):
         """What the window is too small for names the window, not an option that would not help."""

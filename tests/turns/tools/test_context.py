@@ -98,16 +98,6 @@ class TestTraceSummaries(ContextToolsTest):
         self.assertTrue(told["summaries"][0]["in_prompt"])
         self.assertNotIn("many things", json.dumps(told))
 
-    def test_bounded(self):
-        """After many compactions the newest are listed; the rest is counted."""
-        for _ in range(12):
-            self.aria.history.append(lines(8, "gold"))
-            self.compact()
-        told = json.loads(self.use("trace_summaries"))
-        self.assertEqual(len(told["summaries"]), 8)
-        self.assertGreaterEqual(told["older"], 4)
-        self.assertTrue(any("part_of" in each for each in told["summaries"]))
-
     def test_of_its_audience(self):
         """Summaries of private talk do not exist for others."""
         self.aria.history.append(lines(30, "secret", audience=CORA))

@@ -72,13 +72,6 @@ class TestOrders(OrderTest):
         self.ask(self.char2, call("move", direction="out"))
         self.assertIs(self.aria.location, self.room2)
 
-    def test_a_lock_function_that_does_not_exist(self):
-        """Nobody passes such a lock, and the turn goes on."""
-        self.configure(obeys="friend(Bob)")
-        (result,) = self.ask(self.char2, call("move", direction="out"))
-        self.assertIn("error", result)
-        self.assertIs(self.aria.location, self.room1)
-
 
 class TestHands(OrderTest):
     """`get` and `give`."""
@@ -207,17 +200,6 @@ class TestHands(OrderTest):
         (given,) = self.ask(self.char2, call("give", thing="mug", to="Char2"))
         self.assertIn("You give a mug of ale to Char2", given)
         self.assertIs(barrel.location, self.room1)
-
-    def test_looks_closer(self):
-        """Things in the room and in hand, and people, are looked at by any of their names."""
-        self.thing("oak barrel", desc="It has a tap.").aliases.add("tap")
-        self.thing("mug of ale", self.aria, desc="Foam on top.")
-        self.thing("copper coin", desc="Worn thin.")
-        self.char2.db.desc = "A tall stranger."
-        names = ("tap", "the mug", "a coin", "Char2")
-        results = self.ask(self.char2, *(call("look", target=name) for name in names))
-        for result, want in zip(results, ("tap.", "Foam", "thin", "stranger"), strict=True):
-            self.assertIn(want, result)
 
 
 class TestAlone(unittest.TestCase):
