@@ -3,7 +3,7 @@
 The package has no other stemmers.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import cache, lru_cache
 
 import regex
@@ -97,6 +97,18 @@ def bare(word: str) -> str:
 def is_common(word: str) -> bool:
     """Whether a bare word in lower case, or its singular, says nothing of a subject."""
     return any(each in STOP_WORDS or each in SMALL_TALK for each in (word, singular(word)))
+
+
+def mentions(text: str, names: Iterable[str]) -> bool:
+    """Whether a text holds one of some names, or a part with a capital, as `Ann` of `Ann Lee`."""
+
+    def in_a_row(name: str) -> str:
+        return f" {' '.join(words(name))} "
+
+    parts = {part for name in names for part in name.split() if not part.islower()}
+    forms = {*names, *(part for part in parts if not is_common(part.lower()))}
+    said = in_a_row(text)
+    return any(form in said for form in map(in_a_row, forms) if form.strip())
 
 
 @lru_cache(maxsize=8_192)

@@ -3,7 +3,8 @@
 A reply rests on the lines it answers and the memories it drew on, a tool's result on what it
 names, a note on the lines it cites, a summary on what it was made from. So one closure over ids
 finds everything, however far away. What a model repeats from the talk before its eyes cites
-nothing: there, a name or number that only these people used tells that it rests on them.
+nothing: there, a name or number that only these people used tells that it rests on them. What it
+said unasked answers nobody: it goes where it names them.
 """
 
 import re
@@ -11,12 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evennia_ai.history.audience import members
+from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import Message, is_by, tool_calls
-from evennia_ai.history.pairs import ASKER, MEMORIES, pairing
+from evennia_ai.history.pairs import ASKER, FOR, MEMORIES, pairing
 from evennia_ai.history.records import as_dicts
 from evennia_ai.history.verification import Evidence
 from evennia_ai.language.names import capitals
-from evennia_ai.language.words import STARTERS, words
+from evennia_ai.language.words import STARTERS, mentions, words
 from evennia_ai.llm_interaction.reply_trace import TRACE, ReplyTrace
 from evennia_ai.rag_memory.journal_entry import synthesis_id
 from evennia_ai.rag_memory.quarantine import resting_on
@@ -46,7 +48,7 @@ class Forgetting:
         things: The journal entries, observations and notes that rest on them.
         emptied: The summaries that rest on what goes; they are made again.
         parts: The messages that go or change, by the archive segments that hold them.
-        names: The names under which those who are forgotten spoke.
+        names: The names of those who are forgotten.
     """
 
     theirs: frozenset[str]
@@ -64,6 +66,7 @@ def plan_forgetting(
     until: str = "",
     begun: Collection[str] = (),
     known: str = "",
+    names: Collection[str] = (),
 ) -> Forgetting:
     """What goes of all that an assistant has stored.
 
@@ -74,6 +77,7 @@ def plan_forgetting(
         until: The newest id of a message that is to be forgotten; empty for all.
         begun: Ids of the messages that an earlier run for the same request removed.
         known: Names that are nobody's own.
+        names: Names of theirs, besides those under which they spoke.
     """
     raw = {m.id: m for part in evidence.segments for m in part.messages}
     raw |= {m.id: m for m in evidence.live if not m.is_summary}
@@ -83,7 +87,10 @@ def plan_forgetting(
     sources = {each: {*r.source_ids, *r.child_ids} for each, r in evidence.summaries.items()}
     sources |= {synthesis_id(each): {each} for each in evidence.summaries}
     replies = [_reply(m, sources, until) for m in messages if not _is_person(m)]
+    names = frozenset((*names, *(raw[each].speaker_name for each in theirs))) - {"", UNSEEN}
+    unasked = (m for m in messages if m.role == "assistant" and not m.metadata.get(ASKER))
     seeds = {*theirs, *begun}
+    seeds |= {m.id for m in unasked if not (until and m.id > until) and mentions(m.content, names)}
     for made in (*things, *replies):
         sources[made.id] = set(made.sources)
         if not own.isdisjoint(words(made.text)) or not set(people).isdisjoint(made.of):
@@ -102,7 +109,7 @@ def plan_forgetting(
         gone.intersection(made.id for made in things),
         emptied,
         {key: ids for key, ids in parts.items() if ids},
-        frozenset(raw[each].speaker_name for each in theirs),
+        names,
     )
 
 
@@ -161,8 +168,9 @@ def _reply(message: Message, summaries: Collection[str], until: str) -> Made:
     sources = set(_cited(message))
     if message.role != "tool":
         sources.difference_update(summaries)
-    circle, asker = members(message.audience), message.metadata.get(ASKER)
-    of = () if until and message.id > until else {asker, *(circle if len(circle) == 1 else ())}
+    circle, meta = members(message.audience), message.metadata
+    of = {meta.get(ASKER), meta.get(FOR), *(circle if len(circle) == 1 else ())}
+    of = () if until and message.id > until else of
     return Made(message.id, sources, _text(message), of)
 
 

@@ -18,7 +18,7 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
 from evennia_ai.history.aside import drop_from_aside
 from evennia_ai.history.audience import STAFF
-from evennia_ai.history.frames import SYNTHESIS_TITLE, UNSEEN
+from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import UNSUMMARISED, CompactionRecord, as_dict
 from evennia_ai.history.sealed import UNMET, unseal
@@ -39,7 +39,12 @@ T = TypeVar("T")
 
 @inlineCallbacks
 def forget_people(
-    script: Assistant, character: Character, people: Collection[str], asked_at: str, until: str = ""
+    script: Assistant,
+    character: Character,
+    people: Collection[str],
+    asked_at: str,
+    until: str = "",
+    names: Collection[str] = (),
 ) -> Steps[dict[str, int]]:
     """Forget what people said, and what was made from it. Call it under the turn lock.
 
@@ -51,6 +56,7 @@ def forget_people(
         people: Stable ids of their characters and accounts.
         asked_at: When they asked for it, UTC ISO 8601; the tombstones say it.
         until: The newest id of a message that is to be forgotten; empty for all.
+        names: Names of theirs, besides those that the assistant knows.
 
     Returns:
         A Deferred that fires with how many ``{"messages", "others"}`` went: messages of theirs, and
@@ -67,8 +73,11 @@ def forget_people(
     # Names that everybody uses, and the assistant's own words about itself.
     met = [p.name for p in character.entities.profiles().values() if not p.id.startswith(UNMET)]
     met += [character.key, script.config.persona or "", *(m.speaker_name for m in evidence.live)]
+    profiles = map(character.entities.whole, filter(None, map(character.entities.get, people)))
+    names = {*names, *(name for profile in profiles for name in profile.names(STAFF))}
+    names.update(script.bonds.get(each).name for each in people)
     plan: Forgetting = yield script.mind.work(
-        plan_forgetting, evidence, things, people, until, begun, " . ".join(met)
+        plan_forgetting, evidence, things, people, until, begun, " . ".join(met), names
     )
     yield cooperate(_Removal(script, character, people, asked_at, plan).steps()).whenDone()
     script.at_commit_step("forget index")
@@ -113,10 +122,8 @@ class _Removal:
             self.script.state.outbox = sorted({*self.script.state.outbox, *ids})
         yield from self._messages(plan.replies.union(*plan.parts.values()) - plan.theirs)
         step("forget bonds")
-        entities = self.character.entities
-        profiles = map(entities.whole, filter(None, map(entities.get, self.people)))
-        names = plan.names.union(*(profile.names(STAFF) for profile in profiles)) - {UNSEEN}
-        self.script.bonds.forget(self.people, plan.theirs | plan.replies | plan.things, names)
+        gone = plan.theirs | plan.replies | plan.things
+        self.script.bonds.forget(self.people, gone, plan.names)
         step("forget profiles")  # whose names were needed for the bonds
         yield from self.character.entities.forget(self._profile_left)
         step("forget notes")

@@ -167,6 +167,7 @@ class ForgettingJob:
     def _forget(self, script: "AssistantScript") -> Steps[None]:
         """All that one assistant remembers; its turns go on between the parts of it."""
         request, tried, body = self.request, set[str](), Remains(script)
+        names = [them.key for them in map(find, request.people) if them is not None]
 
         def begin() -> "Deferred[dict[str, int]]":
             self._drop_waiting(script)
@@ -176,7 +177,7 @@ class ForgettingJob:
                 accounts = [find(each) for each in request.people if each.startswith("a")]
                 pages = Msg.objects.filter(db_sender_objects=script.obj)
                 pages.filter(db_receivers_accounts__in=filter(None, accounts)).delete()
-            return forget_people(script, body, request.people, request.at, request.until)
+            return forget_people(script, body, request.people, request.at, request.until, names)
 
         counts: dict[str, int] = yield script.run_exclusive(begin)
         while (yield script.run_exclusive(lambda: remake_summary(script, tried))):
@@ -258,7 +259,7 @@ def _line_left(line: bytes, people: Collection[str]) -> bytes:
         fields = as_dict(json.loads(line))
     except (ValueError, RecursionError):
         fields = {}
-    if not fields or fields.get("by") in people:  # one that is torn may hold anything
+    if not fields or {fields.get("by"), fields.get("person")} & {*people}:  # torn: holds anything
         return b""
     dropped = set(_TALK)
     if fields.get("kind") == "report":

@@ -16,7 +16,7 @@ from evennia_ai.history.frames import one_line, quoted
 from evennia_ai.history.messages import Speaker, new_id, utc_iso
 from evennia_ai.history.pages import Cache
 from evennia_ai.history.stored import Stored, Unreadable
-from evennia_ai.language.script import words
+from evennia_ai.language.words import mentions
 from evennia_ai.protocol import Store
 
 CATEGORY = "ai_bonds"
@@ -124,11 +124,6 @@ def mood_line(bonds: Collection[Bond], now: float) -> str:
     return f"Your mood: {mood}, because of {one_line(name)}: {quoted(event.why)}"
 
 
-def _phrase(text: str) -> str:
-    """The words of a text, to look for a name among them."""
-    return f" {' '.join(words(text))} "
-
-
 class Bonds:
     """The bonds of one assistant, by stable id of the person.
 
@@ -225,12 +220,10 @@ class Bonds:
         """
         bonds = self.all()
         theirs = {*names, *(bonds[each].name for each in people if each in bonds)}
-        phrases = {_phrase(name) for name in theirs} - {_phrase("")}
 
         def stays(event: Feeling) -> bool:
             is_theirs = event.source in gone or event.source in people
-            why = _phrase(event.why)
-            return not (is_theirs or any(phrase in why for phrase in phrases))
+            return not (is_theirs or mentions(f"{event.why}. {event.source}", theirs))
 
         # Their own bonds go last: a run that was cut short finds the names again.
         for person, bond in sorted(bonds.items(), key=lambda pair: pair[0] in people):

@@ -8,7 +8,7 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import Refusal, ToolError
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.pairs import ASKER
+from evennia_ai.history.pairs import ASKER, FOR
 from evennia_ai.language.tables import AUTO, language_of, line_in
 from evennia_ai.language.when import EXAMPLES, due, is_coming
 from evennia_ai.protocol import Assistant
@@ -114,7 +114,7 @@ class Messenger:
             speaker=Speaker(script.obj.key, script.obj.stable_id),
             audience=private([by.id, to.id]),
             channel="whisper",
-            metadata={ASKER: by.id},  # so that it goes when its author is forgotten
+            metadata={ASKER: by.id, FOR: to.id},  # so that it goes when one of them is forgotten
         )
         try:
             with script.store.transaction():

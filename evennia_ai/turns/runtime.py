@@ -175,11 +175,13 @@ class Runtime(Heard):
     def forget(self, people: Collection[str], until: str) -> None:
         """Drop what these people (stable ids) said up to a message's id, and what it meant.
 
-        The last lines spoken and the prompts are dropped too, as they may repeat it.
+        The last lines spoken, the prompts and the reason to speak are dropped too, as they may
+        repeat it or name them.
         """
         super().forget(people, until)
         self.said.clear()
         self.prompts.clear()
+        self.cue = None
 
     def run_behind(self, function: Callable[[], Any], trigger: str) -> None:
         """Run a compaction beside the ticks; `stop_behind` cancels it. There must be none."""

@@ -16,6 +16,7 @@ from evennia_ai.rag_memory.entities import new_profile, observe, unmet_id, with_
 from evennia_ai.rag_memory.journal_entry import synthesis_id
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
+from evennia_ai.turns.cues import Cue
 from tests.asked import model_down, source_of
 from tests.memory_assistant import ARIA, PEOPLE, MemoryWorldTest
 from tests.waiting import wait_for
@@ -178,6 +179,26 @@ class TestForgotten(ForgettingTest):
         self.forget()
         left = [event.why for event in self.script.bonds.get(BOB.id).events]
         self.assertEqual(left, ["paid"])
+
+    def test_what_was_said_unasked(self):
+        """A line that nobody asked for goes where it names her, by any name; so does a delivery."""
+        carol = Speaker("Carol", "o4.c")
+        for name in (carol.key, "Lissy"):
+            self.body.entities.put({carol.id: new_profile(carol.id, name, self.script.now())})
+        delivered = self.said('Bob asked me to tell you: "Pay."', BOB, **{"for": carol.id})
+        lines = [
+            Message("assistant", text, speaker=ARIA_SPEAKER)
+            for text in ("Lissy, how are your hens?", "Sit by the fire, Carol Ann!", "Rain again.")
+        ]
+        lines.append(self.said("Carol was here.", BOB))
+        ids = [message.id for message in self.script.history.append([delivered, *lines])]
+        self.script.runtime.cue = Cue("Carol has come", self.script.now())
+        self.script.runtime.forget([carol.id], "")
+        self.assertIsNone(self.script.runtime.cue)
+        wait_for(forget_people(self.script, self.body, [carol.id], AT, names=["Carol"]))
+        left = [message.content for message in self.script.history.by_ids(ids)]
+        self.assertEqual(left, ["Rain again.", "Carol was here."])
+        self.assert_proven()
 
     def test_summaries_are_made_again(self):
         """From what is left, at each tier; markers, syntheses and the index show the new text."""

@@ -4,6 +4,7 @@ import json
 
 from evennia import create_object
 
+from evennia_ai import conf
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import stable_id
@@ -221,10 +222,14 @@ class TestInGame(CommandLineTest):
         """A copy shows a player's bond; `aiforget me` takes it."""
         own = stable_id(self.char1)
         self.script.bonds.note(self.char1, 10, "brought the ring")
+        self.typed("aibond/note Aria = Char: 10: saved the inn")
+        self.typed("aibond/forget Aria = " + self.script.bonds.get(own).events[1].id)
         path = wait_for(export_player(all_assistants(), [own]))
         [copy] = json.loads(path.read_text())["assistants"].values()
         self.assertEqual([each["why"] for each in copy["bonds"]], ["brought the ring"])
         path.unlink()
+        self.assertIn(f'"person": "{own}"', conf.log_path().read_text())
         self.typed("aiforget me")
         self.typed("aiforget me = yes", until="Forgotten:")
         self.assertEqual(self.script.bonds.all(), {})
+        self.assertNotIn(f'"person": "{own}"', conf.log_path().read_text())
