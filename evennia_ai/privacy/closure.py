@@ -170,7 +170,7 @@ def _reply(message: Message, summaries: Collection[str], until: str) -> Made:
         sources.difference_update(summaries)
     circle, meta = members(message.audience), message.metadata
     of = {meta.get(ASKER), meta.get(FOR), *(circle if len(circle) == 1 else ())}
-    of = () if until and message.id > until else of
+    of = set() if until and message.id > until else of
     return Made(message.id, sources, _text(message), of)
 
 
