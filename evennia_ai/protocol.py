@@ -318,8 +318,11 @@ class GamePort(Protocol):
     def obeys(self, asker: str) -> bool:
         """Whether the assistant takes orders from somebody, by stable id."""
 
-    def lore(self, text: str, audience: str) -> list[Verdict]:
-        """What a line finds in the game's lore for an audience, and why the rest is not used."""
+    def lore(self, text: str, line: str, audience: str) -> Deferred[list[Verdict]]:
+        """Fires with what an audience's turn finds in the game's lore, and why not the rest.
+
+        Keys are looked for in `text`, meaning in the `line` that is answered.
+        """
 
     def only_present(self, audience: str) -> bool:
         """Whether nobody outside an audience is here."""

@@ -470,9 +470,9 @@ class FakeGame:
     def obeys(self, asker: str) -> bool:
         return True
 
-    def lore(self, text: str, audience: str) -> list[Verdict]:
+    def lore(self, text: str, line: str, audience: str) -> Deferred[list[Verdict]]:
         """Nothing: a fake world has no books."""
-        return []
+        return succeed([])
 
     def only_present(self, audience: str) -> bool:
         return set(self.people.values()) <= members(audience)

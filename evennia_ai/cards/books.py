@@ -17,6 +17,8 @@ from evennia_ai.cards.cleaning import Cleaner, storable
 from evennia_ai.errors import Refusal
 
 ENTRIES, TEXT_CHARS, KEY_CHARS, KEYS = 500, 2_000, 100, 50
+# Where the locks of a fact stand in an exported entry, and those of a book in the book.
+EXTENSION = "evennia_ai"
 # Counted repeats are unrolled when a pattern is compiled: most of them, and most characters.
 PATTERN_CHARS, REPEATS, UNROLLED = 200, 10_000, 100_000
 # How secondary keys count, by SillyTavern's numbers.
@@ -65,11 +67,19 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The entries of a book, and what is to be said about it."""
+    """A book as it was read.
+
+    Args:
+        name: Its name.
+        entries: What of it can be used.
+        notes: What is to be said about it.
+        original: The book as it came, its entries without those that can be used.
+    """
 
     name: str
     entries: tuple[Fact, ...] = ()
     notes: tuple[str, ...] = ()
+    original: Mapping[str, Any] | None = None
 
 
 def read_book(value: Any, char: str = "") -> Book:
@@ -87,7 +97,9 @@ def read_book(value: Any, char: str = "") -> Book:
     if not isinstance(items, list):
         raise Refusal("this is no lorebook: it has no `entries`")
     entries, notes, bare, wrong, cleaner = [], [], 0, 0, Cleaner(char)
+    unused: list[Any] = []
     for number, item in enumerate(items[:ENTRIES], 1):
+        unused.append(item)
         changes: list[str] = []
         entry = _entry(item if isinstance(item, dict) else {}, cleaner, changes)
         keys = (*entry.keys, *entry.secondary)
@@ -101,6 +113,7 @@ def read_book(value: Any, char: str = "") -> Book:
             notes.append(f"entry {number}: {what}")
         else:
             entries.append(entry)
+            unused.pop()
             notes += [f"entry {number}: {', '.join(changes)}"] if changes else []
     mended = len(notes) - bare - wrong
     taken = f"{len(entries)} taken" + (f" ({mended} mended)" if mended else "")
@@ -111,9 +124,10 @@ def read_book(value: Any, char: str = "") -> Book:
     counts += [f"{over} beyond {ENTRIES} left out"] if over > 0 else []
     name = value.get("name")
     name = name if isinstance(name, str) else ""
-    return Book(
-        name.strip()[:KEY_CHARS], tuple(entries), (", ".join(counts), *notes, *cleaner.notes())
-    )
+    said = ", ".join(counts), *notes, *cleaner.notes()
+    rest = {key: each for key, each in value.items() if key != "data"}
+    rest["entries"] = [*unused, *items[ENTRIES:]]
+    return Book(name.strip()[:KEY_CHARS], tuple(entries), said, rest)
 
 
 def _entry(item: dict[str, Any], cleaner: Cleaner, changes: list[str]) -> Fact:
@@ -198,12 +212,31 @@ def pattern(key: str) -> "regex.Pattern[str] | None":
 
 
 def exported(
-    name: str, facts: Sequence[Fact], original: Any = None, char: str = ""
+    name: str, facts: Sequence[Fact], original: Mapping[str, Any] | None = None, char: str = ""
 ) -> dict[str, Any]:
-    """A book of version 3; what it and its entries held besides comes along."""
-    kept = original if isinstance(original, dict) else {}
-    entries = [_as_raw(fact, char) for fact in facts]
-    return {"extensions": {}, **kept, "name": kept.get("name", name), "entries": entries}
+    """A book of version 3; what it and its entries held besides comes along.
+
+    `original` is that of a `Book`.
+    """
+    book = {"extensions": {}, "name": name, **(original or {})}
+    return {**book, "entries": [*(_as_raw(fact, char) for fact in facts), *book.get("entries", ())]}
+
+
+def locks_of(raw: Mapping[str, Any] | None) -> Any:
+    """What a book or an entry says of its locks (`with_locks`); None for nothing."""
+    extensions = (raw or {}).get("extensions")
+    return extensions.get(EXTENSION) if isinstance(extensions, dict) else None
+
+
+def with_locks(raw: dict[str, Any], know: str, tell: str) -> dict[str, Any]:
+    """A book or an entry with these locks in place of any it has."""
+    locks = {name: lock for name, lock in (("know", know), ("tell", tell)) if lock}
+    if not locks and locks_of(raw) is None:
+        return raw
+    extensions = raw.get("extensions")
+    others = dict(extensions) if isinstance(extensions, dict) else {}
+    others.pop(EXTENSION, None)
+    return raw | {"extensions": others | ({EXTENSION: locks} if locks else {})}
 
 
 def _as_raw(fact: Fact, char: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ models (`system_prompt`, `post_history_instructions`) are kept for an export and
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from evennia_ai.cards.books import Book, read_book
@@ -250,11 +251,11 @@ def acts(greeting: str, greeted: str, own: str) -> list[tuple[bool, str]]:
     return result
 
 
-def spoken_lines(examples: str, own: str) -> list[str]:
+@lru_cache(maxsize=200)
+def spoken_lines(examples: str, own: str) -> tuple[str, ...]:
     """What `own` says in examples of how they talk, without names and poses."""
-    lines = (line.strip() for line in examples.splitlines())
-    own_lines = (line.removeprefix(f"{own}:") for line in lines)
-    return [text for line in own_lines for is_spoken, text in acts(line, "", own) if is_spoken]
+    lines = (line.strip().removeprefix(f"{own}:") for line in examples.splitlines())
+    return tuple(text for line in lines for is_spoken, text in acts(line, "", own) if is_spoken)
 
 
 _EMPTY: dict[str, Any] = {

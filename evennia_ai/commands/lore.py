@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from functools import partial
 
 from twisted.internet.defer import inlineCallbacks
 
@@ -138,7 +139,7 @@ class CmdAILore(AssistantCommand):
         taken = {each.lower() for each in lore().books()}
         if name.lower() in taken and not self.repeats(f"book {name} {self.lhs}"):
             return [f"There is a book {name} already. Type it again to replace its facts."]
-        book, notes = take_book(read, book_for(name), contents.value, self.lhs)
+        book, notes = take_book(read, book_for(name), self.lhs)
         return [f"{book.name}: {read.notes[0]}.", *notes, *read.notes[1:]]
 
     def do_export(self) -> None:
@@ -152,8 +153,8 @@ class CmdAILore(AssistantCommand):
     def do_test(self) -> None:
         """What a line finds, said aloud."""
         line, script = self.words("ailore/test <assistant> = <line>"), self.assistant()
-        found = verdicts(script.obj, line, PUBLIC, script.config.lore_max_tokens, script.count)
-        self.viewer.page(as_records(verdict_lines(script, found)))
+        rows = verdicts(script.obj, line, line, PUBLIC).addCallback(partial(verdict_lines, script))
+        self.viewer.later(rows, lambda rows: self.viewer.page(as_records(rows)), "The test")
 
     def do_knows(self) -> None:
         """All that an assistant knows."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from twisted.internet import reactor
 
 from evennia_ai.cards.card import GREETED, acts
+from evennia_ai.errors import ToolError
 from evennia_ai.game.hearing import is_ignored, room_audience
 from evennia_ai.game.identity import find
 from evennia_ai.game.people import is_quiet
@@ -38,31 +39,34 @@ def greet(script: "DefaultScript", arrived: str) -> bool:
         return False
     by_others = room.ndb.ai_greeted or {}
     is_busy = script.runtime.lock.running is not None or not is_quiet(room, now, QUIET_S)
-    if (
-        is_busy
-        or not greetings
-        or is_ignored(person)
-        or now - by_others.get(arrived, 0) < ARRIVAL_S
-    ):
+    is_greeted = now - by_others.get(arrived, 0) < ARRIVAL_S
+    if is_busy or is_greeted or not greetings or is_ignored(person):
         return False
     greeted = {k: at for k, at in as_dict(script.store.get("greeted")).items() if now - at < DAY_S}
     if arrived in greeted:
         return False
+    greeting, name, spoken = greetings[len(greeted) % len(greetings)], name_of(person, body), []
+    lines = acts(greeting, name, body.key)
+    try:
+        for is_speech, text in lines:
+            (script.game.say if is_speech else script.game.emote)(text)
+            spoken.append(text)
+    except ToolError as error:
+        script.log(f"a greeting was not said: {error}")
+    if not spoken:
+        return False
     room.ndb.ai_greeted = {**by_others, arrived: now}
     script.store.set("greeted", {**greeted, arrived: now})
-    greeting, name = greetings[len(greeted) % len(greetings)], name_of(person, body)
-    audience = room_audience(body, person)
+    audience, is_whole = room_audience(body, person), len(spoken) == len(lines)
     said = Message(
         "assistant",
-        greeting.replace(GREETED, name),
+        greeting.replace(GREETED, name) if is_whole else " ".join(spoken),
         speaker=Speaker(body.key, body.stable_id),
         audience=audience,
         channel="say",
         metadata={ASKER: arrived},  # so that it goes when they are forgotten
     )
     script.history.append([said])
-    for is_spoken, text in acts(greeting, name, body.key):
-        (script.game.say if is_spoken else script.game.emote)(text)
-        script.runtime.said.append((audience, arrived, text))
+    script.runtime.said.extend((audience, arrived, text) for text in spoken)
     script.note_reply(arrived)
     return True

@@ -5,66 +5,87 @@ rooms, is read anew after `FRESH_S`, never copied.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evennia import ScriptDB
 from evennia.help.filehelp import FILE_HELP_ENTRIES
 from evennia.help.models import HelpEntry
 from evennia.utils.create import create_script
+from twisted.internet.defer import inlineCallbacks
 
+from evennia_ai.background import Steps
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.identity import find, stable_id
 from evennia_ai.game.seeing import described, name_of, plain, seen
 from evennia_ai.history.audience import is_private, members
-from evennia_ai.rag_memory.lore import EVERYBODY, Finder, Known, LoreBook, Verdict
+from evennia_ai.rag_memory.lore import EVERYBODY, Finder, Known, LoreBook, Part, Verdict, parts_of
+from evennia_ai.rag_memory.search import Memory
+from evennia_ai.recall.values import Query
 from evennia_ai.services import kept
 
 if TYPE_CHECKING:
     from evennia import DefaultObject
 
+    from evennia_ai.assistant_script import AssistantScript
+
 SCRIPT, CATEGORY = "ai_world", "ai_lore"
+# Most facts that a line finds by meaning alone, and their least score.
+NEAR, LEAST = 3, 0.001
 _FREE = {"default": True, "no_superuser_bypass": True}
 FRESH_S, HELP_CHARS, ROOM_CHARS, ROOMS = 300.0, 600, 300, 60
 
 
 class Lore:
-    """The books of a game. One for the whole game: `lore()`."""
+    """The books of a game. One for the whole game: `lore()`.
+
+    Only this process writes them, so the database is asked for their script and names once.
+    """
 
     def __init__(self) -> None:
+        self._store: AttributeStore | None = None
+        self._names: tuple[str, ...] | None = None
         self._read: tuple[object, dict[str, LoreBook]] = (None, {})
+        self._parts: tuple[object, dict[str, Part]] = (None, {})
+        self._indexed: dict[str, Part] = {}
         self.overruns: dict[str, int] = {}
 
-    def _store(self, makes: bool = False) -> AttributeStore | None:
-        """The Attributes of the script that holds the books; None if there is none yet."""
-        script = ScriptDB.objects.filter(db_key=SCRIPT, db_obj=None).first()
-        if script is None and makes:
-            script = create_script(key=SCRIPT, persistent=True)
-        return AttributeStore(script) if script is not None else None
+    def _place(self) -> AttributeStore | None:
+        """The Attributes of the script that holds the books; None if there is none."""
+        is_gone = self._store is not None and self._store.obj.pk is None
+        if self._names is None or is_gone:
+            script = ScriptDB.objects.filter(db_key=SCRIPT, db_obj=None).first()
+            self._store = AttributeStore(script) if script is not None else None
+            self._names = self._store.keys(CATEGORY) if self._store else ()
+        return self._store
 
     def books(self) -> dict[str, LoreBook]:
         """All books by name; the same object as long as nothing changes."""
-        store = self._store()
-        names = store.keys(CATEGORY) if store else ()
-        stamps = (names, store.stamps(names, CATEGORY) if store else ())
+        store, names = self._place(), self._names or ()
+        stamps = names, store.stamps(names, CATEGORY) if store else ()
         if self._read[0] != stamps:
-            books = (LoreBook.if_readable(store.get(name, CATEGORY)) for name in names)
+            books = (LoreBook.if_readable(store.get(name, CATEGORY)) for name in names if store)
             self._read = stamps, {book.name: book for book in books if book}
         return self._read[1]
 
-    def fact(self, wanted: str) -> Known | None:
-        """A fact by its id, with the locks that hold for it."""
-        facts = (fact for book in self.books().values() for fact in book.locked())
-        return next((fact for fact in facts if fact.id == wanted), None)
+    def facts(self) -> list[Known]:
+        """All facts, each with the locks that hold for it."""
+        return [fact for book in self.books().values() for fact in book.locked()]
 
     def save(self, book: LoreBook) -> None:
         """Store a book, or another state of it."""
-        self._store(makes=True).set(book.name.lower(), book.to_dict(), CATEGORY)
+        if (store := self._place()) is None:
+            store = self._store = AttributeStore(create_script(key=SCRIPT, persistent=True))
+        store.set(book.name.lower(), book.to_dict(), CATEGORY)
+        self._names = tuple(sorted({*(self._names or ()), book.name.lower()}))
 
     def delete(self, book: LoreBook) -> None:
         """Remove a book."""
-        self._store(makes=True).delete(book.name.lower(), CATEGORY)
+        if (store := self._place()) is not None:
+            store.delete(book.name.lower(), CATEGORY)
+        self._names = tuple(name for name in self._names or () if name != book.name.lower())
 
     def forget(self, people: Collection[str]) -> None:
         """Remove who typed a fact, of these people (stable ids)."""
@@ -75,29 +96,69 @@ class Lore:
             if facts != book.facts:
                 self.save(replace(book, facts=facts))
 
+    @inlineCallbacks
+    def near(
+        self,
+        script: "AssistantScript",
+        own: Sequence[Known],
+        may: Callable[[str, str], bool],
+        line: str,
+    ) -> Steps[dict[str, float]]:
+        """Fires with the scores of facts near a line in meaning, by their ids.
+
+        Facts with the same locks have a scope of their own in the recall index: no search rests on
+        a fact that may not be used. What has changed is indexed behind the line. `own` are texts of
+        the game that the assistant knows; `may` is whether a `know` and a `tell` pass.
+        """
+        if self._parts[0] is not self.books():  # those that are empty now are emptied below
+            empty = {scope: replace(part, turns={}) for scope, part in self._parts[1].items()}
+            self._parts = self.books(), empty | parts_of(self.facts())
+        texts = {f"lore of {script.scope}": part for part in parts_of(own).values()}
+        scores: dict[str, float] = {}
+        for scope, part in (self._parts[1] | texts).items():
+            memory = Memory(scope, script.mind.recall, report=script.log_error)
+            memory.on_new_index = self._indexed.clear
+            if (before := self._indexed.get(scope)) is None or before != part:
+                self._indexed[scope] = part
+                memory.forget(before.turns.keys() - part.turns.keys() if before else ())
+                memory.add(part.turns.values()).addCallback(self._added, scope)
+            if part.turns and may(part.know, part.tell):
+                hits = yield memory.search(Query(line, NEAR))
+                scores |= {h.turn_id: h.score for h in hits if h.matches and h.score >= LEAST}
+        return scores
+
+    def _added(self, count: int | None, scope: str) -> None:
+        """Let the next line try again if the index could not be written."""
+        if count is None:
+            self._indexed.pop(scope, None)
+
 
 def lore() -> Lore:
     """The books of the game."""
     return kept("lore", Lore)
 
 
-def verdicts(
-    body: "DefaultObject", text: str, audience: str, room: int, count: Callable[[str], int]
-) -> list[Verdict]:
-    """What a line finds in the game's lore for a turn's audience; see `Finder.find`."""
-    script, books, own = body.assistant, lore().books(), own_texts(body)
+@inlineCallbacks
+def verdicts(body: "DefaultObject", text: str, line: str, audience: str) -> Steps[list[Verdict]]:
+    """Fires with what a turn for an audience finds in the game's lore; see `Finder.find`.
+
+    Keys are looked for in `text`, meaning in the `line` that is answered.
+    """
+    script, own = body.assistant, own_texts(body)
+
+    def may(know: str, tell: str) -> bool:
+        return knows(body, know) and (not tell or tells(tell, audience))
 
     def off(fact: Known) -> None:
         script.audit("lore key off", fact=fact.id)
 
-    before = body.ndb.ai_finder
+    near = yield lore().near(script, own, may, line)
+    books, before = lore().books(), body.ndb.ai_finder
     if before is None or before[0] is not books or before[1] is not own:
-        facts = [*own, *(fact for book in books.values() for fact in book.locked())]
-        before = body.ndb.ai_finder = (books, own, Finder(facts, off, lore().overruns))
-    finder = before[2]
-    return finder.find(
-        text, lambda know: knows(body, know), lambda tell: tells(tell, audience), room, count
-    )
+        finder = Finder([*own, *lore().facts()], off, lore().overruns)
+        before = body.ndb.ai_finder = (books, own, finder)
+    locks = partial(knows, body), partial(tells, audience=audience)
+    return before[2].find(text, *locks, script.config.lore_max_tokens, script.counter, near)
 
 
 def knows(body: "DefaultObject", know: str) -> bool:

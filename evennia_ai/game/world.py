@@ -27,6 +27,7 @@ from evennia.utils import logger
 from evennia.utils.ansi import raw
 from evennia.utils.create import create_message
 from evennia.utils.gametime import gametime
+from twisted.internet.defer import Deferred
 
 from evennia_ai.errors import NotObeyedError, ToolError
 from evennia_ai.game.evennia_internals import has_failed
@@ -690,11 +691,9 @@ class GameHandler:
             person, f"tool:{script.config.obeys}"
         )
 
-    def lore(self, text: str, audience: str) -> list[Verdict]:
-        """What a line finds in the game's lore for an audience, and why the rest is not used."""
-        script = self.character.assistant
-        room, count = script.config.lore_max_tokens, script.counter
-        return verdicts(self.character, text, audience, room, count)
+    def lore(self, text: str, line: str, audience: str) -> Deferred[list[Verdict]]:
+        """Fires with what of the game's lore is found, and why the rest is not used."""
+        return verdicts(self.character, text, line, audience)
 
     def only_present(self, audience: str) -> bool:
         """Whether all who can hear here are members of a private audience: it may be said aloud."""

@@ -1,4 +1,4 @@
-"""Lore: facts of the world, found by their keys, under two locks.
+"""Lore: facts of the world, found by keys and meaning, under two locks.
 
 `know` says which assistants know a fact, `tell` who may hear it. A fact with a `tell` enters only
 private turns whose every member passes: what is not in the prompt cannot be told. The locks are
@@ -7,7 +7,7 @@ checked by whoever calls; here it is decided what of a book a line finds, and wh
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 
@@ -16,6 +16,7 @@ from evennia_ai.history.stored import Stored
 from evennia_ai.language.script import folded, is_unparted, words_of
 from evennia_ai.language.tables import DEFAULT, table_of
 from evennia_ai.language.words import stem
+from evennia_ai.recall.values import Turn
 
 # Who knows a fact, where nothing else is said; other values are npc:<id>, place:<id>, lock:<lock>.
 EVERYBODY = "all"
@@ -65,11 +66,6 @@ class LoreBook(Stored):
     tell: str = ""
     original: str = ""
 
-    def entries(self) -> tuple[Fact, ...]:
-        """Its facts without what the game adds."""
-        names = [each.name for each in fields(Fact)]
-        return tuple(Fact(**{name: getattr(fact, name) for name in names}) for fact in self.facts)
-
     def locked(self) -> Iterator[Known]:
         """Its facts, each with the locks that hold for it."""
         for fact in self.facts:
@@ -83,12 +79,33 @@ def known(fact: Fact, id: str, source: str, know: str = "", tell: str = "") -> K
 
 
 @dataclass(frozen=True)
+class Part:
+    """Facts that share both locks, as they are indexed, by id."""
+
+    know: str
+    tell: str
+    turns: dict[str, Turn]
+
+
+def parts_of(facts: Iterable[Known]) -> dict[str, Part]:
+    """The facts in use by their locks, each part under a name for its scope."""
+    parts: dict[str, Part] = {}
+    for fact in facts:
+        if fact.on:
+            part = Part(fact.know, fact.tell, {})
+            turns = parts.setdefault(f"lore {fact.know} {fact.tell}", part).turns
+            text = f"{', '.join(fact.keys)}: {fact.text}"
+            turns[fact.id] = Turn(fact.id, "", text, None, fact.id, kind="lore")
+    return parts
+
+
+@dataclass(frozen=True)
 class Verdict:
     """A fact that a line may find.
 
     Args:
         fact: The fact.
-        keys: Its keys that are in the line.
+        keys: Its keys that are in the line; none, if it is always used or near in meaning.
         why_not: Why it is not used; empty if it is.
     """
 
@@ -193,11 +210,18 @@ class Finder:
         )
 
     def find(
-        self, text: str, knows: Lock, tells: Lock, room: int, count: Callable[[str], int]
+        self,
+        text: str,
+        knows: Lock,
+        tells: Lock,
+        room: int,
+        count: Callable[[str], int],
+        near: Mapping[str, float],
     ) -> list[Verdict]:
         """What a line finds, the first first, with why others of it are not used.
 
-        First come facts that need no key, then those with most keys in the line, then by weight.
+        First come facts that need no key, then those with most keys in the line, by weight, then
+        those near in meaning.
 
         Args:
             text: What was said.
@@ -205,15 +229,23 @@ class Finder:
             tells: Whether a fact with a `tell` may enter this turn.
             room: Most tokens of all facts.
             count: Tokens of a text.
+            near: Scores of facts near in meaning, by id.
         """
         line = Line(text)
         hits = self.keys_in(line)
         meant = [
             (fact, hits.get(fact.id, ()))
             for fact in self.facts
-            if fact.always or (fact.id in hits and self._passes(fact, line))
+            if fact.always or ((fact.id in hits or fact.id in near) and self._passes(fact, line))
         ]
-        meant.sort(key=lambda pair: (not pair[0].always, -len(pair[1]), -pair[0].weight))
+
+        def order(pair: tuple[Known, tuple[str, ...]]) -> tuple[bool, int, float]:
+            fact, keys = pair
+            is_near = not keys and not fact.always
+            score = near.get(fact.id, 0) if is_near else fact.weight
+            return not fact.always, -len(keys), -score
+
+        meant.sort(key=order)
         verdicts = []
         for fact, keys in meant:
             why_not = _reason(fact, knows, tells)

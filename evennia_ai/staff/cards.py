@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from evennia_ai.cards.chats import read_chat
 from evennia_ai.cards.container import FILE_BYTES, FORMATS, Contents, packed, read
 from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import speaker_of, stable_id
-from evennia_ai.game.lore import lore
+from evennia_ai.game.lore import knows, lore
 from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso
@@ -109,7 +110,7 @@ def take_card(script: AssistantScript, card: Card, file: str, by: str) -> list[s
     script.store.set(KEY, kept, CATEGORY)
     notes = list(read.notes)
     if book is not None:
-        notes += take_book(read, book, card.book, file)[1]
+        notes += take_book(read, book, file, is_of_card=True)[1]
     script.log(f"{by} imports the card {file}")
     script.audit("card", act="import", file=file, by=by)
     lines = [f"{card.name} has the card {file}. Used: {', '.join(card.taken)}."]
@@ -126,10 +127,10 @@ def card_of(script: AssistantScript) -> tuple[Card, str]:
     name, persona, examples = body.key, config.persona, config.examples or ""
     own = f"npc:{body.stable_id}"
     lorebook = next((book for book in lore().books().values() if book.know == own), None)
-    book = exported_book(lorebook, name) if lorebook else None
-    came = read_card(original, name) if original is not None else Card("")
-    if lorebook and came.lore().entries == lorebook.entries():
-        book = came.book  # also with what could not be used
+    book = None
+    if lorebook:
+        facts = tuple(f for f in lorebook.facts if not f.know or knows(body, f.know))
+        book = exported_book(replace(lorebook, facts=facts), name)
     card = Card(name, False, persona, examples, config.greetings, book, original=original)
     file = kept.get("file")
     return card, file if isinstance(file, str) else ""

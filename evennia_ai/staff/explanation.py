@@ -269,7 +269,7 @@ def _derived(seen: Seen, wanted: str) -> Source | None:
             if item.id == wanted:
                 who = f"observation of {profile.name}"
                 return Source(wanted, who, item.at, _beginning(item.text), item.audience)
-    fact = lore().fact(wanted)
+    fact = next((fact for fact in lore().facts() if fact.id == wanted), None)
     if fact is not None and seen.shows(STAFF if fact.tell else PUBLIC):
         return Source(wanted, "lore", "", _beginning(fact.text))
     return None

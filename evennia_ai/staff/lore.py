@@ -1,7 +1,7 @@
 """Acts on the game's lore, as `ailore` and its page do them: facts, locks, books in and out."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ from evennia.locks.lockhandler import get_all_lockfuncs
 
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.cards import books as files
-from evennia_ai.errors import Refusal
+from evennia_ai.errors import ConfigError, Refusal
 from evennia_ai.game.identity import find, stable_id
 from evennia_ai.game.lore import knows, lore, own_texts
 from evennia_ai.kinds import LOCK, Allowed, parsed
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from evennia import DefaultObject
 
 NAME_CHARS = 60
-# The `know` of who is not made yet.
-NOBODY = "npc:"
+# The `know` of who is not made yet, and a `tell` that nobody passes.
+NOBODY, NOBODY_HEARS = "npc:", "false()"
 
 
 def book_named(name: str) -> LoreBook:
@@ -87,48 +87,86 @@ def book_for(name: str, know: str = "") -> LoreBook:
 
 
 def take_book(
-    read: files.Book, book: LoreBook, original: Any, source: str
+    read: files.Book, book: LoreBook, source: str, is_of_card: bool = False
 ) -> tuple[LoreBook, list[str]]:
     """Fill a book (`book_for`) with one that was read; returns it, and what is to be said about it.
 
-    The locks of the book stay, and those of facts with the same text. If a fact that staff had
-    locked or switched off has another text now, any new one may be it: all new ones are off.
+    Facts have the locks of the file; what is locked or off here stays so, also under another name.
+    If a fact that staff had locked or switched off is not in the file with the same text, any new
+    one may be it: all new ones are off. What a card says is known to its assistant alone.
     """
-    before = {_plain(fact): fact for fact in sorted(book.facts, key=_is_guarded)}
-    first = next_id(lore().books().values())
-    facts = [known(each, f"w{n}", source) for n, each in enumerate(read.entries, first)]
-    gone = before.keys() - set(map(_plain, facts))
-    secrets = [fact for fact in book.facts if _is_guarded(fact) and _plain(fact) in gone]
-    new = [fact.id for fact in facts if _plain(fact) not in before and fact.on]
-    for n, fact in enumerate(facts):
-        if old := before.get(_plain(fact)):
-            facts[n] = replace(fact, know=old.know, tell=old.tell, on=fact.on and old.on)
-        elif secrets:
-            facts[n] = replace(fact, on=False)
+    here: dict[str, list[Known]] = {}
+    for fact in lore().facts():
+        here.setdefault(_plain(fact), []).append(fact)
+    secrets = {_plain(fact): fact for fact in book.facts if fact.know or fact.tell or not fact.on}
+    for entry in read.entries:
+        secrets.pop(_plain(entry), None)
+    of_book = _locks_in(read.original)
+    if _book(book.name) is None:
+        know = book.know if is_of_card else of_book[0] or book.know
+        book = replace(book, know=know, tell=of_book[1])
+    facts, new = [], []
+    for number, entry in enumerate(read.entries, next_id(lore().books().values())):
+        of_entry, twins = _locks_in(entry.original), here.get(_plain(entry), [])
+        know, tell = of_entry[0] or of_book[0] or EVERYBODY, of_entry[1] or of_book[1]
+        is_on = entry.on and (bool(twins) or not secrets)
+        if is_of_card:
+            know, twins = book.know, [replace(twin, know=book.know) for twin in twins]
+        if not any(twin.on and (twin.know, twin.tell) == (know, tell) for twin in twins):
+            for twin in twins:
+                know = twin.know if know == EVERYBODY else know
+                tell, is_on = tell or twin.tell, is_on and twin.on
+        fact = known(replace(entry, on=is_on), f"w{number}", source)
+        know, tell = ("" if know == book.know else know), ("" if tell == book.tell else tell)
+        facts.append(replace(fact, know=know, tell=tell))
+        new += [fact.id] if entry.on and not twins else []
     notes = []
     if secrets:
-        names = "; ".join(f"({fact.id}) {', '.join(fact.keys)[:60]}" for fact in secrets)
+        names = "; ".join(f"({f.id}) {', '.join(f.keys)[:60]}" for f in secrets.values())
         notes = [f"Locked or switched off before, and not in this file as they were: {names}."]
-    if secrets and new:
-        notes += [f"So all new facts are off until you look at them: {', '.join(new)}."]
-    kept = {key: value for key, value in original.items() if key not in ("entries", "name")}
-    book = replace(book, facts=tuple(facts), original=json.dumps(kept))
+        off = f"So all new facts are off until you look at them: {', '.join(new)}."
+        notes += [off] if new else []
+    book = replace(book, facts=tuple(facts), original=json.dumps(read.original))
     _save(book)
     return book, notes
 
 
-def _plain(fact: Known) -> str:
-    return " ".join(fact.text.split())
+def _plain(fact: files.Fact) -> str:
+    return " ".join(fact.text.split()).casefold()
 
 
-def _is_guarded(fact: Known) -> bool:
-    return bool(fact.know or fact.tell or not fact.on)
+def _locks_in(raw: Mapping[str, Any] | None) -> tuple[str, str]:
+    """The `know` and `tell` in a file, empty without any; one that is wrong lets nobody pass."""
+    if (locks := files.locks_of(raw)) is None:
+        return "", ""
+    locks = locks if isinstance(locks, dict) else {"know": "", "tell": NOBODY_HEARS}
+    know, tell = str(locks.get("know", "")), locks.get("tell", "")
+    kind, _, value = know.partition(":")
+    if know not in ("", EVERYBODY) and kind not in ("npc", "place"):
+        know = f"lock:{_sound(value if kind == 'lock' else '')}"
+    return know, _sound(tell) if tell else ""
+
+
+def _sound(lock: Any) -> str:
+    """A lock, or if it cannot be read one that nobody passes."""
+    try:
+        return str(parsed("lock", LOCK, str(lock), lock_functions()))
+    except ConfigError:
+        return NOBODY_HEARS
 
 
 def exported_book(book: LoreBook, char: str = "") -> dict[str, Any]:
-    """A book in version 3 of the cards' format."""
+    """A book in version 3 of the cards' format, with its locks in `extensions`.
+
+    `char` is whose card it goes into; without, the book has the name it has here.
+    """
     original = json.loads(book.original) if book.original else None
-    return files.exported(book.name, book.facts, original, char)
+    data = files.exported(book.name, book.facts, original, char)
+    entries = data["entries"]
+    for place, fact in enumerate(book.facts):
+        entries[place] = files.with_locks(entries[place], fact.know, fact.tell)
+    know = "" if book.know == EVERYBODY else book.know
+    return files.with_locks(data | ({} if char else {"name": book.name}), know, book.tell)
 
 
 def change(wanted: str, **values: Any) -> str:
@@ -208,10 +246,10 @@ def verdict_lines(script: AssistantScript, verdicts: Iterable[Verdict]) -> list[
     """What a line finds, why, and why not."""
     lines = []
     for verdict in verdicts:
-        keys = ", ".join(verdict.keys) or "always"
+        keys = ", ".join(verdict.keys) or ("always" if verdict.fact.always else "meaning")
         why_not = verdict.why_not.format(name=script.obj.key) or "used"
         lines.append(f"{why_not}: {fact_line(verdict.fact)} (by {keys})")
-    return lines or ["No key of any fact is in this line."]
+    return lines or ["No fact is found: no key is in this line, and none is near in meaning."]
 
 
 def known_lines(script: AssistantScript) -> list[str]:

@@ -348,7 +348,8 @@ class Tick:
         said = " ".join(event.content for event in group.events)[-QUERY_CHARS:]
         newest = islice(seen.newest(), LORE_LINES)
         lines = {m.id: m.content for m in (*group.events, *newest)}
-        facts = used(script.game.lore("\n".join(lines.values()), group.audience))
+        text = "\n".join(lines.values())
+        facts = used((yield script.game.lore(text, said, group.audience)))
         lore = tuple(Hit(fact.id, 1.0, "", fact.text, None, kind="lore") for fact in facts)
         if not telling_words(said, [own_name]):
             return lore, ()

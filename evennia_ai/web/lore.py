@@ -46,16 +46,15 @@ def take_file(visit: Visit) -> Steps[str]:
     return f"{name} is there. Look at it here, then type in the game: aicard/import {name}"
 
 
-def books(visit: Visit) -> dict[str, Any]:
+@inlineCallbacks
+def books(visit: Visit) -> Steps[dict[str, Any]]:
     """All books with their facts, and what a line would find."""
     scripts = all_assistants()
     asked, line = visit.asked.get("assistant", ""), visit.asked.get("q", "").strip()[:400]
     script = next((each for each in scripts if str(each.pk) == asked), None)
     lines = list[str]()
     if script is not None and line:
-        room = script.config.lore_max_tokens
-        found = verdicts(script.obj, line, PUBLIC, room, script.count)
-        lines = verdict_lines(script, found)
+        lines = verdict_lines(script, (yield verdicts(script.obj, line, line, PUBLIC)))
     shown = [
         {
             "name": book.name,

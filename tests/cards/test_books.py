@@ -128,7 +128,9 @@ class TestExported(unittest.TestCase):
         raw = {"keys": ["a"], "content": "{{char}} t", "depth": 4, "extensions": {"x": 1}}
         original = {"name": "N", "scan_depth": 2, "entries": [raw]}
         [fact] = read_book(original, "Aria").entries
-        self.assertEqual(exported("x", [fact], original, "Aria"), {"extensions": {}, **original})
+        book = read_book(original, "Aria")
+        out = exported("x", [fact], book.original, "Aria")
+        self.assertEqual(out, {"extensions": {}, **original})
         changed = exported("x", [replace(fact, text="new", secondary=("b",))])
         self.assertEqual(changed["name"], "x")
         [entry] = changed["entries"]

@@ -157,6 +157,17 @@ class TestGreeting(AssistantTest):
         self.assertTrue(greet(self.script, bob))
         bea.delete()
 
+    def test_refused(self):
+        """What the game does not let it say is not remembered, and it greets them again later."""
+        self.aria.at_pre_say = lambda text, **kwargs: None
+        self.assertEqual(self.arrive(), ["waves."])
+        self.configure(greetings=["Hi!"])
+        self.room1.ndb.ai_greeted = None
+        self.script.store.set("greeted", {})
+        self.assertEqual(self.arrive(), [])
+        del self.aria.at_pre_say
+        self.assertEqual(self.arrive(), ["Hi!"])
+
     def test_forgotten(self):
         """A greeting goes with the one it names, who need not have said a word."""
         self.assertEqual(self.arrive(), ["*She waves.* Welcome, Bob!"])

@@ -2,6 +2,7 @@
 
 import time
 import unittest
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from evennia_ai.rag_memory.lore import (
     LoreBook,
     known,
     next_id,
+    parts_of,
     used,
 )
 
@@ -32,10 +34,10 @@ def fact(id, keys, text="A fact.", **values):
     return Known(tuple(keys.split("|")) if keys else (), text, id=id, know="all", **values)
 
 
-def find(facts, text, knows="all", tells=(), room=300, finder=None):
+def find(facts, text, knows="all", tells=(), room=300, finder=None, near=()):
     """Ids of the facts that a line finds, with why each is not used."""
-    finder = finder or Finder(facts)
-    verdicts = finder.find(text, lambda know: know == knows, lambda tell: tell in tells, room, len)
+    finder, locks = finder or Finder(facts), (knows.__eq__, lambda tell: tell in tells)
+    verdicts = finder.find(text, *locks, room, len, dict(near))
     return {verdict.fact.id: verdict.why_not for verdict in verdicts}
 
 
@@ -111,6 +113,14 @@ class TestOrder(unittest.TestCase):
         self.assertEqual(find(facts, "a b", room=300), expected)
         self.assertEqual(find(facts, "a b", room=301)["w5"], "")
 
+    def test_meaning(self):
+        """Behind what keys find, the nearest first; secondary keys hold there, too."""
+        facts = [fact("w1", "a"), fact("w2", "b", weight=9), fact("w3", "c")]
+        facts += [fact("w4", "d", secondary=("x",)), fact("w5", "e", tell="tag(x)")]
+        near = {"w3": 0.5, "w2": 0.1, "w4": 0.4, "w5": 0.9}
+        self.assertEqual(list(find(facts, "a", near=near)), ["w1", "w5", "w3", "w2"])
+        self.assertEqual(find(facts, "a", near=near)["w5"], SECRET)
+
     def test_why_not(self):
         """Off, not known, not for these ears."""
         facts = [
@@ -127,14 +137,16 @@ class TestOrder(unittest.TestCase):
         st.text(alphabet="ab ", max_size=9),
         st.sets(st.sampled_from("xy")),
         st.integers(0, 40),
+        st.dictionaries(st.sampled_from(["w0", "w1", "w2"]), st.floats(0, 1)),
     )
-    def test_no_secret_gets_out(self, rows, line, tells, room):
+    def test_no_secret_gets_out(self, rows, line, tells, room, near):
         """Whatever is said, a fact is used only where its `tell` passes and there is room."""
         facts = [
             fact(f"w{n}", key, "12345", tell=tell, always=always)
             for n, (key, tell, always) in enumerate(rows)
         ]
-        verdicts = Finder(facts).find(line, lambda k: True, lambda tell: tell in tells, room, len)
+        locks = (lambda know: True), (lambda tell: tell in tells)
+        verdicts = Finder(facts).find(line, *locks, room, len, near)
         given_facts = used(verdicts)
         self.assertTrue(all(not each.tell or each.tell in tells for each in given_facts))
         self.assertLessEqual(5 * len(given_facts), room)
@@ -148,5 +160,6 @@ class TestBooks(unittest.TestCase):
         self.assertEqual(LoreBook.from_dict(book.to_dict()), book)
         locks = [(fact.know, fact.tell) for fact in book.locked()]
         self.assertEqual(locks, [("all", "tag(y)"), ("npc:x", "tag(y)")])
-        self.assertEqual(book.entries()[1], Fact(("b",), "u"))
+        parts = parts_of([*book.locked(), replace(own, on=False)])
+        self.assertEqual([list(part.turns) for part in parts.values()], [["w1"], ["w7"]])
         self.assertEqual((next_id([book]), next_id([])), (8, 1))
