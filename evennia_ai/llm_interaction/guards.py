@@ -15,7 +15,8 @@ from typing import NamedTuple
 import regex
 
 from evennia_ai.history.frames import own_words
-from evennia_ai.language.script import size, words
+from evennia_ai.language.script import akin, folded, is_unparted, size, words
+from evennia_ai.language.tables import DEFAULT, each_words, table_of, tables
 
 # A shorter stretch may be rhythm until it was said three times; one so long said twice is a loop.
 RHYTHM_WORDS = 12
@@ -27,9 +28,15 @@ REFRAIN_WORDS = 4
 # sentences or lines.
 SMALL_SENTENCES, SMALL_LINES = 4, 3
 # Anybody says `Aye, that may be so.` twice; a longer line said again is a model in a loop.
-REPEATABLE_CHARS = 40
+REPEATABLE_WORDS = 7
 # So many words of the rules in a row are no accident.
 RULE_WORDS = 8
+# A sentence of so many words is held against others in any order; a share of those of the sentence
+# that it is nearly may be missing from it.
+NEAR_WORDS, NEAR_SHARE = 5, 0.25
+# Of a sentence that recites, at least so many telling words, and this share of them, stand near
+# each other in what the model was told. With so many it told more than an answer holds.
+RECITED_WORDS, RECITED_SHARE, RECITAL_WORDS = 4, 0.8, 15
 
 # A word, or a character where words have no spaces.
 _WORD = regex.compile(
@@ -38,6 +45,9 @@ _WORD = regex.compile(
 _FORM = re.compile(
     r"\[[^\W\d_][^\]\n]{1,60}\]|^(?:Time|Place|Present|Exits|Description):", re.MULTILINE
 )
+# Ids of things as games and prompts write them: `Bram(#12)`, `o12.abc`.
+_ID = re.compile(r"\(#\d+\)|\bo\d+\.[0-9a-z]{3,}\b")
+_HIRAGANA = regex.compile(r"\p{Hiragana}+")
 _PART = regex.compile(r"[^\W_]+")
 _ENDS = ".!?\u2026\u3002\uff01\uff1f؟।۔"
 _CLOSED = re.compile(
@@ -47,7 +57,7 @@ _QUESTION = re.compile(r"[?\uff1f\u061f\u037e]")
 _QUOTES = ('"', "\u201c")
 _SENTENCE = re.compile(rf"[^{_ENDS}\n]+(?:[{_ENDS}]+[\"'\u201d\u2019)]*|\n|$)")
 _CALL = re.compile(
-    r"</?(?:tool|function)_?(?:call|response)?s?\b|<\|?(?:im_start|im_end|endoftext|eot_id)\b"
+    r"(?<![$\w])[a-z_]{3,30}\((?:[\"'{)]|\w+\s*=)|</?(?:tool|function)_?(?:call|response)?s?\b|<\|?(?:im_start|im_end|endoftext|eot_id)\b"
     r'|\{\s*"(?:name|tool|function|arguments|parameters)"\s*:',
     re.IGNORECASE,
 )
@@ -61,6 +71,7 @@ class Around:
         others: Names of the other people present.
         known: Lines that are not said again, as `known_lines` gives them.
         rules: What the model is told before all else, without the persona.
+        told: What it was told of itself and of the place: facts to use, not to recite.
         tools: Names of the tools it has.
         is_cut_off: Whether the reply ended because it had become too long.
         own: The assistant's own name.
@@ -70,6 +81,7 @@ class Around:
     others: tuple[str, ...] = ()
     known: frozenset[str] = frozenset()
     rules: str = ""
+    told: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     is_cut_off: bool = False
     own: str = ""
@@ -103,7 +115,7 @@ def without_prompt(text: str, around: Around) -> str:
     out single rows of what is around them.
     """
     text = own_words(text)
-    found = _FORM.search(text) if around.is_small else None
+    found = _ID.search(text) or (_FORM.search(text) if around.is_small else None)
     return _before(text, found.start()) if found else text
 
 
@@ -116,11 +128,17 @@ def without_others(text: str, around: Around) -> str:
 
     ``Bob: two ales`` stays where it is part of a list, below a line that ends with a colon.
     """
-    names = "|".join(map(re.escape, (*around.others, *_ROLES)))
+    here = "|".join(map(re.escape, around.others)) or "(?!)"
+    anybody = "|".join((here, *map(re.escape, _ROLES)))
     verbs = "says|asks|answers|whispers(?: to you)?|poses|pages(?: you)?"
-    theirs = re.compile(
-        rf"\A(?:{names}): [\"\u201c]|\n<(?:{names})>"
-        rf"|\n(?:{names})(?P<says>| (?:{verbs}),?):?(?<=[:,])(?=\s)"
+    theirs = regex.compile(
+        rf"\A(?:{here})(?: (?:{verbs}))?[:：](?=[\s「『])|\A(?:{anybody}): [\"\u201c]"
+        rf"|\n[<\[](?:{anybody})[>\]]"
+        rf"|\n(?:{anybody})(?P<says>| (?:{verbs}),?)[:：]?(?<=[:：,])(?=[\s「『])"
+        # in any language: `Bram sagt: „…“`
+        rf"|\n(?:{here})(?: \p{{Ll}}+){{1,2}}[:：] ?(?=[„«「『\u201c\"])"
+        rf"|(?<=[{_ENDS}])\s(?:{here})[:：]\s?(?=[„«「『\u201c\"])"
+        rf"|\n(?:{here}) [^\n\"\u201c]{{1,60}} (?:{verbs})[:,] (?=[\"\u201c])"
     )
     listed = -1  # end of the newest line of a list
     for found in theirs.finditer(text):
@@ -134,53 +152,41 @@ def without_others(text: str, around: Around) -> str:
     return text
 
 
-# What is no part of a character's line: notes, rows of figures, choices to pick from.
+# What is no part of a character's line in any language: rules between scenes, choices to pick from,
+# rows of figures. Notes, menus and talk of models are in the languages' tables.
 _ASIDES = re.compile(
-    r"[(\[{]+\s*(?:note|ooc|out of character|author'?s? note|a/n|disclaimer|system|edit|reminder"
-    r"|end of|word count|translation)\b"
-    r"|^\W*(?:ooc|a/n|author'?s note|disclaimer|note(?: to (?:self|user|player))?)\s*[:\]]"
-    r"|\(\d+ words?\)|\blet me know if you(?:['\u2019]d| would)? (?:like|want|need) [^\n]{0,60}"
-    r"(?:continue|change|adjust|story|scene|response|role-?play)"
-    r"|\bwould you like me to (?:continue|go on|proceed|write|describe|rewrite)\b"
-    r"|^(?:-{3,}|={3,}|\*{3,})\s*$"
-    r"|(?:^|(?<=[.!?\u2026\"\u201d]) )what (?:do|will|would|should) you [^\n?]{2,40}\?"
-    r"\s*\n\W*(?:1|a)[.):]"
-    r"|^\W*(?:your )?(?:options|choices|choose)\b[^\n]{0,40}(?::\W*\n|\s*\n\W*(?:1|a)[.):])"
+    r"^(?:-{3,}|={3,}|\*{3,})\s*$"
     r"|(?<!:\n)^[ >]*(?:1\)|\[?A[\])])[^\n]+\n[ >]*(?:2\)|\[?B[\])])"
-    r"|^\W*(?:hp|mp|xp|health|mood|affection|trust|location|inventory|status|stats|time|level|gold)"
-    r"\W{0,3}:[^\n]*(?:\||\n\W*[\w ]{2,20}:|\d+\s*/\s*\d+)"
-    r"|^(?:to|from|subject|re|dear [^\n,]{1,30})(?::(?=\s)|,\s*\n)"
-    r"|\b(?:function|tool) calls?\b|\badd(?:ed|ing)?(?: an?| this| the)? journal entry\b"
-    r"|\b(?:as|i am|i['\u2019]m)(?: just| only)? an? (?:ai\b|artificial intelligence|chat ?bot"
-    r"|virtual assistant|(?:large )?language model)"
-    r"|\b(?:continue|engage in|take part in|participate in) (?:this|the|that|such) "
-    r"(?:role-?play|scenario)",
-    re.IGNORECASE | re.MULTILINE,
+    r"|^\W*[^\W\d_]{1,20}\W{0,3}[:：]\s*\d+\s*[/／]\s*\d+",
+    re.MULTILINE,
 )
 
 
 def without_asides(text: str, around: Around) -> str:
     """Without what the model says as a model: notes, menus, figures, ``as an AI``."""
-    found = _ASIDES.search(text)
-    return _before(text, found.start() + 1) if found else text
+    # Models write notes in English behind words of any language.
+    tables_here = {table.code: table for table in (tables()[DEFAULT], table_of(text))}
+    rules = [_ASIDES, *(table.expression("speech", "aside") for table in tables_here.values())]
+    starts = [found.start() for rule in rules if (found := rule.search(text))]
+    return _before(text, min(starts) + 1) if starts else text
 
 
 def without_own_label(text: str, around: Around) -> str:
-    """Without what begins anew with the assistant's own name: ``Aria: "..."``, ``Aria says, "...``.
+    """Without what begins anew with its own name, or is signed: ``Aria: "..."``, ``Yours, Aria``.
 
     A label at the very beginning was taken off before.
     """
     if not around.own:
         return text
     own = re.escape(around.own)
-    said = r"(?:says|said|replies|replied|asks|asked|answers|answered|whispers)"
-    label = re.compile(
-        rf"(?:^|[{_ENDS}\"\u201d)]\s+)(?P<label>[\"\u201c(\[]*{own}\]?(?:\s*\[[^\]\n]*\])?"
-        rf"(?::(?=\s|[\"\u201c])|：|\s+{said}\s*[:,]?\s*[\"\u201c]))",
-        re.MULTILINE,
+    label = regex.compile(
+        rf"(?:^|[{_ENDS}\"\u201d)]\s+)(?P<at>[\"\u201c(\[]*{own}\]?(?:\s*\[[^\]\n]*\])?"
+        rf"(?::(?=\s|[\"\u201c])|：|\s+\p{{Ll}}+\s*[:,]?\s*[\"\u201c„«「]))"
+        rf"|(?:\n|(?<=[{_ENDS}])\s)(?P<at>(?:[^\n]{{1,30}},\n)?[—–-]*\s*{own}\W*(?:(?<=,\n.*\n)[^\n]{{1,60}})?)\Z",
+        regex.MULTILINE,
     )
     found = label.search(text)
-    return _before(text, found.start("label")) if found else text
+    return _before(text, found.start("at")) if found else text
 
 
 def without_calls(text: str, around: Around) -> str:
@@ -194,10 +200,48 @@ def without_calls(text: str, around: Around) -> str:
 
 
 def without_rules(text: str, around: Around) -> str:
-    """Without sentences that give out the rules."""
+    """Without sentences that give out the rules, in any order of their words."""
     rules = _runs(around.rules)
-    at = next((at for run, at in _windows(text) if run in rules), None)
-    return text if at is None else _before(text, at)
+    starts = [at for run, at in _windows(text) if run in rules][:1]
+    lines = around.rules.splitlines()
+    recited = (at for at, said, _ in _recited(text, lines) if len(said) > RECITED_WORDS)
+    starts += list(recited)[:1]
+    return _before(text, min(starts) + 1) if starts else text
+
+
+def without_recital(text: str, around: Around) -> str:
+    """Without sentences that recite what the model was told of itself or of the place.
+
+    An answer may use them: what speaks of itself as ``you`` or by its name does not, nor what tells
+    much of it at once, of which the first sentence is kept.
+    """
+    sentences = [_SENTENCE.findall(each) for each in around.told]
+    near = [" ".join(of[at : at + 3]) for of in sentences for at in range(max(1, len(of) - 2))]
+    found = _recited(text, near)
+    of_itself = {*each_words("second_person"), *words(around.own)}
+    starts = [at for at, _, first in found if first in of_itself]
+    if len({word for _, said, _ in found for word in said}) >= RECITAL_WORDS:
+        starts += [at for at, *_ in found[1:2] or found]
+    return _before(text, min(starts) + 1) if starts else text
+
+
+def _recited(text: str, sources: Sequence[str]) -> list[tuple[int, list[str], str]]:
+    """The sentences that recite one of some texts: place, telling words, first word."""
+    told = [frozenset(_telling(source)) for source in sources]
+    found = []
+    for sentence in _SENTENCE.finditer(text):
+        said = _telling(sentence.group())
+        least = max(RECITED_WORDS, RECITED_SHARE * len(said))
+        is_asked = _QUESTION.search(sentence.group())
+        if not is_asked and any(len(source.intersection(said)) >= least for source in told):
+            found.append((sentence.start(), said, words(sentence.group())[0]))
+    return found
+
+
+def _telling(text: str) -> list[str]:
+    """The words of a text that say something of a subject."""
+    stop = table_of(text).words("stop")
+    return [word for word in words(text) if word not in stop]
 
 
 def without_loops(text: str, around: Around) -> str:
@@ -240,10 +284,49 @@ def without_torn_end(text: str, around: Around) -> str:
 
 
 def without_echo(text: str, around: Around) -> str:
-    """Nothing, if each sentence was just said, by the assistant itself or by somebody else."""
-    whole, *parts = map(line_key, (text, *_SENTENCE.findall(text)))
-    is_echo = whole in around.known or all(part in around.known for part in parts if part)
+    """Nothing, if each sentence was just said, or nearly, by the assistant or by somebody else."""
+    names = frozenset(word for name in (*around.others, around.own) for word in words(name))
+    little = table_of(text).words("small") | names
+    whole, parts = line_key(text), list[str]()
+    for sentence in _SENTENCE.findall(text):
+        key = line_key(sentence)
+        parts += [key] if _QUESTION.search(sentence) or not little.issuperset(key.split()) else []
+    asks = bool(_QUESTION.search(text))
+
+    def was_said(key: str) -> bool:
+        known = around.known
+        return key in known or any(is_near(key, each, names, asks) for each in known)
+
+    is_echo = was_said(whole) or (bool(parts) and all(map(was_said, parts)))
     return "" if whole and is_echo else text
+
+
+def is_near(key: str, other: str, names: Collection[str] = (), asks: bool = False) -> bool:
+    """Whether two lines (`line_key`) say the same in nearly the same words, in any order.
+
+    They differ only in words that say nothing of a subject, and in `names`; not in a denial, and
+    in who speaks of whom only in a question.
+    """
+    one, two = Counter(key.split()), Counter(other.split())
+    more, less = list((one - two).elements()), list((two - one).elements())
+    if (
+        min(one.total(), two.total()) < NEAR_WORDS
+        or max(len(less), len(more) / 2) > NEAR_SHARE * two.total()
+    ):
+        return False
+    for word in [*more]:
+        if form := next((each for each in less if akin(word, each)), ""):
+            more.remove(word)
+            less.remove(form)
+    table = table_of(other)
+    little = table.words("stop") | table.words("small") | set(names)
+    telling = table.words("negations")
+    if not asks:
+        telling |= table.words("first_person") | table.words("second_person")
+    return all(
+        word not in telling and (word in little or _HIRAGANA.fullmatch(word))
+        for word in (*more, *less)
+    )
 
 
 Guard = Callable[[str, Around], str]
@@ -255,6 +338,7 @@ GUARDS: Mapping[str, Guard] = {
     "begins anew with its name": without_own_label,
     "writes calls as text": without_calls,
     "gives out its rules": without_rules,
+    "recites what it was told": without_recital,
     "repeats itself": without_loops,
     "is too long": without_excess,
     "is broken off": without_torn_end,
@@ -295,7 +379,7 @@ def _loop(said: list[str]) -> int | None:
     """Where the second of like stretches that follow each other begins, the earliest such."""
     found = []
     for length in range(1, min(LOOP_WORDS, len(said) // 2) + 1):
-        run, least = 0, length if length >= RHYTHM_WORDS else max(2 * length, RHYTHM_WORDS)
+        run, least = 0, length if length >= RHYTHM_WORDS else max(2 * length - 1, RHYTHM_WORDS)
         for place in range(length, len(said)):
             run = run + 1 if said[place] == said[place - length] else 0
             if run >= least:
@@ -305,16 +389,22 @@ def _loop(said: list[str]) -> int | None:
 
 
 def _said_again(text: str, is_small: bool) -> int | None:
-    """The number of the word with which a sentence is said again; short ones for the third time."""
+    """The number of the word with which a sentence is said again; short ones for the third time.
+
+    Nearly the same is the same, but for the lines of a song.
+    """
     times: Counter[tuple[str, ...]] = Counter()
-    place, before = 0, tuple[str, ...]()
+    place, before, prose = 0, tuple[str, ...](), list[str]()
     for sentence in _SENTENCE.finditer(text):
         said = tuple(word for word, _ in _words(sentence.group()))
         is_refrain = not is_small and said != before and _is_line(sentence)
         times[said] += 1
         is_short = size(" ".join(_PART.findall(sentence.group()))) < REFRAIN_WORDS
-        if len(said) > 1 and times[said] > 1 + (is_short or is_refrain):
+        key = line_key(sentence.group())
+        is_near_another = not is_refrain and any(is_near(key, each) for each in prose)
+        if is_near_another or (len(said) > 1 and times[said] > 1 + (is_short or is_refrain)):
             return place
+        prose += [] if is_refrain else [key]
         place += len(said)
         before = said or before
     return None
@@ -351,14 +441,25 @@ def known_lines(
         is_small: Whether a small model speaks, which says nothing else once it has begun: none of
             its longer sentences is said again to anybody, nor its newest line.
     """
-    long = {line_key(text) for text, same in own if same and len(text) > REPEATABLE_CHARS}
+    long = {line_key(text) for text, same in own if same and size(text) > REPEATABLE_WORDS}
     if is_small:
         sentences = (part for text, _ in own for part in (text, *_SENTENCE.findall(text)))
         long |= {key for key in map(line_key, sentences) if key.count(" ") >= REFRAIN_WORDS - 1}
         long |= {key for key in (line_key(text) for text, _ in own[-1:]) if " " in key}
-    times = Counter(line_key(text) for text, _ in own if len(text) <= REPEATABLE_CHARS)
+    times = Counter(line_key(text) for text, _ in own if size(text) <= REPEATABLE_WORDS)
     often = {key for key, count in times.items() if count > (1 if " " in key else 2)}
     greetings = (text for text in answered if not _QUESTION.search(text))
     returned = {key for key in map(line_key, greetings) if key.count(" ") < REFRAIN_WORDS}
-    echoes = {key for key in map(line_key, heard) if key.count(" ") > 1} - returned
+    heard, answered = [*heard], [*answered]
+    if any(_QUESTION.search(text) for text in answered):
+        # What others told is an answer to a question, unless it is about themselves.
+        heard = [text for text in heard if text in answered or _speaks_of_itself(text)]
+    lines = [part for text in heard for part in (text, *_SENTENCE.findall(text))]
+    echoes = {key for key in map(line_key, lines) if key.count(" ") > 1} - returned
     return frozenset(long | often | echoes)
+
+
+def _speaks_of_itself(text: str) -> bool:
+    first, line = table_of(text).words("first_person"), folded(text)
+    has_one = not first.isdisjoint(words(text))
+    return has_one or (is_unparted(line) and any(word in line for word in first))

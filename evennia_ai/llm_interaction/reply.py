@@ -65,7 +65,7 @@ def unaddressed(text: str, names: Iterable[str]) -> str:
     called = "|".join(re.escape(name) for name in names if name)
     if not called:
         return text
-    call = rf"^(?:{called})\s*[,،、，]\s*|(?<!\s)\s*+[,،、，]\s*(?:{called})(?=\W*$)"
+    call = rf"^(?:{called})\s*[,،、，]\s*|(?<!\s)\s*+[,،、，][^\S\n]*(?:{called})(?=\W*$)"
     rest = re.sub(call, "", text, flags=re.IGNORECASE)
     is_said = rest != text and any(map(str.isalnum, rest))
     return rest[0].upper() + rest[1:] if is_said else text

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from evennia_ai.history.frames import heard_line
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.guards import (
-    REPEATABLE_CHARS,
+    REPEATABLE_WORDS,
     SMALL_LINES,
     SMALL_SENTENCES,
     Around,
@@ -106,9 +106,9 @@ class TestEach(unittest.TestCase):
             self.assertEqual(found.cuts, ("goes on with the prompt",))
 
     def test_labels_of_its_own(self):
-        """A small model's bracketed labels and gaps; others may mean what they write."""
+        """A small model's bracketed labels; others may mean what they write."""
         rows = "The Lantern\nExits: door, stairs"
-        for tail in ("[Current moment]", "\n[Dora]\nHello.", "My name is [Your name].", rows):
+        for tail in ("[Current moment]", "\n[Dora]\nHello.", rows):
             text = f"{OPENING} {tail}"
             self.assertEqual(guarded(text, SMALL).text, OPENING)
             self.assertEqual(guarded(text, AROUND).text, text)
@@ -289,7 +289,7 @@ class TestKnownLines(unittest.TestCase):
     def test_own_lines(self):
         """A word may be said three times, a short line twice, a long one once to each person."""
         long, aye = "The ferry leaves when the bell has rung three times.", "Aye, so it is."
-        self.assertGreater(len(long), REPEATABLE_CHARS)
+        self.assertGreater(len(long.split()), REPEATABLE_WORDS)
         for text, most in (("Aye.", 3), (aye, 2), (long, 1)):
             self.assertEqual(known_lines([(text, True)] * (most - 1), [], []), frozenset())
             self.assertEqual(known_lines([(text, True)] * most, [], []), {line_key(text)})

@@ -12,7 +12,7 @@ from evennia_ai.errors import BoundError, ToolError
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import SPEECH
-from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS
+from evennia_ai.llm_interaction.contexts import IDENTITY, RULES, SHORT_RULES
 from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
 from evennia_ai.llm_interaction.prompt import is_small
 from evennia_ai.llm_interaction.reply import unaddressed
@@ -90,11 +90,12 @@ class ToolContext:
         said = [each for each in self.script.runtime.said if each[0] == self.audience]
         own = [(text, asker == self.asker) for _, asker, text in said]
         examples = spoken_lines(self.script.config.examples or "", self.character.key)
-        lines = (m for m in self.seen.newest() if m.role == "user" and m.channel in SPEECH)
-        newest = list(islice(lines, ECHOES))
+        spoken = (m for m in self.seen.newest() if m.role == "user" and m.channel in SPEECH)
+        newest = list(islice(spoken, ECHOES))
         answered = [m.content for m in newest if m.id in self.source_message_ids]
         heard = [m.content for m in newest]
-        heard += [unaddressed(line, [self.character.key]) for line in heard]
+        for lines in (heard, answered):
+            lines += [unaddressed(line, [self.character.key]) for line in lines]
         return Around(
             others=tuple(self.names_here()),
             known=known_lines(
@@ -103,7 +104,8 @@ class ToolContext:
                 answered,
                 small,
             ),
-            rules=CONTEXTS[CONTEXT_AWAKE].rules,
+            rules="\n".join((IDENTITY, RULES, SHORT_RULES)),
+            told=(self.script.config.persona, self.game.place(self.asker).get("description") or ""),
             tools=tuple(self.script.tools.tools),
             is_cut_off=is_cut_off,
             own=self.character.key,

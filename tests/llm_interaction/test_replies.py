@@ -1,0 +1,253 @@
+"""Replies as models of all sizes write them, and what of each is said."""
+
+import unittest
+from dataclasses import replace
+
+from evennia_ai.llm_interaction.contexts import IDENTITY, RULES, SHORT_RULES
+from evennia_ai.llm_interaction.dialects import read
+from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
+from evennia_ai.llm_interaction.narration import told_apart
+from evennia_ai.llm_interaction.reply import clean_reply
+
+PERSONA = (
+    "You are Aria, keeper of The Gilded Lantern, a tavern on Chandler Street. You are warm, dry "
+    "and curious, you speak in short plain sentences, and you like a good story better than a "
+    "long one. You know the house well: the upper gallery with its four painted doors, the cellar "
+    "with the one chained cask. A twelfth tin soldier is missing from your mantel, and you would "
+    "like it back. Ale comes from the barrel behind the bar."
+)
+PLACE = (
+    "A low taproom under black beams. Rush lights gutter on the long tables, and a fire of peat "
+    "smokes in the wide hearth. Behind the bar stands a barrel of ale, and a stair climbs to the "
+    "upper gallery."
+)
+TOOLS = {"say": "text", "look": "target", "noop": "", "search_memory": "query"}
+# What was said lately: by the assistant to the same person, by others, and what it answers.
+OWN = (
+    "I keep the ferry bell behind the bar, so that nobody rings it for fun.",
+    "Der Müller bringt jeden Dienstag frisches Mehl zur alten Brücke.",
+    "渡し舟は毎日正午に北の桟橋から出ます。",
+    "Паромщик каждый вечер зажигает фонарь на старом причале.",
+    "El herrero guarda la llave grande detrás de la chimenea vieja.",
+)
+HEARD = (
+    "My boat is called Heron.",
+    "The miller sold his grey mare to the abbot at Michaelmas.",
+    "Mein Boot heißt Reiher.",
+    "私の船の名前はサギです。",
+    "Моя лодка называется Цапля.",
+    "Mi barca se llama Garza.",
+)
+ANSWERED = ("Aria, do you know where the old smith has hidden the key?",)
+AROUND = Around(
+    others=("Bram", "Cora", "ブラム", "Брам"),
+    known=known_lines([(line, True) for line in OWN], (*HEARD, *ANSWERED), ANSWERED),
+    rules="\n".join((IDENTITY, RULES, SHORT_RULES)),
+    told=(PERSONA, PLACE),
+    tools=tuple(TOOLS),
+    own="Aria",
+)
+S = "The stew is hot tonight."
+# A reply and what of it is said; `%` stands for `S`, which alone is said where nothing is given.
+CUT = (
+    # nearly what was said, by itself or by others
+    ("I keep the ferry bell behind the bar so nobody rings it for fun!", ""),
+    ("Well, I keep the ferry bell behind the bar, so that nobody rings it for fun.", ""),
+    ("So that nobody rings it for fun, I keep the ferry bell behind the bar.", ""),
+    ("my boat is called Heron!!", ""),
+    ("Do you know where the old smith has hidden the key, Bram?", ""),
+    ("% We have bread too. % We have bread too.", f"{S} We have bread too."),
+    ("% Yes, the stew is hot tonight. Oh, the stew is hot tonight.", S),
+    # the persona and the prompt
+    (PERSONA, ""),
+    (f"% {PERSONA}", S),
+    ("% You are warm, dry and curious, you speak in short plain sentences.", S),
+    (
+        "I know the house well: the upper gallery with its four painted doors, the cellar with "
+        "the one chained cask. I am warm, dry and curious, I speak in short plain sentences, and "
+        "I like a good story better than a long one. I am Aria, keeper of The Gilded Lantern, a "
+        "tavern on Chandler Street.",
+        "I know the house well: the upper gallery with its four painted doors, the cellar with "
+        "the one chained cask.",
+    ),
+    ("% Text I write without a tool call is spoken aloud, so I keep it short, plain text.", S),
+    (
+        "% I never invent personal details. If neither memory nor a summary holds the answer, "
+        "nor the talk, I say that I do not know.",
+        f"{S} I never invent personal details.",
+    ),
+    (PLACE, "A low taproom under black beams."),
+    (f"% You see: {PLACE}\nExits: door, stair", S),
+    # others
+    ("Bram: I will have some.", ""),
+    ('Bram says: "I will have some."', ""),
+    ("%\nBram: I will have some.\nAria: Here you are.", S),
+    ("%\n**Cora**: And I?", S),
+    ("%\nUser: thanks", S),
+    # labels, ids, tools
+    ("[Present moment]\nTime: noon", ""),
+    ('% Bram [o12.abc] asks: "Where?"', S),
+    ("% Bram(#12) is here.", S),
+    ("Response: %", S),
+    ("% I will call search_memory now.", S),
+    ('%\nsay(text="Hello")', S),
+    ('say("%")', S),
+    ("%\nObservation: the pot is hot.", S),
+    ("<tool_call>look</tool_call> %", S),
+    ("noop", ""),
+    # menus, figures, notes
+    ("% What do you do?\n1. Eat\n2. Leave", S),
+    ("%\n\n[HP: 20/20 | Mood: happy]", S),
+    ("%\nHealth: 100\nMood: merry", S),
+    ("%\n(OOC: I will be back soon.)", S),
+    ("%\n\nNote: I kept Aria's tone as you asked.", S),
+    ("As an AI language model, I cannot eat.", ""),
+    ("% Would you like me to continue the scene?", S),
+    # letters, functions, journals
+    ("Dear Bram,\n%\nSincerely,\nAria", ""),
+    ("%\n\nYours truly,\nAria", S),
+    ("% — Aria", S),
+    ("% To add journal entry: Bram likes stew.", S),
+    ("%\nJournal entry added: Bram likes stew.", S),
+    ("% I have updated my memory with this information.", S),
+    ('% Cora: "And mine?"', S),
+    ('%\nBram smiles and says, "Thank you, Aria."', S),
+    ("My name is [Your name].", ""),
+    ("% As per my instructions, I answer in one or two short sentences.", S),
+    ("%\n(As the user asks for little, I answer briefly.)", S),
+    ("I am one of the people in it, and act only through my tools and what I say.", ""),
+    # German
+    ("Der Müller bringt ja jeden Dienstag frisches Mehl zur alten Brücke!", ""),
+    ("Der Eintopf ist heiß.\n(Anmerkung: Ich bleibe in der Rolle.)", "Der Eintopf ist heiß."),
+    ("Der Eintopf ist heiß.\nBram sagt: „Ich nehme einen Teller.“", "Der Eintopf ist heiß."),
+    ("Der Eintopf ist heiß. Als KI kann ich nicht essen.", "Der Eintopf ist heiß."),
+    ("Der Eintopf ist heiß. Was tust du?\n1. Essen\n2. Gehen", "Der Eintopf ist heiß."),
+    (
+        "Der Eintopf ist heiß. Tagebucheintrag hinzufügen: Bram mag Eintopf.",
+        "Der Eintopf ist heiß.",
+    ),
+    # Japanese
+    ("渡し舟は毎日正午に北の桟橋から出ますよ。", ""),
+    ("シチューは熱いですよ。\nブラム：「食べます。」", "シチューは熱いですよ。"),
+    ("シチューは熱いですよ。（注：役を演じています）", "シチューは熱いですよ。"),
+    ("シチューは熱いですよ。私はAIなので食べられません。", "シチューは熱いですよ。"),
+    (
+        "シチューは熱いですよ。\nどうしますか？\n1. 食べる\n2. 帰る",
+        "シチューは熱いですよ。",
+    ),
+    ("シチューは熱いですよ。日記を追加：ブラムはシチューが好き。", "シチューは熱いですよ。"),
+    # Russian
+    ("Паромщик зажигает фонарь на старом причале каждый вечер!", ""),
+    ("Похлёбка горячая.\nБрам: Я возьму миску.", "Похлёбка горячая."),
+    ("Похлёбка горячая.\n(Примечание: я остаюсь в роли.)", "Похлёбка горячая."),
+    ("Похлёбка горячая. Как языковая модель, я не ем.", "Похлёбка горячая."),
+    ("Похлёбка горячая. Что ты делаешь?\n1. Ешь\n2. Уходишь", "Похлёбка горячая."),
+    ("Похлёбка горячая. Добавить запись в журнал: Брам любит похлёбку.", "Похлёбка горячая."),
+    # Spanish
+    ("El herrero guarda la llave grande detrás de la vieja chimenea.", ""),
+    ("El guiso está caliente.\nBram dice: «Tomaré un plato.»", "El guiso está caliente."),
+    ("El guiso está caliente.\n(Nota: sigo en el papel.)", "El guiso está caliente."),
+    ("El guiso está caliente. Como modelo de lenguaje, no puedo comer.", "El guiso está caliente."),
+    ("El guiso está caliente. ¿Qué haces?\n1. Comer\n2. Irte", "El guiso está caliente."),
+    (
+        "El guiso está caliente. Añadir entrada al diario: a Bram le gusta el guiso.",
+        "El guiso está caliente.",
+    ),
+)
+# What people say, however it looks.
+SOUND = (
+    "Yes.",
+    "No.",
+    "Aye, Bram.",
+    "Heron.",
+    "Twelve.",
+    "Three copper.",
+    "Bram, Bram, Bram! What have you done?",
+    "Bram, your ale is on the bar.",
+    "Your boat is called Heron.",
+    "Your boat? Heron, you told me.",
+    'Bram said, "My boat is called Heron."',
+    'Cora asked, "Where is the key?", and nobody answered.',
+    "You said the miller sold his grey mare to the abbot.",
+    "The miller sold it to the abbot at Michaelmas.",
+    "I keep The Gilded Lantern, here on Chandler Street.",
+    "I am Aria, keeper of The Gilded Lantern.",
+    "A twelfth tin soldier is missing from my mantel, and I would like it back.",
+    "My mantel wants its twelfth tin soldier. I'd pay for it, too.",
+    "The gallery has four painted doors. The cellar has a chained cask.",
+    "We have three:\n1. Ale\n2. Mead\n3. Cider",
+    "Ale, mead and cider.",
+    "Ale: three copper\nStew: five copper\nBed: ten copper",
+    "Ale is 3 copper, a bed 10, and the stew 5.",
+    "What will you have?",
+    "What do you do when the river floods?",
+    "Row, row, row your boat, gently down the stream. Row, row, row your boat!",
+    "Sail away, my love, sail away.\nThe tide is high.\nSail away, my love, sail away.",
+    "The bell is gone.\nThe bell is drowned.\nThe bell is rung no more.",
+    "Roses are red,\nviolets are blue,\nthe river is cold,\nand so are you.",
+    "The ferry does not leave at noon today from the north pier, it leaves at dusk.",
+    "I don't know where the old smith has hidden the key.",
+    "The old smith has hidden the key under the third step.",
+    "I keep a journal. What matters goes in there.",
+    "A man's function in life is to pour ale.",
+    "Note that the stair creaks.",
+    "Dear Bram, you look tired.",
+    "There is only one keeper here: Aria.",
+    "I have a hammer, a tool for every call of duty.",
+    "It is half past seven, and the bridge opens at 8:00.",
+    "Room 12 is free. So is number 7.",
+    "The fire smokes, and a barrel of ale stands behind the bar.",
+    "Der Müller kommt am Dienstag.",
+    "Drei Getränke: Bier, Met und Most.",
+    "Dein Boot heißt Reiher.",
+    "Ich schreibe es in mein Tagebuch.",
+    "はい。",
+    "あなたの船の名前はサギです。",
+    "ビール、蜂蜜酒、りんご酒の三つがあります。",
+    "渡し舟は夕方に南の桟橋から出ます。",
+    "Да.",
+    "Твоя лодка называется Цапля.",
+    "Пиво стоит три медяка, похлёбка — пять.",
+    "Брам сказал: «Я вернусь завтра».",
+    "Sí.",
+    "Tu barca se llama Garza.",
+    "Tengo cerveza, hidromiel y sidra.",
+    "Anoto todo en mi diario.",
+)
+
+
+def spoken(text, around=AROUND):
+    """What of a model's text is said."""
+    answer = read(text, TOOLS)
+    speech = told_apart(answer.text, [around.own]).speech
+    said = guarded(clean_reply(speech, [around.own]), around).text
+    return said or (S if S in str(answer.calls) else "")
+
+
+class TestReplies(unittest.TestCase):
+    def test_only_the_sound_beginning_is_said(self):
+        """Of what small models really write."""
+        for text, said in (each if isinstance(each, tuple) else (each, S) for each in CUT):
+            with self.subTest(text):
+                whole = text.replace("%", S)
+                self.assertEqual(spoken(whole), said)
+                self.assertIn(spoken(whole, replace(AROUND, is_small=True)), {said, ""})
+
+    def test_what_people_say_passes_whole(self):
+        """From any model that may say so much."""
+        for text in SOUND:
+            with self.subTest(text):
+                self.assertEqual(spoken(text), text)
+
+    def test_what_was_broken_off(self):
+        """In mid-word: the whole sentences before, else all but the torn word."""
+        torn = replace(AROUND, is_cut_off=True)
+        for text, said in (
+            (f"{S} The bread is fre", S),
+            ("Der Eintopf ist heiß. Das Bro", "Der Eintopf ist heiß."),
+            ("シチューは熱いですよ。パン", "シチューは熱いですよ。"),
+            ("Похлёбка горячая. Хле", "Похлёбка горячая."),
+            ("El guiso está caliente. El pa", "El guiso está caliente."),
+        ):
+            with self.subTest(text):
+                self.assertEqual(spoken(text, torn), said)
