@@ -111,17 +111,18 @@ class GameHandler:
 
     def say(self, text: str) -> None:
         """Speak aloud, in pieces of MUD length."""
-        self._room  # noqa: B018 - raises where there is none
         self._voice(self._pieces(text))
 
-    def _voice(self, pieces: list[str], people: list[DefaultObject] | None = None) -> None:
+    def _voice(self, pieces: list[str], people: Sequence[DefaultObject] = ()) -> None:
         """Say by the game's own command, or the body's hooks; whisper to some people by those."""
         body, options = self.character, {"whisper": True, "receivers": people} if people else {}
 
         def speak(piece: str) -> None:
             speech = body.at_pre_say(piece, **options)
             if speech and (reference := _OWN_REFERENCE.match(speech)):
-                self._pose(speech[reference.end() :], "whisper" if people else "say", people)
+                self._pose(
+                    speech[reference.end() :], "whisper" if people else "say", people or None
+                )
             elif speech:
                 body.at_say(speech, msg_self=None, **options)
             else:
@@ -140,9 +141,10 @@ class GameHandler:
 
         Where nobody is who could get them, the body's own line shows whether it was said.
         """
+        others = [obj for obj in self._room.contents if obj is not self.character]
         with overheard(self.character) as shown:
             told = self._told(act, commands, text, "evennia.")
-        if not any(obj is not self.character for obj in filter(is_person, self._room.contents)):
+        if not any(map(is_person, others)):
             shown.append((told, None))
         said, speech = {*words(folded(plain(text)))}, ("say", "whisper", "pose", "emote")
         is_said = any(
@@ -155,7 +157,7 @@ class GameHandler:
     def _pose(
         self, text: str, kind: str = "pose", people: Sequence[DefaultObject] | None = None
     ) -> None:
-        """Show a text behind the body's name, as each knows it, to the room or to some people."""
+        """Show a text behind the body's name, as each knows it, to some people or the room."""
         body, line = self.character, "{actor} {pose}"
         if people is None and not hasattr(body, "process_language"):
             mapping = {"actor": body, "pose": text}
@@ -173,11 +175,6 @@ class GameHandler:
             raise ToolError(f"this talk is private and {self._name(person)} is not part of it")
         self._voice(self._pieces(text), [person])
 
-    def _whisper_all(self, asker: str, text: str, audience: str) -> None:
-        """Whisper to the one who asked and to the other members of the talk who are here."""
-        circle = [obj for obj in self._room.contents if stable_id(obj) in members(audience)]
-        self._voice(self._pieces(text), list(dict.fromkeys([self._person(asker), *circle])))
-
     def page(self, target_id: str, text: str) -> None:
         """Answer a page: shown if they are online, kept as a page if not."""
         account = self._account_of(target_id)
@@ -194,32 +191,29 @@ class GameHandler:
         account.msg(f"|c{name}|n |wpages:|n {shown}", from_obj=self.character)
 
     def _account_of(self, speaker_id: str) -> AccountDB | None:
-        """The account behind the speaker of a page."""
-        found = find(self._pager(speaker_id) or speaker_id)
+        """The account behind the speaker of a page: the one that sent the newest under that id."""
+        script = self.character.assistant
+        pages = (
+            message.metadata.get("account")
+            for message in reversed(script.history.messages() if script else ())
+            if message.channel == "page" and message.speaker_id == speaker_id
+        )
+        found = find(next(pages, None) or speaker_id)
         return found if isinstance(found, AccountDB) else getattr(found, "account", None)
 
-    def _pager(self, speaker_id: str) -> str | None:
-        """The account that sent the newest page under a speaker's id; None if none is known."""
-        script = self.character.assistant
-        for message in reversed(script.history.messages() if script else ()):
-            if message.channel == "page" and message.speaker_id == speaker_id:
-                account: str | None = message.metadata.get("account")
-                return account
-        return None
-
     def speak(self, text: str, audience: str, channel: str, asker: str | None) -> None:
-        """Answer a turn's audience the way it spoke."""
+        """Answer a turn's audience the way it spoke; a whisper goes to all of a talk."""
         if audience == STAFF:
             raise ToolError("what is for staff alone is not spoken")
+        is_secret = is_private(audience) and not self.only_present(audience)
         if channel == "page" and asker:
             self.page(asker, text)
-        elif not is_private(audience) or self.only_present(audience):
-            if channel == "whisper" and asker:
-                self._whisper_all(asker, text, audience)
-            else:
-                self.say(text)
+        elif is_secret or (channel == "whisper" and asker):
+            first = self._person(asker or next(iter(members(audience))))
+            circle = [obj for obj in self._room.contents if stable_id(obj) in members(audience)]
+            self._voice(self._pieces(text), list(dict.fromkeys([first, *circle])))
         else:
-            self._whisper_all(asker or next(iter(members(audience))), text, audience)
+            self.say(text)
 
     def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
         """Show a line about the assistant to a turn's audience alone; nobody hears it as speech."""
@@ -287,7 +281,7 @@ class GameHandler:
         if person is not None:  # what the one who asks sees is shown, if that is less
             mine, theirs = (set(seen(thing, each)) - {body, person} for each in (body, person))
             if not mine <= theirs:
-                both = ", ".join(map(self._name, [each for each in mine if each in theirs]))
+                both = ", ".join(map(self._name, mine & theirs))
                 text = "\n".join(filter(None, (self._name(thing), described(thing, body), both)))
         return plain(text or thing.return_appearance(body))[: 4 * DESCRIPTION_CHARS]
 
@@ -332,45 +326,32 @@ class GameHandler:
 
         By ways that are open to the body; where there are none, up to the barred one.
         """
-        wanted = folded(place)
-
-        def is_there(room: DefaultObject) -> bool:
-            names = (room.key, f"#{room.id}", *room.aliases.all())
-            is_home = room is self.character.home and wanted == "home"
-            return is_home or wanted in map(folded, map(plain, names))
-
-        if is_there(self._room):
-            return THERE
-        way = self._way(is_there, True) or self._way(is_there, False)
-        if way is None:
-            return LOST
+        way = self._way(folded(place), True) or self._way(folded(place), False)
+        if way is None or way is self._room:
+            return LOST if way is None else THERE
         try:
             self._go(way)
         except ToolError:
             return BARRED
         return WALKS
 
-    def _way(
-        self, is_there: Callable[[DefaultObject], bool], is_open: bool
-    ) -> DefaultObject | None:
-        """The first exit of a shortest way of at most `MOST_EXITS` to a room; None for none."""
+    def _way(self, place: str, is_open: bool) -> DefaultObject | None:
+        """The first exit of a shortest way of at most `MOST_EXITS` to a room; the room if here."""
         body, known = self.character, {self._room}
-        heads: list[tuple[DefaultObject, DefaultObject | None]] = [(self._room, None)]
-        for _ in range(MOST_EXITS):
-            steps = [
-                (way.destination, first or way)
-                for room, first in heads
-                for way in room.exits
-                if way.access(body, "view", default=True)
-                and (not is_open or way.access(body, "traverse"))
-            ]
-            heads = []
-            for room, first in steps:
-                if is_there(room):
+        heads = [(self._room, self._room)]
+        for _ in range(MOST_EXITS + 1):
+            steps: list[tuple[DefaultObject, DefaultObject]] = []
+            for room, first in heads:
+                names = {folded(plain(n)) for n in (room.key, f"#{room.id}", *room.aliases.all())}
+                if place in names or (place == "home" and room is body.home):
                     return first
-                if room not in known:
-                    known.add(room)
-                    heads.append((room, first))
+                for way in room.exits:
+                    is_seen = way.access(body, "view", default=True)
+                    is_new = way.destination not in known
+                    if is_seen and is_new and (not is_open or way.access(body, "traverse")):
+                        known.add(way.destination)
+                        steps.append((way.destination, way if first is self._room else first))
+            heads = steps
         return None
 
     def _told(
@@ -437,22 +418,18 @@ class GameHandler:
         self._check_order(gift, asker)
         if not carried:
             gift = self._pick_up(gift)
-        is_seen = person in self._seen()
-        receiver = self._name(person) if is_seen else UNSEEN
-        name = self._numbered(gift)
-        body = self.character
+        is_seen, body = person in self._seen(), self.character
+        receiver, name = self._name(person) if is_seen else UNSEEN, self._numbered(gift)
 
         def hand_over() -> None:
-            if not (
-                gift.at_pre_give(body, person)
-                and gift.move_to(person, quiet=True, move_type="give")
+            if gift.at_pre_give(body, person) and gift.move_to(
+                person, quiet=True, move_type="give"
             ):
-                return
-            gift.at_give(body, person)
-            if is_seen:
-                line = "$You() $conj(give) {thing} to {receiver}."
-                self._show_act(line, [person], thing=name, receiver=person)
-            person.msg(f"{body.get_display_name(person)} gives you {name}.")
+                gift.at_give(body, person)
+                if is_seen:
+                    line = "$You() $conj(give) {thing} to {receiver}."
+                    self._show_act(line, [person], thing=name, receiver=person)
+                person.msg(f"{body.get_display_name(person)} gives you {name}.")
 
         commands = ("give",) if is_seen else ()
         told = self._told(hand_over, commands, f"{self._name(gift)} to {receiver}")
@@ -519,11 +496,8 @@ class GameHandler:
         room, person = self.character.location, self._asker(asker)
         if room is None:
             return []
-        objects = seen(room, self.character)
-        if person is None:
-            return objects
-        theirs = {*seen(room, person), person}
-        return [obj for obj in objects if obj in theirs]
+        theirs = None if person is None else {*seen(room, person), person}
+        return [obj for obj in seen(room, self.character) if theirs is None or obj in theirs]
 
     def clock(self, is_game: bool, now: float) -> datetime:
         """Date and time, of the game's own time or of the server's time zone at `now`."""
@@ -557,13 +531,16 @@ class GameHandler:
         wanted = folded(name.strip())
         present = {each["id"]: each["key"] for each in self.present() if each["player"]}
         known = {**{p.id: p.name for p in self.people_in(name).values()}, **present}
-        people = {each: key for each, key in known.items() if wanted in (folded(key), each)}
-        people = {each: key for each, key in people.items() if _may_be_played(find(each))}
+        people = {}
+        for each, key in known.items():
+            person = find(each) if wanted in (folded(key), each) else None
+            if isinstance(person, DefaultObject) and is_person(person) and not is_assistant(person):
+                people[each] = key
         people = {each: people[each] for each in people if each in present} or people
         if len(people) != 1:
             raise ToolError(f"{'several' if people else 'no'} players are called `{name[:60]}`")
-        [(found, key)] = people.items()
-        return key, found
+        [(person_id, key)] = people.items()
+        return key, person_id
 
     def time(self, now: float) -> str:
         """The time as people say it: of the game's calendar, else of the server's time zone.
@@ -573,27 +550,27 @@ class GameHandler:
         """
         if units := getattr(settings, "TIME_UNITS", None):
             return spoken_units(gametime(absolute=True), units)
-        factor = settings_default.TIME_FACTOR
-        if settings.TIME_GAME_EPOCH is not None or factor != settings.TIME_FACTOR:
-            now = gametime(absolute=True)
-        return spoken_time(datetime.fromtimestamp(now, get_default_timezone()))
+        changed = settings.TIME_FACTOR != settings_default.TIME_FACTOR
+        return spoken_time(self.clock(changed or settings.TIME_GAME_EPOCH is not None, now))
 
     def place(self, asker: str | None = None) -> dict[str, Any]:
         """The room as the assistant and `asker` see it: id, name, description, exits, private.
 
         A room that one of them cannot see has no id.
         """
-        room = self.character.location
+        room, body = self.character.location, self.character
+        place = {"id": "", "key": "nowhere", "description": "", "exits": [], "private": False}
         if room is None:
-            return {"id": "", "key": "nowhere", "description": "", "exits": [], "private": False}
-        place = {"id": stable_id(room), "private": is_private_room(room)}
-        lookers = filter(None, (self.character, self._asker(asker)))
+            return place
+        place |= {"key": DARK, "private": is_private_room(room)}
+        lookers = filter(None, (body, self._asker(asker)))
         if not all(room.access(looker, "view", default=True) for looker in lookers):
-            return {**place, "id": "", "key": DARK, "description": "", "exits": []}
+            return place
         return {
             **place,
+            "id": stable_id(room),
             "key": self._name(room),
-            "description": described(room, self.character)[:DESCRIPTION_CHARS],
+            "description": described(room, body)[:DESCRIPTION_CHARS],
             "exits": [self._name(way) for way in self._seen(asker) if way.destination],
         }
 
@@ -628,13 +605,10 @@ class GameHandler:
         """All that an argument of a tool may mean here: things, people, ways, what it carries."""
         if self.character.location is None:
             return []
+        objects = self._found(value, self._within_reach(value, asker))
         return [
-            Named(
-                stable_id(obj),
-                names_of(obj, self.character),
-                bool(obj.destination),
-            )
-            for obj in self._found(value, self._within_reach(value, asker))
+            Named(stable_id(obj), names_of(obj, self.character), bool(obj.destination))
+            for obj in objects
         ]
 
     def _within_reach(self, name: str, asker: str | None) -> list[DefaultObject]:
@@ -671,12 +645,8 @@ class GameHandler:
 
     def allowed(self, lock: str, asker: str | None) -> bool:
         """Whether a tool's lock passes both the assistant and the one who asked."""
-        if not self._passes(self.character, lock):
-            return False
-        if asker is None:
-            return True
-        person = find(asker)
-        return person is not None and self._passes(person, lock)
+        people = [self.character, *([find(asker)] if asker is not None else [])]
+        return all(person is not None and self._passes(person, lock) for person in people)
 
     def has_turned_away(self, speaker: str) -> bool:
         """Whether somebody here talks with somebody else by now."""
@@ -685,10 +655,9 @@ class GameHandler:
     def obeys(self, asker: str) -> bool:
         """Whether `asker` controls the body or passes the option `obeys`."""
         person, script = find(asker), self.character.assistant
-        if person is None or script is None:
-            return False
-        return self.character.access(person, "control") or self._passes(
-            person, f"tool:{script.config.obeys}"
+        return bool(person and script) and bool(
+            self.character.access(person, "control")
+            or self._passes(person, f"tool:{script.config.obeys}")
         )
 
     def lore(self, text: str, line: str, audience: str) -> Deferred[list[Verdict]]:
@@ -739,11 +708,9 @@ class GameHandler:
 
     def _passes(self, obj: DefaultObject, lock: str) -> bool:
         # Without a superuser's bypass: an assistant acts with the rights they were granted.
-        return bool(
-            self.character.locks.check_lockstring(
-                obj, lock, no_superuser_bypass=True, default=False, access_type="tool"
-            )
-        )
+        strict: dict[str, Any] = {"no_superuser_bypass": True, "default": False}
+        check = self.character.locks.check_lockstring
+        return bool(check(obj, lock, access_type="tool", **strict))
 
     def _pieces(self, text: str) -> list[str]:
         split = speakable(text, [self.character.key])
@@ -803,8 +770,3 @@ def _holder(account: AccountDB) -> str:
     for session in account.sessions.all():
         account.ndb.ai_address = session.address  # for what is answered after it has left
     return f"guest {account.ndb.ai_address or stable_id(account)}"
-
-
-def _may_be_played(obj: object) -> bool:
-    """Whether something is a character, and no assistant's body."""
-    return isinstance(obj, DefaultObject) and is_person(obj) and not is_assistant(obj)
