@@ -3,27 +3,17 @@
 import re
 from collections.abc import Iterable
 
-# Quotation marks that open a speech, with those that close it.
-_MARKS = {
-    '"': '"',
-    "'": "'",
-    "“": "”“",
-    "”": "”",
-    "„": "“”„",
-    "«": "»",
-    "»": "«»",
-    "‹": "›",
-    "›": "‹›",
-    "‘": "’‘",
-    "’": "’",
-    "‚": "‘’",
-    "「": "」",
-    "『": "』",
-    "《": "》",
-    "＂": "＂",
-}
-# An apostrophe opens a speech only where a word cannot go on.
-_OPENING = re.compile(r"[\"“”„«»‹›「『《＂]|(?:^|(?<=[\s:,：，、]))['‘’‚]")
+# Each quotation mark that opens a speech, with those that close it.
+_PAIRS = (
+    "\"\" '' “”„ ”” „“”\" «» »« ‹› ›‹ ‘’ ’’ ‚‘’' 「」 『』 《》 〈〉 ⟨⟩ ⟪⟫ ﹁﹂ ﹃﹄ ｢｣ "
+    "〝〞〟 ‟” ‛’ ❝❞ ❛❜ ＂＂ ＇＇ `` —— –– ――"
+)
+_MARKS = {pair[0]: pair[1:] for pair in _PAIRS.split()}
+# An apostrophe opens a speech only where a word cannot go on, a dash only where a line begins.
+_LATE, _DASHES = "'‘’‚‛`", "—–―"
+_OPENING = re.compile(
+    rf"[{''.join({*_MARKS} - {*_LATE, *_DASHES})}]|(?:^|(?<=[\s:,：，、]))[{_LATE}]|^[{_DASHES}]"
+)
 _COLON = re.compile(r"[:：]\s*")
 # More than a frame: a sentence that ends, or words behind a colon.
 _SENTENCE = re.compile(r"[.!?;。！？]\s*\S")
@@ -54,26 +44,30 @@ def spoken(
     said = (words for each in typed if (words := _typed(line, names, each, is_speech)) is not None)
     words = next(said, None)
     if words is None:
-        words = _quoted(line, names)
+        words = _quoted(line, names, is_speech)
     if words is None:
         words = _unquoted(line, names, is_speech)
-    while _OWN_REFERENCE.match(words) and (inner := _quoted(words, ["/me", "me"])) is not None:
-        words = inner
+    for _ in range(3):  # a say inside a say
+        is_own = _OWN_REFERENCE.match(words)
+        words = (_quoted(words, ["/me", "me"], True) if is_own else None) or words
     return words.strip()
 
 
 def _typed(line: str, names: list[str], typed: str, is_speech: bool) -> str | None:
     start = line.rfind(typed) if typed else -1
-    if start < 0 or re.search(r"\w", behind := line[start + len(typed) :]):
+    if start < 0:
         return None
-    frame = line[:start]
-    if behind.strip() and not is_speech and frame.strip()[-1:] not in _MARKS:
+    frame, behind = line[:start].rstrip(), line[start + len(typed) :].strip()
+    is_enclosed = behind[:1] in _MARKS.get(frame[-1:], " ")
+    if re.search(r"\w", behind) and not (is_enclosed and len(behind) <= _FRAME_CHARS):
+        return None
+    if behind and not is_speech and frame[-1:] not in _MARKS:
         return None  # a thing that an act is told of, as in `picks up a ball.`
-    frame = _without(frame, names)
-    return typed if re.search(r"\w", frame) and len(frame) <= _FRAME_CHARS else None
+    frame = _without(f"{frame} {behind}", names)
+    return typed if re.search(r"\w", frame) and len(frame) <= 2 * _FRAME_CHARS else None
 
 
-def _quoted(line: str, names: list[str]) -> str | None:
+def _quoted(line: str, names: list[str], is_speech: bool) -> str | None:
     """The words in quotation marks, if nothing but a frame stands around them."""
     bare = line  # marks in a name, as in `Bob "The Axe" Stone`, frame nothing
     for name in filter(_OPENING.search, names):
@@ -81,13 +75,22 @@ def _quoted(line: str, names: list[str]) -> str | None:
     for opening in _OPENING.finditer(bare):
         start, close = opening.end(), _MARKS[opening.group()]
         end = max(bare.rfind(mark, start) for mark in close)
-        if end >= 0:
-            before, behind = line[: opening.start()], line[end + 1 :]
-            if before.strip():
-                is_framed = _is_frame(before, names) and not re.search(r"\w", behind)
-            else:
-                is_framed = not behind.strip() or _is_frame(behind, names)
-            return line[start:end] if is_framed else None
+        if end < 0:
+            continue
+        before, words, behind = line[: opening.start()], line[start:end], line[end + 1 :]
+        is_named = _without(behind, names) != behind
+        if not before.strip():
+            if not is_named and not re.search(r"\w", _without(words, names)) and behind.strip():
+                continue  # a name in brackets, as in `《Bob》 hello`
+            is_framed = not behind.strip() or _is_frame(behind, names)
+            is_framed &= is_named or opening.group() not in _DASHES
+        elif re.search(r"\w", behind):  # the verb stands behind, as in `Bobは「…」と言った。`
+            lead = _without(before, names).strip()
+            is_short = lead[-1:] in ",，、" or (len(lead) < 3 and lead[-1:] not in ":：")
+            is_framed = is_speech and is_short and _is_frame(behind, names)
+        else:
+            is_framed = _is_frame(before, names)
+        return words if is_framed else None
     return None
 
 
@@ -95,7 +98,8 @@ def _unquoted(line: str, names: list[str], is_speech: bool) -> str:
     """The words of a line without marks: behind a colon, or behind a name and a verb."""
     colon = _COLON.search(line)
     before = line[: colon.start()] if colon else ""
-    is_named = is_speech or _without(before, names) != before
+    rest = _without(before, names)
+    is_named = (is_speech or rest != before) and not _OPENING.search(rest)
     if colon is not None and is_named and _is_frame(before, names):
         return line[colon.end() :]
     if not is_speech:

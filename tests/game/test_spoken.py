@@ -18,6 +18,12 @@ FRAMED = {
     "Alice säger ”hej”": "hej",
     "Alice mówi „cześć”": "cześć",
     "Aliceは言った「こんにちは」": "こんにちは",
+    "Alice dice: 〈hola〉": "hola",
+    'Alice sagt, „wo: hier?"': "wo: hier?",
+    "‹ Salut ›, dit Alice.": "Salut",
+    "—Hola, señor —dijo Alice.": "Hola, señor",
+    "— Где: тут? — сказала Alice.": "Где: тут?",
+    '《Alice》 "hello"': "hello",
     "Aliceは囁いた『秘密』": "秘密",
     "Alice 说：“你好”": "你好",
     "Alice कहती है: नमस्ते": "नमस्ते",
@@ -39,6 +45,11 @@ TYPED = {
     "Alice": "Alice",
     'It was late. I said "no" and left.': 'It was late. I said "no" and left.',
     'Alice says, "hello': '"hello',
+    "Aliceは「鍵：赤」と言った。": "鍵：赤",
+    'Alice "tamam" dedi.': "tamam",
+    'Alice says, "hello" and smiles.': "hello",
+    'Alice says it is "late" again': 'it is "late" again',
+    'Alice: "yes" is my word: "no" is not': '"yes" is my word: "no" is not',
 }
 # Acts, which are no speech.
 ACTS = (
@@ -47,6 +58,9 @@ ACTS = (
     'Alice points at the sign "closed" and laughs.',
     'Alice draws. Then she says, "stand back"',
     "The clock shows: noon",
+    'Alice "accidentally" sneezes.',
+    "— Then Alice falls — the cup, too.",
+    "《Alice》 waves",
     "A bell tolls.",
 )
 
@@ -67,6 +81,12 @@ class TestSpoken(unittest.TestCase):
             with self.subTest(line):
                 self.assertEqual(spoken(line, ["Alice", ""]), words)
 
+    def test_marks_in_a_name(self):
+        """They frame nothing."""
+        name = 'Bob "The Axe" Stone'
+        self.assertEqual(spoken(f'{name} says, "hi"', [name], is_speech=False), "hi")
+        self.assertEqual(spoken(f"{name} sneezes.", [name], is_speech=False), "")
+
     def test_acts(self):
         """What is no speech has no words."""
         for line in ACTS:
@@ -84,6 +104,10 @@ class TestSpoken(unittest.TestCase):
             ("Alice says hello in Elvish", ("hello",), ""),
             ("Alice picks up a ball.", ("ball",), ""),
             ("Alice sagt „ball“.", ("ball",), "ball"),
+            ("Aliceは「鍵：赤」と言った。", ("鍵：赤",), "鍵：赤"),
+            ("— Где: тут? — сказал кто-то.", ("Где: тут?",), "Где: тут?"),
+            ('Alice "tamam" dedi.', ("tamam",), "tamam"),
+            ('Alice "accidentally" sneezes.', ('"accidentally" sneezes.',), ""),
         ):
             with self.subTest(line):
                 self.assertEqual(spoken(line, ["Alice"], typed, is_speech=False), words)
