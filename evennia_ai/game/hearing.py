@@ -21,6 +21,7 @@ from evennia_ai.game.seeing import (
     is_assistant,
     is_person,
     is_private_room,
+    name_of,
     names_of,
     plain,
     seen,
@@ -68,6 +69,7 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
     is_unseen = is_here and not seen(room, listener, [speaker])
     if kind in MOVE_TYPES or origin.is_coming:
         audience = room_audience(listener, speaker)
+        line = _as_known(line, listener)
         return None if is_unseen else event_of(listener, speaker, "move", line, audience)
     names = (*names_of(speaker, listener), plain(speaker.key))
     if is_unseen:
@@ -80,9 +82,19 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
         audience = private(map(stable_id, circle))
         if channel == "say":
             channel = "whisper" if is_here else "page"
+    words = _as_known(words, listener) if channel == "pose" else words
     if channel == "pose" and not from_obj and not any(name in line for name in names):
-        return noticed_event(listener, line, None, audience)  # nobody's act, such as a bell
+        return noticed_event(listener, words, None, audience)  # nobody's act, such as a bell
     return event_of(listener, speaker, channel, words, audience, is_unseen)
+
+
+def _as_known(line: str, listener: "DefaultObject") -> str:
+    """A line with the names that a listener knows for the true ones that a game shows in it."""
+    for person in filter(is_person, listener.location.contents if listener.location else ()):
+        name, key = name_of(person, listener), plain(person.key)
+        if name.lower() != key.lower():
+            line = re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", lambda _, known=name: known, line)
+    return line
 
 
 def _thing_event(
@@ -96,7 +108,7 @@ def _thing_event(
     room, script = listener.location, listener.assistant
     if room is None or script is None or not any(obj.has_account for obj in room.contents):
         return None
-    receivers = origin.receivers or ()
+    line, receivers = _as_known(line, listener), origin.receivers or ()
     people = [obj for obj in receivers if obj is not listener and is_person(obj)]
     if (receivers and not people and thing is None) or is_told(script, line, LATELY):
         return None

@@ -89,7 +89,7 @@ def _understood(text: str, speaker: DefaultObject, listener: DefaultObject) -> s
 
 
 def _reason(told: Sequence[str]) -> str:
-    return ": " + " ".join(told) if told else ""
+    return ": " + " ".join(told).rstrip(".") if told else ""
 
 
 class GameHandler:
@@ -272,13 +272,15 @@ class GameHandler:
 
         Nothing is shown that `asker` may not see themselves.
         """
-        thing = self._room if target is None else self._thing(target, asker=asker)
-        body, person = self.character, self._asker(asker)
+        body, person, text = self.character, self._asker(asker), ""
+        if target and not self._found(target, [*self._within_reach(target, asker), body]):
+            # A detail of Evennia's ExtendedRoom.
+            text = getattr(self._room, "get_detail", lambda *_: "")(target, body)
+        thing = self._room if target is None or text else self._thing(target, asker=asker)
         for looker in filter(None, (body, person)):
             if not thing.access(looker, "view", default=True):
                 raise ToolError(f"you cannot see {target or 'anything here'}")
-        text = ""
-        if person is not None:  # what the one who asks sees is shown, if that is less
+        if person is not None and not text:  # what the one who asks sees, if that is less
             mine, theirs = (set(seen(thing, each)) - {body, person} for each in (body, person))
             if not mine <= theirs:
                 both = ", ".join(map(self._name, mine & theirs))
@@ -387,7 +389,7 @@ class GameHandler:
 
     def get(self, thing: str, asker: str | None = None) -> str:
         """Pick something up in the room, for whoever asks; tells what is carried then."""
-        lying = self._thing(thing, self._seen(asker))
+        lying = self._lying(thing, asker)
         self._check_order(lying, asker)
         taken = self._pick_up(lying)
         return f"You pick up {self._numbered(taken)}. {self._carried()}"
@@ -403,7 +405,7 @@ class GameHandler:
                 burden.at_drop(body)
                 self._show_act("$You() $conj(drop) {thing}.", thing=name)
 
-        told = self._told(put_down, ("drop",), self._name(burden))
+        told = self._told(put_down, ("drop",), self._typed(burden))
         if burden.location is body:
             raise ToolError(f"you cannot drop {name}{told}. {self._carried()}")
         return f"You drop {name}. {self._carried()}"
@@ -414,7 +416,7 @@ class GameHandler:
         if person is self.character:
             raise ToolError("you cannot give anything to yourself")
         carried = self._found(thing, self.character.contents)
-        gift = carried[0] if carried else self._thing(thing, self._seen(asker))
+        gift = carried[0] if carried else self._lying(thing, asker)
         self._check_order(gift, asker)
         if not carried:
             gift = self._pick_up(gift)
@@ -432,7 +434,7 @@ class GameHandler:
                 person.msg(f"{body.get_display_name(person)} gives you {name}.")
 
         commands = ("give",) if is_seen else ()
-        told = self._told(hand_over, commands, f"{self._name(gift)} to {receiver}")
+        told = self._told(hand_over, commands, f"{self._typed(gift)} to {self._typed(person)}")
         if gift.location is not person:
             raise ToolError(f"you could not give {name} to {receiver}{told}. {self._carried()}")
         return f"You give {name} to {receiver}. {self._carried()}"
@@ -683,18 +685,52 @@ class GameHandler:
             known = self.identify(asker)
             raise NotObeyedError(known["key"] if known else "whoever asks")
 
+    def _lying(self, name: str, asker: str | None) -> DefaultObject:
+        """What a name means in the room, or in a container: `sword`, `sword from the chest`.
+
+        A container is what the lock `get_from` opens, as in Evennia's contrib `containers`.
+        """
+        body, around, person = self.character, self._seen(asker), self._asker(asker)
+        for box in [*around, *body.contents] if not self._found(name, around) else ():
+            if not box.access(body, "get_from"):
+                continue
+            theirs = seen(box, person or body)
+            inside = [obj for obj in seen(box, body) if obj in theirs]
+            ends = [n for n in names_of(box, body) if folded(name).endswith(folded(n))]
+            parts = (name[: -len(ends[0])] if ends else name).split()
+            for length in range(len(parts), 0 if ends else len(parts) - 1, -1):
+                if objects := self._found(" ".join(parts[:length]), inside):
+                    return objects[0]
+        return self._thing(name, around)
+
+    def _typed(self, thing: DefaultObject) -> str:
+        """A name by which the game's commands find one thing: `coin-2` of several coins."""
+        name = self._name(thing)
+        alike = self.character.search(name, candidates=thing.location.contents, quiet=True)
+        if thing not in alike or len(alike) < 2:
+            return name
+        number, template = alike.index(thing) + 1, settings.SEARCH_MULTIMATCH_TEMPLATE
+        return str(template.format(number=number, name=name, aliases="", info="").strip())
+
     def _pick_up(self, thing: DefaultObject) -> DefaultObject:
         """What is carried after picking up a thing: the thing, or what it dispensed instead."""
         body, before, name = self.character, self.character.contents, self._numbered(thing)
+        box = None if thing.location is self._room else thing.location
+        opens = getattr(box, "at_pre_get_from", None)
 
         def pick_up() -> None:
             if not thing.access(body, "get"):
                 body.msg(thing.db.get_err_msg or "")
-            elif thing.at_pre_get(body) and thing.move_to(body, quiet=True, move_type="get"):
+            elif (
+                thing.at_pre_get(body)
+                and (opens is None or opens(body, thing))
+                and thing.move_to(body, quiet=True, move_type="get")
+            ):
                 thing.at_get(body)
                 self._show_act("$You() $conj(pick) up {thing}.", thing=name)
 
-        told = self._told(pick_up, ("get",), self._name(thing))
+        typed = self._typed(thing) + (f" from {self._typed(box)}" if box else "")
+        told = self._told(pick_up, ("get",), typed)
         for taken in (thing, *body.contents):
             if taken.location is body and taken not in before:
                 return taken

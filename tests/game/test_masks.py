@@ -98,6 +98,17 @@ class TestMasks(AssistantTest):
                 self.assertEqual(event.speaker.id, stable_id(person))
                 self.script.runtime.queue.clear()
 
+    def test_true_names_that_a_game_shows(self):
+        """In acts and notices they are the names that the assistant knows."""
+        sailor, grey, _ = self.people
+        for line, from_obj, known in (
+            ("Zebulon nudges Quentin.", sailor, "a tall sailor nudges a man in grey."),
+            ("Quentin falls down!", None, "a man in grey falls down!"),
+        ):
+            self.script.runtime.queue.clear()
+            self.body.location.msg_contents(line, from_obj=from_obj)
+            self.assertEqual([event.content for event in self.script.runtime.queue], [known])
+
     def test_notes(self):
         """A note bears the name that the assistant knows."""
         command = CmdAIRemember()
