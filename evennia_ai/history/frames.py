@@ -275,6 +275,11 @@ def answer_line(key: str, speaker_id: str, channel: str, text: str) -> str:
     return f"{ANSWER_KEY}: {heard_line(key, speaker_id, channel, text)}"
 
 
+def speaking_line(own: str, other: str) -> str:
+    """Who speaks to whom, as a row of the present moment: small models mistake others for them."""
+    return f"You are {one_line(own)} and speak to {one_line(other)}."
+
+
 def unasked_line(reason: str) -> str:
     """A row of the present moment for a turn that nobody asked for, and why it is."""
     return (

@@ -385,7 +385,7 @@ def present_lines(
     It holds what the assistant sees, and `asker` (stable id) may see too.
     """
     place, seen = script.game.place(asker), script.seen(audience, trusted=True)
-    people = script.game.present(asker)
+    people = sorted(script.game.present(asker), key=lambda person: person["id"] != asker)
     lines = moment_lines(
         script.game.time(script.now()),
         place["key"],

@@ -19,12 +19,13 @@ from evennia_ai.history.frames import (
     answer_line,
     one_line,
     quoted,
+    speaking_line,
 )
 from evennia_ai.history.messages import Message
 from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.budget import shortened
 from evennia_ai.llm_interaction.contexts import answer_language
-from evennia_ai.llm_interaction.prompt import context_usage, shown_history
+from evennia_ai.llm_interaction.prompt import context_usage, is_small, shown_history
 from evennia_ai.llm_interaction.values import OVERTAKEN, TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.injection import chosen
@@ -65,6 +66,8 @@ QUERY_CHARS, RETRIEVED = 400, 12
 LORE_LINES = 4
 # Lines that a prompt names again as those to answer, and most characters of each.
 ANSWERED_LINES, ANSWERED_CHARS = 12, 400
+# So many of the newest messages a small model makes use of; those before are given it as memories.
+SMALL_SEES = 6
 # Conversations of those present that a prompt's tail names.
 TALKS_SHOWN = 3
 Hits = tuple[Hit, ...]
@@ -315,7 +318,7 @@ class Tick:
             max_iterations=script.config.max_react_iterations,
             deadline=script.now() + script.turn_timeout_s,
             talks=_talks(group, seen.newest(), script.game.present(asker), script.now()),
-            answering=_answering(group, script.config.language, runtime.language),
+            answering=self._answering(group),
         )
         shown_to = request.audience, request.channel, request.asker
         try:
@@ -338,6 +341,25 @@ class Tick:
             script.game.show_typing(False, *shown_to)
             runtime.last_turn_at = script.now()
 
+    def _answering(self, group: Group) -> tuple[str, ...]:
+        """The newest lines of a group, as the prompt names them again at its end.
+
+        With the language they are in, and for small models with who speaks to whom.
+        """
+        script, events = self.script, [e for e in group.events[-ANSWERED_LINES:] if e.speaker]
+        rows = [
+            answer_line(
+                e.speaker.key, e.speaker.id, e.channel, shortened(e.content, ANSWERED_CHARS)
+            )
+            for e in events
+            if e.speaker
+        ]
+        if rows and is_small(script):
+            rows.insert(0, speaking_line(script.obj.key, events[-1].speaker_name))
+        lines = (event.content for event in events)
+        language = answer_language(script.config.language, lines, self.runtime.language)
+        return tuple(filter(None, (*rows, language)))
+
     @inlineCallbacks
     def _retrieved(self, group: Group, seen: Seen) -> Steps[tuple[Hits, Hits]]:
         """Fires with lore and memories of what was just said that the prompt does not hold already.
@@ -357,6 +379,8 @@ class Tick:
         hits = yield seen.search(Query(said, RETRIEVED, exclude=heard, own_name=own_name))
         history, _ = shown_history(script, group.audience)
         shown = [message for message in history if message.id not in self.runtime.left_out]
+        if is_small(script):
+            shown = shown[-SMALL_SEES:]
         texts = {plain(_indexed_text(message)) for message in shown}
         ids = {message.id for message in shown}
         if not script.config.compact_enabled:  # the prompt holds the raw history instead
@@ -407,21 +431,6 @@ def _talks(
     return tuple(
         f"{one_line(name)} last spoke of: {quoted(topic)}" for name, topic in here[:TALKS_SHOWN]
     )
-
-
-def _answering(group: Group, language: str, spoken: str) -> tuple[str, ...]:
-    """The newest lines of a group, as the prompt names them again at its end, and their language.
-
-    `language` is the one the assistant speaks, or ``auto``; `spoken` the one heard last.
-    """
-    events = [event for event in group.events[-ANSWERED_LINES:] if event.speaker]
-    lines = (
-        answer_line(e.speaker.key, e.speaker.id, e.channel, shortened(e.content, ANSWERED_CHARS))
-        for e in events
-        if e.speaker
-    )
-    row = answer_language(language, (e.content for e in events), spoken)
-    return (*lines, row) if row else tuple(lines)
 
 
 def _indexed_text(message: Message) -> str:

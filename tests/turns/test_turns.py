@@ -491,6 +491,28 @@ class TestModelDown(TurnTest):
         self.tick()
         self.assertEqual(self.spoken(), spoken)
 
+    def test_what_a_small_model_is_given_again(self):
+        """Who speaks to whom, and what of the talk far above is asked for."""
+        self.configure(max_context_tokens=8000)
+        prompts = {}
+        for carries in (False, None):
+            self.model.carries = carries
+            self.say("Aria, my boat is called Heron.", self.alice)
+            self.tick()
+            for thing in ("rain", "barley", "the fair", "two geese"):
+                self.model.answers = [f"Yes, {thing} there was."]
+                self.say(f"Aria, did you see {thing}?", self.alice)
+                self.tick()
+            self.say("Aria, what is my boat called?", self.alice)
+            self.tick()
+            prompts[carries] = "\n".join(
+                message["content"] or "" for message in self.model.requests[-1].messages[-3:]
+            )
+        speaking = f"You are {self.aria.key} and speak to {self.alice.key}."
+        for prompt, is_given in ((prompts[False], True), (prompts[None], False)):
+            self.assertEqual(speaking in prompt, is_given)
+            self.assertEqual("boat is called Heron" in prompt, is_given)
+
     def test_not_asked_once_more_after_a_long_wait(self):
         """Where the first reply took long, the offline model answers at once."""
         slow = ModelReply(content="noop aloud", model="scripted/model", seconds=30.0)
