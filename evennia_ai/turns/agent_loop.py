@@ -346,7 +346,7 @@ class _Turn:
         calls, left_out = bounded(reply.tool_calls)
         if left_out:
             self.script.log(f"a reply had {left_out} tool calls too many, left out", warning=True)
-        names, pose = [self.character.key], ""
+        names, pose, offered = [self.character.key], "", self.script.tools.offered()
         is_long = len(content) > CLEANED_CHARS
         is_guarded = self.context.speaks and reply.model != OFFLINE_MODEL
         if is_guarded and not is_long:
@@ -357,23 +357,18 @@ class _Turn:
             is_cut_off = reply.finish_reason == "length"
             text, cuts = guarded(text, self.tools.around(is_cut_off))
             if is_small(self.script):  # it invents tools, and has no way to choose silence
-                known = {t.name for t in self.script.tools.offered(False) if not t.ends_turn}
+                known = {tool.name for tool in offered if not tool.ends_turn}
                 calls = tuple(each for each in calls if each["function"]["name"] in known)
                 cuts = cuts if text or cuts or calls else (SAYS_NOTHING,)
         if is_long and not cuts:
             text = content  # stored as it came; what is spoken of it is cleaned and cut
-        if pose and not calls and self._may_pose:
+        # A pose is shown where those whom the turn is for see it.
+        may_pose = self.request.audience == PUBLIC and _POSE in {tool.name for tool in offered}
+        if pose and not calls and may_pose and _POSE not in self.failures.withdrawn:
             said = json.dumps({"text": pose}, ensure_ascii=False)
             posed = tool_call(new_id("call_"), _POSE, said)
             return _Answer(reply, text, [posed], cuts, is_staged=True)
         return _Answer(reply, text, calls, cuts)
-
-    @property
-    def _may_pose(self) -> bool:
-        """Whether a pose of this turn is seen by those it is for."""
-        offered = {tool.name for tool in self.script.tools.offered(False)}
-        offered -= set(self.failures.withdrawn)
-        return self.request.audience == PUBLIC and _POSE in offered
 
     def permitted(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
         """The calls that may be made; of a turn that nobody asked for those that speak or pose."""

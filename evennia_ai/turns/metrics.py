@@ -147,7 +147,12 @@ class Figures:
         ask = "SELECT at, purpose, sizes, total, most, share FROM prompts"
         ask += " WHERE assistant = ? AND at >= ? ORDER BY at"
         found = self.on_thread(self._read, ask, (assistant, since))
-        return found.addCallback(lambda rows: [_prompt(row) for row in rows])
+        return found.addCallback(
+            lambda rows: [
+                PromptFigure(at, purpose, tuple(map(int, sizes.split(","))), *rest)
+                for at, purpose, sizes, *rest in rows
+            ]
+        )
 
     def spend(
         self, by: str, since: str, where: Mapping[str, str] | None = None
@@ -231,11 +236,6 @@ def _thin(file: sqlite3.Connection) -> None:
         (MOST_PROMPTS,),
     )
     file.execute("DELETE FROM spend WHERE day < ?", (utc_iso(oldest)[:10],))
-
-
-def _prompt(row: Sequence[Any]) -> PromptFigure:
-    at, purpose, sizes, total, limit, usage = row
-    return PromptFigure(at, purpose, tuple(map(int, sizes.split(","))), total, limit, usage)
 
 
 def stacked(figures: Sequence[PromptFigure]) -> dict[str, list[float]]:

@@ -5,12 +5,12 @@ nothing. It is put aside (`history.aside`) before something else is written in i
 does the same for those that nothing writes.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from evennia_ai.history.aside import put_aside
 from evennia_ai.history.records import (
-    as_amount,
     as_dict,
     as_dicts,
     as_list,
@@ -47,27 +47,16 @@ def account_keys(value: object) -> list[int]:
     return [each for each in as_list(value) if type(each) is int]
 
 
-def sleep_report(value: object) -> dict[str, Any]:
-    """The report of a sleep cycle and when it was; empty if there is none."""
-
-    def steps(value: object) -> dict[str, Any]:
-        return {name: dict(step) for name, step in as_dict(value).items() if as_dict(step)}
-
+def sleep_report(value: object) -> dict[str, Any] | None:
+    """The report of a sleep cycle and when it was; None if it is none, or cannot be shown."""
     raw = as_dict(value)
-    return {"at": as_time(raw.get("at")), "steps": showable(steps(raw.get("steps")))} if raw else {}
-
-
-def showable(record: Mapping[Any, Any]) -> dict[str, Any]:
-    """A record as JSON can hold it: no number too large to be shown, text as keys."""
-    return {key: _showable(value) for key, value in record.items() if isinstance(key, str)}
-
-
-def _showable(value: object) -> object:
-    if isinstance(value, Mapping):
-        return showable(value)
-    if isinstance(value, list | tuple):
-        return [_showable(each) for each in value]
-    return as_amount(value) if type(value) in (int, float) else value
+    steps = as_dict(raw.get("steps"))
+    try:
+        json.dumps(steps)
+    except (TypeError, ValueError, RecursionError):  # a number may be too large, too
+        return None
+    is_read = as_time(raw.get("at")) == raw.get("at") and all(map(as_dict, steps.values()))
+    return raw if is_read else None
 
 
 def _one_of(*words: str) -> Reader:
@@ -100,7 +89,7 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     "tombstones": as_dict,
     "last_extraction": as_texts,
     "last_compaction": as_dict,
-    "last_sleep": lambda value: sleep_report(value) if as_dict(value) else None,
+    "last_sleep": sleep_report,
 }
 SCRIPT: Mapping[Place, Reader] = {(None, key): reader for key, reader in _OF_SCRIPT.items()}
 # What is read as a whole, and put aside where it cannot be (`history.pages`).

@@ -332,7 +332,10 @@ class SpendHandler:
         price = self._price(request)
         asked = fitted(request, price, self.call_limits)
         if isinstance(asked, Cap):
-            self._tell_of_call_cap(asked)
+            told = f"{asked} {self.row().day.label}"  # once a day for each assistant and cap
+            if self._script.runtime.spent_told != told:
+                self._script.runtime.spent_told = told
+                self._alert(asked, asked.limit)
             raise SpendError(f"{asked} leaves no room for it")
         models = request.model, *request.fallback_models
         self._admit(account, models)
@@ -414,13 +417,6 @@ class SpendHandler:
                 if notice := cap.notice(row):
                     self._put(key, row.noted(cap, notice))
                     self._alert(cap, cap.spent(row))
-
-    def _tell_of_call_cap(self, cap: Cap) -> None:
-        """Alert staff of a call that was too large, once a day for each assistant and cap."""
-        told = f"{cap} {self.row().day.label}"
-        if self._script.runtime.spent_told != told:
-            self._script.runtime.spent_told = told
-            self._alert(cap, cap.limit)
 
     def _alert(self, cap: Cap, spent: float) -> None:
         self._script.audit("spend limit", cap=str(cap), spent=spent, limit=cap.limit)

@@ -71,7 +71,8 @@ class Amount(Stored):
     def of(cls, reply: ModelReply) -> "Amount":
         """One call, as its reply says; what is no amount there counts 0."""
         tokens, cached = reply.prompt_tokens + reply.completion_tokens, reply.cached_tokens
-        cost, cached_cost = (_dollars(each) for each in (reply.cost, reply.cached_cost))
+        costs = reply.cost, reply.cached_cost
+        cost, cached_cost = (max(0.0, float(as_amount(each))) for each in costs)
         counts = max(0, as_count(tokens)), cost, max(0, as_count(cached)), cached_cost
         return cls(1, *counts, unpriced=int(reply.cost is None))
 
@@ -83,10 +84,6 @@ class Amount(Stored):
         # Rounded, or adding leaves dust; a token of a cheap model costs a few millionths of a cent.
         pairs = zip(astuple(self), astuple(other), strict=True)
         return Amount(*(round(mine + theirs, 12) for mine, theirs in pairs))
-
-
-def _dollars(cost: float | None) -> float:
-    return max(0.0, float(as_amount(cost)))
 
 
 @dataclass(frozen=True, slots=True)

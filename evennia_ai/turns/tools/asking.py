@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from evennia_ai.errors import ToolError, UnaskedError
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import SPEECH
 from evennia_ai.language.script import folded
 from evennia_ai.language.tables import each_words
 from evennia_ai.language.words import is_common, telling_stem, words
@@ -158,12 +157,3 @@ def is_own_wording(text: str, ctx: "ToolContext") -> bool:
         return True
     wanted = _stems(text)
     return bool(wanted) and wanted <= _stems(said)
-
-
-def own_lines(messages: Collection[Any], asker: str | None) -> list[str]:
-    """What the asker said among the messages that a turn answers, oldest first."""
-    return [
-        message.content
-        for message in messages
-        if message.speaker_id == asker and message.channel in SPEECH
-    ]

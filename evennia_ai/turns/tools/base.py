@@ -20,7 +20,7 @@ from evennia_ai.protocol import Assistant, Character, GamePort
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit
 from evennia_ai.turns.cues import IDLE_S
-from evennia_ai.turns.tools.asking import Proposal, own_lines
+from evennia_ai.turns.tools.asking import Proposal
 from evennia_ai.turns.tools.parameters import Parameter, function_schema
 
 # So many of the newest lines of others are not said again.
@@ -77,10 +77,6 @@ class ToolContext:
         """The game, to act in."""
         return self.script.game
 
-    def names_here(self) -> list[str]:
-        """The names of the people present."""
-        return [str(person["key"]) for person in self.game.present(self.asker)]
-
     def around(self, is_cut_off: bool = False) -> Around:
         """What the words of this turn are held against.
 
@@ -97,7 +93,7 @@ class ToolContext:
         for lines in (heard, answered):
             lines += [unaddressed(line, [self.character.key]) for line in lines]
         return Around(
-            others=tuple(self.names_here()),
+            others=tuple(str(person["key"]) for person in self.game.present(self.asker)),
             known=known_lines(
                 [*((line, True) for line in examples), *(own if small else own[-OWN_LINES:])],
                 heard,
@@ -143,7 +139,8 @@ class ToolContext:
 
     def own_lines(self) -> list[str]:
         """What the one who asks said in this turn, oldest first."""
-        return own_lines(self.seen.by_ids(self.source_message_ids), self.asker)
+        answered = self.seen.by_ids(self.source_message_ids)
+        return [m.content for m in answered if m.speaker_id == self.asker and m.channel in SPEECH]
 
     def asker_name(self) -> str:
         """The name of the one who asked, as far as it is known."""

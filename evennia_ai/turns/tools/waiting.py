@@ -67,7 +67,10 @@ class WaitingCall(Stored):
     @property
     def act(self) -> str:
         """What it would do, on one line: ``give (thing: "sword", to: "Bob")``."""
-        shown = ", ".join(f"{k}: {_value(v)}" for k, v in _object(self.arguments).items())
+        values = {
+            k: v if isinstance(v, str) else str(v) for k, v in _object(self.arguments).items()
+        }
+        shown = ", ".join(f"{k}: {quoted(_cut(v, VALUE_CHARS))}" for k, v in values.items())
         line = f"{self.tool} ({_cut(shown, SHOWN_CHARS)})" if shown else self.tool
         return " ".join(line.split())
 
@@ -112,10 +115,6 @@ def _object(text: str) -> dict[str, Any]:
         return as_dict(json.loads(text))
     except (ValueError, RecursionError):
         return {}
-
-
-def _value(value: object) -> str:
-    return quoted(_cut(value, VALUE_CHARS) if isinstance(value, str) else str(value)[:VALUE_CHARS])
 
 
 def _cut(text: str, most: int) -> str:
