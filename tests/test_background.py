@@ -104,15 +104,6 @@ class TestAsyncioThread(unittest.TestCase):
             wait_for(work)
         self.assertTrue(seen.wait(5))
 
-    def test_errors_come_back(self):
-        """What a coroutine raises, also in a helper thread, is what its Deferred fails with."""
-
-        async def fail():
-            return await asyncio.to_thread({}.__getitem__, "x")
-
-        with self.assertRaises(KeyError):
-            wait_for(self.thread.submit(fail()))
-
     def test_notify_runs_on_the_reactor_thread(self):
         """A coroutine can have a function called on the reactor thread."""
         called = []

@@ -1,6 +1,5 @@
 """The file of tested versions, beside the dependencies that the package declares."""
 
-import re
 import tomllib
 import unittest
 from importlib.metadata import version
@@ -40,11 +39,6 @@ class TestConstraints(unittest.TestCase):
                     pin = pins[canonicalize_name(wanted.name)].removeprefix("==")
                     self.assertTrue(wanted.specifier.contains(pin), pin)
 
-    def test_only_versions(self):
-        """A line is a name, a version and perhaps a marker: no address, no option."""
-        for line in self.lines:
-            self.assertRegex(line, r"^[a-z0-9.-]+==[\w.+]+( ; python_version (<|>=) \"3\.\d+\")?$")
-
     def test_stolen_releases_are_left_out(self):
         """Neither the dependencies nor the file allow them."""
         (litellm,) = (each for each in self.dependencies if each.name == "litellm")
@@ -53,7 +47,3 @@ class TestConstraints(unittest.TestCase):
         pins = {str(p.specifier).removeprefix("==") for p in self.pins if p.name == "litellm"}
         self.assertFalse(pins & STOLEN)
         self.assertNotIn(version("litellm"), STOLEN)
-
-    def test_no_upper_bound_on_python(self):
-        """Nothing but caution would ask for one."""
-        self.assertIsNone(re.search(r"<|~|==", self.python))

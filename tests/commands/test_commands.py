@@ -201,22 +201,6 @@ class TestSwitches(CommandLineTest):
         self.assertEqual(self.script.state.mode, "awake")
         self.assertTold("ai/wake Aria", "awake already")
 
-    def test_ask_the_model(self):
-        """The reply of its model is shown with its figures, and nothing is stored."""
-        self.model.answers = ["|rGood evening|n {you}."]
-        shown = self.typed("ai/test Aria = Who are you?", until="tokens in")
-        self.assertIn("|rGood evening|n {you}.", shown)
-        self.assertIn("scripted", shown)
-        (request,) = self.model.requests
-        self.assertIn(self.script.config.persona, request.messages[0]["content"])
-        self.assertEqual(request.messages[-1]["content"], "Who are you?")
-        self.assertEqual(self.script.history.messages(), ())
-
-    def test_broken_service(self):
-        """An error nobody expected is told in one line, with its type."""
-        self.model.complete = None
-        self.assertTold("ai/test Aria = hi", "failed: TypeError", until="failed")
-
     def test_log(self):
         """The last lines of the audit log are shown, of one assistant if named."""
         self.assertTold("ai/log", "no lines", until="no lines")
@@ -422,24 +406,11 @@ class TestPage(CommandLineTest):
         self.assertEqual((channel, content), ("page", "I hid the key."))
         self.assertTrue(audience.startswith("private:"))
 
-    def test_the_puppet_that_pages(self):
-        """Of several characters an account plays, the one it was typed with pages."""
-        self.typed("page Aria = hello")
-        (event,) = self.script.runtime.queue
-        self.assertEqual(event.speaker.id, stable_id(self.char1))
-
     def test_accounts(self):
         """Without an assistant among the targets it is Evennia's own command."""
         self.assertTold("page TestAccount2 = hello", "You paged TestAccount2 with: 'hello'")
         self.assertTold("page", "Your latest pages")
         self.assertTold("page/last", "You last paged")
-        self.assertEqual(self.heard(), [])
-
-    def test_people_come_first(self):
-        """An account that is called like an assistant gets its own pages."""
-        self.account2.key = "Aria"
-        self.account2.save()
-        self.assertTold("page Aria = hello", "You paged Aria")
         self.assertEqual(self.heard(), [])
 
     def test_switched_off(self):

@@ -45,15 +45,6 @@ class TestBudgetLine(BudgetTest):
         self.assertIn("No turn was logged yet", self.shown())
         self.assertEqual(self.script.budgets.events(), ())
 
-    def test_what_is_left_out(self):
-        """It says how many messages were left out, and why."""
-        self.fill(30, words=300)
-        self.turn()
-        event = self.script.budgets.newest()
-        self.assertGreater(event.left_out, 5)
-        told = f"Left out: the {event.left_out} oldest messages, up to {event.left_until}"
-        self.assertTold("aibudget Aria", told, "no room beside the newer")
-
 
 class TestBudgetLog(BudgetTest):
     """`aibudget/log`."""
@@ -111,16 +102,6 @@ class TestContributors(BudgetTest):
             "tool",
             "aimemory/reject",
         )
-
-    def test_largest_first(self):
-        """The largest comes first; nothing that was said is shown."""
-        self.session.protocol_flags["SCREENREADER"] = True
-        shown = self.typed("aibudget/contributors Aria")
-        tokens = [int(n.replace(",", "")) for n in re.findall(r"Tokens: ([\d,]+)\.", shown)]
-        self.assertGreater(len(tokens), 10)
-        self.assertEqual(tokens, sorted(tokens, reverse=True))
-        self.assertNotIn("barrel", shown)
-        self.assertNotIn("jazz", shown)
 
     def test_builders(self):
         """Builders do not see what is private, not even by its id."""

@@ -1,9 +1,6 @@
 """`aiconfig`, `aistatus`, and the page of documentation on options."""
 
 import importlib.util
-import queue
-import threading
-import time
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,10 +10,8 @@ from evennia_ai.errors import AssistantError
 from evennia_ai.staff.configuration import option_called
 from evennia_ai.staff.status import warnings
 from evennia_ai.turns.options import EMOTES, OPTIONS, PRESETS
-from evennia_ai.web.reactor import on_reactor
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest
-from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,26 +37,11 @@ class TestConfig(CommandLineTest):
             "max_context_tokens = 4000 tokens (set here; default 100000)\n      Largest size of",
         )
 
-    def test_help(self):
-        """One option is explained: meaning, values, unit, default, present value."""
-        self.assertTold(
-            "aiconfig Aria max_context_tokens",
-            "Largest size of a request to the model and its reply.",
-            "a whole number from 50 to 10,000,000, in tokens",
-            "Default: 100000",
-            "Now, for Aria: 100000",
-        )
-
     def test_change_takes_effect(self):
         """A changed option is in force at once, and an Attribute a builder can examine."""
         self.assertTold("aiconfig Aria max_context_tokens = 4000", "is now 4000")
         self.assertEqual(self.script.config.max_context_tokens, 4000)
         self.assertEqual(self.script.db.max_context_tokens, 4000)
-
-    def test_change_that_spoils_another(self):
-        """A change after which another option cannot be used as it stands says so at once."""
-        self.assertTold("aiconfig Aria max_context_tokens = 100", "`reply_reserve_tokens` = 1024")
-        self.assertTold("aiconfig Aria compact = on", "`compact` may be compact_enabled")
 
     def test_undo(self):
         """The value before a change comes back, word for word, and again the one it replaced."""
@@ -179,13 +159,6 @@ class TestConfig(CommandLineTest):
         with self.assertRaises(AssistantError):
             option_called("conversation_history")
 
-    def test_names_with_spaces(self):
-        """An assistant whose name has spaces is found with and without an option."""
-        self.typed("ai/create Old Tom")
-        self.assertTold("aiconfig Old Tom", "Options of Old Tom")
-        self.assertTold("aiconfig Old Tom persona", "Now, for Old Tom")
-        self.assertTold("aiconfig Old Tom persona = x", "Old Tom: persona is now x")
-
 
 class TestContradictions(CommandLineTest):
     """Values that are no use are named as they are set, and in `aistatus`."""
@@ -208,16 +181,6 @@ class TestContradictions(CommandLineTest):
             with self.subTest(line=line):
                 self.typed(f"set/script Aria/{line}")
                 self.assertTold("aistatus Aria", f"Wrong setting: `{line.split()[0]}`", says)
-
-    def test_a_huge_persona(self):
-        """It is not used, and the status says so."""
-        self.configure(persona="word " * 400_000)
-        self.assertEqual(self.script.config.persona, OPTIONS["persona"].default)
-        began = time.process_time()
-        self.say("Aria?")
-        self.tick()
-        self.assertLess(time.process_time() - began, 1.0)
-        self.assertTold("aistatus Aria", "(2,000,000 characters)")
 
 
 class TestStatus(CommandLineTest):
@@ -255,15 +218,6 @@ class TestStatus(CommandLineTest):
             "context_compaction: skipped: no history",
         )
 
-    def test_no_room_for_any_prompt(self):
-        """A limit under which not even the rules and tools fit is told at once, before a turn."""
-        shown = self.assertTold(
-            "aiconfig Aria max_context_tokens = 1000",
-            "tools of Aria are not offered",
-            "limit of 1,000",
-        )
-        self.assertNotIn("fewer will be kept", shown)
-
     def test_states(self):
         """Compaction by command only, a stopped timer and a spend limit are told."""
         self.configure(compact_auto=False, spend_caps={"tokens_day": 0})
@@ -275,27 +229,6 @@ class TestStatus(CommandLineTest):
         )
         self.typed("ai/stop Aria")
         self.assertTold("aistatus Aria", "Enabled: no (ai/start switches it on)")
-
-
-class TestReactor(CommandLineTest):
-    """Work for a page is done on the reactor thread."""
-
-    def test_busy(self):
-        """If the reactor does not answer in time, the thread goes on."""
-        wait_for(self.script.memory.count())
-        troubles = []
-
-        def ask():
-            try:
-                on_reactor(threading.get_ident, patience_s=0.05)
-            except queue.Empty as error:
-                troubles.append(error)
-
-        thread = threading.Thread(target=ask, daemon=True)
-        thread.start()
-        thread.join(5)
-        self.assertEqual(len(troubles), 1)
-        wait_for(self.script.memory.count())
 
 
 class TestConfigPage(CommandLineTest):

@@ -31,38 +31,15 @@ from tests.waiting import pump_until, wait_for
 SUMMARY = "They talked of the harvest."
 
 
-class CmdOpenHistory(CmdAIHistory):
-    """As a game may have it that opens the command to everyone."""
-
-    locks = "cmd:all();admin:perm(Admin)"
-
-
-class CmdOpenCompact(CmdCompact):
-    """The same of `compact`."""
-
-    locks = "cmd:all();admin:perm(Admin)"
-
-
-class CmdOpenCompactMemories(CmdCompactMemories):
-    """The same of `@compact-memories`."""
-
-    locks = "cmd:all();admin:perm(Admin)"
-
-
-class CmdOpenMemory(CmdAIMemory):
-    """The same of `aimemory`."""
-
-    locks = "cmd:all();admin:perm(Admin)"
-
-
 class OpenCmdSet(CmdSet):
-    """Goes over the assistants' own command set."""
+    """Over the assistants' own set: the commands as a game may have them, open to everyone."""
 
     priority = 1
 
     def at_cmdset_creation(self):
-        for command in (CmdOpenHistory, CmdOpenCompact, CmdOpenCompactMemories, CmdOpenMemory):
-            self.add(command)
+        for command in (CmdAIHistory, CmdCompact, CmdCompactMemories, CmdAIMemory):
+            fields = {"__doc__": command.__doc__, "locks": "cmd:all();admin:perm(Admin)"}
+            self.add(type(f"{command.__name__}Open", (command,), fields))
 
 
 class MemoryLineTest(CommandLineTest):
@@ -158,14 +135,6 @@ class TestHistory(MemoryLineTest):
             "aihistory/full Aria", 'calls look {"target": "Bob"}', "result of look (tool): a bear"
         )
         self.assertNotIn("bearded", self.typed("aihistory Aria"))
-
-    def test_raw(self):
-        """The stored messages are shown as JSON."""
-        self.heard("first words")
-        self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
-        data = json.loads(self.typed("aihistory/raw Aria"))
-        self.assertEqual(data[0]["content"], "first words")
-        self.assertEqual(data, [m.to_dict() for m in self.script.history.messages()])
 
     def test_markup(self):
         """Markup, braces, links and function calls in stored text stay text, on every page."""
@@ -278,13 +247,6 @@ class TestCompact(MemoryLineTest):
         self.assertIn("compaction is off; compact/on", shown)
         self.assertNotIn("begins", shown)
 
-    def test_over_the_cap(self):
-        """Over the spend limit there is no extraction and the extract is asked."""
-        self.configure(pre_compact_extraction_enabled=True, spend_caps={"tokens_day": 0})
-        self.fill(40)
-        self.assertTold("compact Aria", "level extractive", until="compacted")
-        self.assertEqual({r.model for r in self.model.requests}, {"offline/extractive"})
-
     def hold(self, request):
         """A summary, kept back until the model is released."""
         self.model.held = True
@@ -328,14 +290,6 @@ class TestCompact(MemoryLineTest):
         self.assertRegex(shown, r"\[public\] 20 messages, [\d,]+ tokens: \"line aa: word")
         self.assertEqual(self.model.requests, [])
         self.assertEqual(self.script.history.messages(), before)
-
-    def test_preview_holds(self):
-        """What it says is what happens."""
-        self.fill(60, words=40)
-        shown = self.typed("compact/preview Aria")
-        bound = int(re.search(r"at most about ([\d,]+)", shown).group(1).replace(",", ""))
-        self.assertIn("compacted 40 messages", self.typed("compact Aria", until="compacted"))
-        self.assertLessEqual(self.script.history.tokens(), bound)
 
     def test_preview_of_private_talk(self):
         """Where a game opens the command to others, private words are counted, not shown."""

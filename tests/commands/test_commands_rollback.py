@@ -2,7 +2,6 @@
 
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
-from evennia_ai.staff.status import compaction_state
 from tests.asked import model_down
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
@@ -69,14 +68,6 @@ class TestHold(RollbackLineTest):
         self.typed("compact/rollback Aria = no")
         self.assertIsNone(self.script.runtime.lock.running)
         self.assertEqual(self.script.history.compactions()[-1].status, "committed")
-
-    def test_over_after_a_compact_with_nothing_to_do(self):
-        """So does one that finds nothing to fold, and says so once."""
-        self.taken_back()
-        self.configure(compact_preserve_window=200)
-        self.assertTold("compact Aria", "The pause after the rollback is over.", until="did not")
-        self.assertEqual(compaction_state(self.script), "on")
-        self.assertNotIn("The pause", self.typed("compact Aria", until="did not"))
 
     def test_stays_where_a_compact_fails(self):
         """Where no summary can be made, or compaction is off, nothing is changed."""

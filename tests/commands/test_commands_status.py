@@ -1,6 +1,5 @@
 """`aistatus`: the last sleep, the last trouble; receipts come once."""
 
-from evennia_ai.commands.compaction import CmdCompact
 from evennia_ai.staff.show import ago
 from tests.asked import model_down
 from tests.command_line import WholePagesTest
@@ -78,15 +77,6 @@ class TestLastTrouble(StatusTest):
         self.assertEqual(self.tick(), "turn")
         self.assertEqual(self.status("Last trouble:"), "Last trouble: none")
 
-    def test_others_stay(self):
-        """A trouble of another kind stays."""
-        self.script.log_error("compaction", model_down())
-        self.script.log_error("publishing summaries", OSError("disk full"))
-        self.model.answers = ["Here I am."]
-        self.say("Aria, hello!")
-        self.assertEqual(self.tick(), "turn")
-        self.assertNotEqual(self.status("Last trouble:"), "Last trouble: none")
-
     def test_ago(self):
         """The largest unit that fits, whole."""
         for seconds, words in (
@@ -113,12 +103,3 @@ class TestOnce(StatusTest):
         shown = self.typed("compact Aria", until="The originals")
         self.assertEqual(shown.count("compacted"), 1)
         self.assertNotIn("Raw words", shown)
-
-    def test_who_logged_out_meanwhile(self):
-        """A character whose player is gone when it is over follows nobody."""
-        command = CmdCompact()
-        command.caller = self.char1
-        self.script.state.follow(self.account.pk)
-        self.assertTrue(command.follows(self.script))
-        self.char1.account = None
-        self.assertFalse(command.follows(self.script))

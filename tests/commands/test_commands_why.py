@@ -111,13 +111,6 @@ class TestWhyDidSheSayThat(WhyTest):
         self.assertIn("Cost: 3 calls", shown)
         self.assertIn("no price known", shown)
 
-    def test_what_was_left_out(self):
-        """What had no room is told, with the reason."""
-        self.configure(max_context_tokens=4000, compact_auto=False)
-        self.fill(30, words=200)
-        self.ask("Aria, good evening!", "Good evening.")
-        self.assertIn("no room beside the newer", self.why())
-
     def test_damaged_traces(self):
         """Whatever stands in a trace, the command answers."""
         odd = ("{}", '{"budget": 3, "given": []}', '{"given": {"m1": "x"}, "cost": "y"}', "[1]")

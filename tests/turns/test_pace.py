@@ -59,19 +59,6 @@ class TestPace(AssistantTest):
         self.tick()
         self.assertTrue(self.script.runtime.queue_saved)
 
-    def test_sleep_and_waking_hurry_it(self):
-        """The dream begins as soon as ever, and so does the first tick awake."""
-        self.quiet(1000)
-        self.assertGreater(self.task.interval, 2)
-        self.script.fall_asleep()
-        self.assertEqual(self.task.interval, 2)
-        self.assertEqual(self.quiet(1000), "dreamt")
-        self.assertEqual(self.task.interval, 2)
-        self.assertEqual(self.quiet(1000), "asleep")
-        self.assertGreater(self.task.interval, 2)
-        self.script.wake()
-        self.assertEqual(self.task.interval, 2)
-
     def test_an_unanswered_question_keeps_it_awake(self):
         """A turn that is to be tried again is not late."""
         self.model.answers = [ModelError("it is away")] * 9

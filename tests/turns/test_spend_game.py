@@ -67,15 +67,6 @@ class TestWhoPays(SpendGameTest):
             self.assertEqual((self.spent(holder).cached, self.spent(holder).calls), (600, 1))
         self.assertEqual(self.log_lines("call")[0]["cached"], 600)
 
-    def test_a_dream_is_paid_by_nobody_s_account(self):
-        """Compactions and extractions count for the assistant and the game."""
-        self.fill(40, words=30)
-        self.typed("compact Aria", until="Aria")
-        pump_until(lambda: self.model.requests and not self.script.runtime.lock.is_exclusive)
-        self.assertEqual(self.spent(self.payer).calls, 0)
-        self.assertGreater(self.spent(GAME).calls, 0)
-        self.assertEqual(self.spent(GAME).calls, self.spent().calls)
-
     def test_embeddings_are_paid(self):
         """Where a model is billed for embeddings, they count, and stop at a cap."""
         self.semantic.billed_embedder = "text-embedding-3-small"

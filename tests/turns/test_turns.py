@@ -42,6 +42,12 @@ class TurnTest(AssistantTest):
         )
         return person
 
+    def another_assistant(self):
+        boris = create_object(CHARACTER, key="Boris", location=self.room1)
+        boris.assistant.stop()
+        self.addCleanup(boris.assistant.delete)
+        return boris
+
     def shown(self, name, words):
         return [line for line in self.seen[name] if words in str(line)]
 
@@ -70,8 +76,7 @@ class TestForWhom(TurnTest):
 
     def test_two_assistants_decide_once(self):
         """The one who is called answers; the other hears it."""
-        boris = create_object(CHARACTER, key="Boris", location=self.room1)
-        boris.assistant.stop()
+        boris = self.another_assistant()
         self.say("Hello Boris", self.alice)
         self.tick()
         self.assertEqual(self.model.requests, [])
@@ -82,18 +87,15 @@ class TestForWhom(TurnTest):
         self.tick()
         self.assertEqual(len(self.model.requests), 1)
         self.assertFalse(self.script.runtime.heard())
-        boris.assistant.delete()
 
     def test_a_whisper_to_two(self):
         """The same words whispered to one after the other are for each of them."""
-        boris = create_object(CHARACTER, key="Boris", location=self.room1)
-        boris.assistant.stop()
+        boris = self.another_assistant()
         for body in (self.aria, boris):
             self.alice.at_say("Are you there?", receivers=[body], whisper=True)
         self.tick()
         wait_for(boris.assistant.at_tick())
         self.assertEqual(len(self.model.requests), 2)
-        boris.assistant.delete()
 
     def test_scripted_characters_get_two_replies(self):
         """One nobody plays does not keep her talking; a player's line counts anew."""
@@ -118,23 +120,19 @@ class TestOneDecision(TurnTest):
 
     def test_a_line_counts_once(self):
         """Two assistants whom a scripted character calls both answer; said again, neither."""
-        boris = create_object(CHARACTER, key="Boris", location=self.room1)
-        boris.assistant.stop()
+        boris = self.another_assistant()
         parrot = create_object("evennia.DefaultCharacter", key="Parrot", location=self.room1)
         line = self.heard(parrot, "Hello everyone!")
         for at, answer in ((100.0, True), (100.0 + SAME_LINE_S, False)):
             answers = [is_to_answer(body, line, at) for body in (self.aria, boris)]
             self.assertEqual(answers, [answer, answer])
-        boris.assistant.delete()
 
     def test_the_same_words_later(self):
         """They are decided on anew, for whoever is in the room by then."""
         line = self.heard(self.alice, "Hello everyone!")
         self.assertTrue(is_to_answer(self.aria, line, 100.0))
-        boris = create_object(CHARACTER, key="Boris", location=self.room1)
-        boris.assistant.stop()
+        boris = self.another_assistant()
         self.assertTrue(is_to_answer(boris, line, 200.0))
-        boris.assistant.delete()
 
     def test_pages_are_no_talk_of_the_room(self):
         """A page is answered wherever she is, and the room remembers nothing of it."""
@@ -220,8 +218,7 @@ class TestGoneOn(TurnTest):
 
     def test_nobody_is_left_to_hear_it(self):
         """Who asked has left, is gone from the game or forgotten, or Aria was moved."""
-        boris = create_object(CHARACTER, key="Boris", location=self.room1)
-        self.addCleanup(boris.assistant.delete)
+        self.another_assistant()
         for name, act in {
             "left": lambda: self.alice.move_to(self.room2),
             "gone from the game": lambda: setattr(self.alice, "location", None),
@@ -555,8 +552,7 @@ class TestModelDown(TurnTest):
     def test_a_sign_of_thinking(self):
         """Shown once to those who wait, and heard by no assistant."""
         self.configure(thinking_after_s=0.05)
-        boris = create_object(CHARACTER, key="Boris", location=self.room1)
-        boris.assistant.stop()
+        boris = self.another_assistant()
         self.model.held, self.model.answers = True, ["Here I am."]
         self.say("Aria, hello!", self.alice)
         running = self.script.at_tick()
@@ -568,7 +564,6 @@ class TestModelDown(TurnTest):
         heard = [event.content for event in boris.assistant.runtime.queue]
         self.assertFalse([text for text in heard if "thinks" in text], heard)
         self.assertIsNone(self.script.runtime.sign)
-        boris.assistant.delete()
 
     def test_a_sign_in_private(self):
         """Who whispers sees it alone."""

@@ -141,15 +141,6 @@ class TestHands(OrderTest):
         self.assertIn("Aria gives you a coin.", receiver)
         self.assertNotIn("Aria gives a coin to Char2.", receiver)
 
-    def test_gives_what_lies_here(self):
-        """It picks it up first."""
-        mug, lines = self.thing("mug of ale"), self.seen_by(self.char2)
-        (result,) = self.ask(self.char1, call("give", thing="a pint of ale", to="Char"))
-        self.assertIn("You give a mug of ale to Char. You carry nothing.", result)
-        self.assertIs(mug.location, self.char1)
-        self.assertIn("Aria picks up a mug of ale.", lines)
-        self.assertIn("Aria gives a mug of ale to Char.", lines)
-
     def test_does_not_give(self):
         """Nobody, itself, a thing as receiver, a hook that forbids it: a plain reason each."""
         coin = self.thing("coin", self.aria)
@@ -183,12 +174,6 @@ class TestHands(OrderTest):
         self.assertIs(ale.location, self.char2)
         self.assertIs(beer.location, self.char1)
         self.assertIs(wine.location, self.room1)
-
-    def test_nobody_asks_any_more(self):
-        """Who is gone gets nothing, not even what is free."""
-        self.thing("ale", locks="give:all()")
-        with self.assertRaisesRegex(NotObeyedError, "whoever asks"):
-            self.script.game.get("ale", "o99999.zzz")
 
     def test_what_is_dispensed(self):
         """What refuses to be picked up but hands out something else counts as that."""

@@ -13,7 +13,6 @@ from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction import build_llm_messages
-from evennia_ai.llm_interaction.tool_calls import MOST_CALLS
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.tools import Tool
@@ -75,15 +74,6 @@ class TestBuiltinTools(AssistantTest):
         self.assertNotIn("score", first)
         self.assertEqual(json.loads(second)["results"], [])
         self.assertIn("Nothing beyond", second)
-
-    def test_whisper(self):
-        """Only the one it is for hears it."""
-        lines, others = self.heard_by_char1(), []
-        self.char2.location = self.room1
-        self.char2.msg = lambda text=None, **kwargs: others.append(text)
-        self.use(call("whisper", target="Char", text="the password is plum"))
-        self.assertTrue(any("plum" in str(line) for line in lines))
-        self.assertFalse(any("plum" in str(line) for line in others))
 
     def test_a_success_resets_the_failures(self):
         """A tool is withdrawn after three failures in a row, not after three in a turn."""
@@ -151,14 +141,6 @@ class TestBuiltinTools(AssistantTest):
         self.script.stop_thinking()
         self.assertEqual(wait_for(turn), "cancelled")
         self.assertEqual(len(self.model.requests), 1)
-
-    def test_a_runaway_reply(self):
-        """Of thousands of calls some are run; endless blanks take no time."""
-        self.model.answers = [[one for _ in range(500) for one in call("look")], "Done."]
-        self.say("hello")
-        self.tick()
-        results = [m for m in self.script.history.messages() if m.role == "tool"]
-        self.assertEqual(len(results), MOST_CALLS)
 
     def test_levels(self):
         """`off` takes a tool away; `dry run` pretends."""
