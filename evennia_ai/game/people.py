@@ -15,7 +15,6 @@ from evennia_ai.turns.turn_taking import (
     Talk,
     after,
     answerers,
-    overlap,
     replied,
 )
 
@@ -156,7 +155,8 @@ def _concern(body: "DefaultCharacter", text: str) -> float:
         return known
 
     known = body.assistant.survived("weighing what was said", known_words, set())
-    return overlap(_telling(text), known)
+    said = _telling(text)
+    return len(said & known) / len(said) if said else 0.0
 
 
 @lru_cache(maxsize=1_024)

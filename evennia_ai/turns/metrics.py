@@ -100,23 +100,23 @@ class Figures:
     _fails: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def note_prompt(self, assistant: str, event: BudgetEvent) -> None:
-        """Note the budget of a request that is made by an assistant (its scope)."""
+    def note_prompt(self, scope: str, event: BudgetEvent) -> None:
+        """Note the budget of a request that is made by the assistant of a scope."""
         sizes = ",".join(map(str, event.sizes))
         total = sum(event.sizes)
-        row = (event.at, assistant, event.purpose, sizes, total, event.limit, event.usage)
+        row = (event.at, scope, event.purpose, sizes, total, event.limit, event.usage)
         self._note("prompts", row)
 
     def note_spend(
-        self, assistant: str, purpose: str, account: str, reply: ModelReply, at: float
+        self, scope: str, purpose: str, account: str, reply: ModelReply, at: float
     ) -> None:
-        """Note what a call cost that an assistant (its scope) made for an account, or for nobody.
+        """Note what a call cost that a scope's assistant made for an account, or for nobody.
 
         `at` is in seconds since the epoch.
         """
         tokens = (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens)
         cost = (reply.cost or 0.0, int(reply.cost is None))
-        row = (utc_iso(at)[:10], assistant, purpose, reply.model, account, *tokens, *cost)
+        row = (utc_iso(at)[:10], scope, purpose, reply.model, account, *tokens, *cost)
         self._note("spend", row)
 
     def _note(self, table: str, row: tuple[Any, ...]) -> None:
@@ -142,11 +142,11 @@ class Figures:
         self._fails = True
         return None
 
-    def prompts(self, assistant: str, since: float) -> "Deferred[list[PromptFigure]]":
-        """Fires with an assistant's prompts since epoch seconds `since`, oldest first."""
+    def prompts(self, scope: str, since: float) -> "Deferred[list[PromptFigure]]":
+        """Fires with the prompts of a scope since epoch seconds `since`, oldest first."""
         ask = "SELECT at, purpose, sizes, total, most, share FROM prompts"
         ask += " WHERE assistant = ? AND at >= ? ORDER BY at"
-        found = self.on_thread(self._read, ask, (assistant, since))
+        found = self.on_thread(self._read, ask, (scope, since))
         return found.addCallback(
             lambda rows: [
                 PromptFigure(at, purpose, tuple(map(int, sizes.split(","))), *rest)

@@ -374,8 +374,3 @@ def _is_called(before: str, behind: str, is_all: bool, manners: _Manners) -> boo
     if follows or is_all or regex.search(_MARK, behind):
         return False  # `with us all` is no call
     return not manners.object.intersection(ahead[-1:]) and bool(manners.second.search(before))
-
-
-def overlap(text_words: Collection[str], known_words: Collection[str]) -> float:
-    """How much a text concerns somebody: the share of its telling words they have to do with."""
-    return len(set(text_words) & set(known_words)) / len(text_words) if text_words else 0.0

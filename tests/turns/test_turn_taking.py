@@ -14,7 +14,6 @@ from evennia_ai.turns.turn_taking import (
     addressed,
     after,
     answerers,
-    overlap,
     replied,
 )
 
@@ -342,12 +341,3 @@ class TestWhoAnswers(unittest.TestCase):
                 self.assertLessEqual(len(found), 1)
             unattended = 0 if speaker in ("alice", "bob") else unattended + len(found)
             self.assertLessEqual(unattended, REPLIES_WITHOUT_PERSON)
-
-
-class TestConcern(unittest.TestCase):
-    """How much words concern somebody."""
-
-    def test_share(self):
-        """The share of the words that are theirs."""
-        self.assertEqual(overlap(["ale", "song"], ["song", "lute"]), 0.5)
-        self.assertEqual(overlap([], ["song"]), 0.0)
