@@ -284,21 +284,33 @@ def without_torn_end(text: str, around: Around) -> str:
 
 
 def without_echo(text: str, around: Around) -> str:
-    """Nothing, if each sentence was just said, or nearly, by the assistant or by somebody else."""
+    """Nothing, if each sentence was just said, or nearly, by the assistant or by somebody else.
+
+    Of a small model's reply also the last sentences are cut that were said before; and it answers
+    with the words of the one who asks: ``I sell rye``, where Mira sells rye.
+    """
     names = frozenset(word for name in (*around.others, around.own) for word in words(name))
-    little = table_of(text).words("small") | names
-    whole, parts = line_key(text), list[str]()
-    for sentence in _SENTENCE.findall(text):
-        key = line_key(sentence)
-        parts += [key] if _QUESTION.search(sentence) or not little.issuperset(key.split()) else []
-    asks = bool(_QUESTION.search(text))
+    table, known, asks = table_of(text), around.known, bool(_QUESTION.search(text))
+    little, first = table.words("small") | names, table.words("first_person")
+    padded = [f" {key} " for key in known]
 
     def was_said(key: str) -> bool:
-        known = around.known
-        return key in known or any(is_near(key, each, names, asks) for each in known)
+        is_theirs = around.is_small and key.count(" ") > 1 and not first.isdisjoint(key.split())
+        return (
+            key in known
+            or any(is_near(key, each, names, asks) for each in known)
+            or (is_theirs and any(f" {key} " in each for each in padded))
+        )
 
-    is_echo = was_said(whole) or (bool(parts) and all(map(was_said, parts)))
-    return "" if whole and is_echo else text
+    whole, parts = line_key(text), list[tuple[int, bool]]()
+    for sentence in _SENTENCE.finditer(text):
+        key = line_key(sentence.group())
+        if _QUESTION.search(sentence.group()) or not little.issuperset(key.split()):
+            parts.append((sentence.end(), was_said(key)))
+    new = [end for end, said in parts if not said]
+    if was_said(whole) or (parts and not new):
+        return "" if whole else text
+    return text[: new[-1]].rstrip() if around.is_small and new and parts[-1][1] else text
 
 
 def is_near(key: str, other: str, names: Collection[str] = (), asks: bool = False) -> bool:

@@ -309,6 +309,24 @@ class TestKnownLines(unittest.TestCase):
         newest = known_lines([("The Lantern.", True), ("Good ale!", True)], [], [], is_small=True)
         self.assertEqual(newest, {"good ale"})
 
+    def test_what_a_small_model_says_behind(self):
+        """A phrase is cut from its second time on; the asker's own words are no answer."""
+        said, heard = (
+            "Welcome! Is there anything else you need?",
+            "I come from Oxmoor and sell rye.",
+        )
+        question = "What do I sell?"
+        known = known_lines([(said, True)], [heard, question], [question], is_small=True)
+        for text, small, large in (
+            ("The ale is fresh. Is there anything else you need?", "The ale is fresh.", ...),
+            ("I come from Oxmoor.", "", ...),
+            ("You sell rye.", ..., ...),
+            ("Rye, from Oxmoor.", ..., ...),
+        ):
+            for is_small, kept in ((True, small), (False, large)):
+                around = Around(known=known, is_small=is_small)
+                self.assertEqual(guarded(text, around).text, text if kept is ... else kept)
+
     def test_lines_of_others(self):
         """Lines of three words, but for a short one that is answered."""
         heard = ["Good evening, everybody.", "Hello there!", "I am Bram."]
