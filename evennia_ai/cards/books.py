@@ -46,11 +46,8 @@ class Fact:
 
     Args:
         keys: Words or phrases that call it; ``/…/i`` is a regular expression.
-        text: What it says.
-        secondary: Keys that must be, or must not be, there as well.
-        logic: One of `LOGIC`.
+        secondary: Keys that must be, or must not be, there as well, by `logic`.
         always: Whether it needs no key.
-        on: Whether it is used.
         weight: The higher, the earlier; what has the lowest is left out first.
         original: The entry as it came.
     """
@@ -67,14 +64,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """A book as it was read.
-
-    Args:
-        name: Its name.
-        entries: What of it can be used.
-        notes: What is to be said about it.
-        original: The book as it came, its entries without those that can be used.
-    """
+    """A book as it was read, with notes; its `original` has only the entries that are of no use."""
 
     name: str
     entries: tuple[Fact, ...] = ()
@@ -214,10 +204,7 @@ def pattern(key: str) -> "regex.Pattern[str] | None":
 def exported(
     name: str, facts: Sequence[Fact], original: Mapping[str, Any] | None = None, char: str = ""
 ) -> dict[str, Any]:
-    """A book of version 3; what it and its entries held besides comes along.
-
-    `original` is that of a `Book`.
-    """
+    """A book of version 3; what it (`Book.original`) and its entries held besides comes along."""
     book = {"extensions": {}, "name": name, **(original or {})}
     return {**book, "entries": [*(_as_raw(fact, char) for fact in facts), *book.get("entries", ())]}
 

@@ -42,10 +42,7 @@ class Card:
     """What a card says, as options of an assistant.
 
     Args:
-        name: The name.
         is_mended: Whether the card's name had to be changed to be one.
-        persona: Who it is.
-        examples: How it talks.
         greetings: What it says to who arrives; poses stand between asterisks.
         book: The lorebook in it, as it came.
         about: Who made it and for what, by field.
@@ -74,6 +71,11 @@ class Card:
         except Refusal as error:
             return Book("", notes=(str(error),))
 
+    def used(self) -> list[str]:
+        """Which fields are used and which are not, in lines."""
+        left = [f"Kept for exports, not used: {', '.join(self.left)}."] if self.left else []
+        return [f"Used: {', '.join(self.taken)}.", *left]
+
 
 def fields_of(value: Any) -> dict[str, Any]:
     """The fields of a card of any version by their names in version 3; raises `Refusal`."""
@@ -98,12 +100,7 @@ def fields_of(value: Any) -> dict[str, Any]:
 
 
 def read_card(value: Any, name: str = "") -> Card:
-    """A card as it can be used.
-
-    Args:
-        value: The JSON value of its file.
-        name: A name instead of the card's.
-    """
+    """A card as it can be used, of the JSON value of its file; `name` counts instead of its own."""
     reader = _Reader(fields_of(value))
     own, nickname = reader.text("name"), reader.text("nickname")
     called = as_name(name or own)
@@ -132,7 +129,7 @@ def read_card(value: Any, name: str = "") -> Card:
         about,
         tuple(name for name in filled if name in USED),
         tuple(name for name in filled if name not in (*USED, *SHOWN)),
-        (*reader.notes, *obeyed, *cleaner.notes()),
+        (*dict.fromkeys(reader.notes), *obeyed, *cleaner.notes()),
         value,
     )
 
@@ -206,19 +203,12 @@ class _Reader:
 
 
 def report(contents: Contents, name: str = "") -> list[str]:
-    """What a file holds and what becomes of it, in lines; raises `Refusal` for other files.
-
-    Args:
-        contents: What was read of it.
-        name: A name instead of the card's.
-    """
+    """What a file holds and what becomes of it, in lines; raises `Refusal` for other files."""
     value = contents.value
     if isinstance(value, dict) and "entries" in value:
         return ["A lorebook.", *read_book(value).notes]
     card = read_card(value, name)
-    lines = [f"A card of {card.name}, from a {contents.form.upper()} file."]
-    lines += [f"Used: {', '.join(card.taken)}."]
-    lines += [f"Kept for exports, not used: {', '.join(card.left)}."] if card.left else []
+    lines = [f"A card of {card.name}, from a {contents.form.upper()} file.", *card.used()]
     lines += [f"{field}: {text}" for field, text in card.about.items()]
     lines += contents.notes + card.notes
     lines += [f"Lorebook: {note}" for note in card.lore().notes]
@@ -230,12 +220,8 @@ def report(contents: Contents, name: str = "") -> list[str]:
 def acts(greeting: str, greeted: str, own: str) -> list[tuple[bool, str]]:
     """A greeting as acts in order: whether it is spoken (else posed), and the text.
 
-    Poses stand between asterisks; without any, what is not in quotes is one.
-
-    Args:
-        greeting: A greeting of a `Card`.
-        greeted: The name of whoever is greeted.
-        own: The name of who greets, which a pose does not begin with again.
+    Poses stand between asterisks; without any, what is not in quotes is one. They do not begin
+    with the name of who greets (`own`) again.
     """
     text = greeting.replace(GREETED, greeted)
     has_poses = "*" in text

@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from evennia_ai.errors import Refusal
 
@@ -59,25 +59,23 @@ def parsed(data: bytes) -> Any:
         raise Refusal(_TOO_LARGE)
     try:
         text = data.decode(json.detect_encoding(data), "replace")
-        value = json.loads(text, parse_constant=lambda _: None, parse_int=_whole, strict=False)
+        value = json.loads(
+            text,
+            parse_constant=lambda _: None,
+            parse_int=lambda digits: int(digits) if len(digits) <= DIGITS else digits,
+            strict=False,
+        )
     except RecursionError:
         raise Refusal("the JSON is nested too deeply") from None
     except ValueError as error:
         raise Refusal(f"this is no JSON, nor another file that holds a card ({error})") from None
     level, depth = [value], 0
     while level:
-        level = [each for part in level if isinstance(part, dict | list) for each in _parts(part)]
+        parts = [list(part.values()) if isinstance(part, dict) else part for part in level]
+        level = [each for part in parts if isinstance(part, list) for each in part]
         if (depth := depth + 1) > DEPTH:
             raise Refusal("the JSON is nested too deeply")
     return value
-
-
-def _whole(digits: str) -> int | str:
-    return int(digits) if len(digits) <= DIGITS else digits
-
-
-def _parts(value: dict[str, Any] | list[Any]) -> list[Any]:
-    return list(value.values()) if isinstance(value, dict) else value
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes, bool]]:
@@ -110,7 +108,7 @@ def _read_png(data: bytes) -> Contents:
         raise Refusal("the picture holds no card: its site took it out, or it never had one")
     text = _text_of(*texts[key])
     if text.startswith(_LOCKED):
-        _refuse_locked()
+        raise Refusal("this card is locked by RisuAI: export it there without the lock")
     notes += [f"both are there; `{key}` counts"] if len(texts) > 1 else []
     text = b"".join(text.split()).rstrip(b"=").translate(bytes.maketrans(b"-_", b"+/"))
     try:
@@ -118,10 +116,6 @@ def _read_png(data: bytes) -> Contents:
     except binascii.Error:
         raise Refusal(f"`{key}` of the picture is no base64: it is damaged") from None
     return Contents(value, "png", tuple(notes))
-
-
-def _refuse_locked() -> NoReturn:
-    raise Refusal("this card is locked by RisuAI: export it there without the lock")
 
 
 def _text_of(kind: bytes, body: bytes) -> bytes:
@@ -166,13 +160,7 @@ def _read_zip(data: bytes) -> Contents:
 
 
 def packed(card: dict[str, Any], form: str, source: bytes = b"") -> bytes:
-    """A card of version 3 as a file.
-
-    Args:
-        card: ``{"spec", "spec_version", "data"}``.
-        form: One of `FORMATS`.
-        source: The file it came from: a PNG keeps its picture.
-    """
+    """A card of version 3 as a file in one of `FORMATS`; of a `source` the picture stays."""
     text = json.dumps(card, indent=1).encode()
     if form == "json":
         return text

@@ -3,7 +3,6 @@
 import json
 import re
 import time
-from functools import partial
 
 from twisted.internet.defer import inlineCallbacks
 
@@ -13,27 +12,10 @@ from evennia_ai.cards.cleaning import storable
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import stable_id
-from evennia_ai.game.lore import lore, verdicts
-from evennia_ai.history.audience import PUBLIC
+from evennia_ai.game.lore import lore
 from evennia_ai.services import on_disk
+from evennia_ai.staff import lore as acts
 from evennia_ai.staff.cards import card_contents, keep_file
-from evennia_ai.staff.lore import (
-    add_fact,
-    as_know,
-    as_tell,
-    book_for,
-    book_named,
-    change,
-    delete,
-    exported_book,
-    fact_line,
-    know_text,
-    known_lines,
-    lock_functions,
-    place_of,
-    take_book,
-    verdict_lines,
-)
 from evennia_ai.staff.show import as_record, as_records
 
 
@@ -82,49 +64,47 @@ class CmdAILore(AssistantCommand):
     def do(self) -> None:
         """All books."""
         books = lore().books().values()
-        rows = [f"{b.name}: {len(b.facts)} facts, known to {know_text(b.know)}" for b in books]
+        rows = [f"{b.name}: {len(b.facts)} facts, known to {acts.know_text(b.know)}" for b in books]
         self.viewer.page(as_records(rows) or "There is no lore yet. See: help ailore")
 
     def do_list(self) -> None:
         """The facts of a book."""
-        book = book_named(self.args)
+        book = acts.book_named(self.args)
         told = f", told to {book.tell}" if book.tell else ""
-        head = f"{book.name}, known to {know_text(book.know)}{told}:"
-        self.viewer.listing(book.facts, lambda fact: as_record(fact_line(fact)), head, head)
+        head = f"{book.name}, known to {acts.know_text(book.know)}{told}:"
+        self.viewer.listing(book.facts, lambda fact: as_record(acts.fact_line(fact)), head, head)
 
     def do_add(self) -> None:
         """A new fact."""
         keys, colon, text = self.words("ailore/add <book> = <keys>: <text>").partition(":")
         if not colon:
             raise Refusal("Usage: ailore/add <book> = <keys>: <text>")
-        fact = add_fact(self.lhs, storable(keys), storable(text), stable_id(self.caller))
-        self.viewer.tell(f"Added: {fact_line(fact)}")
+        fact = acts.add_fact(self.lhs, storable(keys), storable(text), stable_id(self.caller))
+        self.viewer.tell(f"Added: {acts.fact_line(fact)}")
 
     def do_know(self) -> None:
         """Who knows a fact."""
-        allowed, place = lock_functions(), getattr(self.caller, "location", None)
-        know = as_know(self.words("ailore/know <id or book> = <who>"), place, allowed)
-        self.viewer.tell(f"{change(self.lhs, know=know)} Known to {know_text(know)}.")
+        who = self.words("ailore/know <id or book> = <who>")
+        self.viewer.tell(acts.set_know(self.lhs, who, getattr(self.caller, "location", None)))
 
     def do_tell(self) -> None:
         """Who may hear a fact."""
-        tell = as_tell(self.words("ailore/tell <id or book> = <lock>"), lock_functions())
-        self.viewer.tell(f"{change(self.lhs, tell=tell)} Told to {tell or 'everybody'}.")
+        self.viewer.tell(acts.set_tell(self.lhs, self.words("ailore/tell <id or book> = <lock>")))
 
     def do_on(self) -> None:
         """Use it again."""
-        self.viewer.tell(change(self.args, on=True))
+        self.viewer.tell(acts.change(self.args, on=True))
 
     def do_off(self) -> None:
         """Use it no more."""
-        self.viewer.tell(change(self.args, on=False))
+        self.viewer.tell(acts.change(self.args, on=False))
 
     def do_delete(self) -> None:
         """Delete a fact or a book, after a question."""
-        book, fact = place_of(self.lhs)
-        what = fact_line(fact) if fact else f"the book {book.name} of {len(book.facts)} facts"
+        book, fact = acts.place_of(self.lhs)
+        what = acts.fact_line(fact) if fact else f"the book {book.name} of {len(book.facts)} facts"
         if self.confirms(f"lore {self.lhs}", f"Delete {what}?", self.lhs, time.time()):
-            self.viewer.tell(delete(self.lhs))
+            self.viewer.tell(acts.delete(self.lhs))
 
     def do_import(self) -> None:
         """A book of another program; one of its name is replaced after a question."""
@@ -139,23 +119,23 @@ class CmdAILore(AssistantCommand):
         taken = {each.lower() for each in lore().books()}
         if name.lower() in taken and not self.repeats(f"book {name} {self.lhs}"):
             return [f"There is a book {name} already. Type it again to replace its facts."]
-        book, notes = take_book(read, book_for(name), self.lhs)
+        book, notes = acts.take_book(read, acts.book_for(name), self.lhs)
         return [f"{book.name}: {read.notes[0]}.", *notes, *read.notes[1:]]
 
     def do_export(self) -> None:
         """A file with a book."""
-        book = book_named(self.args)
-        data = json.dumps(exported_book(book), indent=1).encode()
+        book = acts.book_named(self.args)
+        data = json.dumps(acts.exported_book(book), indent=1).encode()
         name = re.sub(r"[^\w-]+", "_", book.name)
         written = keep_file(f"{name}-lore.json", data)
         self.viewer.later(written, lambda path: self.viewer.tell(f"Written: {path}"), "The export")
 
     def do_test(self) -> None:
         """What a line finds, said aloud."""
-        line, script = self.words("ailore/test <assistant> = <line>"), self.assistant()
-        rows = verdicts(script.obj, line, line, PUBLIC).addCallback(partial(verdict_lines, script))
-        self.viewer.later(rows, lambda rows: self.viewer.page(as_records(rows)), "The test")
+        line = self.words("ailore/test <assistant> = <line>")
+        lines = acts.found_lines(self.assistant(), line)
+        self.viewer.later(lines, lambda rows: self.viewer.page(as_records(rows)), "The test")
 
     def do_knows(self) -> None:
         """All that an assistant knows."""
-        self.viewer.page(as_records(known_lines(self.assistant())))
+        self.viewer.page(as_records(acts.known_lines(self.assistant())))

@@ -33,12 +33,12 @@ Lock = Callable[[str], bool]
 
 @dataclass(frozen=True)
 class Known(Fact, Stored):
-    """A fact of the game, as it is stored.
+    """A fact of the game, as it is stored; an empty lock means that of its book.
 
     Args:
         id: Its id, as ``w12``.
-        know: Which assistants know it; empty: as its book says.
-        tell: A lock for those who may hear it; empty: as its book says.
+        know: Which assistants know it.
+        tell: A lock for those who may hear it.
         source: Stable id of who typed it, or the file it is from.
     """
 
@@ -50,15 +50,7 @@ class Known(Fact, Stored):
 
 @dataclass(frozen=True)
 class LoreBook(Stored):
-    """A book: facts that share locks.
-
-    Args:
-        name: Its name.
-        facts: What it holds.
-        know: Which assistants know facts that do not say so themselves.
-        tell: A lock for those who may hear them; empty: everybody.
-        original: What came with it, as JSON text; empty for none.
-    """
+    """A book: facts, the locks of those without their own, and what came with it as JSON text."""
 
     name: str
     facts: tuple[Known, ...] = ()
@@ -101,12 +93,9 @@ def parts_of(facts: Iterable[Known]) -> dict[str, Part]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A fact that a line may find.
+    """A fact that a line may find, by which of its keys, and why it is not used, if it is not.
 
-    Args:
-        fact: The fact.
-        keys: Its keys that are in the line; none, if it is always used or near in meaning.
-        why_not: Why it is not used; empty if it is.
+    One that is always used, or near in meaning, has no keys.
     """
 
     fact: Known
@@ -115,12 +104,7 @@ class Verdict:
 
 
 class Line:
-    """A text in which keys are looked for.
-
-    Attributes:
-        fits: Whether a regular expression fits, for those that were tried.
-        left_s: What time the others have.
-    """
+    """A text in which keys are looked for, and the time that is left for regular expressions."""
 
     def __init__(self, text: str):
         self.text, self.folded = text, folded(text)

@@ -113,8 +113,7 @@ def take_card(script: AssistantScript, card: Card, file: str, by: str) -> list[s
         notes += take_book(read, book, file, is_of_card=True)[1]
     script.log(f"{by} imports the card {file}")
     script.audit("card", act="import", file=file, by=by)
-    lines = [f"{card.name} has the card {file}. Used: {', '.join(card.taken)}."]
-    lines += [f"Kept for exports, not used: {', '.join(card.left)}."] if card.left else []
+    lines = [f"{card.name} has the card {file}.", *card.used()]
     lines += [f"Lore in the book {card.name}: {note}" for note in notes]
     return [*lines, *card.notes]
 

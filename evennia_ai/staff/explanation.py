@@ -271,5 +271,5 @@ def _derived(seen: Seen, wanted: str) -> Source | None:
                 return Source(wanted, who, item.at, _beginning(item.text), item.audience)
     fact = next((fact for fact in lore().facts() if fact.id == wanted), None)
     if fact is not None and seen.shows(STAFF if fact.tell else PUBLIC):
-        return Source(wanted, "lore", "", _beginning(fact.text))
+        return Source(wanted, "lore", "", _beginning(f"{', '.join(fact.keys)}: {fact.text}"))
     return None

@@ -1,17 +1,20 @@
 """Acts on the game's lore, as `ailore` and its page do them: facts, locks, books in and out."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evennia.locks.lockhandler import get_all_lockfuncs
+from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript, all_assistants
+from evennia_ai.background import Steps
 from evennia_ai.cards import books as files
 from evennia_ai.errors import ConfigError, Refusal
 from evennia_ai.game.identity import find, stable_id
-from evennia_ai.game.lore import knows, lore, own_texts
+from evennia_ai.game.lore import knows, lore, own_texts, verdicts
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.kinds import LOCK, Allowed, parsed
 from evennia_ai.language.words import storable
 from evennia_ai.rag_memory.lore import (
@@ -20,7 +23,6 @@ from evennia_ai.rag_memory.lore import (
     EVERYBODY,
     Known,
     LoreBook,
-    Verdict,
     known,
     next_id,
 )
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from evennia import DefaultObject
 
 NAME_CHARS = 60
+_ALL = ("everybody", "all", "all()")
 # The `know` of who is not made yet, and a `tell` that nobody passes.
 NOBODY, NOBODY_HEARS = "npc:", "false()"
 
@@ -140,19 +143,14 @@ def _locks_in(raw: Mapping[str, Any] | None) -> tuple[str, str]:
     if (locks := files.locks_of(raw)) is None:
         return "", ""
     locks = locks if isinstance(locks, dict) else {"know": "", "tell": NOBODY_HEARS}
-    know, tell = str(locks.get("know", "")), locks.get("tell", "")
+    know, tell = (str(locks.get(name) or "") for name in ("know", "tell"))
     kind, _, value = know.partition(":")
-    if know not in ("", EVERYBODY) and kind not in ("npc", "place"):
-        know = f"lock:{_sound(value if kind == 'lock' else '')}"
-    return know, _sound(tell) if tell else ""
-
-
-def _sound(lock: Any) -> str:
-    """A lock, or if it cannot be read one that nobody passes."""
     try:
-        return str(parsed("lock", LOCK, str(lock), lock_functions()))
+        if know not in ("", EVERYBODY) and kind not in ("npc", "place"):
+            know = f"lock:{_lock(value if kind == 'lock' else know)}"
+        return know, _lock(tell) if tell else ""
     except ConfigError:
-        return NOBODY_HEARS
+        return f"lock:{NOBODY_HEARS}", NOBODY_HEARS
 
 
 def exported_book(book: LoreBook, char: str = "") -> dict[str, Any]:
@@ -193,33 +191,33 @@ def delete(wanted: str) -> str:
     return f"{f'Fact {fact.id}' if fact else f'Book {book.name}'} is deleted."
 
 
-def lock_functions() -> Allowed:
-    """What locks may name."""
-    return Allowed(lock_functions=set(get_all_lockfuncs()))
+def _lock(text: str) -> str:
+    """A lock that was typed or came in a file; raises `ConfigError`."""
+    return str(parsed("lock", LOCK, text, Allowed(lock_functions=set(get_all_lockfuncs()))))
 
 
-def as_know(text: str, place: "DefaultObject | None", allowed: Allowed) -> str:
-    """Who knows a fact, as it is stored, of what was typed.
+def set_know(wanted: str, text: str, place: "DefaultObject | None") -> str:
+    """Say who knows a fact or the facts of a book; returns a sentence.
 
-    `everybody`, an assistant's name, `here` (whoever is or lives in `place`), or a lock.
+    `text` is `everybody`, an assistant's name, `here` (whoever is or lives in `place`), or a lock.
     """
-    word = text.strip()
-    if word.lower() in ("everybody", "all", "all()"):
-        return EVERYBODY
-    if word.lower() == "here" and place is not None:
-        return f"place:{stable_id(place)}"
-    for script in all_assistants():
-        if script.obj.key.lower() == word.lower():
-            return f"npc:{script.obj.stable_id}"
-    return f"lock:{parsed('know', LOCK, word, allowed)}"
+    word = text.strip().lower()
+    bodies = (script.obj for script in all_assistants() if script.obj.key.lower() == word)
+    if word in _ALL:
+        know = EVERYBODY
+    elif word == "here" and place is not None:
+        know = f"place:{stable_id(place)}"
+    elif (body := next(bodies, None)) is not None:
+        know = f"npc:{body.stable_id}"
+    else:
+        know = f"lock:{_lock(text.strip())}"
+    return f"{change(wanted, know=know)} Known to {know_text(know)}."
 
 
-def as_tell(text: str, allowed: Allowed) -> str:
-    """Who may hear a fact, as it is stored: nothing for everybody, else a lock."""
-    word = text.strip()
-    if word.lower() in ("everybody", "all", "all()"):
-        return ""
-    return str(parsed("tell", LOCK, word, allowed))
+def set_tell(wanted: str, text: str) -> str:
+    """Say who may hear a fact or a book: `everybody`, or a lock; returns a sentence."""
+    tell = "" if text.strip().lower() in _ALL else _lock(text.strip())
+    return f"{change(wanted, tell=tell)} Told to {tell or 'everybody'}."
 
 
 def know_text(know: str) -> str:
@@ -242,10 +240,11 @@ def fact_line(fact: Known) -> str:
     return text + (f" [{'; '.join(marks)}]" if marks else "")
 
 
-def verdict_lines(script: AssistantScript, verdicts: Iterable[Verdict]) -> list[str]:
-    """What a line finds, why, and why not."""
+@inlineCallbacks
+def found_lines(script: AssistantScript, line: str) -> Steps[list[str]]:
+    """Fires with what a line said aloud finds, why, and why not."""
     lines = []
-    for verdict in verdicts:
+    for verdict in (yield verdicts(script.obj, line, line, PUBLIC)):
         keys = ", ".join(verdict.keys) or ("always" if verdict.fact.always else "meaning")
         why_not = verdict.why_not.format(name=script.obj.key) or "used"
         lines.append(f"{why_not}: {fact_line(verdict.fact)} (by {keys})")

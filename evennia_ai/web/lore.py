@@ -11,11 +11,10 @@ from evennia_ai.cards.card import report
 from evennia_ai.cards.container import FILE_BYTES
 from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import stable_id
-from evennia_ai.game.lore import lore, verdicts
-from evennia_ai.history.audience import PUBLIC
+from evennia_ai.game.lore import lore
 from evennia_ai.services import on_disk
 from evennia_ai.staff.cards import card_contents, file_names, keep_file
-from evennia_ai.staff.lore import add_fact, change, fact_line, know_text, verdict_lines
+from evennia_ai.staff.lore import add_fact, change, fact_line, found_lines, know_text
 from evennia_ai.web.site import Visit
 
 
@@ -54,7 +53,7 @@ def books(visit: Visit) -> Steps[dict[str, Any]]:
     script = next((each for each in scripts if str(each.pk) == asked), None)
     lines = list[str]()
     if script is not None and line:
-        lines = verdict_lines(script, (yield verdicts(script.obj, line, line, PUBLIC)))
+        lines = yield found_lines(script, line)
     shown = [
         {
             "name": book.name,
