@@ -45,6 +45,7 @@ class Card:
         is_mended: Whether the card's name had to be changed to be one.
         greetings: What it says to who arrives; poses stand between asterisks.
         book: The lorebook in it, as it came.
+        lore: The same as it can be used; empty where there is none, or one that cannot be read.
         about: Who made it and for what, by field.
         taken: Fields that are used.
         left: Fields that are kept for an export, and not used.
@@ -58,18 +59,12 @@ class Card:
     examples: str = ""
     greetings: tuple[str, ...] = ()
     book: Any = None
+    lore: Book = Book("")
     about: Mapping[str, str] = field(default_factory=dict)
     taken: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     original: Any = None
-
-    def lore(self) -> Book:
-        """Its lorebook; empty where there is none, or one that cannot be read."""
-        try:
-            return read_book(self.book, self.name) if self.book else Book("")
-        except Refusal as error:
-            return Book("", notes=(str(error),))
 
     def used(self) -> list[str]:
         """Which fields are used and which are not, in lines."""
@@ -118,6 +113,11 @@ def read_card(value: Any, name: str = "") -> Card:
     persona, greetings = reader.persona(), reader.greetings()
     examples = reader.filled("mes_example", EXAMPLES_CHARS)
     about = {name: text for name in SHOWN if (text := reader.shown(name))}
+    book = reader.fields.get("character_book") or None
+    try:
+        lore = read_book(book, called) if book else Book("")
+    except Refusal as error:
+        lore = Book("", notes=(str(error),))
     obeyed = [f"{name}: kept, not used" for name in NOT_OBEYED if name in filled]
     return Card(
         called,
@@ -125,7 +125,8 @@ def read_card(value: Any, name: str = "") -> Card:
         persona,
         examples,
         greetings,
-        reader.fields.get("character_book") or None,
+        book,
+        lore,
         about,
         tuple(name for name in filled if name in USED),
         tuple(name for name in filled if name not in (*USED, *SHOWN)),
@@ -211,7 +212,7 @@ def report(contents: Contents, name: str = "") -> list[str]:
     lines = [f"A card of {card.name}, from a {contents.form.upper()} file.", *card.used()]
     lines += [f"{field}: {text}" for field, text in card.about.items()]
     lines += contents.notes + card.notes
-    lines += [f"Lorebook: {note}" for note in card.lore().notes]
+    lines += [f"Lorebook: {note}" for note in card.lore.notes]
     lines += ["Persona:", card.persona] if card.persona else []
     lines += [f"Greeting: {greeting}" for greeting in card.greetings]
     return lines + (["Examples:", card.examples] if card.examples else [])

@@ -113,22 +113,16 @@ def _time(value: Any) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         seconds = value / 1000 if 10**11 < value < 10**14 else value
         return float(seconds) if _FIRST < seconds < 10**10 else 0.0
-    text, at = value if isinstance(value, str) else "", None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        short = re.sub(r"\d+ms$", "", re.sub(r"[\s,]+", "", text))
-        at = next(filter(None, (_parsed(short, each) for each in _FORMATS)), None)
-    if at is None or at.year < 2000:
-        return 0.0
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-
-
-def _parsed(text: str, form: str) -> datetime | None:
-    try:
-        return datetime.strptime(text, form)
-    except ValueError:
-        return None
+    text = value if isinstance(value, str) else ""
+    short = re.sub(r"\d+ms$", "", re.sub(r"[\s,]+", "", text))
+    for form in ("", *_FORMATS):
+        try:
+            at = datetime.strptime(short, form) if form else datetime.fromisoformat(text)
+        except ValueError:
+            continue
+        at = at if at.tzinfo else at.replace(tzinfo=UTC)
+        return at.timestamp() if at.year >= 2000 else 0.0
+    return 0.0
 
 
 def _timed(lines: list[OldLine], now: float) -> list[OldLine]:

@@ -191,14 +191,11 @@ def own_texts(body: "DefaultObject") -> list[Known]:
     wanted, now = body.assistant.config.knows, time.monotonic()
     before = body.ndb.ai_texts
     if before is None or before[0] != wanted or now - before[1] > FRESH_S:
-        facts = [fact for source in wanted for fact in _texts(body, source)]
+        facts: list[Known] = []
+        for kind, _, value in (source.partition(":") for source in wanted):
+            facts += _help(body, value) if kind == "help" else _rooms(body, int(value))
         before = body.ndb.ai_texts = (wanted, now, facts)
     return before[2]  # type: ignore[no-any-return]
-
-
-def _texts(body: "DefaultObject", source: str) -> Iterator[Known]:
-    kind, _, value = source.partition(":")
-    yield from _help(body, value) if kind == "help" else _rooms(body, int(value))
 
 
 def _help(body: "DefaultObject", category: str) -> Iterator[Known]:

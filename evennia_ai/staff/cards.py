@@ -91,30 +91,28 @@ def keep_file(name: str, data: bytes, is_new: bool = False) -> "Deferred[Path]":
 def usable_card(contents: Contents, name: str) -> "Deferred[Card]":
     """Fires with the card of a file; a name that had to be mended must be confirmed."""
 
-    def check(card: Card) -> Card:
+    def load() -> Card:
+        card = read_card(contents.value, name)
         if card.is_mended:
             raise Refusal(f"the name was mended to `{card.name}`: confirm with `= {card.name}`")
-        return card
+        return replace(card, notes=(*contents.notes, *card.notes))
 
-    return services.on_disk(read_card, contents.value, name).addCallback(check)
+    return services.on_disk(load)
 
 
 def take_card(script: AssistantScript, card: Card, file: str, by: str) -> list[str]:
     """Give an assistant what a card says; returns a report in lines."""
-    read = card.lore()
-    book = book_for(script.obj.key, f"npc:{script.obj.stable_id}") if read.entries else None
+    read, own = card.lore, f"npc:{script.obj.stable_id}"
+    book = book_for(script.obj.key, own) if read.entries else None
     values: dict[str, Any] = {"examples": card.examples or None, "greetings": card.greetings}
     values |= {"persona": card.persona} if card.persona else {}
     set_options(script, values, by, is_admin=False)
-    kept = {"file": file, "json": json.dumps(card.original)}
-    script.store.set(KEY, kept, CATEGORY)
-    notes = list(read.notes)
-    if book is not None:
-        notes += take_book(read, book, file, is_of_card=True)[1]
+    script.store.set(KEY, {"file": file, "json": json.dumps(card.original)}, CATEGORY)
+    notes = take_book(read, book, file, is_of_card=True)[1] if book else []
     script.log(f"{by} imports the card {file}")
     script.audit("card", act="import", file=file, by=by)
     lines = [f"{card.name} has the card {file}.", *card.used()]
-    lines += [f"Lore in the book {card.name}: {note}" for note in notes]
+    lines += [f"Lore in the book {card.name}: {note}" for note in (*read.notes, *notes)]
     return [*lines, *card.notes]
 
 

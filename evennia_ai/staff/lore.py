@@ -68,7 +68,8 @@ def add_fact(name: str, keys: str, text: str, by: str) -> Known:
         raise Refusal(f"A fact has at most {files.TEXT_CHARS:,} characters.")
     book, number = _book(name), next_id(lore().books().values())
     fact = known(replace(read.entries[0], original=None), f"w{number}", by)
-    _save(replace(book or LoreBook(_name(name)), facts=(*(book.facts if book else ()), fact)))
+    book = book or LoreBook(_new_name(name))
+    _save(replace(book, facts=(*book.facts, fact)))
     return fact
 
 
@@ -79,8 +80,7 @@ def book_for(name: str, know: str = "") -> LoreBook:
     """
     before = _book(name)
     if before is None:
-        _check_room(len(lore().books()))
-        return LoreBook(_name(name), know=know or EVERYBODY)
+        return LoreBook(_new_name(name), know=know or EVERYBODY)
     if know and before.know != know:
         raise Refusal(
             f"There is a book {before.name} that is not this assistant's own: "
@@ -263,21 +263,16 @@ def known_lines(script: AssistantScript) -> list[str]:
     return [f"{head}; at most {most} in a prompt.", *lines]
 
 
-def _name(text: str) -> str:
+def _new_name(text: str) -> str:
     name = " ".join(storable(text).split())
     if not name or len(name) > NAME_CHARS or set(name) & set("=:/,"):
         raise Refusal(f"A book's name has up to {NAME_CHARS} characters, and none of = : / ,")
+    if len(lore().books()) >= BOOKS:
+        raise Refusal(f"There are {BOOKS} books already.")
     return name
 
 
 def _save(book: LoreBook) -> None:
     if len(book.facts) > BOOK_FACTS:
         raise Refusal(f"A book has at most {BOOK_FACTS} facts.")
-    if _book(book.name) is None:
-        _check_room(len(lore().books()))
     lore().save(book)
-
-
-def _check_room(books: int) -> None:
-    if books >= BOOKS:
-        raise Refusal(f"There are {BOOKS} books already.")
