@@ -18,6 +18,8 @@ from evennia_ai.llm_interaction.offline.prose import frame_of, root, root_set, r
 from evennia_ai.llm_interaction.offline.transcript import SOURCES, SUMMARY, Line, without_echo
 
 MAX_CLAIMS = 4000
+# First hits of the search that may answer without a word of the question.
+FOUND = 3
 # Least letters of a word that may be part of another, as `Schlüssel` of `Kellerschlüssel`.
 COMPOUND_LETTERS = 5
 MAX_PASSAGE = 240  # characters of sentences that are quoted together
@@ -186,8 +188,9 @@ def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, in
         share = len(common) / len(terms) if terms else float(bool(names))
         if named < 0.5 if names else share < NEAR:
             continue
-        # Who told it, or asks, is no word that both share.
-        if terms and not common and not _shared(names, claim.words, question.table):
+        # Who told it, or asks, is no word that both share: then the search must have found it.
+        is_found = places.get(claim.line.id, FOUND) < FOUND
+        if terms and not (common or is_found or _shared(names, claim.words, question.table)):
             continue
         fits = fits_kind(question, claim)
         sure = held == names and share >= least and fits and is_enough

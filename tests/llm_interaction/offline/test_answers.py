@@ -67,6 +67,13 @@ class TestQuoting(unittest.TestCase):
             reply = play("When does the ferry to Ford leave?", hits)
             self.assertEqual(reply, 'Alice told me: "The ferry to Ford leaves at noon now."')
 
+    def test_what_the_search_finds_first_needs_no_word_in_common(self):
+        """A line of the one asked about is offered if the search has it among its first three."""
+        others = [hit("What a night!", "Dora", f"d{n}") for n in range(3)]
+        axe = hit("I fight with an axe.", "Ines")
+        for hits, is_offered in (([axe, *others], True), ([*others, axe], False)):
+            self.assertEqual("axe" in play("What is Ines armed with?", hits), is_offered)
+
     def test_an_uncertain_update_stands_beside_the_first(self):
         """A later telling that shares less with the question is quoted behind the first."""
         first = hit("I keep my spare oars by the oak.", at="2026-01-01T10:00:00")
