@@ -6,9 +6,9 @@ kept by audience and summed as messages come, so that usage costs the same at an
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import ceil
+from itertools import chain
 from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
@@ -17,7 +17,7 @@ from twisted.internet.interfaces import IReactorTime
 from evennia_ai.background import Steps, pause
 from evennia_ai.history.archive import ARCHIVE, COMPACTIONS, Archive
 from evennia_ai.history.aside import aside, put_aside
-from evennia_ai.history.audience import visible, widest_of
+from evennia_ai.history.audience import widest_of
 from evennia_ai.history.masking import masked, unmasked
 from evennia_ai.history.messages import (
     Message,
@@ -145,12 +145,10 @@ class HistoryHandler(Archive):
         self._refresh()
         return self._rebuilt_at
 
-    def tokens(self, audience: str | None = None) -> int:
-        """Summed tokens of all messages, or of those `audience` may see."""
+    def tokens(self) -> int:
+        """Summed tokens of all messages."""
         self._refresh()
-        if audience is None:
-            return sum(self._tally.values())
-        return sum(n for owner, n in self._tally.items() if visible(owner, audience))
+        return sum(self._tally.values())
 
     def widest_tokens(self) -> int:
         """Tokens of the largest view any one audience has."""
@@ -310,11 +308,9 @@ class HistoryHandler(Archive):
         if isinstance(count, int) and is_digest(digest):
             self._recorded = (count, digest)
             return False
-        self._recorded, restored = (0, EMPTY_DIGEST), self.restored_segments()
-        for segment in self.segments():
-            if segment.id not in restored:
-                self._record(segment.messages)
-        self._record(live)
+        restored = self.restored_segments()
+        parts = [part.messages for part in self.segments() if part.id not in restored]
+        self._recorded = _more_recorded((0, EMPTY_DIGEST), chain(*parts, live))
         is_lost = (
             self.store.stamp(BEGUN) is not None
             or bool(self.store.keys(ARCHIVE) or self.store.keys(COMPACTIONS))
@@ -324,37 +320,27 @@ class HistoryHandler(Archive):
             self._rebuilt_at = utc_iso(self._now())
         return is_lost
 
-    def _record(self, messages: Sequence[Message]) -> None:
-        self._recorded = _more_recorded(self._recorded, messages)
-
     def _adopt(self, raw: list[Message]) -> None:
+        """Complete what was put in by hand: it stands between the messages beside it."""
         at, (_, count) = self._now(), self._counter()
-        complete = [
-            message
-            if message.is_complete
-            else replace(message, content=storable(message.content)).completed(count, at, place)
-            for message, place in zip(raw, self._places(raw), strict=True)
-        ]
+        places = [message.place for message in raw if message.place]
+        place, newest = (places[0] - 0.5 if places else 0.0), self._last_place()
+        complete = []
+        for message in raw:
+            if message.place:
+                place, *places = places
+            elif places:
+                place = (place + places[0]) / 2
+            else:
+                place = newest = newest + 1
+            if not message.is_complete:
+                plain = replace(message, content=storable(message.content))
+                message = plain.completed(count, at, place)
+            complete.append(message)
         new = [message for message, old in zip(complete, raw, strict=True) if not old.id]
-        self._record(new)
-        self.replace(complete)
+        self._replace(complete, _more_recorded(self._recorded, new))
         if new:
             self.store.on_commit(lambda: self._on_append(new))
-
-    def _places(self, raw: Sequence[Message]) -> Iterator[float]:
-        """Where messages stand: one that was put in by hand, between those around it."""
-        next_ones = [0.0]
-        for message in reversed(raw):
-            next_ones.append(message.place or next_ones[-1])
-        place, newest = 0.0, self._last_place()
-        for message, ahead in zip(raw, next_ones[::-1], strict=False):
-            if message.place:
-                place = message.place
-            elif ahead:
-                place = (max(place, ceil(ahead) - 1) + ahead) / 2
-            else:
-                place = newest = max(int(place), newest) + 1
-            yield place
 
     def _load(self, messages: Sequence[Message], page: list[Message]) -> None:
         self._page, self._all = page, ()
@@ -384,7 +370,7 @@ class HistoryHandler(Archive):
         }
 
 
-def _more_recorded(recorded: tuple[int, str], messages: Sequence[Message]) -> tuple[int, str]:
+def _more_recorded(recorded: tuple[int, str], messages: Iterable[Message]) -> tuple[int, str]:
     """Count and digest with more messages; markers do not count, as they are derived."""
     ids = [message.id for message in messages if not message.is_summary]
     return recorded[0] + len(ids), digest_add(recorded[1], ids)

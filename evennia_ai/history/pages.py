@@ -5,7 +5,7 @@ is put aside whole (`history.aside`) at that moment: a whole Attribute, or singl
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from evennia_ai.history.aside import put_aside
@@ -128,9 +128,9 @@ class Pages(Cache[T]):
         self.set(key, value)
         return key
 
-    def back(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, T]]:
-        """Keys and values of these pages, by default of all, the newest first."""
-        for key in reversed(self.keys() if keys is None else list(keys)):
+    def back(self) -> Iterator[tuple[str, T]]:
+        """Keys and values of all pages, the newest first."""
+        for key in reversed(self.keys()):
             value = self.get(key)
             if value is not None:
                 yield key, value

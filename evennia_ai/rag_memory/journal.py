@@ -81,8 +81,7 @@ class JournalHandler:
         self._on_add = on_add
         self._newest = Cache(store, None, lambda key, raw, odd: Page.read(raw, odd), Page.to_dict)
         self._pages = Pages(store, PAGES, Page.read, Page.to_dict)
-        # Importance by id, 0 where an entry is gone; and the first id of older pages.
-        self._first: dict[str, str] = {}
+        self._first: dict[str, str] = {}  # of older pages, the part of an id that sorts by time
 
     def add(
         self,
@@ -115,7 +114,10 @@ class JournalHandler:
         with self.store.transaction():
             page = self._page()
             if len(page.entries) >= PAGE_ENTRIES:
-                page = self._turn(page)
+                number = self._pages.next_number()
+                self._pages.set(page_key(number), replace(page, number=number, open_pages=()))
+                is_open = (number,) if page.waiting else ()
+                page = Page(number + 1, open_pages=(*page.open_pages, *is_open))
             self._newest.set(JOURNAL, replace(page, entries=(*page.entries, entry)))
         self.store.on_commit(lambda: self._on_add(entry))
         return entry
@@ -141,8 +143,8 @@ class JournalHandler:
 
     def all(self) -> Iterator[JournalEntry]:
         """Every entry, newest page first, each page oldest first; loads a page at a time."""
-        for _, page in self._back():
-            yield from page.entries
+        for key in reversed(self.pages()):
+            yield from self._load(key).entries
 
     def oldest(self) -> tuple[JournalEntry, ...]:
         """The entries of the oldest page, oldest first."""
@@ -183,14 +185,9 @@ class JournalHandler:
 
     def pages_with(self, entry_ids: Iterable[str]) -> list[str]:
         """The keys of the pages that hold one of these entries."""
-        return list(
-            dict.fromkeys(
-                key
-                for entry_id in sorted(entry_ids)
-                for key, page in self._near(entry_id)
-                if any(entry.id == entry_id for entry in page.entries)
-            )
-        )
+        near = ((each, *there) for each in sorted(entry_ids) for there in self._near(each))
+        keys = (key for each, key, page in near if any(e.id == each for e in page.entries))
+        return list(dict.fromkeys(keys))
 
     def pages(self) -> list[str]:
         """The keys of all pages, oldest first."""
@@ -217,13 +214,6 @@ class JournalHandler:
         page = self._page()
         return (page.number - 1) * PAGE_ENTRIES + len(page.entries)
 
-    def _turn(self, page: Page) -> Page:
-        """Store a full page behind all others, and begin the next."""
-        number = self._pages.next_number()
-        self._pages.set(page_key(number), replace(page, number=number, open_pages=()))
-        is_open = (number,) if page.waiting else ()
-        return Page(number + 1, open_pages=(*page.open_pages, *is_open))
-
     def _page(self) -> Page:
         return self._newest.get(JOURNAL) or Page(self._pages.next_number())
 
@@ -244,9 +234,6 @@ class JournalHandler:
         if page.number in newest.open_pages and not page.waiting:
             is_open = tuple(each for each in newest.open_pages if each != page.number)
             self._newest.set(JOURNAL, replace(newest, open_pages=is_open))
-
-    def _back(self) -> Iterator[tuple[str, Page]]:
-        return ((key, self._load(key)) for key in reversed(self.pages()))
 
     def _near(self, entry_id: str) -> Iterator[tuple[str, Page]]:
         """The page an id of its time belongs to, and those beside it, where it may be as well."""

@@ -5,7 +5,7 @@ closed ones.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -51,9 +51,7 @@ class LedgerHandler:
 
     def closed_count(self) -> int:
         """How many notes are closed."""
-        keys = self._closed.keys()
-        newest = self._closed.get(keys[-1]) if keys else None
-        return max(0, len(keys) - 1) * PAGE_ENTRIES + len(newest or ())
+        return sum(1 for _ in self.closed())
 
     def everything(self) -> list[Note]:
         """Every note ever added, oldest first."""
@@ -110,25 +108,22 @@ class LedgerHandler:
 
     def get(self, note_id: str) -> Note:
         """A note by its id; `LedgerError` if there is none."""
-        for note in chain(self.entries(), self.closed()):
-            if note.id == note_id:
-                return note
-        raise LedgerError(f"There is no note `{note_id}`.")
+        note = next((n for n in chain(self.entries(), self.closed()) if n.id == note_id), None)
+        if note is None:
+            raise LedgerError(f"There is no note `{note_id}`.")
+        return note
 
-    def _save(self, notes: Iterable[Note]) -> None:
+    def _save(self, notes: Sequence[Note]) -> None:
         """Store the notes, the closed ones in pages."""
-        everything = list(notes)
         with self.store.transaction():
-            self._append_closed([note for note in everything if not note.is_living])
-            self._living.set(LEDGER, tuple(note for note in everything if note.is_living))
+            self._append_closed([note for note in notes if not note.is_living])
+            self._living.set(LEDGER, tuple(note for note in notes if note.is_living))
 
-    def _append_closed(self, notes: list[Note]) -> None:
+    def _append_closed(self, notes: Sequence[Note]) -> None:
         """Write closed notes into the newest page, and what it has no room for into new ones."""
-        keys = self._closed.keys()
-        newest = (self._closed.get(keys[-1]) if keys else None) or ()
-        if keys and notes and len(newest) < PAGE_ENTRIES:
-            room = PAGE_ENTRIES - len(newest)
-            self._closed.set(keys[-1], (*newest, *notes[:room]))
+        key, newest = next(self._closed.back(), ("", ()))
+        if key and notes and (room := PAGE_ENTRIES - len(newest)) > 0:
+            self._closed.set(key, (*newest, *notes[:room]))
             notes = notes[room:]
         for start in range(0, len(notes), PAGE_ENTRIES):
             self._closed.add(tuple(notes[start : start + PAGE_ENTRIES]))

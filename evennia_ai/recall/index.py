@@ -7,7 +7,7 @@ Its number is that of its scope, shifted, and its place there.
 import json
 import sqlite3
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
 from itertools import chain
@@ -108,8 +108,9 @@ class RecallIndex:
                 db.execute(f"DROP TABLE IF EXISTS {table}")
         db.executescript(_SCHEMA)
         db.execute(f"PRAGMA user_version={version}")
-        if is_other or db.execute("SELECT 1 FROM unclean").fetchone():
-            self._clean()
+        if is_other:
+            db.execute("INSERT OR IGNORE INTO unclean VALUES (1)")
+        self._clean_up()
         return db
 
     @contextmanager
@@ -185,10 +186,8 @@ class RecallIndex:
 
     def _clean_up(self) -> None:
         """Leave no byte of removed turns."""
-        if self._db.execute("SELECT 1 FROM unclean").fetchone():
-            self._clean()
-
-    def _clean(self) -> None:
+        if not self._db.execute("SELECT 1 FROM unclean").fetchone():
+            return
         with self._db:  # merging all words leaves out those of removed turns; VACUUM all else
             self._db.execute("INSERT INTO said (said) VALUES ('optimize')")
         self._db.execute("VACUUM")
@@ -199,22 +198,17 @@ class RecallIndex:
     def remove(self, scope: str, ids: Iterable[str]) -> int:
         """Remove turns; returns how many. No byte of them is left in the file."""
         wanted = [storable(str(each)) for each in ids]
-        if not wanted:
-            return 0
-        with self._at_work():
-            number = self._number_of(scope)
-            numbers = self._numbers_of(number, wanted).values()
-            with self._db:
-                self._remove(number, numbers)
-            self._clean_up()
-            return len(numbers)
+        return self._drop(scope, lambda number: self._numbers_of(number, wanted).values())
 
     def clear(self, scope: str) -> int:
         """Remove all turns of a scope; returns how many."""
+        query = "SELECT number FROM turns WHERE number BETWEEN ? AND ?"
+        return self._drop(scope, lambda n: [row[0] for row in self._db.execute(query, _span(n))])
+
+    def _drop(self, scope: str, numbers_of: Callable[[int], Collection[int]]) -> int:
         with self._at_work():
             number = self._number_of(scope)
-            query = "SELECT number FROM turns WHERE number BETWEEN ? AND ?"
-            numbers = [n for (n,) in self._db.execute(query, _span(number))]
+            numbers = numbers_of(number)
             with self._db:
                 self._remove(number, numbers)
             self._clean_up()
@@ -343,11 +337,7 @@ def _span(scope: int) -> tuple[int, int]:
 
 def _normal(turn: Turn) -> Turn:
     """A turn as it is stored."""
-    texts = (_text(turn.id), _text(turn.speaker), _text(turn.text))
-    session = None if turn.session is None else _text(turn.session)
-    at, audience = stored_moment(turn.at), normalised(turn.audience)
-    return Turn(*texts, at, session, audience, _text(turn.kind))
-
-
-def _text(value: object) -> str:
-    return "" if value is None else storable(str(value))
+    said = (turn.id, turn.speaker, turn.text, turn.kind)
+    *texts, kind = ("" if each is None else storable(str(each)) for each in said)
+    session = None if turn.session is None else storable(str(turn.session))
+    return Turn(*texts, stored_moment(turn.at), session, normalised(turn.audience), kind)

@@ -172,7 +172,7 @@ class TestRemoval(FileCase):
         for again in (RecallIndex.close, lambda index: index.remove("aria", ["nobody"])):
             index = self.filled([*self.turns[:30], secret, *self.turns[30:]])
             with (
-                mock.patch.object(RecallIndex, "_clean", side_effect=full),
+                mock.patch.object(RecallIndex, "_clean_up", side_effect=full),
                 self.assertRaises(sqlite3.OperationalError),
             ):
                 index.remove("aria", ["s"])
