@@ -8,7 +8,7 @@ said unasked answers nobody: it goes where it names them.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evennia_ai.history.audience import members
@@ -132,7 +132,13 @@ def own_names(
             others |= said - own
         elif not is_by(message, people):
             others |= said
-    return frozenset(word for word in own - others - STARTERS if _is_name(word, names))
+
+    def is_name(word: str) -> bool:
+        if any(char.isdigit() for char in word):
+            return len(word) > 2
+        return word in names or (word.upper() == word and len(word) > 1)
+
+    return frozenset(filter(is_name, own - others - STARTERS))
 
 
 def without_copies(message: Message, ids: Collection[str]) -> Message:
@@ -142,12 +148,6 @@ def without_copies(message: Message, ids: Collection[str]) -> Message:
     if len(kept) == len(hits):
         return message
     return replace(message, metadata={**message.metadata, MEMORIES: kept})
-
-
-def _is_name(word: str, names: Collection[str]) -> bool:
-    if any(char.isdigit() for char in word):
-        return len(word) > 2
-    return word in names or (word.upper() == word and len(word) > 1)
 
 
 def _is_person(message: Message) -> bool:
@@ -161,25 +161,20 @@ def _text(message: Message) -> str:
 
 
 def _reply(message: Message, summaries: Collection[str], until: str) -> Made:
-    """A message of an assistant or a tool.
+    """A message of an assistant or a tool, with the ids that it says it rests on.
 
     A reply may rest on a summary of which others told the most: it only loses its copy of that.
     """
-    sources = set(_cited(message))
-    if message.role != "tool":
+    if trace := ReplyTrace.of(message):
+        sources = {*trace.answers, *trace.opened}
+    else:  # what cannot be read may rest on all that it names
+        sources = set(re.findall(r"\w+", str(message.metadata.get(TRACE, ""))))
+    sources |= {str(hit.get("id")) for hit in as_dicts(message.metadata.get(MEMORIES))}
+    if message.role == "tool":
+        sources.update(re.findall(r"\w+", message.content))
+    else:
         sources.difference_update(summaries)
     circle, meta = members(message.audience), message.metadata
     of = {meta.get(ASKER), meta.get(FOR), *(circle if len(circle) == 1 else ())}
     of = set() if until and message.id > until else of
     return Made(message.id, sources, _text(message), of)
-
-
-def _cited(message: Message) -> Iterator[str]:
-    """The ids that a reply, or a tool's result, says it rests on."""
-    if message.role == "tool":
-        yield from re.findall(r"\w+", message.content)
-    if trace := ReplyTrace.of(message):
-        yield from (*trace.answers, *trace.opened)
-    else:  # what cannot be read may rest on all that it names
-        yield from re.findall(r"\w+", str(message.metadata.get(TRACE, "")))
-    yield from (str(hit.get("id")) for hit in as_dicts(message.metadata.get(MEMORIES)))

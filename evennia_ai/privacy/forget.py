@@ -95,8 +95,7 @@ def _collected(script: Assistant, character: Character, things: list[Made]) -> I
     entities = character.entities
     for profile in map(entities.whole, entities.profiles().values()):
         for item in profile.observations:
-            text = " ".join((item.text, item.subject, item.predicate, item.value))
-            things.append(Made(item.id, item.sources, text))
+            things.append(Made(item.id, item.sources, item.words))
         yield
     for note in script.ledger.everything():
         text = note.text if note.by.id == character.stable_id else ""
@@ -154,6 +153,7 @@ class _Removal:
         return frozenset(map(synthesis_id, self.plan.emptied))
 
     def _each(self, items: Sequence[T], act: Callable[[T], object]) -> Iterator[None]:
+        """Does something with all items, a slice in each transaction."""
         for start in range(0, len(items), SLICE):
             with self.script.history.store.transaction():
                 for item in items[start : start + SLICE]:
@@ -162,17 +162,15 @@ class _Removal:
 
     def _messages(self, ids: frozenset[str]) -> Iterator[None]:
         """Tombstones in place of messages, and copies taken out of others; archived ones first."""
-        gone, left = ids & (self.plan.theirs | self.plan.replies), self._message_left
+        gone = ids & (self.plan.theirs | self.plan.replies)
 
         def revise(key: str) -> None:
             here = gone & self.plan.parts[key]
-            self.script.history.revise(key, here, self.at, left)
+            self.script.history.revise(key, here, self.at, self._message_left)
             self._live(here)  # what a rollback restored is live too
 
         yield from self._each([k for k, here in self.plan.parts.items() if here & ids], revise)
-        with self.script.history.store.transaction():
-            self._live(gone)
-        yield
+        yield from self._each([gone], self._live)
 
     def _live(self, gone: frozenset[str]) -> None:
         history = self.script.history

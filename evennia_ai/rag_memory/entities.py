@@ -4,7 +4,7 @@ All functions return new profiles.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised
@@ -55,16 +55,14 @@ def observe(
     predicate: str | None = None,
     value: str | None = None,
     told_by: str = "",
-    make_id: Callable[[str], str] = new_id,
 ) -> Profile:
     """A profile with one more observation; the fields are those of `Observation`.
 
-    `at` is in seconds since the epoch or ISO 8601, `source` one id or several; `make_id` makes the
-    observation's id from a prefix.
+    `at` is in seconds since the epoch or ISO 8601, `source` one id or several.
     """
     names = (profile.id, *profile.names(STAFF))
     new = Observation(
-        make_id("o"),
+        new_id("o"),
         " ".join(text.split()),
         _iso(at),
         "" if folded(subject or "") in map(folded, names) else subject or "",

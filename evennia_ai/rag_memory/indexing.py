@@ -5,6 +5,7 @@ The oldest is indexed last: if that is missing, the next start resumes the filli
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import count, takewhile
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.interfaces import IReactorTime
@@ -45,14 +46,12 @@ def memory_of(script: Assistant) -> Memory:
 
 
 @inlineCallbacks
-def mend_index(script: Assistant, whole: bool = False) -> Steps[int | None]:
+def mend_index(script: Assistant, whole: bool = False) -> Steps[None]:
     """As `sync_index`, in the background: an error is logged."""
     try:
-        added: int | None = yield sync_index(script, whole)
+        yield sync_index(script, whole)
     except Exception as error:  # noqa: BLE001 - the assistant works without the index
         script.log_error("search index", error)
-        return None
-    return added
 
 
 @inlineCallbacks
@@ -62,10 +61,10 @@ def rebuild_index(script: Assistant, reactor: IReactorTime | None = None) -> Ste
     The next start resumes an interrupted run. Call it under the turn lock. Fails with `StoreError`
     if the index cannot be written or is being filled.
     """
-    memory, added = script.memory, None
-    if memory.syncing:
+    if script.memory.syncing:
         raise StoreError("The search index is being filled already; try again later.")
-    if (yield memory.clear()) is not None:
+    added = yield script.memory.clear()
+    if added is not None:
         added = yield sync_index(script, True, reactor, SHORT_PAUSE_S)
     if added is None:
         raise StoreError("The search index cannot be written; see the log, then try again.")
@@ -143,16 +142,14 @@ def _messages(script: Assistant) -> Iterator[Read]:
     def turns(key: str, start: int) -> list[Turn]:
         return [turn for each in read(key, start) if (turn := turn_of_message(each, traits))]
 
-    def keys() -> Iterator[str]:
-        yield ""
-        # Only now: a compaction may have archived live messages meanwhile.
-        yield from reversed(history.store.keys(ARCHIVE))
+    def batches(key: str) -> Iterator[Read]:
+        starts = takewhile(lambda start: read(key, start), count(step=BATCH))
+        return (partial(turns, key, start) for start in starts)
 
-    for key in keys():
-        start = 0
-        while read(key, start):
-            yield partial(turns, key, start)
-            start += BATCH
+    yield from batches("")
+    # Only now: a compaction may have archived live messages meanwhile.
+    for key in reversed(history.store.keys(ARCHIVE)):
+        yield from batches(key)
 
 
 def _entries(script: Assistant) -> Iterator[Read]:

@@ -102,7 +102,7 @@ class Mem0Backend:
 
         Only such as share a word with the query or are very near; the audience None is public.
         """
-        return self._run(self._search, scope, query, limit, audience)
+        return self._run(self._search, scope, query, limit, viewer(audience))
 
     def ids(self, scope: str) -> "Deferred[set[str]]":
         """Fires with the ids of all turns stored for a scope."""
@@ -147,26 +147,19 @@ class Mem0Backend:
             ) from error
 
     def _add(self, scope: str, turns: Sequence[Turn]) -> None:
-        memory, replaced = self._open(), 0
-        stored = {source: (each, text) for source, each, text in self._rows(scope, turns)}
-        for turn in turns:
-            text, (memory_id, before) = storable(turn.text).strip(), stored.get(turn.id, ("", ""))
-            if not turn.id or not text:
-                raise StoreError(f"A memory needs an id and a text; got `{turn.id}`.")
-            if text == before:
-                continue
-            if memory_id:
-                memory.delete(memory_id)
-                replaced += 1
+        memory, rows = self._open(), self._rows(scope, [turn.id for turn in turns])
+        texts = {turn.id: storable(turn.text).strip() for turn in turns}
+        if bare := [each for each, text in texts.items() if not each or not text]:
+            raise StoreError(f"A memory needs an id and a text; got `{bare[0]}`.")
+        same = {source for source, _, text in rows if text == texts[source]}
+        self._delete(scope, [source for source, *_ in rows if source not in same])
+        for turn in {turn.id: turn for turn in turns if turn.id not in same}.values():
             meta = {"source_id": turn.id, "at": str(turn.at or ""), "type": turn.kind}
             meta["audience"] = normalised(turn.audience)
-            memory.add(text, agent_id=_agent(scope), metadata=meta, infer=False)
-        if replaced:
-            self._scrub()
+            memory.add(texts[turn.id], agent_id=_agent(scope), metadata=meta, infer=False)
 
-    def _search(self, scope: str, query: str, limit: int, audience: str | None) -> list[Hit]:
-        memory, shown_to = self._open(), viewer(audience)
-        filters = {"agent_id": _agent(scope)}
+    def _search(self, scope: str, query: str, limit: int, shown_to: str) -> list[Hit]:
+        memory, filters = self._open(), {"agent_id": _agent(scope)}
         if shown_to == PUBLIC:
             filters["audience"] = PUBLIC
         words, wanted = telling_words(query), limit
@@ -181,15 +174,15 @@ class Mem0Backend:
         near = (hit for hit in shown if hit.score >= self._near or words & telling_words(hit.text))
         return [hit for hit in near if hit.score > 0][:limit]
 
-    def _rows(
-        self, scope: str, turns: Iterable[Turn | str] | None = None
-    ) -> list[tuple[str, str, str]]:
-        """Id, Mem0's id and text of some turns (or their ids), or of all in a scope."""
+    def _rows(self, scope: str, ids: Sequence[str] | None = None) -> list[tuple[str, str, str]]:
+        """Id, Mem0's id and text of some turns by their ids, or of all in a scope."""
         filters: dict[str, Any] = {"agent_id": _agent(scope)}
-        if turns is not None:
-            filters["source_id"] = {"in": [t if isinstance(t, str) else t.id for t in turns]}
+        if ids is not None:
+            filters["source_id"] = {"in": ids}
         found = self._open().get_all(filters=filters, top_k=EVERYTHING, show_expired=True)
-        rows = ((_meta(each).get("source_id", ""), each) for each in found["results"])
+        rows = (
+            ((each.get("metadata") or {}).get("source_id", ""), each) for each in found["results"]
+        )
         return [(str(source), str(each["id"]), str(each["memory"])) for source, each in rows]
 
     def _delete(self, scope: str, ids: Sequence[str]) -> int:
@@ -373,13 +366,9 @@ def _inodes(paths: Iterable[Path]) -> dict[Path, int]:
     return {path: path.stat().st_ino for path in paths if path.exists()}
 
 
-def _meta(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    return found.get("metadata") or {}
-
-
 def _hit(found: Mapping[str, Any]) -> Hit:
     """A result of Mem0's; one without an audience is for staff only."""
-    meta, score = _meta(found), float(found.get("score") or 0.0)
+    meta, score = found.get("metadata") or {}, float(found.get("score") or 0.0)
     turn_id, audience = str(meta.get("source_id", "")), normalised(meta.get("audience") or STAFF)
     at, text = str(meta.get("at", "")), str(found["memory"])
     return Hit(turn_id, score, "", text, at, "memory", audience=audience)

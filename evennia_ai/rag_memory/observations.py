@@ -6,20 +6,12 @@ observations itself, with property and value, by `update_entity_observation`.
 A search reads the profiles as they are, so former or forgotten observations are never found.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
-from evennia_ai.history.messages import new_id
 from evennia_ai.language.sentences import asks, sentences
 from evennia_ai.language.words import telling_words
-from evennia_ai.rag_memory.entities import (
-    LONGEST_MENTION,
-    NamesIndex,
-    bare,
-    mentioned,
-    names_index,
-    observe,
-)
+from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.recall.values import Hit
@@ -32,33 +24,28 @@ MOST_FOUND, LEAST_SHARE = 3, 0.5
 _telling = lru_cache(maxsize=8192)(telling_words)  # all profiles are read at each search
 
 
-def observed(
-    profile: Profile,
-    entry: JournalEntry,
-    names: NamesIndex,
-    make_id: Callable[[str], str] = new_id,
-) -> Profile:
+def observed(profile: Profile, entry: JournalEntry, names: entities.NamesIndex) -> Profile:
     """A profile with what a journal entry says of the entity; the same if it was read before.
 
     `names` is the `names_index` of all profiles for the entry's audience: a name that two entities
-    share tells of neither. `make_id` makes an observation's id from a prefix.
+    share tells of neither.
     """
     if any(entry.id in item.sources for item in profile.observations):
         return profile
     at, audience = entry.timestamp, entry.audience
     for text in sentences(entry.content)[:SENTENCES]:
         if not asks(text) and is_about(text, profile.id, names):
-            profile = observe(profile, text, at, entry.id, audience, make_id=make_id)
+            profile = entities.observe(profile, text, at, entry.id, audience)
     return profile
 
 
-def is_about(sentence: str, entity_id: str, names: NamesIndex) -> bool:
+def is_about(sentence: str, entity_id: str, names: entities.NamesIndex) -> bool:
     """Whether a sentence begins with the name of an entity, of several the longest.
 
     A colon behind the name tells who speaks, not whom it is about.
     """
-    words = bare(sentence.partition(":")[0]).split()
-    for count in range(min(LONGEST_MENTION, len(words) - 1), 0, -1):
+    words = entities.bare(sentence.partition(":")[0]).split()
+    for count in range(min(entities.LONGEST_MENTION, len(words) - 1), 0, -1):
         if ids := names.get(" ".join(words[:count])):
             return ids == (entity_id,)
     return False
@@ -71,14 +58,17 @@ def found_observations(profiles: Mapping[str, Profile], query: str, audience: st
     the share of the query's words. Where the query names people, only what names one of them.
     """
     wanted, hits = telling_words(query), list[Hit]()
-    named = [profiles[each] for each in mentioned(names_index(profiles, audience), query)]
+    named = [
+        profiles[each]
+        for each in entities.mentioned(entities.names_index(profiles, audience), query)
+    ]
     people = [p for p in named if p.kind == "person" and p.beliefs(audience)]
     called = [_telling(" ".join(p.names(audience))) for p in people]
     for profile in profiles.values():
         names = " ".join(profile.names(audience))
 
         def share(item: Observation, names: str = names) -> float:
-            words = _telling(names) | _telling(_text(item))
+            words = _telling(names) | _telling(item.words)
             is_named = not people or any(each <= words for each in called)
             return len(wanted & words) / len(wanted) if wanted and is_named else 0.0
 
@@ -87,10 +77,6 @@ def found_observations(profiles: Mapping[str, Profile], query: str, audience: st
             hits += [_hit(s, profile, i, names) for i in items if (s := share(i)) >= LEAST_SHARE]
     hits.sort(key=lambda hit: (hit.score, str(hit.at)), reverse=True)
     return hits[:MOST_FOUND]
-
-
-def _text(item: Observation) -> str:
-    return " ".join(filter(None, (item.text, item.subject, item.predicate, item.value)))
 
 
 def _hit(score: float, profile: Profile, item: Observation, names: str) -> Hit:

@@ -41,6 +41,11 @@ class Observation(Stored):
     told_by: str = ""
 
     @property
+    def words(self) -> str:
+        """All that it says."""
+        return " ".join(filter(None, (self.text, self.subject, self.predicate, self.value)))
+
+    @property
     def is_fact(self) -> bool:
         """Whether it names a property and its value."""
         return bool(folded(self.predicate) and folded(self.value))

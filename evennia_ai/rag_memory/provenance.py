@@ -11,6 +11,7 @@ from itertools import dropwhile, islice
 
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import MEMORIES, ToolTraits
+from evennia_ai.history.records import as_dicts
 from evennia_ai.language.sentences import asks, sentences
 from evennia_ai.language.words import telling_words
 from evennia_ai.protocol import Assistant
@@ -22,7 +23,7 @@ LEAST_SHARE = 0.4
 _REPLIES = 40
 # Kinds of hits that are notes of the assistant on what people said.
 NOTES = ("journal", "memory")
-MOST_TELLERS = 2
+MOST_TELLERS, MOST_SOURCES = 2, 3
 
 
 def is_recalled(
@@ -45,7 +46,9 @@ def is_recalled(
     since = dropwhile(lambda m: m.id not in answered, messages)
     # What a tool found elsewhere than in memory.
     seen = [m.content for m in since if m.role == "tool" and m.name not in traits.recalls]
-    shown = [hit.line for hit in (*retrieved, *_told_from_memory(messages))]
+    replies = (m for m in reversed(messages) if m.metadata.get(MEMORIES))
+    items = (item for m in islice(replies, _REPLIES) for item in as_dicts(m.metadata[MEMORIES]))
+    shown = [hit.line for hit in (*retrieved, *map(Hit.from_dict, items))]
     wanted = telling_words(note)
     share = _share(wanted, shown)
     return share >= LEAST_SHARE and share > _share(wanted, [*heard, *seen])
@@ -55,13 +58,6 @@ def _share(wanted: Collection[str], texts: Iterable[str]) -> float:
     """The largest share of the wanted words that one of these texts has."""
     counts = (len(telling_words(text).intersection(wanted)) for text in texts)
     return max(counts, default=0) / len(wanted) if wanted else 0.0
-
-
-def _told_from_memory(messages: Sequence[Message]) -> list[Hit]:
-    """Memories that replies drew on."""
-    replies = (m for m in reversed(messages) if m.metadata.get(MEMORIES))
-    items = (item for m in islice(replies, _REPLIES) for item in m.metadata[MEMORIES])
-    return [Hit.from_dict(item) for item in items if isinstance(item, dict)]
 
 
 def statement_of(message: Message) -> Message:
@@ -75,8 +71,8 @@ def _said(message: Message) -> str:
     return f"{speaker}: {message.content}" if speaker and message.content else message.content
 
 
-def supporting(text: str, messages: Iterable[Message], most: int = 3) -> tuple[str, ...]:
-    """Ids of the at most `most` messages with the largest share of a note's telling words.
+def supporting(text: str, messages: Iterable[Message]) -> tuple[str, ...]:
+    """Ids of the at most `MOST_SOURCES` messages with the largest share of a note's telling words.
 
     At least `LEAST_SHARE`, best first, of equal ones the newer first.
     """
@@ -87,7 +83,7 @@ def supporting(text: str, messages: Iterable[Message], most: int = 3) -> tuple[s
         if message.role in ("user", "assistant") and not message.is_summary
     ]
     best = sorted((each for each in shares if each[0] >= LEAST_SHARE), reverse=True)
-    return tuple(message_id for *_, message_id in best[:most])
+    return tuple(message_id for *_, message_id in best[:MOST_SOURCES])
 
 
 def drawn_on(memories: Iterable[Hit], reply: str) -> list[Hit]:

@@ -61,11 +61,9 @@ class RecallJobs:
 
     def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
         """Fires with how many of these turns are not indexed."""
-
-        def count(index: "RecallIndex") -> int:
-            return len(ids) - sum(len(index.get(part, ids)) for part in _parts(scope))
-
-        return self._later(count)
+        return self._later(
+            lambda index: len(ids) - sum(len(index.get(part, ids)) for part in _parts(scope))
+        )
 
     def count(self, scope: str) -> Deferred[int]:
         """Fires with how many turns are indexed, after those that were added before."""

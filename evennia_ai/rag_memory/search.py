@@ -16,11 +16,7 @@ from evennia_ai.history.audience import viewer
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.protocol import MemoryBackend
-from evennia_ai.rag_memory.episodic_index import (
-    is_indexed,
-    turn_of_entry,
-    turn_of_message,
-)
+from evennia_ai.rag_memory.episodic_index import is_indexed, turn_of_entry, turn_of_message
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import Note, found_notes
 from evennia_ai.rag_memory.profile import Profile
@@ -43,16 +39,11 @@ class Memory:
         scope: Whose it is.
         semantic: Returns the semantic store, or None.
         report: Called with what failed and the error, where work goes on without it.
-        now: The clock, seconds since the epoch.
         profiles: Returns all profiles by id.
         notes: Returns the living notes of the ledger.
-        quarantine: Whose words are not used.
         on_new_index: Called when another index has replaced the one used before, or one that could
             not be written can be again.
         may_embed: Returns whether the store may embed texts now, for which a model may be billed.
-
-    Attributes:
-            syncing: Whether the index is being made complete.
     """
 
     scope: str
@@ -69,7 +60,7 @@ class Memory:
 
     def __post_init__(self) -> None:
         self._known_replaced = self.recall.replaced
-        self.syncing = self._is_failing = False
+        self.syncing = self._is_failing = False  # `syncing`: the index is being made complete
 
     def remember_messages(self, messages: Iterable[Message]) -> Deferred[int | None]:
         """Index what was said; fires with how many turns were indexed."""
@@ -124,10 +115,10 @@ class Memory:
         others = [*notes, *(yield self._memories(query))]
         if query.observations and (profiles := self.profiles()):
             observed = self.recall.observations(profiles, query)
-            others += yield self._watched(observed, [], SEARCH_TIMEOUT_S)
+            others += yield self._watched(in_time(observed, SEARCH_TIMEOUT_S), [])
         # Twice as many, as some may not be used.
         found = self.recall.search(self.scope, replace(query, limit=2 * query.limit), others)
-        hits = yield self._watched(found, others, SEARCH_TIMEOUT_S)
+        hits = yield self._watched(in_time(found, SEARCH_TIMEOUT_S), others)
         return list(self.quarantine.hits(hits)[: query.limit])
 
     @inlineCallbacks
@@ -138,21 +129,19 @@ class Memory:
             if backend is None or not self.may_embed([query.text]):
                 return []
             found = backend.search(self.scope, query.text, query.limit, query.audience)
-            hits: list[Hit] = yield in_time(found, SEARCH_TIMEOUT_S)
+            return list((yield in_time(found, SEARCH_TIMEOUT_S)))
         except CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - a turn goes on without; it may be a game's
             self.report("memory back end", error)
             return []
-        return list(hits)
 
     @inlineCallbacks
-    def _watched(
-        self, done: Deferred[T], default: D, timeout_s: float | None = None
-    ) -> Steps[T | D]:
+    def _watched(self, done: Deferred[T], default: D) -> Steps[T | D]:
         """Fires with the index's result, or with the default if that failed and was reported."""
         try:
-            result: T = yield done if timeout_s is None else in_time(done, timeout_s)
+            result: T = yield done
+            return result
         except CancelledError:  # a cancelled turn must not go on without its memories
             raise
         except Exception as error:  # noqa: BLE001 - a turn goes on without
@@ -162,4 +151,3 @@ class Memory:
             if self.recall.replaced != self._known_replaced:
                 self._known_replaced = self.recall.replaced
                 self.on_new_index()
-        return result

@@ -338,6 +338,7 @@ def _span(scope: int) -> tuple[int, int]:
 def _normal(turn: Turn) -> Turn:
     """A turn as it is stored."""
     said = (turn.id, turn.speaker, turn.text, turn.kind)
-    *texts, kind = ("" if each is None else storable(str(each)) for each in said)
-    session = None if turn.session is None else storable(str(turn.session))
-    return Turn(*texts, stored_moment(turn.at), session, normalised(turn.audience), kind)
+    turn_id, speaker, text, kind = ("" if each is None else storable(str(each)) for each in said)
+    at, session = stored_moment(turn.at), turn.session
+    session = None if session is None else storable(str(session))
+    return Turn(turn_id, speaker, text, at, session, normalised(turn.audience), kind)

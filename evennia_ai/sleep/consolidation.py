@@ -4,7 +4,7 @@ Each step can be cut short at any point and run again: storing is idempotent by 
 links are a set, and an entry is marked only after both.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -19,7 +19,6 @@ from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.episodic_index import is_indexed, turn_of_entry
 from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
 from evennia_ai.rag_memory.observations import observed
-from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.recall.values import Turn
 
 # Entries stored, linked and marked together: a crash repeats no more than that, and each batch
@@ -66,9 +65,7 @@ def consolidate_memories_to_semantic(
 
 
 @inlineCallbacks
-def repair_semantic_memory(
-    script: Assistant, character: Character, reactor: IReactorTime | None = None
-) -> Steps[dict[str, int]]:
+def repair_semantic_memory(script: Assistant, character: Character) -> Steps[dict[str, int]]:
     """Store again what the journal says is in semantic memory, and is not.
 
     A store that was thrown away, or lost a part, is whole again after the next night. Fires with
@@ -86,14 +83,12 @@ def repair_semantic_memory(
             stored, linked = yield _store(script, character, missing[start : start + BATCH])
             counts["repaired"] += stored
             counts["linked"] += linked
-        yield pause(reactor)
+        yield pause()
     return counts
 
 
 @inlineCallbacks
-def prune_orphaned_memory_links(
-    script: Assistant, character: Character, reactor: IReactorTime | None = None
-) -> Steps[dict[str, int]]:
+def prune_orphaned_memory_links(script: Assistant, character: Character) -> Steps[dict[str, int]]:
     """Take out of semantic memory what the journal does not hold, or took back.
 
     Fires with ``{"checked", "pruned"}``: memories looked at, memories taken out. Fails with
@@ -103,7 +98,7 @@ def prune_orphaned_memory_links(
     gone, entries = set(held), character.journal.all()
     while some := list(islice(entries, SLICE)):
         gone -= {entry.id for entry in some if is_memorable(entry, script.now())}
-        yield pause(reactor)
+        yield pause()
     if gone:
         yield script.mind.memories.delete(script.scope, gone)
     return {"checked": len(held), "pruned": len(gone)}
@@ -161,24 +156,13 @@ def _link(character: Character, entries: Sequence[JournalEntry]) -> int:
     """Observe of entities what entries tell of them; how many entries name an entity, by entity."""
     profiles = character.entities.profiles()
     names = {each: entities.names_index(profiles, each) for each in {e.audience for e in entries}}
-    changed: dict[str, Profile] = {}
-    linked = 0
+    after, linked = dict(profiles), 0
     for entry in entries:
-        for entity_id in entities_of(entry, profiles, names[entry.audience]):
-            linked += 1
-            profile = changed.get(entity_id, profiles[entity_id])
-            changed[entity_id] = observed(profile, entry, names[entry.audience])
-    if new := {key: profile for key, profile in changed.items() if profile is not profiles[key]}:
+        known = names[entry.audience]
+        named = [entities.find(profiles, name, known) for name in entry.entities]
+        ids = dict.fromkeys((*filter(None, named), *entities.mentioned(known, entry.content)))
+        linked += len(ids)
+        after |= {each: observed(after[each], entry, known) for each in ids}
+    if new := {key: profile for key, profile in after.items() if profile is not profiles[key]}:
         character.entities.put(new)
     return linked
-
-
-def entities_of(
-    entry: JournalEntry,
-    profiles: Mapping[str, Profile],
-    names: entities.NamesIndex,
-) -> list[str]:
-    """The ids of known entities that an entry names, in its `entities` or in its text."""
-    named = (entities.find(profiles, name, names) for name in entry.entities)
-    ids = [entity_id for entity_id in named if entity_id is not None]
-    return list(dict.fromkeys([*ids, *entities.mentioned(names, entry.content)]))

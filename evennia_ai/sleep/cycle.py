@@ -3,13 +3,13 @@
 Adding a step is adding a line to `SLEEP_STEPS`. A failing step is reported, and the next runs.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
-from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import Steps, pause
 from evennia_ai.protocol import Assistant, Character
@@ -44,24 +44,21 @@ class SleepStep:
 
 
 @inlineCallbacks
-def prune_episodic_index(
-    script: Assistant, character: Character, reactor: IReactorTime | None = None
-) -> Steps[dict[str, int]]:
+def prune_episodic_index(script: Assistant, character: Character) -> Steps[dict[str, int]]:
     """Take old entries of low importance out of retrieval; the journal keeps them.
 
     The same goes for withdrawn ones, in case a crash kept the index from forgetting them. Pauses
     while it looks through a long journal. Fires with ``{"pruned", "kept"}``.
     """
-    pruned, kept, gone = 0, 0, list[str]()
-    entries = character.journal.all()
+    counts, gone, entries = Counter(pruned=0, kept=0), list[str](), character.journal.all()
     while some := list(islice(entries, SLICE)):
-        held = [entry for entry in some if not entry.withdrawn]
-        found = prune_low_importance_entries(held, script.now())
-        gone += [*found["pruned_ids"], *(entry.id for entry in some if entry.withdrawn)]
-        pruned, kept = pruned + found["pruned"], kept + found["kept"]
-        yield pause(reactor)
+        live = [entry for entry in some if not entry.withdrawn]
+        result = prune_low_importance_entries(live, script.now())
+        gone += [*result.pop("pruned_ids"), *(entry.id for entry in some if entry.withdrawn)]
+        counts.update(result)
+        yield pause()
     yield script.memory.forget(gone)
-    return {"pruned": pruned, "kept": kept}
+    return dict(counts)
 
 
 def clear_stale(script: Assistant, character: Character) -> dict[str, int]:
@@ -91,12 +88,9 @@ def compact_if_needed(script: Assistant, character: Character) -> "Deferred[Outc
     return (job or Compaction(script, character, SLEEP)).run()
 
 
-@inlineCallbacks
-def repair_memory(script: Assistant, character: Character) -> Steps[dict[str, int]]:
+def repair_memory(script: Assistant, character: Character) -> Deferred[dict[str, int]]:
     """Make semantic memory hold what the journal says, and nothing that was taken back."""
-    yield empty_outbox(script)
-    counts = yield repair_semantic_memory(script, character)
-    return dict(counts)
+    return empty_outbox(script).addCallback(lambda _: repair_semantic_memory(script, character))
 
 
 SLEEP_STEPS: tuple[SleepStep, ...] = (
@@ -130,8 +124,8 @@ def run_sleep_tick(
         yield script.breathe()
         try:
             result = yield maybeDeferred(step.run, script, character)
-            is_outcome = isinstance(result, Outcome)
-            report[step.name] = {"success": True, **(as_result(result) if is_outcome else result)}
+            result = as_result(result) if isinstance(result, Outcome) else result
+            report[step.name] = {"success": True, **result}
         except CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - one failing step must not stop the rest
