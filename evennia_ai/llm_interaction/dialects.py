@@ -12,6 +12,7 @@ line there. What is left is free of marks, whatever the text was made of.
 """
 
 import ast
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -25,7 +26,10 @@ from json_repair import repair_json
 MOST_CHARS = 100_000
 # More calls than this in one reply are a runaway.
 MOST_CALLS = 32
-# Longer broken JSON is not mended.
+# What stands round the words of a longer text stays.
+DRESSED_CHARS = 4_000
+# Longer broken JSON is not mended, nor more of it among words.
+MOST_MENDED = 4
 REPAIRED_CHARS = 5_000
 
 Tools = Mapping[str, str]
@@ -62,89 +66,137 @@ def read(text: str, tools: Tools = MappingProxyType({}), reported: bool = False)
     body = text[:MOST_CHARS]
     if not reported:
         body = _of_channels(_named_alike(body, tools))
-    body = _without_thoughts(body, reported).strip()
-    if not reported:
-        body = _own_turn(body)
+    body, unclosed = _without_thoughts(body, reported)
+    body = body.strip() if reported else _own_turn(body.strip())
     calls, rest = _calls(body, tools, reported)
+    if unclosed and not calls:  # a model that calls a tool in mid-thought closes only the call
+        calls = _marked(unclosed, tools, False)[0]
     rest = rest if reported else _undressed(_without_marks(rest))
     return Read(rest.strip(), tuple(calls[:MOST_CALLS]), len(rest) < len(text.strip()))
 
 
-# Names in marks: with a namespace, as `<minimax:tool_call>`, or one between bars.
+# Marks by one name each: signs for angles, bars and blanks, namespaces, attributes, letters' case.
 
-_NAMESPACE = re.compile(
-    r"(</?)(?:\w{1,20}:|\uff5c\w{1,20}\uff5c)(?=(?:tool_calls?|function_calls|invoke|parameter)\b)"
+_ALIKE = tuple(
+    (re.compile(pattern, re.I | re.M), instead)
+    for pattern, instead in (
+        (r"&lt;(/?\w[\w:=\"' ]{0,40})&gt;", r"<\1>"),
+        (
+            r"(</?)(?:\w{1,20}:|\uff5c\w{1,20}\uff5c)"
+            r"(?=(?:tool_calls?|function_calls|invoke|parameter)\b)",
+            r"\1",
+        ),
+        (r"<(/?)(?:[a-z]{1,20}_)?tool_?call(s?)>", r"<\1tool_call\2>"),
+        (
+            r"<(?:tool|tool_call|function)(?:=| name=)[\"']?([\w.\-]{1,60})[\"']?>",
+            r"<function=\1>",
+        ),
+        (r"<tool_call (?:id|index)=[^<>\n]{0,60}>", "<tool_call>"),
+        (r"\[TOOL_CALLS?\]", "[TOOL_CALLS]"),
+        # what a game's interface is to show beside the words
+        (
+            r"<(emotion|mood|status|state|stats|action|memory|context|ooc|note)>[^<>]{0,300}</\1>",
+            "",
+        ),
+        (r"^(?:>>>|<\|recipient\|>\s*)all\s*(?:<\|content\|>)?", ""),
+        (r"^(?:>>>|<\|recipient\|>\s*)([\w.]{1,60})\s*(?:<\|content\|>|\n)", r"<function=\1>"),
+    )
 )
-_BARS = re.compile(r"<\uff5c[^<>\n]{0,60}\uff5c>")
+_BARS = re.compile(r"<[|\uff5c][^<>\n]{0,60}[|\uff5c]>")
 
 
 def _named_alike(text: str, tools: Tools) -> str:
     """A text whose marks have their plain names; a tool's own tag is a call of it."""
-    text = _NAMESPACE.sub(r"\1", text)
-    text = _BARS.sub(lambda mark: mark[0].replace("\u2581", "_"), text)
+    for pattern, instead in _ALIKE:
+        text = pattern.sub(instead, text)
+    text = _BARS.sub(lambda mark: mark[0].replace("\u2581", "_").replace("\uff5c", "|"), text)
     if tools and "<" in text:
         names = "|".join(map(re.escape, tools))
         text = re.sub(rf"<({names})\s*/>", r"<function=\1></function>", text)
+        text = re.sub(rf"<({names}) \w+=\"([^\"<>]*)\"\s*/?>", r"<function=\1>\2</function>", text)
         text = re.sub(
             rf"<({names})>(.{{0,2000}}?)</\1>", r"<function=\1>\2</function>", text, flags=re.S
         )
     return text
 
 
-# Channels (OpenAI's Harmony): `<|channel|>analysis<|message|>…<|end|>`. Servers that drop the marks
-# leave `analysis…assistantfinal…`, or the names on lines of their own.
+# Channels (OpenAI's Harmony): `<|start|>assistant<|channel|>analysis<|message|>…<|end|>`. Models
+# garble the headers; servers that drop the marks leave `analysis…assistantfinal…`, or the names on
+# lines of their own.
 
-_CHANNEL = re.compile(
-    r"(?:<\|start\|>\s*(?:assistant)?(?P<to>[^<]*))?<\|channel\|>\s*(?P<name>\w+)(?P<header>[^<]*)"
-    r"(?:<\|constrain\|>[^<]*)?<\|message\|>"
-    r"(?P<body>.*?)(?:<\|(?:end|call|return)\|>|(?=<\|(?:start|channel)\|>)|\Z)",
-    re.S,
-)
 _CHANNELS = r"(?:analysis|commentary|final)"
-_NEXT = rf"(?:assistant(?={_CHANNELS})|\n(?={_CHANNELS}[ \t]*\n))"
-_BARE_CHANNEL = re.compile(
-    rf"(?:\A\s*|{_NEXT})(?P<to>)(?P<name>{_CHANNELS})"
-    rf"(?P<header>\s*to=[\w.]+\s*(?:json|code)?)?(?P<body>.*?)(?={_NEXT}|\Z)",
-    re.S,
+_HEADER = re.compile(
+    r"(?:<\|start\|>[^<]{0,80}|assistant)?"
+    r"(?:(?:<\|channel\|?>[^<]{0,200}(?:<\|constrain\|>[^<]{0,80})?){1,4}<\|message\|>"
+    r"|<\|channel\|?>\s*\w*(?:[ \t]+to=[\w.]+)?(?:[ \t]+(?:json|code)\b)?)"
+)
+_ENDED = re.compile(r"<\|(?:end|call|return)\|>|<channel\|>")
+_GLUED = re.compile(rf"assistant(?={_CHANNELS})")
+_ON_LINES = re.compile(rf"\n(?={_CHANNELS}[ \t]*\n)")
+_BARE = re.compile(
+    rf"(?P<header>{_CHANNELS}?\s*(?:\bto=[\w.]+?(?=\s|<|(?:json|code)?\s*\{{|\Z))?)"
+    r"\s*(?:<\|constrain\|>)?(?:(?:json|code)(?=\W))?(?:<\|message\|>)?[ \t]*:?"
 )
 
 
 def _of_channels(text: str) -> str:
     """A text without the channels that only the model itself reads."""
-    is_bare = re.match(r"\s*(?:analysis|commentary)(?=[A-Z\"'*\s]|$)", text)
-    if is_bare and re.search(_NEXT, text):
-        text = _BARE_CHANNEL.sub(_of_channel, text)
-    return _CHANNEL.sub(_of_channel, text).strip()
+    text = text.strip()
+    if "<|channel" in text:
+        headers = list(_HEADER.finditer(text))
+        ends = [*(header.start() for header in headers[1:]), len(text)]
+        before = text[: headers[0].start()]
+        spoken = ["" if _ENDED.search(before) else before]
+        for header, end in zip(headers, ends, strict=True):
+            body, *rest = _ENDED.split(text[header.end() : end], maxsplit=1)
+            spoken += [_of_channel(header[0], body), *rest]
+        return "".join(spoken).strip()
+    parts = [text]
+    if _GLUED.search(text) or re.match(rf"{_CHANNELS}[ \t]*\n", text):
+        parts = [part for glued in _GLUED.split(text) for part in _ON_LINES.split(glued)]
+    if len(parts) == 1 and not re.match(rf"(?:{_CHANNELS}\s+)?to=\w", text):
+        return text
+    return "".join(
+        _of_channel(bare["header"], _ENDED.split(part[bare.end() :])[0])
+        for part in parts
+        for bare in [_BARE.match(part)]
+        if bare
+    )
 
 
-def _of_channel(found: re.Match[str]) -> str:
-    name, body = found["name"], found["body"]
-    if called := re.search(r"to=([\w.\-]+)", f"{found['to'] or ''} {found['header'] or ''}"):
-        return f"<function={called[1]}>{body}</function>"
-    return body if name == "final" else ""
+def _of_channel(header: str, body: str) -> str:
+    recipients = re.findall(r"to=([\w.\-]+)", header)
+    if called := [each for each in recipients if each not in ("assistant", "user", "all")]:
+        return f"<function={called[-1]}>{body}</function>"
+    return body if "final" in header else ""
 
 
 # Thoughts. A group is what closes.
 
 _THOUGHT_WORDS = (
-    r"think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|inner_monologue"
-    r"|cot_budget_reflect|details|\u601d\u8003"
+    r"\w{0,20}(?:think|thought|reason|scratch_?pad|monologue|reflect|chain_of_thought|analysis)"
+    r"\w{0,20}|details|plan|\u601d\u8003"
 )
 _THOUGHT = re.compile(
-    r"<(/?)(?:\w+:)?(?:" + _THOUGHT_WORDS + r")\b[^<>]*>"  # <think>, <seed:think>
+    r"<\s?(/?)\s?(?:\w+:)?(?:" + _THOUGHT_WORDS + r")\b[^<>]*>"  # <think>, <seed:think>
     r"|\[(/?)(?:THINK|THINKING|REASONING)\]"  # Magistral
     r"|\u25c1(/?)think\u25b7"  # Kimi
-    r"|<\|(?:(/|end_(?:of_)?)|start_|begin_of_)?(?:" + _THOUGHT_WORDS + r")(?:_(?:start|end))?\|>"
+    r"|<\|(?:(/|end_(?:of_)?)|start_|begin_of_)?(?:" + _THOUGHT_WORDS + r")\|>"
     r"|<\|inner_(?:prefix|(suffix))\|>"  # Apertus
-    r"|<\|channel>\s*(?:thought|analysis)\b|<(channel)\|>",  # Gemma
+    r"|<(channel)\|>",  # Gemma
     re.I,
+)
+# What a thought that is never closed gives way to: the header of the answer.
+_ANSWER = re.compile(
+    r"<\|(?:begin|start|im_start|start_header_id)\|>\s*assistant\b"
+    r"|<\|(?:content_text|begin_of_solution|START_RESPONSE)\|>"
 )
 _AROUND = 8
 _QUOTES = tuple("\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb")
 
 
-def _without_thoughts(text: str, reported: bool) -> str:
-    """Text without thoughts, closed or not.
+def _without_thoughts(text: str, reported: bool) -> tuple[str, str]:
+    """Text without thoughts, and the thought at its end that is not closed.
 
     A closing mark without an opening one ends a thought that began with the text: some chat
     templates swallow the first. One pass, so that hostile nesting costs no more.
@@ -163,7 +215,10 @@ def _without_thoughts(text: str, reported: bool) -> str:
         else:
             kept.clear()
         at = mark.end()
-    return "".join(kept if depth else [*kept, text[at:]])
+    if not depth:
+        return "".join([*kept, text[at:]]), ""
+    answer = None if reported else _ANSWER.search(text, at)
+    return "".join([*kept, text[answer.end() :] if answer else ""]), "" if reported else text[at:]
 
 
 def _is_own(mark: re.Match[str], begin: int, depth: int, closes: bool) -> bool:
@@ -183,24 +238,25 @@ def _is_own(mark: re.Match[str], begin: int, depth: int, closes: bool) -> bool:
 
 # The end of a turn, and the header of the next one. What stands behind is another's.
 
-_ROLE = r"(?:system|user|assistant|model|human|tool|ipython)"
+_ROLE = r"(?:im_)?(?:system|user|assistant|model|human|tool|ipython|observation)"
 _TURN = re.compile(
-    r"<\|(?:im_start|start_header_id|header_start|start_of_role|start|turn)\|?>\s*"
+    r"<\|(?:im_start|start_header_id|header_start|start_of_role|start|begin|turn)\|?>\s*"
     + _ROLE
-    + r"?\s*(?:<\|(?:end_(?:header_id|of_role)|header_end)\|>)?"
-    r"|<\|(?:im_end|eot_id|eom_id|eot|eom|end|return|endoftext|end_of_text|begin_of_text|eos|bos"
-    r"|end_of_turn|START_OF_TURN_TOKEN|END_OF_TURN_TOKEN|(?:USER|CHATBOT|SYSTEM)_TOKEN"
-    r"|START_RESPONSE|END_RESPONSE|end_of_role|end_header_id|header_end"
+    + r"?\s*(?:<\|(?:end_(?:header_id|of_role)|header_end|im_sep|im_middle|content)\|>)?"
+    r"|<\|(?:im_end|eot_id|eom_id|eot|eom|end|end_message|return|stop|bom|eos|bos"
+    r"|(?:end|begin|start)_?of_?(?:text|sentence|turn)|START_OF_TURN_TOKEN|END_OF_TURN_TOKEN|(?:USER|CHATBOT|SYSTEM)_TOKEN"
+    r"|START_RESPONSE|END_RESPONSE|end_of_role|end_header_id|header_end|im_sep|im_middle"
     r"|" + _ROLE + r"(?:_(?:start|end))?)\|>"
     r"|<(?:start|end)_of_turn>\s*" + _ROLE + r"?|<turn\|>"
     r"|\[\|(?:endofturn|" + _ROLE + r")\|\]\s*"  # EXAONE
     r"|\]~!?b[\[\]](?:ai|user|system)?|\[e~\["  # MiniMax
-    r"|<\uff5c[^<>|\uff5c]{0,40}(?:sentence|User|Assistant)\s*\uff5c>"
+    r"|<(?:tool_response|(?:function|tool)_results?)>|^```tool_outputs?\b"  # a made-up result
     r"|</?s>|<(?:eos|bos|eot)>|\[/?INST\]|<</?SYS>>|<\[?end_of_text\]?>|\[(?:eot|EOT|end|END)\]"
     r"|^[ \t]*(?:\*{3,}|-{3,}|={3,})[ \t]*$"  # what follows is another scene
-    r"|\A(?:assistant|model)[ \t]*\n"
+    r"|\A(?:assistant|model)(?:[ \t]*\n|\s*(?=<\|))"
+    r"|(?<=[.!?\"\u2026\u201d*])assistant[ \t]*\n"  # a header without its marks
     r"|^###\s*(?:Instruction|Response|Human|User|Assistant):?\s*$",
-    re.M,
+    re.M | re.I,
 )
 
 
@@ -218,12 +274,12 @@ _NAME = r"[A-Za-z_](?:[\w.\-]*[\w\-])?"
 _MARKED: tuple[tuple[str, str], ...] = (
     # <tool_call>{"name": …}</tool_call>, also with XML or `name` and <arg_key> inside
     (r"<tool_calls?>", r"</tool_calls?>"),
-    (r"<function_?calls?>|<FUNCTIONCALL>", r"</function_?calls?>|</FUNCTIONCALL>|\Z"),
-    (r"<TOOLCALL>|<tool_use>|<tool_code>", r"</TOOLCALL>|</tool_use>|</tool_code>"),
+    (r"<function_?calls?>", r"</function_?calls?>|\Z"),
+    (r"<tool_use>|<tool_code>", r"</tool_use>|</tool_code>"),
     (rf"<function=(?P<name>{_NAME})>", r"</function>"),
     (rf"<(?:function|invoke) name=\"?(?P<name>{_NAME})\"?>", r"</(?:function|invoke)>"),
     # [TOOL_CALLS]say[ARGS]{…}, [TOOL_CALLS] [{…}]
-    (r"\[TOOL_CALLS?\]", r"(?=\[TOOL_CALLS?\])|\Z"),
+    (r"\[TOOL_CALLS\]", r"(?=\[TOOL_CALLS\])|\Z"),
     (r"\[TOOL_REQUEST\]", r"\[END_TOOL_REQUEST\]"),
     (r"<\|tool_call_start\|>", r"<\|tool_call_end\|>"),
     # <|tool_call_begin|>functions.say:0<|tool_call_argument_begin|>{…}<|tool_call_end|>
@@ -232,12 +288,12 @@ _MARKED: tuple[tuple[str, str], ...] = (
     (r"<\|tool_call\|>|<\|python_tag\|>|<\|START_ACTION\|>", r"<\|END_ACTION\|>|\Z"),
     (r"<\|python_start\|>|<\|tools_prefix\|>", r"<\|python_end\|>|<\|tools_suffix\|>"),
     (r"<\|action_start\|>(?:\s*<\|\w+\|>)?", r"<\|action_end\|>"),
-    (r"<\uff5ctool_call_begin\uff5c>", r"<\uff5ctool_call_end\uff5c>"),
+    (rf"\bfunction<\|tool_sep\|>(?P<name>{_NAME})", r"(?=function<)|\Z"),
     (r"<start_function_call>", r"<end_function_call>"),
-    (r"\bfunctools(?=\[)|<functioncall>", r"\Z"),
+    (r"\bfunctools(?=\[)", r"\Z"),
     (r"^[ \t]*```(?:tool|tool_call|tool_code)[ \t]*\n", r"^[ \t]*```"),
 )
-_OPENING = tuple((re.compile(first, re.M), re.compile(last, re.M)) for first, last in _MARKED)
+_OPENING = tuple((re.compile(a, re.M | re.I), re.compile(b, re.M | re.I)) for a, b in _MARKED)
 # A line of the text protocol: `TOOL say: Good evening.`, `TOOL give {"thing": "lamp"}`.
 _LINE = re.compile(
     rf"^[ \t]*+(?:\*\*)?TOOL\b(?:\*\*)?[ \t]*+(?::[ \t]*+)?(?P<name>{_NAME})?+[ \t]*+"
@@ -245,13 +301,14 @@ _LINE = re.compile(
     re.M,
 )
 _OPENERS = re.compile(
-    "|".join([_LINE.pattern, *(f"(?:{_[0]})" for _ in _MARKED)])
+    "|".join([_LINE.pattern, *(f"(?i:{_[0]})" for _ in _MARKED)])
     .replace("?P<name>", "?:")
     .replace("?P<mark>", "?:"),
     re.M,
 )
 _REACT = re.compile(
-    rf"^[ \t]*Action:[ \t]*(?P<name>{_NAME})[ \t]*\n[ \t]*Action[ _]Input:[ \t]*(?P<body>.*)",
+    rf"^[ \t]*Action:[ \t]*(?P<name>{_NAME})(?:[ \t]*\n[ \t]*Action[ _]Input:[ \t]*"
+    r"(?P<body>.*?)(?=\nObservation\b|\Z)|\[(?P<bracketed>[^\]\n]*)\])",
     re.M | re.S | re.I,
 )
 # Agents that write the action as an object.
@@ -259,8 +316,25 @@ _ACTION = re.compile(r"\A\s*(?:Thought:.*?\n)?[ \t]*Action:\s*(?=[{\[`])", re.S)
 _FENCE = re.compile(r"\A\s*```[ \t]*\w*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?:```\s*)?\Z", re.S)
 
 
+_LABEL = re.compile(r"\W*(?:(?:(?:tool|function)[ _]?)?calls?|json|xml)?\W*", re.I)
+
+
 def _calls(text: str, tools: Tools, reported: bool) -> tuple[list[Call], str]:
     """The calls in a text without thoughts, and the rest of it."""
+    calls, rest = _marked(text, tools, reported)
+    if not calls:
+        calls = _unmarked(text if reported else _without_marks(text), tools, reported and not tools)
+        rest = "" if calls else rest
+    if not calls and tools and not reported:
+        calls, rest = _among_words(rest, tools)
+    if calls:
+        rest = "\n".join(filter(str.strip, rest.split("\n")))
+        rest = "" if _LABEL.fullmatch(rest) else rest
+    return calls, rest
+
+
+def _marked(text: str, tools: Tools, reported: bool) -> tuple[list[Call], str]:
+    """The calls in marks, and the rest of the text."""
     calls: list[Call] = []
     rest, at, unread = list[str](), 0, 0
     for opening in _OPENERS.finditer(text):
@@ -277,11 +351,52 @@ def _calls(text: str, tools: Tools, reported: bool) -> tuple[list[Call], str]:
         rest.append(text[at : opening.start()])
         calls += [repaired(*each, tools) for each in made]
         at = end
-    rest.append(text[at:])
-    if not calls:
-        calls = _unmarked(text, tools, reported and not tools)
-        return calls, "" if calls else "".join(rest)
-    return calls, "\n".join(filter(str.strip, "".join(rest).split("\n")))
+    return calls, "".join([*rest, text[at:]])
+
+
+def _among_words(text: str, tools: Tools) -> tuple[list[Call], str]:
+    """Calls of known tools without marks among words, and the text without the lines they are on.
+
+    A name alone, or one with empty brackets, is a word.
+    """
+    names = "|".join(map(re.escape, tools))
+    calls: list[Call] = []
+    rest, at = list[str](), 0
+    opening = re.compile(
+        rf"\b(?:{names})\((?=[\w\"'{{])"
+        rf"|(?P<name>\b(?:{names})\b[^{{}}(\n]{{0,40}})?(?P<object>\{{(?=\s*[\"']))"
+    )
+    for attempt, found in enumerate(opening.finditer(text)):
+        if found.start() < at:
+            continue
+        if attempt - len(calls) > MOST_MENDED:
+            break
+        start = found.start("object") if found["object"] else found.start()
+        if found["object"]:
+            source, length = _object(text[start:])
+            made = [repaired(*each, tools) for each in _of_values(_loaded(source), tools)]
+            name = re.match(r"\w*", found["name"] or "")
+            main = tools.get(name[0] if name else "")
+            if not made and main and main in (_loaded(source) or ()):
+                made = [repaired(name[0] if name else "", source, tools)]
+        else:
+            made, length = _python_at(text[start:], tools)
+        if not made or any(name not in tools for name, _ in made):
+            continue
+        calls += made
+        before, after = text.rfind("\n", 0, found.start()) + 1, text.find("\n", start + length)
+        rest.append(text[at : max(at, before)])
+        at = after if after >= 0 else len(text)
+    return calls, "".join([*rest, text[at:]])
+
+
+def _python_at(text: str, tools: Tools) -> tuple[list[Call], int]:
+    """The call in Python's form at the beginning of a text, and its length."""
+    closing = (found.end() for found in re.finditer(r"\)", text[:REPAIRED_CHARS]))
+    for end in itertools.islice(closing, MOST_CALLS):
+        if made := list(_python(text[:end], tools)):
+            return [repaired(*each, tools) for each in made], end
+    return [], 0
 
 
 def _of_marks(text: str, start: int, tools: Tools) -> tuple[list[Call], int]:
@@ -298,9 +413,9 @@ def _of_marks(text: str, start: int, tools: Tools) -> tuple[list[Call], int]:
 
 def _unmarked(text: str, tools: Tools, any_name: bool) -> list[Call]:
     """Calls of known tools without marks: thought and action, or the whole text."""
-    if (found := _REACT.search(text)) and (name := _known(found["name"], tools)) in tools:
-        return [(name, _arguments(found["body"]))]
-    body = _unfenced(_ACTION.sub("", text))
+    if (found := _REACT.search(text)) and _known(found["name"], tools) in tools:
+        return [repaired(found["name"], _arguments(found["body"] or found["bracketed"]), tools)]
+    body = _unfenced(_ACTION.sub("", text)).strip("`")
     made = [repaired(*each, tools) for each in _payload(body, tools)]
     is_call = body not in tools  # a word that is also a tool's name
     if any_name:
@@ -347,9 +462,9 @@ def _with_text(name: str, more: str, mark: str, tools: Tools) -> Iterator[Call]:
 # What stands in a call: JSON, XML, Python, or a name and arguments.
 
 _XML = re.compile(
-    r"<(?:parameter[= ](?:name=)?\"?(?P<key>[\w\-]+)\"?[^<>]*|arg_key>\s*(?P<key2>[\w\-]+)\s*"
+    r"<(?:param(?:eter)?[= ](?:name=)?\"?(?P<key>[\w\-]+)\"?[^<>]*|arg_key>\s*(?P<key2>[\w\-]+)\s*"
     r"</arg_key>\s*<arg_value|(?P<tag>[\w\-]+))>\s*(?P<value>.*?)\s*"
-    r"(?:</(?:parameter|arg_value|(?P=tag))>|(?=<parameter)|\Z)",
+    r"(?:</(?:param(?:eter)?|arg_value|(?P=tag))>|(?=<param)|\Z)",
     re.S,
 )
 _INNER = re.compile(
@@ -357,16 +472,24 @@ _INNER = re.compile(
     rf"|<(?:tool_)?name>\s*(?P<tag>{_NAME})\s*</(?:tool_)?name>"
 )
 _NAMED = re.compile(
-    rf"\s*+(?:function<\uff5ctool_sep\uff5c>|call:)?(?P<name>{_NAME})(?::\d+)?"
-    r"(?:\[ARGS\]|<\|tool_call_argument_begin\|>|<\|tool_sep\|>|<\uff5ctool_sep\uff5c>|\s)*+"
+    rf"\s*+(?:function<\|tool_sep\|>|(?:call)?:)?(?P<name>{_NAME})(?::\d+)?"
+    r"(?:\[CALL_ID\]\w*|\[ARGS\]|<\|tool_call_argument_begin\|>|<\|tool_sep\|>|\s)*+"
     r"(?P<body>[\{\(`<].*|)\s*\Z",
     re.S,
 )
 # Marks in a call's body that say nothing, and those in which strings stand.
 _WRAPPERS = re.compile(r"</?(?:tool_calls?|arguments|parameters|input)>")
 _STRING = re.compile(r"(<\|\"\|>|<escape>)(.*?)\1", re.S)
-_CALL_KEYS = ("tool_calls", "tool_call", "function_call")
-_NAME_KEYS = ("name", "tool", "tool_name", "function", "action", "recipient_name", "type")
+# What stands before arguments of JSON.
+_LEADING = re.compile(r"\A(?:<\|\w{1,40}\|>|json\b|\s)+(?=\{)")
+_CALL_KEYS = (
+    *("tool_calls", "tool_call", "tool_uses", "function_calls", "function_call", "functionCall"),
+    "actions",
+)
+_NAME_KEYS = (
+    *("name", "tool", "tool_name", "function", "function_name", "action", "command"),
+    *("recipient_name", "type"),
+)
 _ARGUMENT_KEYS = (
     "arguments",
     "parameters",
@@ -457,14 +580,15 @@ def _python(body: str, tools: Tools) -> Iterator[Call]:
 
 def _arguments(body: str) -> str:
     """The arguments of a call whose name is known, as a JSON text where they can be read."""
-    body = _unfenced(_WRAPPERS.sub("", body))
+    body = _unfenced(_LEADING.sub("", _WRAPPERS.sub("", body)))
     if body.startswith("<") and (pairs := list(_XML.finditer(body))):
         return _dumped(
             {each["key"] or each["key2"] or each["tag"]: each["value"] for each in pairs}
         )
+    body = f"({body})" if re.match(r"\w+=[\"']", body) else body
     if body.startswith("(") and (made := list(_python(f"f{body}", {}))):
         return made[0][1]
-    if not body:
+    if body in ("", "null", "None"):
         return "{}"
     return _object(body)[0] if body.startswith("{") else body
 
@@ -508,40 +632,64 @@ def folded(name: str) -> str:
 
 
 def _known(name: str, tools: Tools) -> str:
-    """The tool that a name means, also miscased, prefixed or written with other signs."""
+    """The tool that a name means, also miscased, prefixed, numbered or with a mark behind it."""
     if name in tools:
         return name
-    meant = folded(name)
-    return next((each for each in tools if folded(each) == meant), name)
+    parts = re.split(
+        r"[./:]|__|^(?:functions?|tools?)_|_(?:tool|function)$", name.partition("<")[0]
+    )
+    meant = [folded(each) for each in (name, *reversed(parts)) if each]
+    return next((each for part in meant for each in tools if folded(each) == part), name)
 
 
 def repaired(name: str, arguments: str, tools: Tools) -> Call:
     """A provider's own call, with a known name, and with arguments that are one JSON object.
 
-    A fence around them, or a second round of quotes, is taken off; what cannot be read stays.
+    A fence around them, a second round of quotes, or an object around them is taken off. A text
+    alone is the argument that may follow as one; else, what cannot be read stays.
     """
-    value: object = arguments
+    name, written = _known(name, tools), arguments.strip()
+    if written[:1] not in ("{", "[", '"'):
+        written = _arguments(written)
+    value: object = written
     for _ in range(3):
         body = _unfenced(value) if isinstance(value, str) else ""
-        loaded = _loaded(body) if body[:1] in ("{", '"') else None
+        loaded = _loaded(body) if body[:1] in ("{", "[", '"') else None
         if loaded is None or loaded == "":
             break
         value = loaded
-    is_read = isinstance(value, dict) and (value or arguments.strip() == "{}")
-    return _known(name, tools), _dumped(value) if is_read else arguments.strip() or "{}"
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        value = next(filter(None, value), {})  # several: an empty one before the arguments, doubles
+    while isinstance(value, dict) and (inner := _wrapped(value, tools.get(name, ""))):
+        value = inner
+    if isinstance(value, dict) and (value or written.startswith("{}")):
+        return name, _dumped(value)
+    text = value.strip() if isinstance(value, str) else written.strip()
+    if tools.get(name) and text and text[0] not in "{[<(":
+        return name, _dumped({tools[name]: text})
+    return name, arguments.strip() or "{}"
+
+
+def _wrapped(value: Mapping[str, Any], main: str) -> Mapping[str, Any] | None:
+    """The arguments in an object that holds only them, or their schema's frame."""
+    keys = [key for key in value if key not in ("type", "required")]
+    inner = value[keys[0]] if len(keys) == 1 else None
+    inner = _loaded(inner) if isinstance(inner, str) and inner.startswith("{") else inner
+    is_frame = keys != [main] and keys[:1] and keys[0] in (*_ARGUMENT_KEYS, "properties")
+    return inner if is_frame and isinstance(inner, dict) and inner else None
 
 
 # All other marks: whatever looks like one goes.
 
 _MARKS = re.compile(
-    r"<\|[^<>|\n]{0,60}\|?>|<\w{1,40}\|>|\[\|\w{1,40}\|\]|<\uff5c[^<>\n]{0,60}\uff5c>|\|>|<\|"
+    r"<\|[^<>|\n]{0,60}\|?>|<\w{1,40}\|>|\[\|\w{1,40}\|\]|\|>|<\|"
     r"|</[A-Za-z][^<>\n]{0,40}>|\[/[A-Za-z][\w ]{0,30}\]"
-    r"|<(?:answer|response|reply|message|dialogue|speech|end|stop|final|output|tool_calls?"
-    r"|tool_response|tool_code|tool_use|function(?:=[^<>]*)?|invoke|parameter|arg_key|arg_value"
-    r"|(?:start|end)_of_turn|s|eos|bos|pad|unk|unused\d+|0x[0-9A-Fa-f]{2})(?:[ =][^<>\n]*)?>"
+    r"|<(?:answer|response|reply|message|dialogue|speech|end|stop|final|output|code|co"
+    r"|function(?:=[^<>]*)?|invoke|parameter"
+    r"|s|eos|bos|pad|unk|unused\d+|0x[0-9A-Fa-f]{2}|\w{1,30}_\w{1,30})(?:[ =:][^<>\n]*)?>"
     r"|<\w+:(?:think|tool_call)>|\[INST\]|<</?SYS>>"
     r"|\[(?:TOOL_CALLS?|ARGS|TOOL_RESULTS?|END_TOOL_REQUEST|TOOL_REQUEST|THINK)\]"
-    r"|[\u25c1\u25b7\u2581\uff5c]",
+    r"|(?-i:\[(?:PAD|UNK|CLS|SEP|MASK|BOS|EOS)\])|[\u25c1]/?\w{1,20}\u25b7|[\u25c1\u25b7\uff5c]",
     re.I,
 )
 
@@ -550,20 +698,50 @@ def _without_marks(text: str) -> str:
     """A text without marks, also such as are made by taking out others."""
     while (shorter := _MARKS.sub("", _THOUGHT.sub("", text))) != text:
         text = shorter
+    for sign, meant in _SIGNS:
+        text = text.replace(sign, meant)
     return text
+
+
+# How vocabularies write a blank and a line's end, where a server forgot to turn them back.
+_SIGNS = (("\u2581", " "), ("\u0120", " "), ("\u010a", "\n"), ("\ufeff", ""))
 
 
 # What models put round their words, in this order.
 
+# A paragraph about the reply, and words that set a tone.
+_ABOUT = (
+    r"[^\n]*\b(?:the user\b[^\n]*\b(?:i|we)\b|(?:i|we)(?: should| need to| must| will|['\u2019]ll)"
+    r" (?:respond|reply|answer (?:in|as|with|kindly|briefly))\b|let me (?:think|respond|craft)\b"
+    r"|(?:stay|remain|keep)(?:ing)? in character\b)[^\n:]*"
+)
+_TONE = (
+    r"\s?(?:(?:emotion|mood|tone|expression|feeling|voice|to)\b[^\[\]<>(){}\n]{0,40}"
+    r"|happy|sad|angry|calm|neutral|warm(?:ly)?|soft(?:ly)?|excited|serious|joy|laugh|chuckle|sigh|giggle"
+    r"|gasp|pause|beat)\s?"
+)
 _ROUND = tuple(
     (re.compile(pattern, re.I | re.M), instead)
     for pattern, instead in (
         (r"\\n", "\n"),
+        (r"```\w*\s*```", ""),
+        (r"(?<!\S)/(?:no_?)?think\b[ \t]*", ""),
         (r"^\[Result of [^\]\n]+\][^\n]*\n?", ""),
-        # Thought: … Final Answer: …
+        # The user greets me, so I should answer in character.
+        (rf"\A(?:{_ABOUT}(?:\n+|\Z))+|(?:\n+{_ABOUT})+\Z", ""),
         (
-            r"\A\s*(?s:\**(?:thoughts?|thinking|reasoning|analysis)\b\W.*?^)?"
-            r"[*#]{0,3}[ \t]?(?:final )?(?:answer|response|reply)(?:\**:\**[ \t]*|\**[ \t]*\n)",
+            r"\A(?:\W*(?:scene|setting|narration|emotion|mood|tone|character|name|speaker"
+            r"|action|turn \d+)\b\W*:[^\n]*\n\s*)+",
+            "",
+        ),
+        # Thought: … Final Answer: …, Aria's response: …, Dialogue: …
+        (
+            r"\A\s*(?s:\**(?:here(?:['\u2019]s| is) my )?"
+            r"(?:thoughts?(?: process)?|thinking|reasoning|analysis)\b\W.*?^)?"
+            r"[*#]{0,3}[ \t]?(?:here(?:['\u2019]s| is) my |(?-i:[A-Z])[\w-]{0,20}['\u2019]s )?"
+            r"(?:final )?"
+            r"(?:answer|response|reply|output|dialogue|speech)(?: as [\w ]{1,20})?"
+            r"(?:\**:\**[ \t]*|\**[ \t]*\n)\n*",
             "",
         ),
         # Sure! Here is Aria's response: …
@@ -573,13 +751,37 @@ _ROUND = tuple(
             r"\b(?:response|reply|answer|line|dialogue)\b[^\n:]{0,30}:\s*",
             "",
         ),
-        # As Aria, I would say: …
+        # As Aria, I would say: …, I'll respond as Aria: …, In character: …
         (
-            r"\A\s*as [\w' -]{1,40}, i(?:'d| would| might| will) (?:say|respond|reply|answer)"
-            r"[^\n:]{0,30}:\s*",
+            r"\A\s*(?:as [\w' -]{1,40}, )?(?:i(?:['\u2019]d| would| might| will|['\u2019]ll)"
+            r" (?:say|respond|reply|answer)[^\n:]{0,30}|in[ -]character):\s*",
             "",
         ),
-        (r"\A(?:\W*(?:scene|setting)\W*:[^\n]*\n\s*)+", ""),
+        (r"\A#{1,6} [^\n]{1,40}\n", ""),
+        (r"\A(?-i:[A-Z])\w{1,20}(?:>|, [a-z]{3,15}ing(?: \w+){0,2}:)[ \t]+", ""),
+        (r"\A\*\*[\w ]{2,30}\*\*\s*(\*[^*\n]{2,60}\*)\s*:\s*", r"\1 "),
+        (r"\A([\"\u201c][^\n]*[\"\u201d])\s*[\u2013\u2014-]+\s*(?-i:[A-Z])\w{1,20}\s*\Z", r"\1"),
+        (r"\A(?:\W*(?:user|human|player|\{\{user\}\})\W*:[^\n]*\n+)(?=[^\n:]{1,30}:)", ""),
+        # [smiles], {smiles}, ::smiles::, and what only sets a tone: [happy], <laugh>, [to Bram]
+        (
+            r"\A\s*[\[{<~:\u3010-]{1,2}(?!think|thought)((?-i:[a-z]){3,20}(?:s|ing))[\]}>~:\u3011-]{1,2}\s+",
+            r"*\1* ",
+        ),
+        (r"\A\s*[\u3010\uff08]([^\u3010\u3011\uff08\uff09\n]{1,40})[\u3011\uff09]\s*", r"*\1* "),
+        (rf"\A\s*[\[<{{]{_TONE}[\]>}}]\s*|(?<=[.!?\u2026\"])\s*[\[<{{(]{_TONE}[\]>}})]\s*\Z", ""),
+        # what is not for the room: ((brb)), //ooc brb, [Memory updated: …], {"mood": "happy"}
+        (r"[ \t]*(?:\(\([^()\n]{1,80}\)\)|\[\[[^\[\]\n]{1,80}\]\])", ""),
+        (r"\s*[(/]+ ?ooc\b[^\n]*", ""),
+        (
+            r"(?:\n\s*(?:[\[(*]+[^\n\])*]{0,200}\b(?:response|memory|journal|continue)\b[^\n]*[\])*]+"
+            r"|(?:tags|summary|translation|english|journal|memory|suggested \w+|scene):[^\n]*"
+            r"|(?:#\w+\s*)+|\{\s*\"\w+\":[^\n]*\}|```\w*\s*\{[^`]*\}\s*```"
+            r"|how (?:would|do) you (?:like|want) to proceed\?|your turn[!.]"
+            r"|(?:\[[^\[\]\n]{1,30}\]\s*){2,}))+\s*\Z",
+            "",
+        ),
+        # choices
+        (r"(?:\n\s*(?:[\u27a4\u25b6\u25ba\u2192]|\d\ufe0f?\u20e3)[^\n]+){2,}\Z", ""),
         # (Thinking: …), [Internal monologue: …]
         (
             r"[(\[~*]{1,3}\s?(?:(?:internal|inner) (?:monologue|thoughts?)|think(?:s|ing)"
@@ -587,7 +789,7 @@ _ROUND = tuple(
             "",
         ),
         (r"\A\s*\[\d\d?:\d\d(?::\d\d)?(?: ?[ap]m)?\]\s*", ""),
-        (r"\A\s*(?:\{\{char\}\}|ai|bot|npc)\s*:\s*", ""),
+        (r"\A\s*(?:\{\{char\}\}|ai|bot|npc|gpt4 correct \w+)\s*:\s*", ""),
         (r",?[ \t]?\{\{\w{1,20}\}\}", ""),
         # say Well met.  /me bows.  :bows
         (r"\A\s*(?-i:say)[ :]+(?=(?-i:[\"\u201cA-Z]))", ""),
@@ -604,10 +806,14 @@ _SPOKEN_KEYS = (
 def _undressed(text: str) -> str:
     """The words of a text, also such as stand in an object of JSON."""
     body = _unfenced(text)
-    value = _loaded(body) if body.startswith("{") and body.endswith("}") else None
+    value = _loaded(body) if body[:1] + body[-1:] in ("{}", "[]") else None
+    if isinstance(value, list):  # the parts of a content
+        parts = [part for part in value if isinstance(part, dict) and "type" in part]
+        said = [part.get("text") for part in parts if part["type"] in ("text", "output_text")]
+        text = "".join(map(str, filter(None, said))) if parts else text
     if isinstance(value, dict):
         texts = (value[key] for key in _SPOKEN_KEYS if isinstance(value.get(key), str))
         text = str(next(texts, text))
-    for pattern, instead in _ROUND:
+    for pattern, instead in _ROUND if len(text) < DRESSED_CHARS else ():
         text = pattern.sub(instead, text)
     return text

@@ -90,35 +90,50 @@ _SAID: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"|billing to be enabled|not[ _]enough[ _]balance|key limit exceeded"
             r"|account (?:\S+ )?(?:is |has been )?suspended"
             r"|organi[sz]ation[_ ](?:has been )?restricted"
-            r"|reached (?:the|your) (?:set|specified|monthly|usage|spend\w*)[\w ]{0,20}limits?"
+            r"|reached (?:the|your) (?:set|specified|monthly|weekly|usage|spend\w*)"
+            r"[\w ]{0,20}limits?"
+            r"|free (?:tier|trial|quota)[^.]{0,40}(?:exhausted|expired|exceeded)"
+            r"|over budget|budget has been exceeded|upgrade (?:to a paid|your plan)"
+            r"|organi[sz]ation has been disabled"
             r"|\u4f59\u989d\u4e0d\u8db3|\u6b20\u8d39",
         ),
         (
             "auth",
             r"(?:invalid|incorrect|wrong|missing|expired|no)\W{0,3}(?:\w+ )?(?:api|auth\w*|access)"
             r"[ _-]?(?:key|token|credentials?)|api key (?:not valid|is invalid|expired)"
-            r"|unauthori[sz]ed",
+            r"|unauthori[sz]ed|a valid api key|security token included"
+            r"|(?:location|country|region)[\w, ]{0,30}not supported",
         ),
         (
             "not_found",
             r"\bmodel\b[^.]{0,80}(?:not found|not exist|unknown|is not available|not a valid"
             r"|no longer|deprecated|decommissioned|not supported for this account)"
             r"|(?:unknown|invalid|no such) model|not a valid model|model_not_found"
-            r"|no endpoints found for (?!.*tool)",
+            r"|no endpoints found for (?!.*tool)|have access to the model|on-demand throughput"
+            r"|\u6a21\u578b\u4e0d\u5b58\u5728",
         ),
         (
             "rate_limit",
             r"rate.?limit|too many requests|resource.?exhausted|throttl|tokens per minute|\bTPM\b"
-            r"|requests per (?:minute|day)|concurren\w+ (?:limit|requests)",
+            r"|requests per (?:minute|day)|concurren\w+ (?:limit|requests)|error code: 1015"
+            r"|\u901f\u7387\u9650\u5236|\u5e76\u53d1",
         ),
         (
             "refused",
-            r"content.?(?:policy|filter)|moderation|responsible.?ai|safety (?:system|reasons)",
+            r"content.?(?:policy|filter)|moderation|responsible.?ai|safety (?:system|reasons)"
+            r"|(?:inappropriate|prohibited).?content|new_sensitive|\u654f\u611f",
+        ),
+        (
+            "bad_response",
+            r"tool_use_failed|malformed.?function|failed to (?:call a function|parse)"
+            r"|parsing tool call",
         ),
         (
             "server",
-            r"overloaded|over capacity|currently (?:loading|unavailable|experiencing)|is loading"
-            r"|loading model|upstream|bad gateway|internal (?:server )?error|temporarily|try again",
+            r"overloaded|over capacity|currently (?:loading|unavailable|experiencing)"
+            r"|is loading|loading model|has crashed|unloaded|DEGRADED|out of memory"
+            r"|\u8bbf\u95ee\u91cf\u8fc7\u5927|upstream|bad gateway"
+            r"|internal (?:server )?error|temporarily|try again",
         ),
     )
 )

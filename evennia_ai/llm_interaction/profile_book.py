@@ -53,7 +53,7 @@ class Profiles:
             return replace(more, thinks_less=True) if profile.thinks else more
         if outcome.kind not in _OF_SHAPE:
             return profile
-        sent = {*request.extra, *(["stop"] if request.stop else ())}
+        sent = {profile.limit_field, *request.extra, *(["stop"] if request.stop else ())}
         if request.thinking != "default":
             sent |= {"reasoning_effort", "chat_template_kwargs"}
         new = learned(profile, outcome.said, sent)

@@ -57,7 +57,7 @@ class Profile:
         r"(?:must be|required|expects?|needs?|defined|provided)"
         r"[^.]{0,100}(?:tool_?(?:calls?|use|result)|toolUse|toolResult|conversation|history)"
         r"|toolConfig field must"
-        r"|(?:tool_?(?:calls?|use|result)|toolUse).{0,60}without.{0,20}tools"
+        r"|(?:tool[_ ]?(?:call\w*|use|result)|toolUse).{0,60}without.{0,20}tools"
         r"|expects? the `?tools=?`? param",
     )
     no_system: bool = _trait(
@@ -65,7 +65,8 @@ class Profile:
         r"\bsystem\b.{0,10}(?:role|message|prompt|instruction)s?[^.]{0,40}"
         r"(?:not (?:be )?(?:support|allow|enabl|permit)|n.t support|unsupported|invalid)"
         r"|(?:not|n.t|un)[^.]{0,20}support[^.]{0,30}\bsystem\b|developer instruction is not"
-        r"|(?:unknown|unexpected|invalid|unsupported|disallowed)[^.]{0,30}\brole[^.]{0,20}\bsystem"
+        r"|(?:unknown|unexpected|invalid|unsupported|disallowed)[^.]{0,30}\brole[^\w]{0,20}\bsystem"
+        r"|use a valid role: user, model"
         r"|only user and assistant roles",
     )
     no_tools: bool = _trait(
@@ -87,6 +88,7 @@ class Profile:
         r"|consecutive|successive|same role|after the optional system message|roles? must"
         r"|(?:first|last|final)[^.]{0,30}message[^.]{0,40}\b(?:user|assistant)\b"
         r"|(?:must|should)[^.]{0,30}(?:start|begin|end)[^.]{0,30}\buser\b|prefill"
+        r"|expected last role|function call turn comes immediately"
         r"|unexpected role|cannot set `?add_generation_prompt|no user query",
     )
     no_empty: bool = _trait(
@@ -94,9 +96,13 @@ class Profile:
         r"(?:content|text|message)s?[^.]{0,60}"
         r"(?:non-?empty|(?:must|can|should|may)(?: ?not|n.t)(?: be)? ?"
         r"(?:empty|null|none|blank)|(?:is|are|be) (?:empty|null|required|missing))"
-        r"|empty (?:content|message|text)"
+        r"|empty (?:content|message|text)|\btext field\b.{0,80}\bblank\b|but not none"
+        r"|invalid type: null|must (?:include at least one parts|have a text parameter)"
         r"|(?:expected|valid) (?:a )?string[^.]{0,40}(?:null|none)"
         r"|got (?:null|none)|at least (?:1|one) (?:token|character)",
+    )
+    names_thinking: bool = _trait(
+        "wants `enable_thinking` to be false", r"enable_thinking.{0,30} must be .{0,10}false"
     )
     thinks: bool = _trait("thinks at length: its replies get more room")
     thinks_less: bool = _trait("is told not to think")
@@ -145,22 +151,24 @@ def is_small_name(model: str) -> bool:
     return bool(_SMALL.search(model))
 
 
-# Fields that are of no weight: one that a refusal names is left out from then on.
-_OPTIONAL = (
-    "stop",
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "presence_penalty",
-    "frequency_penalty",
-    "repeat_penalty",
-    "repetition_penalty",
-    "seed",
-    "reasoning_effort",
-    "chat_template_kwargs",
-    "logit_bias",
-)
+# Fields that are of no weight, and how a refusal names them: it is left out from then on.
+_OPTIONAL = {
+    "stop": r"stop(?:_?sequences?)?",
+    "temperature": "temperature",
+    "top_p": "top_?p",
+    "top_k": "top_?k",
+    "min_p": "min_?p",
+    "presence_penalty": "(?:presence_?)?penalty",
+    "frequency_penalty": "(?:frequency_?)?penalty",
+    "repeat_penalty": "repeat_penalty",
+    "repetition_penalty": "repetition_penalty",
+    "seed": "seed",
+    "reasoning_effort": "reasoning(?:_effort)?|thinking",
+    "chat_template_kwargs": "chat_template_kwargs",
+    "logit_bias": "logit_?bias",
+    "max_tokens": "max_tokens",
+    "max_completion_tokens": "max_completion_tokens",
+}
 
 
 def learned(profile: Profile, text: str, sent: Iterable[str] = ()) -> Profile:
@@ -177,7 +185,7 @@ def learned(profile: Profile, text: str, sent: Iterable[str] = ()) -> Profile:
         for name in sent
         if name in _OPTIONAL
         and name not in profile.without
-        and re.search(rf"(?<![\w]){name}(?![\w])", text)
+        and re.search(rf"\b(?:{_OPTIONAL[name]})\b", text, re.I)
     ]
     return replace(profile, without=(*profile.without, *named)) if named else profile
 
@@ -190,7 +198,7 @@ def plainest(profile: Profile) -> Profile:
         alternates=True,
         no_tools=True,
         no_empty=True,
-        without=_OPTIONAL,
+        without=tuple(name for name in _OPTIONAL if not name.endswith("tokens")),
         guessed=True,
     )
 

@@ -170,6 +170,7 @@ _WINDOWS = tuple(
         rf"(?:cannot|must not) exceed {_NUMBER}",
         rf"should be \[\d+, ?{_NUMBER}\]",
         rf"\(TPM\): Limit {_NUMBER}",
+        rf"configured limit of {_NUMBER}",
     )
 )
 _PROMPTS = tuple(
@@ -190,9 +191,11 @@ _PROMPTS = tuple(
         rf"first {_NUMBER} tokens",
         rf"prompt length {_NUMBER}",
         rf"Limit [\d,]+, Requested {_NUMBER}",
+        rf"requested tokens \({_NUMBER}\)",
+        rf"{_NUMBER} tokens from the input",
     )
 )
-_TOTAL = re.compile(rf"requested (?:about )?{_NUMBER} tokens", re.IGNORECASE)
+_TOTAL = re.compile(rf"requested (?:about |a total of )?{_NUMBER} tokens", re.IGNORECASE)
 # Words of an overflow.
 _SAYS = re.compile(
     r"exceed_context_size|context_(?:length|window)_exceeded|string_above_max_length"
@@ -208,7 +211,14 @@ _SAYS = re.compile(
     r"|context length of only|(?:range of )?input length should be|context[_ ]?overflow"
     r"|must have less than \d+ tokens|\u8d85\u957f"
     r"|n_keep|max_seq_len|token limit exceeded|tokens? exceeds? (?:the )?(?:limit|max)"
-    r"|(?:not enough|insufficient) (?:space|room) in the (?:kv cache|context)",
+    r"|(?:not enough|insufficient) (?:space|room) in the (?:kv cache|context)"
+    r"|too big compared to|tokens exceed the configured limit",
+    re.IGNORECASE,
+)
+# Words that name tokens and a limit, but of the reply.
+_OF_REPLY = re.compile(
+    r"max_(?:completion_|output_)?tokens\b\W{1,3}(?:is too large|value|must be|\d+ >)"
+    r"|(?:output|completion) tokens (?:for|that)",
     re.IGNORECASE,
 )
 # Words that name tokens and a limit, but a rate.
@@ -224,6 +234,8 @@ def is_overflow(text: str, is_known: bool = False) -> bool:
     """
     if _RATE.search(text):
         return "too large for model" in text.lower()
+    if _OF_REPLY.search(text) and "context length" not in text:
+        return False
     return is_known or bool(_SAYS.search(text))
 
 

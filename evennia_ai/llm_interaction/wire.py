@@ -274,6 +274,8 @@ class Caller:
             **{name: value for name, value in optional.items() if value is not None},
             **further_fields(request, where.model, is_own_server(self.litellm, where)),
         }
+        if profile.names_thinking:
+            options.setdefault("extra_body", {})["enable_thinking"] = False
         for name in profile.without:
             options.pop(name, None)
             options.get("extra_body", {}).pop(name, None)
@@ -357,9 +359,18 @@ class Caller:
         return None if each is None else tokens * float(each)
 
 
-# What a provider calls the end of a reply that is none.
-_NO_REPLY = re.compile(
-    r"error|content.?filter|safety|prohibited|blocklist|recitation|spii|refusal|sensitive", re.I
+# What a provider calls the end of a reply that is none, and the kind of that failure.
+_NO_REPLY = (
+    (
+        "refused",
+        r"content.?filter|safety|prohibited|blocklist|recitation|spii|refusal|sensitive",
+        "refused by the provider's content policy",
+    ),
+    (
+        "bad_response",
+        r"error|network|malformed|unexpected_tool|missing_thought|too_many_tool",
+        "a reply that the provider could not read",
+    ),
 )
 
 
@@ -369,9 +380,11 @@ def _refuse(choice: Any, message: Any) -> None:
     if error := more.get("error"):
         failure = sorted_failure("server", None, str(error))
         raise ModelError("an error instead of a reply", failure.retryable, failure.kind)
-    ends = (getattr(choice, "finish_reason", ""), more.get("native_finish_reason"))
-    if getattr(message, "refusal", None) or any(_NO_REPLY.match(str(end)) for end in ends):
-        raise ModelError("refused by the provider's content policy", kind="refused")
+    ends = [getattr(choice, "finish_reason", ""), more.get("native_finish_reason")]
+    ends += ["refusal"] if getattr(message, "refusal", None) else []
+    for kind, pattern, why in _NO_REPLY:
+        if any(re.match(pattern, str(end), re.I) for end in ends):
+            raise ModelError(why, kind == "bad_response", kind)
 
 
 def _cached_tokens(usage: Any) -> int:

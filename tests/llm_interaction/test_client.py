@@ -427,6 +427,9 @@ class TestProfiles(LoopbackCase):
             choice % (message % ', "refusal": "No."', "stop", ""),
             choice % (message % "", "content_filter", ""),
             choice % (message % "", "error", ', "error": {"code": 502, "message": "Upstream"}'),
+            choice % (message % "", "MALFORMED_FUNCTION_CALL", ""),
+            choice.replace("]}", '], "error": {"code": 429, "message": "Provider returned error"}}')
+            % (message % "", "stop", ""),
         ):
             with self.subTest(raw):
                 self.server.respond = lambda body, raw=raw: (

@@ -1,5 +1,7 @@
 """What models write, and what it means: every form of the tables, and texts made of their marks."""
 
+# ruff: noqa: E501 - the texts stand as they come
+
 import json
 import re
 import time
@@ -67,6 +69,39 @@ SPOKEN = {
     "details": f'<details type="reasoning"><summary>Hm</summary>{THOUGHT}</details>{S}',
     "in Chinese": f"<\u601d\u8003>{THOUGHT}</\u601d\u8003>{S}",
     "Alpaca": f"{S}\n### Instruction:\nAnd?",
+    "Harmony, header garbled": f"<|channel|>analysis??<|message|>{THOUGHT}<|end|><|start|>assistant"
+    f"<|channel|>final <|constrain|>response<|message|>{S}",
+    "Harmony, header twice": "<|channel|>commentary to=assistant<|channel|>commentary?<|message|>"
+    f"{THOUGHT}<|end|><|start|>assistant<|channel|>final<|message|>{S}",
+    "Harmony, free header": f"<|channel|>I think<|message|>{THOUGHT}<|end|>assistant<|channel|>final"
+    f"<|message|>{S}",
+    "Harmony, no message mark": f"<|channel|>analysis {THOUGHT}<|end|><|start|>assistant<|channel|>"
+    f"final\n{S}",
+    "Harmony, first header cut off": f"{THOUGHT}<|end|><|start|>assistant<|channel|>final<|message|>{S}",
+    "Harmony, bare, first name cut off": f"{THOUGHT}assistantfinal{S}",
+    "Harmony, bare, colons": f"analysis: {THOUGHT}\nassistantfinal: {S}",
+    "Gemma 4, final": f"<|channel>thought\n{THOUGHT}<channel|><|channel>final\n{S}<channel|>",
+    "Granite, prose": f"Here is my thought process:\n{THOUGHT}\n\nHere is my response:\n{S}",
+    "Command, sources": f"<|START_RESPONSE|><co: 0>{S}</co: 0><|END_RESPONSE|>",
+    "Hermes, scratch pad": f"<scratch_pad>{THOUGHT}</scratch_pad>{S}",
+    "camel case": f"<antThinking>{THOUGHT}</antThinking>{S}",
+    "chain of thought": f"<chain_of_thought>{THOUGHT}</chain_of_thought><final_answer>{S}</final_answer>",
+    "tag with blanks": f"< think >{THOUGHT}</ think >{S}",
+    "escaped": f"&lt;think&gt;{THOUGHT}&lt;/think&gt;{S}",
+    "Solar": f"<|think|>{THOUGHT}<|end|><|begin|>assistant<|content|>{S}<|end|>",
+    "Kimi, roles": f"<|im_assistant|>assistant<|im_middle|>{S}<|im_end|>",
+    "Phi, separator": f"assistant<|im_sep|>{S}<|im_end|>",
+    "Jamba": f"<|bom|><|assistant|> {S}<|eom|>",
+    "Llama 3, marks dropped": f"{S}assistant\n\nWhat else?",
+    "GLM, made-up result": f"{S}<|observation|>The room is dark.",
+    "Qwen, made-up result": f"{S}\n<tool_response>\nDone.\n</tool_response>",
+    "Qwen, switch": f"{S} /no_think",
+    "Functionary": f">>>all\n{S}",
+    "OpenChat": f"GPT4 Correct Assistant: {S}<|end_of_turn|>",
+    "padding": f"{S}[PAD][PAD]<SPECIAL_12>",
+    "Mistral, parts": json.dumps(
+        [{"type": "thinking", "thinking": THOUGHT}, {"type": "text", "text": S}]
+    ),
     "unknown marks": f"<|some_new_mark|>{S}<|vision_pad|>",
 }
 # The same words as a call of `say`.
@@ -149,6 +184,48 @@ CALLED = {
     "action as object": f'Thought: {THOUGHT}\nAction: {{"name": "say", "arguments": {J}}}',
     "bare Python": f"say({json.dumps(S)})",
     "quoted twice": f'<tool_call>{{"name": "say", "arguments": {json.dumps(J)}}}</tool_call>',
+    "Harmony, bare, at once": f"commentary to=functions.say json\n{J}",
+    "Harmony, name and kind glued": f"analysis{THOUGHT}assistantcommentary to=functions.sayjson{J}",
+    "Harmony, recipient alone": f"to=functions.say <|constrain|>json<|message|>{J}<|call|>",
+    "Harmony, no message mark": f"<|channel|>commentary to=functions.say {J}",
+    "in a thought": f'<think>{THOUGHT}<tool_call>{{"name": "say", "arguments": {J}}}</tool_call>',
+    "Kimi, in a thought": f"<think>{THOUGHT}<|tool_call_begin|>functions.say:0"
+    f"<|tool_call_argument_begin|>{J}<|tool_call_end|>",
+    "Mistral, id": f"[TOOL_CALLS]say[CALL_ID]abc123XYZ[ARGS]{J}",
+    "Mistral, lower case": f'[tool_calls][{{"name": "say", "arguments": {J}}}]',
+    "DeepSeek, plain bars": "<|tool\u2581calls\u2581begin|><|tool\u2581call\u2581begin|>function"
+    f"<|tool\u2581sep|>say\n```json\n{J}\n```<|tool\u2581call\u2581end|>",
+    "DeepSeek, outer marks dropped": f"function<\uff5ctool\u2581sep\uff5c>say\n```json\n{J}\n```",
+    "Llama, method": f'<|python_tag|>say.call(text="{ESCAPED}")',
+    "Llama, among words": f'[say(text="{ESCAPED}")]',
+    "inline code": f'`say(text="{ESCAPED}")`',
+    "Gemma 4, bare": f'<|tool_call>:say{{text:<|"|>{S}<|"|>}}<tool_call|>',
+    "name as attribute": f'<tool_call name="say">{J}</tool_call>',
+    "name in the tag": f"<tool=say>{J}</tool>",
+    "id as attribute": f'<tool_call id="1">{{"name": "say", "arguments": {J}}}</tool_call>',
+    "param": f'<function name="say"><param name="text">{S}</param></function>',
+    "Nemotron, small": f'<toolcall> {{"arguments": {J}, "name": "say"}} </toolcall>',
+    "LongCat": f'<longcat_tool_call>{{"name": "say", "arguments": {J}}}</longcat_tool_call>',
+    "Phi 4": f'<|tool_calls|>[{{"name": "say", "arguments": {J}}}]<|/tool_calls|>',
+    "Functionary": f">>>say\n{J}",
+    "Functionary, old": f"<|recipient|> say\n<|content|> {J}<|stop|>",
+    "code tag": f'<code>say(text="{ESCAPED}")</code>',
+    "XML in a fence": f'```xml\n<tool_call>{{"name": "say", "arguments": {J}}}</tool_call>\n```',
+    "escaped": f'&lt;tool_call&gt;{{"name": "say", "arguments": {J}}}&lt;/tool_call&gt;',
+    "ReAct, plain": f"Action: say\nAction Input: {S}",
+    "ReAct, brackets": f"Action: say[{S}]",
+    "ReAct, made-up result": f"Action: say\nAction Input: {J}\nObservation: It is said.",
+    "Gemini, made-up result": f"```tool_code\nsay(text={json.dumps(S)})\n```\n```tool_outputs\nNo\n```",
+    "Gemini, API": f'{{"functionCall": {{"name": "say", "args": {J}}}}}',
+    "parallel": f'{{"tool_uses": [{{"recipient_name": "functions.say", "parameters": {J}}}]}}',
+    "command": f'{{"command": "say", "args": {J}}}',
+    "schema's frame": f'{{"name": "say", "parameters": {{"type": "object", "properties": {J}}}}}',
+    "frame twice": f'<tool_call>{{"name": "say", "arguments": {{"arguments": {J}}}}}</tool_call>',
+    "label": f'Tool call: {{"name": "say", "arguments": {J}}}',
+    "label and code": f"Function call: say({json.dumps(S)})",
+    "told": f"[Calling tool: say with arguments {J}]",
+    "bold": f"**say**: {J}",
+    "attribute": '<say text="' + S.replace('"', "'") + '"/>',
     "text protocol": f"TOOL say {J}",
     "text protocol, plain": f"TOOL say: {S}",
 }
@@ -212,7 +289,8 @@ class TestRead(unittest.TestCase):
         for name, text in CALLED.items():
             with self.subTest(name):
                 ((tool, arguments),) = read(text, TOOLS).calls
-                said = S.strip("\"'`:<>(){}[]*") if name.endswith("plain") else S
+                said = S.strip("\"'`:<>(){}[]*") if name == "text protocol, plain" else S
+                said = said.replace('"', "'") if name == "attribute" else said
                 self.assertEqual((tool, json.loads(arguments)), ("say", {"text": said}))
                 self.assertEqual(read(text, TOOLS).text, "")
 
@@ -245,7 +323,20 @@ class TestRead(unittest.TestCase):
             ("TOOL noop", (("noop", "{}"),)),
             ("TOOL noop.", (("noop", "{}"),)),
             ("TOOL give: lamp", (("give", "lamp"),)),
-            ("<function=say>lamp</function>", (("say", "lamp"),)),
+            ("<function=say>lamp</function>", (("say", '{"text": "lamp"}'),)),
+            ('I look. {"name": "look", "arguments": {}}', (("look", "{}"),)),
+            ('Hm.\n```json\n{"tool": "look", "args": {}}\n```\nSo.', (("look", "{}"),)),
+            ('I say {"text": "lamp"', (("say", '{"text": "lamp"}'),)),
+            ('He wrote {"tool": "dance", "args": {}} there.', ()),
+            (
+                'Hm. {"name": "say", "arguments": {"text": "lamp"}}',
+                (("say", '{"text": "lamp"}'),),
+            ),
+            ('<tool_call>{"name": "look"}</tool_call>', (("look", "{}"),)),
+            ('I note {"a": 1}, ' * 9 + '{"name": "look", "arguments": {}}', ()),
+            ("I look(around me) and say(", ()),
+            ('say("1" + x) is no call', (("say", '("1" + x) is no call'),)),
+            ('Hm, say("1" + x) is no call', ()),
             ("<tool_call>[say(text=lamp)]</tool_call>", ()),
             ("<tool_call>[1 + 1]</tool_call>", ()),
             ("<tool_call>[look(1)]</tool_call>", ()),
@@ -267,6 +358,7 @@ class TestRead(unittest.TestCase):
             with self.subTest(text):
                 self.assertEqual((read(text).text, read(text).thought), ("", True))
         self.assertEqual((read("").text, read("").thought), ("", False))
+        self.assertEqual(read(S.replace(" ", "\u0120")).text, S)
 
     def test_reports(self):
         """In a report, marks that somebody typed erase nothing."""
@@ -328,6 +420,12 @@ class TestRepaired(unittest.TestCase):
             "tools/say",
             "SAY",
             "functions.say ",
+            "functions.say:0",
+            "say<|channel|>commentary",
+            "mcp__game__say",
+            "functions_say",
+            "say_tool",
+            "say()",
         ):
             with self.subTest(name):
                 self.assertEqual(repaired(name, "{}", TOOLS), ("say", "{}"))
@@ -346,9 +444,23 @@ class TestRepaired(unittest.TestCase):
             f"```json\n{J}\n```",
             J[:-1],
             J[:-1] + ",}",
+            "{}" + J,
+            J + J,
+            f"[{J}]",
+            f'{{"arguments": {J}}}',
+            f'{{"input": {json.dumps(J)}}}',
+            f'{{"type": "object", "properties": {J}}}',
+            f"json\n{J}",
+            f"<|constrain|>json<|message|>{J}",
+            f"<arg_key>text</arg_key><arg_value>{S}</arg_value>",
+            f"text={json.dumps(S)}",
+            S,
+            json.dumps(S),
         ):
             with self.subTest(text):
                 self.assertEqual(json.loads(repaired("say", text, TOOLS)[1]), whole)
-        for text in ("", "{}", "hello", "[1]", '"hello"', "null"):
+        for text in ("", "{}", "[1]", "null", "None", "{}{}"):
             with self.subTest(text):
-                self.assertEqual(repaired("say", text, TOOLS)[1], text or "{}")
+                read_as = text if text == "[1]" else "{}"
+                self.assertEqual(repaired("say", text, TOOLS)[1], read_as)
+        self.assertEqual(repaired("give", "hello", TOOLS)[1], "hello")

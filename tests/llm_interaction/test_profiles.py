@@ -26,6 +26,11 @@ from tests.strategies import FEW
 # The texts of servers and templates, by what they teach.
 REFUSALS = {
     "no_system": (
+        "This model doesn't support system messages. Try again without a system message",
+        "Please use a valid role: user, model.",
+        "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+        "Developer instruction is not enabled for models/gemma-3-27b-it",
+        "Unexpected message role. system",
         "Jinja Exception: System role not supported",
         "This model does not support system messages.",
         "Developer instruction is not enabled for models/gemma-3-4b-it",
@@ -34,6 +39,14 @@ REFUSALS = {
         "Only user and assistant roles are supported!",
     ),
     "alternates": (
+        "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant",
+        "Please ensure that function call turn comes immediately after a user turn or after a function response turn.",
+        "A conversation must alternate between user and assistant roles. Make sure the conversation alternates between user and assistant roles and try again.",
+        "After the (optional) system message(s), user or tool message(s) should alternate with assistant message(s).",
+        "This model does not support assistant message prefill. The conversation must end with a user message.",
+        "Last message must have role `user`",
+        "Jinja Exception: No user query found in messages.",
+        "the last message must be from user",
         "Conversation roles must alternate user/assistant/user/assistant/...",
         "After the optional system message, conversation roles must alternate user and assistant roles",
         "Please ensure that multiturn requests alternate between user and model.",
@@ -45,6 +58,12 @@ REFUSALS = {
         "Cannot set `add_generation_prompt` to True when the last message is from the assistant.",
     ),
     "no_tools": (
+        "Function calling is not enabled for models/gemma-3-27b-it",
+        "This model doesn't support tool use.",
+        "No endpoints found that support tool use. To learn more about provider routing",
+        "tool calling is not supported for this model",
+        "deepseek-reasoner does not support Function Calling",
+        "`tools` is not supported in this model",
         "registry.ollama.ai/library/gemma:2b does not support tools",
         '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
         "No endpoints found that support tool use.",
@@ -54,27 +73,38 @@ REFUSALS = {
         "tools param requires --jinja flag: tools are not supported",
     ),
     "tools_stay": (
+        "Bedrock doesn't support tool calling without `tools=` param specified.",
         "The toolConfig field must be defined when using toolUse and toolResult content blocks.",
         "Anthropic expects the `tools=` param to be passed since the conversation has tool calls.",
         "Requests which include `tool_use` or `tool_result` blocks must define tools: tool_calls sent without tools",
     ),
     "thoughts_back": (
+        "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
         "The `reasoning_content` in the thinking mode must be passed back to the API.",
         "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
         "Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
         "Function call is missing a thought_signature in functionCall parts.",
     ),
     "short_ids": (
+        "Tool call id was call_abc but must be a-z, A-Z, 0-9, with a length of 9.",
         "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.",
         "Tool call IDs should be alphanumeric strings with length 9!: tool_call_id length",
     ),
     "no_empty": (
+        "The text field in the ContentBlock object at messages.2.content.0 is blank. Add text to the text field, and try again.",
+        "Unable to submit request because it must include at least one parts field, which describes the prompt input.",
+        "Unable to submit request because it must have a text parameter.",
+        "invalid request: the message at position 3 with role 'assistant' must not be empty",
+        "Assistant message must have either content or tool_calls, but not none.",
+        "messages[2]: invalid type: null, expected a string",
+        "Value error, content cannot be empty",
         "messages: text content blocks must be non-empty",
         "Invalid value for 'content': expected a string, got null.",
         "all messages must have non-empty content except for the optional final assistant message",
         "message content must not be empty",
         "invalid request: message must be at least 1 token long",
     ),
+    "names_thinking": ("parameter.enable_thinking must be set to false for non-streaming calls",),
     "completion_limit": (
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
     ),
@@ -142,7 +172,40 @@ class TestLearned(unittest.TestCase):
         said = "Unsupported value: 'temperature' does not support 0.2 with this model."
         self.assertEqual(learned(UNKNOWN, said, ["temperature"]).without, ("temperature",))
         self.assertEqual(learned(UNKNOWN, said, ["stop"]), UNKNOWN)
-        self.assertEqual(learned(UNKNOWN, "no max_tokens here", ["max_tokens"]), UNKNOWN)
+        for name, text in (
+            ("presence_penalty", "Argument not supported on this model: presencePenalty"),
+            (
+                "stop",
+                "This model doesn't support the stopSequences field. Remove stopSequences and try again.",
+            ),
+            ("reasoning_effort", '"qwen2.5" does not support thinking'),
+            ("reasoning_effort", "Thinking is not supported by this model"),
+            ("reasoning_effort", "Budget 0 is invalid. This model only works in thinking mode."),
+            (
+                "reasoning_effort",
+                "Reasoning is mandatory for this endpoint and cannot be disabled.",
+            ),
+            ("reasoning_effort", "Unrecognized request argument supplied: reasoning_effort"),
+            (
+                "temperature",
+                "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.",
+            ),
+            ("temperature", "invalid temperature: only 0.6 is allowed for this model"),
+            ("temperature", "`temperature` may only be set to 1 when thinking is enabled"),
+            ("top_p", "`temperature` and `top_p` cannot both be specified for this model."),
+            (
+                "max_tokens",
+                "max_tokens is too large: 16384. This model supports at most 4096 completion tokens",
+            ),
+            ("max_tokens", "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]"),
+            ("frequency_penalty", "Penalty is not enabled for models/gemini-2.5-flash"),
+            ("chat_template_kwargs", "Extra inputs are not permitted: chat_template_kwargs"),
+            ("seed", "Unsupported parameter(s): `seed`"),
+            ("logit_bias", "logit_bias: Extra inputs are not permitted"),
+        ):
+            with self.subTest(text):
+                self.assertEqual(learned(UNKNOWN, text, [name]).without, (name,))
+        self.assertEqual(learned(UNKNOWN, "no top_logprobs here", ["top_logprobs"]), UNKNOWN)
 
 
 class TestReshaped(unittest.TestCase):

@@ -1,5 +1,7 @@
 """A model's window is read from servers' answers and from errors, and counted in our tokens."""
 
+# ruff: noqa: E501 - the texts stand as they come
+
 import unittest
 
 from hypothesis import given
@@ -59,6 +61,19 @@ ERRORS = (
     ("The model is loaded with context length of only 4096 tokens", 4096, None, None),
     ("`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs`", 4096, 4000, None),
     ("Current length is 9000 while limit is 8192", 8192, 9000, None),
+    (
+        "Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of 33000 tokens: 32000 tokens from the input messages and 1000 tokens for the completion.",
+    )
+    + (32768, 32000, 33000),
+    ("Requested tokens (9000) exceed context window of 8192",) + (8192, 9000, None),
+    (
+        "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens.",
+    )
+    + (272000, 300000, None),
+    (
+        "Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded with context length of only 32768 tokens, which is not enough.",
+    )
+    + (32768, 111490, None),
     ("Input is too long for requested model.", None, None, None),
 )
 
@@ -80,7 +95,12 @@ class TestErrors(unittest.TestCase):
 
     def test_other_errors(self):
         """An error about something else is no overflow, and absurd figures are none."""
-        self.assertFalse(is_overflow("max_tokens is too large: 4096"))
+        for text in (
+            "max_tokens is too large: 4096",
+            "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for x",
+            "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
+        ):
+            self.assertFalse(is_overflow(text), text)
         self.assertEqual(figures_of("n_ctx: 7, context length 999999999999999999"), Overflow())
 
     @given(st.text())
