@@ -26,16 +26,27 @@ class _Spelled:
         table = tables()[code]
 
         def forms(key: str) -> list[list[str]]:
-            # As they stand, and as they are compared.
-            return [[word, folded(word)] for word in table.get("lists", key).split()]
+            # Each form of a number, as it stands and as it is compared.
+            rows = (row.split("|") for row in table.get("lists", key).split())
+            before = ["", *table.get("lists", "proclitics").split()]
+            return [[p + f for p in before for f in (*row, *map(folded, row))] for row in rows]
 
         named = [
             *enumerate(forms("cardinals")),
             *((10 * n, w) for n, w in enumerate(forms("tens"), 2)),
         ]
         named += zip((100, 1000, 1_000_000), forms("large"), strict=False)
-        self.values = {word: value for value, both in named for word in both}
-        self.places = {word: n for n, both in enumerate(forms("ordinals"), 1) for word in both}
+        self.values = {word: value for value, row in named for word in row}
+        if joint := table.get("lists", "unit_before_ten"):  # `fünfundzwanzig`
+            ones, tens = named[1:_TEN], [each for each in named if each[0] in range(20, 100, 10)]
+            self.values |= {
+                f"{one}{joint}{ten}": unit + value
+                for unit, row in ones
+                for value, others in tens
+                for one in row
+                for ten in others
+            }
+        self.places = {word: n for n, row in enumerate(forms("ordinals"), 1) for word in row}
         # What is as often no number: "no one", "wait a second", "at first".
         self.vague = table.words("vague")
         values, places = _any_of(self.values), _any_of(self.places)
@@ -110,7 +121,10 @@ def numbers_in(text: str) -> dict[str, int]:
     places: dict[str, int] = {}
     for pattern in (_digits(table.code), spelled.pattern, spelled.runs):
         for match in pattern.finditer(lower):
-            places.setdefault(match[0], match.start())
+            is_counted = pattern is spelled.runs and not pattern.fullmatch(match[0])
+            # A sign is a number only before what it counts.
+            number = spelled.run_value(match).strip() if is_counted else match[0]
+            places.setdefault(number, match.start())
     return {number: at for number, at in places.items() if number not in spelled.vague}
 
 

@@ -42,6 +42,8 @@ SENTENCE_END = regex.compile(rf"(?<=[.!?…؟۔।॥՞።;])[{CLOSERS}]*\s+|(?<
 _ASKED = regex.compile(rf"(?:[?？؟⸮՞\u037e]|(?<=\p{{Greek}}\W*);)[{CLOSERS}\s]*$")
 # Least length of a word, and the share of the longer one, that forms of one word begin with alike.
 FORM_LETTERS, FORM_SHARE = 3, 0.6
+# Least letters of a word that may be part of another, as `Schlüssel` of `Kellerschlüssel`.
+COMPOUND_LETTERS = 5
 
 
 # Beside these a word of another script needs no blank, and words of theirs need none at all.
@@ -136,6 +138,15 @@ def akin(one: str, other: str) -> bool:
     return alike >= FORM_LETTERS and (
         (alike == len(short) and alike > FORM_LETTERS) or alike >= FORM_SHARE * len(long)
     )
+
+
+def meets(asked: str, told: str, least: int = COMPOUND_LETTERS) -> bool:
+    """Whether two stems are forms of a word, or one is part of the other, as in compounds.
+
+    `least` are the letters of the shorter one.
+    """
+    short, long = sorted((asked, told), key=len)
+    return akin(asked, told) or (len(short) >= least and short in long)
 
 
 def holds(text_words: list[str], wanted: list[str]) -> bool:

@@ -20,6 +20,7 @@ import regex
 from evennia_ai.language.script import folded, words
 
 FOLDER, OVER = Path(__file__).parent / "tables", "EVENNIA_AI_LANGUAGES_DIR"
+OTHERS = Path(__file__).with_name("others.toml")
 DEFAULT, AUTO = "en", "auto"
 # Characters of a text by which its language is told, what a letter of its own counts beside a word,
 # and the least score that tells one: more for a longer text, up to 1.
@@ -175,13 +176,36 @@ def table_of(text: str) -> Table:
     return tables()[code] if code else spoken()
 
 
+@cache
+def _codes() -> Mapping[str, str]:
+    """The codes of the languages with a table by their codes and names, folded."""
+    return _by_name({code: table.name for code, table in tables().items()})
+
+
+@cache
+def _others() -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Languages without a table: their names by their codes, and their codes by these."""
+    names = tomllib.loads(OTHERS.read_text("utf-8"))
+    return names, _by_name(names)
+
+
+def _by_name(names: Mapping[str, str]) -> Mapping[str, str]:
+    return {folded(form): code for code, all in names.items() for form in (code, *all.split(", "))}
+
+
 def code_of(language: str) -> str:
     """The code of a language that somebody named: by its code or its name; or ``""``."""
+    return _codes().get(folded(language.strip()), "")
+
+
+def english_name(language: str) -> str:
+    """The English name of a language given by its code or any of its names; ``""`` if unknown."""
+    names, codes = _others()
     wanted = folded(language.strip())
-    names = (
-        (code, (code, *map(folded, table.name.split(", ")))) for code, table in tables().items()
+    name = (
+        tables()[code].name if (code := code_of(wanted)) else names.get(codes.get(wanted, ""), "")
     )
-    return next((code for code, forms in names if wanted in forms), "")
+    return name.partition(",")[0]
 
 
 def each_words(key: str) -> frozenset[str]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from evennia_ai.language.tables import AUTO, DEFAULT, code_of, language_of_most, tables
+from evennia_ai.language.tables import AUTO, DEFAULT, english_name, language_of_most
 
 _PLACEHOLDER = re.compile(r"\{name\}|\{persona\}")
 CONTEXT_AWAKE = "awake"
@@ -129,7 +129,7 @@ def _in_language(language: str, any_language: str, one: str) -> str:
 
 def language_name(language: str) -> str:
     """The English name of a language given by its code or any of its names; else as given."""
-    return tables()[code].name.split(",")[0] if (code := code_of(language)) else language
+    return english_name(language) or language
 
 
 def written_language(language: str, lines: Iterable[str]) -> str:

@@ -11,7 +11,6 @@ digits; one in another script to these numbers alone.
 """
 
 import calendar
-import math
 import re
 import unicodedata
 from collections import Counter
@@ -21,11 +20,23 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 
-from evennia_ai.history.frames import without_marks
-from evennia_ai.language.script import akin, is_unparted
+import regex
+
+from evennia_ai.history.frames import read_heard, without_marks
+from evennia_ai.language.numbers import with_values
+from evennia_ai.language.script import COMPOUND_LETTERS, akin, folded, is_unparted, meets
+from evennia_ai.language.sentences import asks
 from evennia_ai.language.tables import DEFAULT, language_of, tables
 from evennia_ai.language.words import STARTERS, content_words, stem, telling_stem, words
 from evennia_ai.llm_interaction.items import Item, items_of, normal
+from evennia_ai.llm_interaction.turned import (
+    Clause,
+    clause_of,
+    clauses,
+    is_denied,
+    is_swapped,
+    replaced,
+)
 
 # Lines of a source that one sentence of a summary may rest on.
 NEAR_LINES = 8
@@ -33,8 +44,8 @@ NEAR_LINES = 8
 CLAIM_SHARE = 0.5
 # Content words, names, numbers and quotes of the shortest claim: `They met.` is none.
 LEAST_CLAIM = 2
-# Word forms that begin alike in so many letters, and in this share of the longer, are akin.
-AKIN_LETTERS, AKIN_SHARE = 4, 0.6
+# Shorter words say little of what a text is about.
+LEAST_LETTERS = 4
 # Where more of a summary is struck than this share of its sentences it is none.
 MOST_STRUCK = 0.5
 # A text of at most so many characters, of whose words less than this share stands in its source in
@@ -57,6 +68,8 @@ _DATE = re.compile(
     rf"|\b({'|'.join(_MONTHS)}) (\d{{1,2}})(?:st|nd|rd|th)?\b"
 )
 _DAY = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
+_GRAMMAR = regex.compile(r"\p{Hiragana}+")
+_HAN = regex.compile(r"\p{Han}")
 _LOWER = re.compile(r"\b[^\W\d_A-Z]+\b")
 # Numbers that people write as words, which are read in English alone.
 _SPELLED_ELSEWHERE = frozenset(map(str, range(13)))
@@ -111,13 +124,22 @@ class Ground:
         self.forms = frozenset(self.normal.split())
         self.line_words = [words(line) for line in text.split("\n")]
         self.words = [word for line in self.line_words for word in line]
+        self.lines = [*map(without_marks, text.split("\n")), *self.known]
         self.places: dict[str, list[int]] = {}
-        self.beginnings: dict[str, list[str]] = {}
         for place, line in enumerate(text.split("\n")):
             for each in set(_telling(line, self.language or DEFAULT)):
-                if each not in self.places:
-                    self.beginnings.setdefault(each[:AKIN_LETTERS], []).append(each)
                 self.places.setdefault(each, []).append(place)
+
+    @cached_property
+    def clauses(self) -> list[Clause]:
+        """The clauses of what was said, each with its speaker."""
+        code = self.language or DEFAULT
+        return [
+            clause_of(heard.who, part, _telling(with_values(folded(part), code), code))
+            for line in self.text.split("\n")
+            if (heard := read_heard(line)) and not asks(heard.text)
+            for part in clauses(heard.text)
+        ]
 
     @cached_property
     def is_english(self) -> bool:
@@ -156,10 +178,14 @@ class Ground:
             return False
         return any(akin(word, form) for form in self.forms if form[:2] == word[:2])
 
-    def akin(self, stem: str) -> list[str]:
+    def forms_of(self, stem: str) -> list[str]:
         """The stems here that are forms of the same word, as `therapi` and `therapeutic`."""
-        begin_alike = self.beginnings.get(stem[:AKIN_LETTERS], ())
-        return [other for other in begin_alike if _are_akin(stem, other)]
+        if self.is_english:
+            begin = stem[:LEAST_LETTERS]
+            alike = (other for other in self.places if other[:LEAST_LETTERS] == begin)
+            return [other for other in alike if len(begin) == LEAST_LETTERS and akin(stem, other)]
+        least = 1 if _HAN.match(stem) else COMPOUND_LETTERS
+        return [other for other in self.places if meets(stem, other, least)]
 
 
 @dataclass(frozen=True)
@@ -229,6 +255,23 @@ def unknown_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     return tuple(stem for stem in claim if stem not in best)
 
 
+def turned_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
+    """What somebody said, denied or given to somebody else, or with another name in its place."""
+    code = ground.language
+    if not code or not sentence.same_language:
+        return ()
+    table, names = tables()[code], sentence.named("name")
+    text = folded(sentence.text)
+    for name in names:
+        text = text.replace(folded(name), " ")
+    claim = frozenset(_telling(with_values(text, code), code)) - NARRATION
+    if is_denied(claim, sentence.text, ground.clauses, table):
+        return tuple(claim)
+    if is_swapped(claim, sentence.text, ground.clauses, table):
+        return tuple(claim)
+    return replaced(sentence.text, ground.lines, table)
+
+
 # In this order; the names stand in the audit log.
 RULES: Mapping[str, Rule] = {
     "name": unknown_names,
@@ -236,6 +279,7 @@ RULES: Mapping[str, Rule] = {
     "quote": unknown_quotes,
     "tie": unknown_ties,
     "claim": unknown_claims,
+    "turned": turned_claims,
 }
 
 
@@ -271,7 +315,7 @@ def stands_apart(text: str, ground: Ground) -> bool:
         return False
     if _is_english(text):  # whose refusals are known by their words
         return False
-    telling = {word for word in words(text) if len(word) >= AKIN_LETTERS or is_unparted(word)}
+    telling = {word for word in words(text) if len(word) >= LEAST_LETTERS or is_unparted(word)}
     known = set(ground.words)
     found = sum(word in known or any(akin(word, each) for each in known) for word in telling)
     return len(telling) >= LEAST_CLAIM and found < APART_SHARE * len(telling)
@@ -294,7 +338,10 @@ def _telling(text: str, code: str) -> list[str]:
     """The stems of the words of a text that say something of a subject."""
     if code == DEFAULT:
         return [each for word in words(text) if (each := telling_stem(word))]
-    return [stem(word, code) for word in content_words(text, tables()[code])]
+    table = tables()[code]
+    if table.data.get("unparted"):  # what stands in hiragana is grammar
+        text = _GRAMMAR.sub(" ", text)
+    return [stem(word, code) for word in content_words(text, table)]
 
 
 def _claim(sentence: Sentence, code: str) -> tuple[str, ...]:
@@ -310,7 +357,7 @@ def _found_near(stems: Sequence[str], ground: Ground) -> Iterator[frozenset[str]
     marks = sorted(
         (place, stem)
         for stem in stems
-        for other in {stem, *ground.akin(stem)}
+        for other in {stem, *ground.forms_of(stem)}
         for place in ground.places.get(other, ())
     )
     inside: Counter[str] = Counter()
@@ -345,12 +392,6 @@ def _dates(text: str, ground: Ground) -> frozenset[str]:
     found = ((a or d, b or c) for a, b, c, d in _DATE.findall(text.lower()))
     days = {(str(day.day), _MONTHS[day.month - 1]) for day in ground.days}
     return frozenset(n for day, month in found if (day, month) in days for n in (day, f"{day}th"))
-
-
-def _are_akin(one: str, other: str) -> bool:
-    """Whether two stems share enough of their beginning."""
-    least = math.ceil(max(AKIN_LETTERS, AKIN_SHARE * max(len(one), len(other))))
-    return min(len(one), len(other)) >= least and one[:least] == other[:least]
 
 
 def _script(text: str) -> str:

@@ -259,18 +259,29 @@ def _names_elsewhere(
     runs: Iterable[tuple[list[str], int, bool]], sure: Collection[str], table: Table
 ) -> Iterator[tuple[int, str]]:
     """Names in a language without a list of starters: what begins a sentence is none by itself."""
+    runs = list(runs)
+    capitals = {*sure, *(word.lower() for words, _, _ in runs for word in words)}
     for words, at, starts in runs:
         first = folded(words[0])
         may_begin = table.data.get("subject_first") and first not in table.vocabulary
         if starts and words[0].lower() not in sure and not may_begin:
             words = words[1:]
         if table.data.get("nouns_have_capitals"):
-            words = words[1:][-1:]
+            words = _behind_noun(words, capitals)
         # Without what is glued on behind an apostrophe: `Oskar'ın`, but not `O'Brien`.
         bare = (_GLUED.sub("", word) for word in words)
         name = " ".join(word for word in bare if folded(word) not in table.words("stop"))
         if len(name) > 1 and not (name.isupper() and len(words) > 1):
             yield at, name
+
+
+def _behind_noun(words: list[str], capitals: Collection[str]) -> list[str]:
+    """The name behind a noun, as in ``Bäcker Konrad``; what belongs to a name is a noun."""
+    places = [at for at, word in enumerate(words) if word.islower() and word not in ("von", "van")]
+    words = words[places[-1] + 1 :] if places else words
+    owner = words[-2].lower() if words[1:] else ""
+    is_owned = owner.endswith("s") and owner[:-1] in capitals
+    return words[-1:] if owner and not is_owned else []
 
 
 def _starts_sentence(text: str, at: int) -> bool:

@@ -36,7 +36,7 @@ from evennia_ai.kinds import (
     texts,
     whole,
 )
-from evennia_ai.language.tables import AUTO, DEFAULT, tables
+from evennia_ai.language.tables import AUTO, DEFAULT, english_name, tables
 from evennia_ai.turns.routine import ROUTINE
 from evennia_ai.turns.spend_book import OWN_LIMITS
 from evennia_ai.turns.turn_taking import ATTENTION
@@ -47,6 +47,18 @@ EMOTES: dict[str, str | None] = {
     for name, emote in tables()[DEFAULT].data["notices"].items()
     if name not in ("asleep", "errand", "leaving", "listening", "reminder")
 }
+
+
+def _language(value: object) -> str:
+    language = str(value).strip()
+    if language.lower() == AUTO:
+        return AUTO
+    if not english_name(language):
+        raise ValueError(value)
+    return language
+
+
+LANGUAGE = Kind("`auto`, or a language's code or name such as de, German, ja or 日本語", _language)
 CAPS = table(or_none(AMOUNT), *OWN_LIMITS)
 
 
@@ -239,7 +251,7 @@ class AssistantConfig:
     )
     language: str = life(
         AUTO,
-        LINE,
+        LANGUAGE,
         "The language it speaks and writes in: `auto` (that of the line it answers; its summaries "
         "and notes keep that of the talk), or one for everything, as `de` or `German`.",
     )

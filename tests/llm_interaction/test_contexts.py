@@ -78,7 +78,8 @@ class TestLanguage(unittest.TestCase):
 
     def test_one_for_everything(self):
         """A code or any name of it; one that is in no table stays as it is."""
-        for language, name in (("de", "German"), ("DEUTSCH", "German"), ("Klingon", "Klingon")):
+        names = {"de": "German", "DEUTSCH": "German", "sv": "Swedish", "Klingon": "Klingon"}
+        for language, name in names.items():
             self.assertEqual(fixed_language(language_rule(language)), name)
             self.assertEqual(answer_language(language, ()), f"Language of your answer: {name}")
             self.assertIn(f"Write in {name}", writing_rule(language))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 
 from evennia_ai.language.names import capitals
-from evennia_ai.language.script import akin, folded, is_unparted
+from evennia_ai.language.script import COMPOUND_LETTERS, folded, is_unparted, meets
 from evennia_ai.language.tables import Table, language_of, spoken, table_of
 from evennia_ai.language.words import STOP_WORDS, content_words, same_word, words
 from evennia_ai.llm_interaction.offline import prose
@@ -20,8 +20,6 @@ from evennia_ai.llm_interaction.offline.transcript import SOURCES, SUMMARY, Line
 MAX_CLAIMS = 4000
 # First hits of the search that may answer without a word of the question.
 FOUND = 3
-# Least letters of a word that may be part of another, as `Schlüssel` of `Kellerschlüssel`.
-COMPOUND_LETTERS = 5
 MAX_PASSAGE = 240  # characters of sentences that are quoted together
 # Shares of a question's words that a sentence must hold to count as the answer: less where the
 # kind of answer shows, as in a number or a time.
@@ -164,10 +162,7 @@ def _shared(asked: Set[str], told: Set[str], table: Table, language: str = "") -
 
 
 def _meets(asked: str, told: str) -> bool:
-    """Whether two stems are forms of a word, or one is part of the other, as in compounds."""
-    short, long = sorted((asked, told), key=len)
-    least = 1 if is_unparted(short) else COMPOUND_LETTERS
-    return akin(asked, told) or (len(short) >= least and short in long)
+    return meets(asked, told, 1 if is_unparted(min(asked, told, key=len)) else COMPOUND_LETTERS)
 
 
 def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, int]) -> list[Match]:
