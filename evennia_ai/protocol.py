@@ -7,29 +7,27 @@ thread. What returns a Deferred does its work elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:  # for annotations only
-    from datetime import datetime
     from pathlib import Path
 
     from twisted.internet.defer import Deferred
 
     from evennia_ai.background import Worker
     from evennia_ai.game.parts import Assistant as Assistant
+    from evennia_ai.game.world import GameHandler as GameHandler
     from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, ProbeReport
     from evennia_ai.mind.values import MindStatus
     from evennia_ai.rag_memory.journal import JournalHandler
-    from evennia_ai.rag_memory.lore import Verdict
-    from evennia_ai.rag_memory.profile import Profile
     from evennia_ai.rag_memory.profiles import EntityHandler
     from evennia_ai.rag_memory.recall_jobs import RecallJobs
     from evennia_ai.recall.values import Hit, Turn
 else:
-    Assistant = Any
+    Assistant = GameHandler = Any
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -190,142 +188,6 @@ class Named:
     id: str
     names: tuple[str, ...]
     is_way: bool = False
-
-
-class GamePort(Protocol):
-    """Acting in the game. The game side escapes text; errors are `ToolError`."""
-
-    def speak(self, text: str, audience: str, channel: str, asker: str | None) -> None:
-        """Answer a turn's audience the way it spoke."""
-
-    def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
-        """Show a line about the assistant to a turn's audience alone; nobody hears it as speech."""
-
-    def show_typing(self, is_typing: bool, audience: str, channel: str, asker: str | None) -> None:
-        """Let the web clients of a turn's audience show that the assistant thinks, or no longer."""
-
-    def say(self, text: str) -> None:
-        """Speak aloud."""
-
-    def emote(self, text: str) -> None:
-        """Pose."""
-
-    def whisper(self, target: str, text: str, audience: str = "public") -> None:
-        """Whisper to somebody present, by name or stable id."""
-
-    def look(self, target: str | None = None, asker: str | None = None) -> str:
-        """What the assistant sees: the room, or one thing in it that `asker` may see too."""
-
-    def move(self, direction: str, asker: str | None = None) -> str:
-        """Walk through an exit; returns what it sees there."""
-
-    def step_towards(self, place: str) -> str:
-        """Walk through the next exit on the way to a room, by name: a word of `turns.rounds`."""
-
-    def get(self, thing: str, asker: str | None = None) -> str:
-        """Pick up something here, for whoever asks; returns what it did and carries now."""
-
-    def drop(self, thing: str, asker: str | None = None) -> str:
-        """Put down what it carries, for whoever asks; returns what it did and carries now."""
-
-    def give(self, thing: str, to: str, asker: str | None = None) -> str:
-        """Give somebody here what it carries or picks up; returns what it did and carries now."""
-
-    def meant(self, value: str, asker: str | None = None) -> Sequence[Named]:
-        """All that an argument of a tool may mean here, seen by the assistant and `asker`."""
-
-    def company(self, idle_s: float) -> tuple[str, ...]:
-        """Players seen here who did something in the last `idle_s` seconds, by stable id.
-
-        Those who want no assistant to listen are left out.
-        """
-
-    def audience(self) -> str:
-        """Who can know what is said aloud here: everybody, or those in a private room."""
-
-    def cued_at(self) -> float:
-        """When an assistant of this room spoke unasked last, seconds since the epoch."""
-
-    def note_cue(self, at: float) -> None:
-        """Note that this one does now."""
-
-    def present(self, asker: str | None = None) -> tuple[dict[str, Any], ...]:
-        """People whom the assistant sees here, and `asker` (stable id) too.
-
-        Each is ``{"id", "key", "player": bool, "assistant": bool}``.
-        """
-
-    def here(self) -> Mapping[str, bool]:
-        """Everything in the room, seen or not, by stable id: whether somebody plays it."""
-
-    def things(self, asker: str | None = None) -> tuple[str, ...]:
-        """Stable ids of what the assistant sees here besides people, and `asker` too."""
-
-    def identify(self, name: str) -> dict[str, str] | None:
-        """Somebody or something here by name or id: ``{"id", "key", "kind"}``, or None."""
-
-    def addressee(self, name: str) -> dict[str, str] | None:
-        """Whom `whisper` would reach: ``{"id", "key"}``, or None."""
-
-    def people_in(self, text: str) -> dict[str, Profile]:
-        """Everybody a text may mean by name: ``{stable id: {"id", "name", ...}}``."""
-
-    def clock(self, is_game: bool, now: float) -> datetime:
-        """Date and time, of the game's own time or of the server's time zone at `now`."""
-
-    def reaches(self, person: str, anywhere: bool) -> bool:
-        """Whether a player (stable id) can be told something now: seen here, or `anywhere`.
-
-        Nobody who wants no assistant to listen can.
-        """
-
-    def tell(self, person: str, text: str) -> None:
-        """Tell a player something as it is: by a whisper here, by a page elsewhere."""
-
-    def player_called(self, name: str) -> tuple[str, str]:
-        """Name and stable id of the one player's character that a name means."""
-
-    def time(self, now: float) -> str:
-        """The time as people in the game say it; `now` is in seconds since the epoch."""
-
-    def place(self, asker: str | None = None) -> dict[str, Any]:
-        """The room as the assistant sees it, and `asker` too.
-
-        ``{"id", "key", "description", "exits": [...], "private": bool}``.
-        """
-
-    def allowed(self, lock: str, asker: str | None) -> bool:
-        """Whether a lock string lets pass the assistant and the one who asks."""
-
-    def account_id(self, asker: str) -> str:
-        """Stable id of the account that somebody (stable id) plays with; empty if none does."""
-
-    def payer(self, asker: str) -> str:
-        """Whose lines caused what somebody (stable id) asks, to bound that; empty for staff.
-
-        An account, a guest's address, or the last player who spoke to a scripted character.
-        """
-
-    def account_name(self, account: str) -> str:
-        """The name of an account, by stable id."""
-
-    def carried(self) -> Sequence[str]:
-        """What the body carries, by name."""
-
-    def has_turned_away(self, speaker: str) -> bool:
-        """Whether somebody here (stable id) talks with somebody else by now."""
-
-    def obeys(self, asker: str) -> bool:
-        """Whether the assistant takes orders from somebody, by stable id."""
-
-    def lore(self, text: str, line: str, audience: str) -> Deferred[list[Verdict]]:
-        """Fires with what an audience's turn finds in the game's lore, and why not the rest.
-
-        Keys are looked for in `text`, meaning in the `line` that is answered.
-        """
-
-    def only_present(self, audience: str) -> bool:
-        """Whether nobody outside an audience is here."""
 
 
 class Character(Protocol):

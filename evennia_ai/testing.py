@@ -546,7 +546,7 @@ class FakeAssistant(Assistant):
         self.shared_spend = SharedSpend(MemoryRows(), lambda: self.spend_caps)
         self.runtime, self.game = (
             Runtime(last_heard_at=self.now(), last_spoke_at=self.now()),
-            FakeGame(),
+            FakeGame(),  # type: ignore[assignment]
         )
         self.obj = FakeBody(body_store or MemoryStore(), self.now, self.memory)
         self.tools = ToolRegistry(BUILTIN_TOOLS)

@@ -14,7 +14,7 @@ from evennia_ai.language.tables import AUTO, line_in
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.budget_log import BudgetLog
 from evennia_ai.llm_interaction.values import ModelReply, TurnReport, TurnRequest
-from evennia_ai.protocol import Character, GamePort, Mind, Store
+from evennia_ai.protocol import Character, GameHandler, Mind, Store
 from evennia_ai.rag_memory.bonds import Bonds
 from evennia_ai.rag_memory.indexing import memory_of
 from evennia_ai.rag_memory.journal import JournalHandler
@@ -74,7 +74,7 @@ class Assistant:
     store: Store
     runtime: Runtime
     mind: Mind
-    game: GamePort
+    game: GameHandler
     tools: ToolRegistry
     moderator: Moderator | None
     shared_spend: SharedSpend

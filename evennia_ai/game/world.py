@@ -93,7 +93,7 @@ def _reason(told: Sequence[str]) -> str:
 
 
 class GameHandler:
-    """The game as one assistant meets it; see `protocol.GamePort`."""
+    """The game as one assistant meets it: text is escaped, errors are `ToolError`."""
 
     def __init__(self, character: DefaultCharacter):
         self.character = character

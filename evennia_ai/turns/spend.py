@@ -57,7 +57,7 @@ class RowStore(Protocol):
 class CallRate:
     """Which players cause too many model calls, of all assistants together, in any minute.
 
-    A player is a text of `protocol.GamePort.payer`; times are seconds since the epoch. It is kept
+    A player is a text of `GameHandler.payer`; times are seconds since the epoch. It is kept
     in memory alone.
 
     Args:

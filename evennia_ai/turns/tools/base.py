@@ -16,7 +16,7 @@ from evennia_ai.llm_interaction.contexts import IDENTITY, RULES, SHORT_RULES
 from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
 from evennia_ai.llm_interaction.prompt import is_small
 from evennia_ai.llm_interaction.reply import unaddressed
-from evennia_ai.protocol import Assistant, Character, GamePort
+from evennia_ai.protocol import Assistant, Character, GameHandler
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit
 from evennia_ai.turns.cues import IDLE_S
@@ -73,7 +73,7 @@ class ToolContext:
         return self.script.seen(self.audience, trusted=True)
 
     @property
-    def game(self) -> GamePort:
+    def game(self) -> GameHandler:
         """The game, to act in."""
         return self.script.game
 
