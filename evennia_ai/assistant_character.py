@@ -9,7 +9,6 @@ from evennia.utils.create import create_script
 from evennia.utils.utils import lazy_property, make_iter
 
 from evennia_ai import conf
-from evennia_ai.game.copies import begin_life
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.hearing import (
     channel_event,
@@ -19,10 +18,11 @@ from evennia_ai.game.hearing import (
     room_audience,
     subscribe,
 )
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.identity import find, stable_id
 from evennia_ai.game.people import is_to_answer
 from evennia_ai.game.seeing import name_of
 from evennia_ai.game.sending import line_and_type, origin_of_line
+from evennia_ai.game.stored_privacy import is_life
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import JournalEntry
@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 OWNER_LOCKS = (
     "control:id({id}) or perm(Admin);edit:id({id}) or perm(Admin);delete:id({id}) or perm(Admin)"
 )
+
+
+# Where a body names itself. Evennia's `copy` and `spawn` put one body's Attributes on another and
+# call no hook of the first, so one that names another is a copy.
+_NAME, _CATEGORY = "assistant_body", "evennia_ai"
 
 
 class AssistantMixin:
@@ -89,9 +94,24 @@ class AssistantMixin:
         script = self.assistant
         if script is None:
             script = create_script(self.script_typeclass, key=self.key, obj=self)  # type: ignore
-            begin_life(self)
+            self.begin_life()
             subscribe(self)
         return script
+
+    def begin_life(self) -> None:
+        """Give a copied body the original's options and none of its life; others get a name."""
+        attributes = self.attributes  # type: ignore[attr-defined]
+        named = attributes.get(_NAME, category=_CATEGORY)
+        if named == self.stable_id:
+            return
+        attributes.add(_NAME, self.stable_id, category=_CATEGORY)
+        if named is None:
+            return
+        for attribute in attributes.all():
+            if is_life(attribute.db_key, attribute.db_category):
+                AttributeStore(self).delete(attribute.db_key, attribute.db_category)  # type: ignore
+        if original := getattr(find(str(named)), "assistant", None):
+            self.assistant.state.configure_as(original.state)  # type: ignore[union-attr]
 
     @property
     def assistant(self) -> "AssistantScript | None":
@@ -145,21 +165,14 @@ class AssistantMixin:
 
     def listen(self, event: Message | None) -> None:
         """Take in an event, if it is one, and decide whether it is answered."""
-        if event is not None and event.channel in SPEECH:
-            answers = self._is_to_answer(event)
+        script = self.assistant
+        if script is None or event is None:
+            return
+        if event.channel in SPEECH:  # a fault of one assistant must not keep a line from the room
+            what, heard = f"deciding who answers line {event.id}", event
+            answers = script.survived(what, lambda: is_to_answer(self, heard, time.time()), False)  # type: ignore
             event = replace(event, metadata={**event.metadata, ANSWER: answers})
-        if event is not None:
-            self.hear(event)
-
-    def _is_to_answer(self, event: Message) -> bool:
-        """Whether it answers; a fault of one assistant must not keep a line from the room."""
-        try:
-            return is_to_answer(self, event, time.time())
-        except Exception as error:  # noqa: BLE001 - logged, and the line is heard
-            script = self.assistant
-            if script is not None:
-                script.log_error(f"deciding who answers line {event.id}", error)
-            return False
+        self.hear(event)
 
     def hear(self, event: Message) -> None:
         """Pass a heard event on to the assistant."""

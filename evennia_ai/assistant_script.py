@@ -10,7 +10,6 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred, succeed
 
 from evennia_ai.assistant_character import AssistantMixin
-from evennia_ai.game.copies import begin_life
 from evennia_ai.game.deletions import delete_later
 from evennia_ai.game.evennia_internals import pace, restart_timer
 from evennia_ai.game.greeting import greet_soon
@@ -67,7 +66,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         """Called once it is saved. A body has one script; Evennia's `copy` makes a second one."""
         super().at_first_save(**kwargs)
         if self.pk and isinstance(self.obj, AssistantMixin) and self.obj.assistant != self:
-            begin_life(self.obj)
+            self.obj.begin_life()
             self.delete()
 
     def at_script_creation(self) -> None:

@@ -156,6 +156,17 @@ def as_read(reply: ModelReply, request: ModelRequest) -> ModelReply:
     return replace(reply, content=answer.text, tool_calls=calls, thought=answer.thought)
 
 
+def shared_words(turns: Iterable[Turn], query: str, audience: str | None) -> list[Hit]:
+    """Turns that share words with a query, scored by how many, as far as an audience may see."""
+    words, hits = set(query.lower().split()), []
+    for turn in turns:
+        score, owner = len(words & set(turn.text.lower().split())), turn.audience or PUBLIC
+        if score and visible(owner, audience or PUBLIC):
+            facts = (turn.id, float(score), turn.speaker, turn.text, str(turn.at), turn.kind)
+            hits.append(Hit(*facts, audience=owner))
+    return hits
+
+
 class MemorySemanticStore:
     """Semantic memory in a dict, found by shared words; with the port of the real store."""
 
@@ -175,15 +186,9 @@ class MemorySemanticStore:
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
     ) -> "Deferred[list[Hit]]":
-        words = set(query.lower().split())
-        hits = []
-        for turn in self.memories.get(scope, {}).values():
-            score = len(words & set(turn.text.lower().split()))
-            owner = turn.audience or PUBLIC
-            if score and visible(owner, audience or PUBLIC):
-                said = (turn.id, float(score), "", turn.text, str(turn.at))
-                hits.append(Hit(*said, "memory", audience=owner))
-        return succeed(sorted(hits, key=lambda hit: -hit.score)[:limit])
+        hits = shared_words(self.memories.get(scope, {}).values(), query, audience)
+        best = sorted(hits, key=lambda hit: -hit.score)[:limit]
+        return succeed([replace(hit, speaker="", kind="memory") for hit in best])
 
     def ids(self, scope: str) -> "Deferred[set[str]]":
         return succeed(set(self.memories.get(scope, {})))
@@ -320,14 +325,9 @@ class MemoryIndex:
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
     ) -> tuple[Hit, ...]:
-        words, hits = set(query.lower().split()), []
-        for turn in self.turns.values():
-            owner, of_scope = turn.audience or PUBLIC, _part_of(turn) == scope.partition(" ")[2]
-            shares = words & set(turn.text.lower().split())
-            if shares and of_scope and visible(owner, audience or PUBLIC):
-                facts = (turn.id, 1.0, turn.speaker, turn.text, str(turn.at), turn.kind)
-                hits.append(Hit(*facts, audience=owner))
-        return tuple(hits[-limit:])
+        part = scope.partition(" ")[2]
+        turns = [turn for turn in self.turns.values() if _part_of(turn) == part]
+        return tuple(shared_words(turns, query, audience)[-limit:])
 
     def close(self) -> None:
         """Nothing to release."""

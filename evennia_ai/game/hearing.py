@@ -90,11 +90,14 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
 
 def _as_known(line: str, listener: "DefaultObject") -> str:
     """A line with the names that a listener knows for the true ones that a game shows in it."""
-    for person in filter(is_person, listener.location.contents if listener.location else ()):
-        name, key = name_of(person, listener), plain(person.key)
-        if name.lower() != key.lower():
-            line = re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", lambda _, known=name: known, line)
-    return line
+    people = list(filter(is_person, listener.location.contents if listener.location else ()))
+    names = [(name_of(person, listener), plain(person.key)) for person in people]
+    hidden = {key: name for name, key in names if key.lower() not in name.lower()}
+    if not hidden:
+        return line
+    # What somebody is called may hold another one's true name.
+    words = "|".join(map(re.escape, sorted({*dict(names), *hidden}, key=len, reverse=True)))
+    return re.sub(rf"(?<!\w)(?:{words})(?!\w)", lambda m: hidden.get(m[0], m[0]), line)
 
 
 def _thing_event(

@@ -45,24 +45,15 @@ class Assistant:
     Attributes:
         pk: Its database id; None once it is deleted.
         scope: The stable id under which its memory is filed.
-        obj: Its body.
         enabled: Whether it thinks: switched on, in a body, and nobody puppets that body.
         ready: Whether everything slow is loaded, so that ticks may think.
-        moderator: Asks the game's own function what may be heard and said; None if there is none.
-        extracts_memories: Whether a model turns its journal entries into memories.
         clock_time: Hour and minute of the day (UTC), in game time if asked so.
         count: Tokens of a short text for its model; long ones are counted by way of `mind.work`.
         breathe: Lets others have a turn between two steps of long work; fires when that is over.
-        called: Begins a tick soon, because something heard is to be answered.
-        tell_controllers: Sends a text to admins online; to all who may change the assistant, if the
-            audience it is known to is public.
         tick_interval_s: Time between two ticks. With nothing to do they become rarer, up to half a
             minute; what is heard is saved within one interval, a question begins a tick at once.
-        reply_cooldown_s: Shortest time between two turns.
-        turn_timeout_s: Longest time a turn may take.
         thinking_after_s: Wait for an answer after which the emote `thinking` is shown.
         stale_after_s: Age of a line that is remembered, but not answered.
-        summary_max_tokens: Largest size of each summary.
     """
 
     key: str
@@ -260,7 +251,8 @@ class Assistant:
             tell = self.trouble if is_model else self.alert
             tell(f"gave up answering {group.events[-1].speaker_name}, after several tries: {error}")
         elif not is_shown and (known is None or known.group != group):
-            self.show_trouble(group)
+            runtime.trouble_shown_at = self.now()
+            self.show_to(group, self.emote("trouble"))
 
     def emote(self, occasion: str) -> str | None:
         """What players see of it at an occasion: its own words, else those of its language."""
@@ -271,12 +263,6 @@ class Assistant:
         """A notice to players in its own language, or the one that was heard last."""
         language = self.config.language
         return line_in(self.runtime.language if language == AUTO else language, kind, **slots)
-
-    def show_trouble(self, group: Group) -> None:
-        """Show whoever asked that the answer will be late."""
-        if emote := self.emote("trouble"):
-            self.runtime.trouble_shown_at = self.now()
-            self.show_to(group, emote)
 
     def show_to(self, group: Group, emote: str | None) -> None:
         """Show an emote to those who may know what a group asked, if there is one."""

@@ -71,7 +71,12 @@ def is_to_answer(listener: "DefaultCharacter", event: Message, at: float) -> boo
     receivers = (own,) if event.channel in DIRECT else ()
     line = Line(event.speaker_id, _words(event), event.channel or "say", at, receivers)
     before = known.line
-    is_same = before is not None and own not in known.heard_by and _same(before, line)
+    is_same = (
+        before is not None
+        and own not in known.heard_by
+        and at - before.at < SAME_LINE_S
+        and before == replace(line, at=before.at)
+    )
     if not is_same:
         people = people_of(room, find(event.speaker_id))
         bodies = {stable_id(obj): obj for obj in room.contents if is_assistant(obj)}
@@ -138,11 +143,6 @@ def _words(event: Message) -> str:
         name = event.speaker.key
         words = words[len(name) :] if words.lower().startswith(name.lower()) else words
     return words.strip()
-
-
-def _same(one: Line, other: Line) -> bool:
-    is_now = other.at - one.at < SAME_LINE_S
-    return is_now and one == replace(other, at=one.at)
 
 
 def _concern(body: "DefaultCharacter", text: str) -> float:

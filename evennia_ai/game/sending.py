@@ -57,7 +57,7 @@ class Origin:
 def origin_of_line(listener: "DefaultObject") -> Origin:
     """The origin of the line that a listener's `at_msg_receive` was called with."""
     frame: FrameType | None = sys._getframe(1)
-    receivers: tuple[DefaultObject, ...] | None = None
+    receivers: tuple[DefaultObject, ...] | None = (listener,)  # called by the reactor itself
     is_read = is_coming = False
     for _ in range(_DEPTH):
         if frame is None or frame.f_globals.get("__name__", "").startswith("twisted."):
@@ -68,7 +68,12 @@ def origin_of_line(listener: "DefaultObject") -> Origin:
             if not is_read and frame.f_globals.get("__name__") != "evennia_ai.game.hearing":
                 is_read, receivers = True, _receivers(frame, listener)
             if isinstance(owner, Command):
-                return Origin(_caller(owner), _words(owner), receivers, is_coming)
+                caller, session = owner.caller, getattr(owner, "session", None)
+                if not isinstance(caller, ObjectDB):
+                    caller = getattr(session, "puppet", None) or caller
+                parts = [getattr(owner, name, None) for name in ("args", "rhs")]
+                typed = tuple(p.strip() for p in parts if isinstance(p, str) and p.strip())
+                return Origin(caller, typed, receivers, is_coming)
         frame = frame.f_back
     return Origin(receivers=receivers, is_coming=is_coming)
 
@@ -104,19 +109,6 @@ def line_and_type(text: object) -> tuple[str, object]:
     return plain(parts[0] if parts else ""), options.get("type")
 
 
-def _caller(command: Command) -> "TypedObject | None":
-    """The character that a command is typed as; the account if it plays none."""
-    caller, session = command.caller, getattr(command, "session", None)
-    if isinstance(caller, ObjectDB):
-        return caller
-    return getattr(session, "puppet", None) or caller
-
-
-def _words(command: Command) -> tuple[str, ...]:
-    parts = (getattr(command, name, None) for name in ("args", "rhs"))
-    return tuple(part.strip() for part in parts if isinstance(part, str) and part.strip())
-
-
 def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObject, ...] | None":
     """Whom a function sends to that calls `msg` of a listener; None if everybody in the room."""
     code, local, room = frame.f_code, frame.f_locals, listener.location
@@ -127,9 +119,13 @@ def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObj
         left, left_out = here - excluded, here & excluded
         # That a speaker is left out means nothing, nor that a thing stays.
         most = min(len(left_out), sum(map(is_person, left_out)) + (left == {listener}))
-        few = tuple(filter(is_person, left))
-        is_few = listener in left and len(few) < most
-        return few if is_few and not _is_bystander(frame, listener, excluded) else None
+        speakers = [*_values(frame.f_back, "self", "caller"), local.get("from_obj")]
+        few = tuple(obj for obj in left if is_person(obj) and obj not in speakers)
+        is_few = (
+            listener in left and len(few) < most and not _is_bystander(frame, listener, excluded)
+        )
+        is_apart = any(obj not in speakers for obj in left_out)
+        return few if is_few or (is_apart and _is_meant(frame.f_back, listener)) else None
     if frame.f_back is not None and frame.f_back.f_code.co_name == "for_contents":
         return None
     if code.co_name == "at_say" and "whisper" in local and not local["whisper"]:
@@ -216,6 +212,21 @@ def _texts(values: Iterable[object]) -> set[str]:
     return {plain(value).lower() for group in groups for value in group if isinstance(value, str)}
 
 
+def _values(frame: FrameType | None, *names: str) -> list[object]:
+    """What a function holds, and the command that it is of; or only what has some names there."""
+    local = frame.f_locals if frame is not None else {}
+    owner = local.get("self")
+    holders = (local, vars(owner) if isinstance(owner, Command) else {})
+    return [v for each in holders for name, v in each.items() if not names or name in names]
+
+
+def _is_meant(frame: FrameType | None, listener: "DefaultObject") -> bool:
+    """Whether what sends a line holds a listener or its name."""
+    local = frame.f_locals if frame is not None else {}
+    is_held = any(value is listener for value in _values(frame))
+    return is_held or _is_named(listener, local.values(), local.get("self"))
+
+
 def _is_bystander(
     frame: FrameType, listener: "DefaultObject", excluded: Collection[object]
 ) -> bool:
@@ -223,11 +234,6 @@ def _is_bystander(
 
     What sends it then holds both of them, and not the listener.
     """
-    local = frame.f_back.f_locals if frame.f_back is not None else {}
-    owner = local.get("self")
-    values = [*local.values(), *(vars(owner).values() if isinstance(owner, Command) else ())]
-    actors = {value for value in values if isinstance(value, ObjectDB) and value in excluded}
-    is_meant = any(value is listener for value in values) or _is_named(
-        listener, local.values(), owner
-    )
-    return len(set(filter(is_person, actors))) > 1 and not is_meant
+    held = _values(frame.f_back)
+    actors = {value for value in held if isinstance(value, ObjectDB) and value in excluded}
+    return len(set(filter(is_person, actors))) > 1 and not _is_meant(frame.f_back, listener)

@@ -70,7 +70,8 @@ _LINK_TAG = re.compile(r"\|(?=l[cute])")
 _ARTICLE = re.compile(r"^(?:the|an?|some|another|my|your)\s+", re.IGNORECASE)
 # What `rpsystem` puts before a speech for the speaker's name.
 _OWN_REFERENCE = re.compile(r"[/@]me\s+", re.IGNORECASE)
-# Its form of speech inside a pose: `"hello"`, or `elvish"hello"`.
+# Its form of speech inside a pose, which each listener understands as far as they know the
+# language: `"hello"`, or `elvish"hello"`.
 _SPEECH = re.compile(r'(\w+)?(".*")')
 _MEASURE = re.compile(r"^.*\bof\s+", re.IGNORECASE)  # `a pint of ale` may be drawn as ale
 
@@ -80,12 +81,6 @@ def literal(text: str) -> str:
     if settings.FUNCPARSER_PARSE_OUTGOING_MESSAGES_ENABLED:
         text = text.replace("$", "\\$")
     return str(raw(_LINK_TAG.sub("¦", text)))
-
-
-def _understood(text: str, speaker: DefaultObject, listener: DefaultObject) -> str:
-    """What a listener makes of the speech in a text, where the game has languages (`rpsystem`)."""
-    process = getattr(listener, "process_language", None)
-    return _SPEECH.sub(lambda m: process(m[2], speaker, m[1]), text) if process else text
 
 
 def _reason(told: Sequence[str]) -> str:
@@ -164,7 +159,8 @@ class GameHandler:
             self._room.msg_contents(text=(line, {"type": kind}), mapping=mapping, from_obj=body)
             return
         for person in self._room.contents if people is None else people:
-            pose = _understood(text, body, person)
+            process = getattr(person, "process_language", None)
+            pose = _SPEECH.sub(lambda m, p=process: p(m[2], body, m[1]), text) if process else text
             shown = line.format(actor=body.get_display_name(person), pose=pose)
             person.msg(text=(shown, {"type": kind}), from_obj=body)
 

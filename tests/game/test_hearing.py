@@ -1,5 +1,7 @@
 """What an assistant hears of a game that speaks in its own way: who, on what channel, for whom."""
 
+from unittest.mock import patch
+
 from django.db import connection
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
@@ -9,6 +11,7 @@ from evennia.contrib.game_systems.mail.mail import CmdMailCharacter
 from evennia.contrib.grid.extended_room import ExtendedRoom
 from evennia.utils.create import create_channel
 from evennia.utils.utils import inherits_from
+from twisted.internet.task import Clock
 
 from evennia_ai.game.hearing import hear_mail
 from evennia_ai.game.identity import stable_id
@@ -80,6 +83,17 @@ class Aside(Whisper):
         target, room = self.caller.search(name), self.caller.location
         others = [obj for obj in room.contents if obj is not target]
         room.msg_contents((f"{self.caller.key}: {words}", {"type": "say"}), others, self.caller)
+
+
+class Between(Whisper):
+    """By leaving out all but the two."""
+
+    def func(self):
+        """To one of the room, and to who whispers."""
+        name, _, words = self.args.partition("=")
+        target, room = self.caller.search(name), self.caller.location
+        others = [obj for obj in room.contents if obj not in (target, self.caller)]
+        room.msg_contents(f'{self.caller.key} says, "{words}"', exclude=others)
 
 
 class Apart(Whisper):
@@ -301,7 +315,17 @@ class TestOwnCommands(HearingTest):
     def test_whispered(self):
         """What was sent to one is private to them, whatever it is tagged and however it is sent."""
         by_constants = Pray, PrayByModule, PrayToMany
-        for kind in (Whisper, Murmur, Aside, Apart, Picked, Sifted, Compared, *by_constants):
+        for kind in (
+            Whisper,
+            Murmur,
+            Aside,
+            Between,
+            Apart,
+            Picked,
+            Sifted,
+            Compared,
+            *by_constants,
+        ):
             with self.subTest(kind.__name__):
                 self.script.runtime.queue.clear()
                 self.typed(kind, "Aria=the key")
@@ -369,6 +393,19 @@ class TestOwnCommands(HearingTest):
         expected = [("say", words, PUBLIC) for words in ("have at you", "hello")]
         self.assertEqual(self.heard(), expected)
 
+    def test_said_to_somebody(self):
+        """Directed at it aloud it is public, whoever is left out or shown other words."""
+
+        class SayTo(Command):
+            def func(self):
+                """To the room; the speaker is told in other words."""
+                target, room = self.caller.search("Aria"), self.caller.location
+                line = f'{self.caller.key} says to {target.key}, "{self.args}"'
+                room.msg_contents(line, exclude=[self.caller])
+
+        self.typed(SayTo, "hello")
+        self.assertEqual(self.heard(), [("say", "hello", PUBLIC)])
+
     def test_whispered_to_few(self):
         """All who got it are of the circle."""
         create_object(PLAYED, key="Dora", location=self.room1)
@@ -389,11 +426,32 @@ class TestOwnCommands(HearingTest):
         self.typed(Tell, "hello")
         self.assertEqual(self.heard(), [("page", "hello", self.circle(self.char1))])
 
+    def test_sent_later(self):
+        """What the reactor sends to one is theirs; to the room it is everybody's."""
+        aria, room, char = self.aria, self.room1, self.char1
+        for send, audience in (
+            (lambda: aria.msg, self.circle(char)),
+            (lambda: room.msg_contents, PUBLIC),
+        ):
+            self.script.runtime.queue.clear()
+            clock = Clock()
+            clock.callLater(1, send(), "Char says, 'psst'", from_obj=char)
+            clock.advance(1)
+            self.assertEqual([event[2] for event in self.heard()], [audience])
+
     def test_acts(self):
         """What is no speech is heard as a pose, and answered only by name."""
         self.room1.msg_contents("Char picks up a ball.", from_obj=self.char1)
         self.assertEqual(self.heard(), [("pose", "Char picks up a ball.", PUBLIC)])
         self.assertEqual(self.tick(), "heard")
+
+    def test_titles(self):
+        """A name that is shown with a title stands as the game shows it."""
+        with patch.object(type(self.cora), "get_display_name", lambda *_, **__: "Dame Cora Elm"):
+            for line in ("Cora waves.", "Dame Cora Elm waves."):
+                self.script.runtime.queue.clear()
+                self.room1.msg_contents(line, from_obj=self.cora)
+                self.assertEqual(self.heard(), [("pose", line, PUBLIC)])
 
     def test_things(self):
         """What somebody does with a thing that they name is no speech of theirs."""

@@ -100,10 +100,12 @@ class TestMasks(AssistantTest):
 
     def test_true_names_that_a_game_shows(self):
         """In acts and notices they are the names that the assistant knows."""
-        sailor, grey, _ = self.people
+        sailor, grey, woman = self.people
+        woman.sdesc.add("a maid of Quentin")
         for line, from_obj, known in (
             ("Zebulon nudges Quentin.", sailor, "a tall sailor nudges a man in grey."),
             ("Quentin falls down!", None, "a man in grey falls down!"),
+            ("a maid of Quentin nods.", woman, "a maid of Quentin nods."),
         ):
             self.script.runtime.queue.clear()
             self.body.location.msg_contents(line, from_obj=from_obj)
