@@ -3,7 +3,10 @@
 `TEST_DATABASE=postgresql` runs it on a private PostgreSQL instead.
 """
 
+import atexit
 import os
+import shutil
+import tempfile
 
 _folder = os.getcwd()
 from evennia.settings_default import *  # noqa: E402, F403
@@ -12,6 +15,11 @@ from evennia.settings_default import *  # noqa: E402, F403
 # its test paths from the folder it was started in.
 os.chdir(_folder)
 
+# Else it would be Evennia's own template, of which new games are made.
+GAME_DIR = tempfile.mkdtemp(prefix="evennia_ai_game_")
+LOG_DIR = os.path.join(GAME_DIR, "server", "logs")
+os.makedirs(LOG_DIR)
+atexit.register(shutil.rmtree, GAME_DIR, ignore_errors=True)
 SECRET_KEY = "tests-only"
 SERVERNAME = "evennia_ai tests"
 ROOT_URLCONF = "evennia.web.urls"

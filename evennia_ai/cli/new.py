@@ -79,8 +79,8 @@ def _fill(draft: Path, name: str) -> None:
     evennia = importlib.util.find_spec("evennia")
     if evennia is None or not evennia.submodule_search_locations:
         raise ConfigError("`evennia` is not installed: install `evennia-ai` again.")
-    # Evennia writes logs into its own template when it runs without a game, as in tests.
-    unwanted = shutil.ignore_patterns("__pycache__", "*.pyc", "*.log", "*.log.*")
+    # Where Evennia runs without a game, as in tests, it and we write into its own template.
+    unwanted = shutil.ignore_patterns("__pycache__", "*.pyc", "*.log*", "*.db3*", "ai_*")
     for source in (Path(evennia.submodule_search_locations[0]) / TEMPLATE, template_dir()):
         shutil.copytree(source, draft, ignore=unwanted, dirs_exist_ok=True)
     draft.chmod(0o755)

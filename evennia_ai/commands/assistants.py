@@ -32,10 +32,9 @@ from evennia_ai.llm_interaction.regions import Regions, fit_prompt
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
 from evennia_ai.staff import doctor
 from evennia_ai.staff.audit_log import last_lines
-from evennia_ai.staff.budget import cached_part, price
 from evennia_ai.staff.export import export_and_delete
 from evennia_ai.staff.probe import try_out
-from evennia_ai.staff.show import Viewer, ago, as_records, escaped
+from evennia_ai.staff.show import Viewer, ago, as_records, cached_part, escaped, price
 from evennia_ai.staff.status import (
     facts_or_trouble,
     model_lines,

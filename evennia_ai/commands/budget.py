@@ -6,8 +6,17 @@ from evennia_ai.history.messages import utc_iso
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.contributors import contributors, newest_turn
 from evennia_ai.llm_interaction.prompt import draft_prompt
-from evennia_ai.staff.budget import PURPOSES, cached_part, cuts, price
-from evennia_ai.staff.show import as_record, audience_mark, counted, escaped, moment
+from evennia_ai.staff.show import (
+    PURPOSES,
+    as_record,
+    audience_mark,
+    cached_part,
+    counted,
+    cuts,
+    escaped,
+    moment,
+    price,
+)
 
 SHOWN = 20
 

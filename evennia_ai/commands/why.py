@@ -10,7 +10,6 @@ from evennia_ai.commands.history import hit_line, message_line
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit
-from evennia_ai.staff.budget import cached_part, cuts, price
 from evennia_ai.staff.explanation import (
     Explanation,
     Source,
@@ -18,7 +17,16 @@ from evennia_ai.staff.explanation import (
     found_message,
     refused_since,
 )
-from evennia_ai.staff.show import as_record, audience_mark, counted, escaped, moment
+from evennia_ai.staff.show import (
+    as_record,
+    audience_mark,
+    cached_part,
+    counted,
+    cuts,
+    escaped,
+    moment,
+    price,
+)
 from evennia_ai.turns.runtime import PROMPTS_KEPT
 
 # Hits that are shown where words are nowhere.

@@ -203,7 +203,7 @@ def without_rules(text: str, around: Around) -> str:
     """Without sentences that give out the rules, in any order of their words."""
     rules = _runs(around.rules)
     starts = [at for run, at in _windows(text) if run in rules][:1]
-    lines = around.rules.splitlines()
+    lines = _told(tuple(around.rules.splitlines()), 9)
     recited = (at for at, said, _ in _recited(text, lines) if len(said) > RECITED_WORDS)
     starts += list(recited)[:1]
     return _before(text, min(starts) + 1) if starts else text
@@ -215,9 +215,7 @@ def without_recital(text: str, around: Around) -> str:
     An answer may use them: what speaks of itself as ``you`` or by its name does not, nor what tells
     much of it at once, of which the first sentence is kept.
     """
-    sentences = [_SENTENCE.findall(each) for each in around.told]
-    near = [" ".join(of[at : at + 3]) for of in sentences for at in range(max(1, len(of) - 2))]
-    found = _recited(text, near)
+    found = _recited(text, _told(around.told, 3))
     of_itself = {*each_words("second_person"), *words(around.own)}
     starts = [at for at, _, first in found if first in of_itself]
     if len({word for _, said, _ in found for word in said}) >= RECITAL_WORDS:
@@ -225,9 +223,19 @@ def without_recital(text: str, around: Around) -> str:
     return _before(text, min(starts) + 1) if starts else text
 
 
-def _recited(text: str, sources: Sequence[str]) -> list[tuple[int, list[str], str]]:
-    """The sentences that recite one of some texts: place, telling words, first word."""
-    told = [frozenset(_telling(source)) for source in sources]
+@lru_cache(maxsize=32)
+def _told(texts: tuple[str, ...], together: int) -> tuple[frozenset[str], ...]:
+    """The telling words of the sentences of some texts, so many sentences in a row together."""
+    parts = [_SENTENCE.findall(text) for text in texts]
+    return tuple(
+        frozenset(_telling(" ".join(of[at : at + together])))
+        for of in parts
+        for at in range(max(1, len(of) - together + 1))
+    )
+
+
+def _recited(text: str, told: Iterable[frozenset[str]]) -> list[tuple[int, list[str], str]]:
+    """The sentences that recite what was told: place, telling words, first word."""
     found = []
     for sentence in _SENTENCE.finditer(text):
         said = _telling(sentence.group())

@@ -92,6 +92,8 @@ class Patient:
 def check_settings(patient: Patient) -> Check:
     """The settings by Django's system checks."""
     problems = checks.check_settings()
+    if not problems and conf.model_name() == OFFLINE_MODEL:
+        return _fine(f"model `{OFFLINE_MODEL}`, which needs no address and no key")
     if not problems:
         base = conf.setting("LLM_API_BASE")
         place = f"at {re.sub('//[^/@]*@', '//***@', base)}" if base else "at its provider's address"

@@ -24,8 +24,7 @@ from evennia_ai.llm_interaction.prompt import (
 from evennia_ai.llm_interaction.tool_protocol import tool_protocol
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.sleep.compaction.due import no_room
-from evennia_ai.staff.budget import price_of
-from evennia_ai.staff.show import ago, counted, moment
+from evennia_ai.staff.show import ago, counted, moment, price_of
 from evennia_ai.turns.spend import GAME, SpendHandler
 from evennia_ai.turns.spend_book import Cap, SpendRow
 

@@ -1,4 +1,4 @@
-"""The page of what an assistant remembers."""
+"""The page of what an assistant remembers, and what staff can do there."""
 
 from itertools import islice
 from typing import Any
@@ -6,12 +6,14 @@ from typing import Any
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps, pause
+from evennia_ai.errors import Refusal
+from evennia_ai.game.identity import speaker_of
 from evennia_ai.history.audience import STAFF
 from evennia_ai.rag_memory.journal_entry import JournalEntry
-from evennia_ai.rag_memory.ledger import STATES
+from evennia_ai.rag_memory.ledger import APPROVED, STATES, WITHDRAWN
 from evennia_ai.rag_memory.profile import Profile, former
 from evennia_ai.recall.values import Query
-from evennia_ai.staff.memory import memory_status
+from evennia_ai.staff import memory as acts
 from evennia_ai.staff.show import moment
 from evennia_ai.web.one import FOUND, MOST_ROWS, note_look, page_head
 from evennia_ai.web.site import Visit, number, plain
@@ -27,7 +29,7 @@ def memory(visit: Visit) -> Steps[dict[str, Any]]:
     """
     script, words = visit.assistant, visit.asked.get("q", "").strip()
     seen = visit.seen
-    status = yield memory_status(script)
+    status = yield acts.memory_status(script)
     count, scores, memories = script.obj.journal.count(), dict[str, float](), list[dict[str, Any]]()
     last = number(visit.asked.get("before"), count, count)
     if words:
@@ -76,3 +78,32 @@ def _profile(profile: Profile) -> dict[str, Any]:
     old = former(profile.observations)
     facts = [plain(item, old=item.id in old) for item in profile.observations]
     return plain(profile, relationship=profile.relationship(STAFF), facts=facts)
+
+
+def change_memory(visit: Visit) -> Any:
+    """Change what an assistant remembers. Returns, or fires with, a sentence."""
+    script, seen, sent, by = visit.assistant, visit.seen, visit.sent, visit.account.key
+    wanted, player, text = (sent.get(name, "").strip() for name in ("id", "player", "text"))
+
+    def decide(state: str) -> str:
+        note = acts.decide(script, seen, wanted, state, speaker_of(visit.account))
+        return f"Note {note.id} is {note.state}."
+
+    at_once = {
+        "approve": lambda: decide(APPROVED),
+        "reject": lambda: decide(WITHDRAWN),
+        "quarantine": lambda: acts.quarantine(script, player, by),
+        "release": lambda: acts.release(script, player, by),
+    }
+    # These change a body's values: no tick may run meanwhile.
+    exclusive = {
+        "forget": lambda: acts.forget(script, seen, wanted, by),
+        "correct": lambda: acts.correct(script, seen, wanted, text, by),
+        "drop": lambda: acts.drop(script, sent.get("profile", ""), wanted, by),
+    }
+    act = sent.get("act", "")
+    if act in at_once:
+        return at_once[act]()
+    if act in exclusive:
+        return script.run_exclusive(exclusive[act])
+    raise Refusal("There is no such act.")

@@ -10,6 +10,7 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
+from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import find, stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import COMINGS, ROOM, SPEECH, Message, utc_iso
@@ -20,9 +21,9 @@ from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.contributors import contributors
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.report import report_line
-from evennia_ai.staff.budget import PURPOSES, cuts
+from evennia_ai.staff.configuration import change_option, option_called, take_preset
 from evennia_ai.staff.explanation import Source, explanation, spoken
-from evennia_ai.staff.show import moment, speaker_label
+from evennia_ai.staff.show import PURPOSES, cuts, moment, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
 from evennia_ai.turns.events import ANSWER
 from evennia_ai.turns.metrics import KEPT_DAYS, stacked
@@ -335,3 +336,25 @@ def _field(name: str, kind: Kind, value: Any) -> dict[str, Any]:
 def _label(name: str) -> str:
     """An option's name as words."""
     return name.replace("_", " ").capitalize()
+
+
+def change_options(visit: Visit) -> str:
+    """Set an option or take a preset; by the rules of `aiconfig`."""
+    script, sent, by = visit.assistant, visit.sent, visit.account.key
+    if not script.may_change(visit.account):
+        raise Refusal(f"You may not change {script.obj.key}: it belongs to somebody else.")
+    act = sent.get("act", "")
+    if act == "preset":
+        lines = take_preset(script, sent.get("preset", ""), by)
+    elif act in ("set", "default"):
+        option, text = sent.get("option", ""), sent.get("value", "")
+        if act == "default":
+            text = "default"
+        elif not text.strip():
+            name, key = option_called(option)
+            kind = OPTIONS[name].kind
+            text = "None" if ((kind.of if key else None) or kind).field == "number" else text
+        lines = change_option(script, option, text, by, visit.is_admin)
+    else:
+        raise Refusal("There is no such act.")
+    return " ".join(lines)

@@ -12,8 +12,8 @@ from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.staff import doctor
 from evennia_ai.staff.audit_log import log_fields
-from evennia_ai.staff.budget import PURPOSES, price_of
 from evennia_ai.staff.explanation import spoken
+from evennia_ai.staff.show import PURPOSES, price_of
 from evennia_ai.staff.status import (
     answers_line,
     facts_or_trouble,

@@ -19,9 +19,9 @@ PAGES = (
     Page("why", "<int:assistant>/why/<str:message>/", ADMIN, "one.why"),
     Page("summaries", "<int:assistant>/summaries/", ADMIN, "one.summaries"),
     Page("summary", "<int:assistant>/summaries/<str:summary>/", ADMIN, "one.below"),
-    Page("memory", "<int:assistant>/memory/", ADMIN, "memory.memory", "acts.change_memory"),
+    Page("memory", "<int:assistant>/memory/", ADMIN, "memory.memory", "memory.change_memory"),
     Page("budget", "<int:assistant>/budget/", BUILDER, "one.budget"),
-    Page("options", "<int:assistant>/options/", BUILDER, "one.options", "acts.change_options"),
+    Page("options", "<int:assistant>/options/", BUILDER, "one.options", "one.change_options"),
 )
 app_name = "evennia_ai"
 urlpatterns = [*(page.pattern() for page in PAGES), path("metrics", metrics, name="metrics")]

@@ -11,6 +11,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import evennia
+
 from evennia_ai.cli import main as cli
 from evennia_ai.cli.new import create_game
 from evennia_ai.cli.ports import GamePorts, busy, game_ports, with_free_inner_ports
@@ -52,6 +54,15 @@ class TestNew(InFolder):
             self.assertTrue((self.base / "tavern" / name).is_file(), name)
         settings = (self.base / "tavern/server/conf/settings.py").read_text()
         self.assertIn('SERVERNAME = "tavern"', settings)
+
+    def test_nothing_of_another_game_is_copied(self):
+        """What was written into Evennia's template, as where it ran without a game, stays there."""
+        server = Path(evennia.__file__).parent / "game_template" / "server"
+        data = Path(tempfile.mkdtemp(prefix="ai_", dir=server))
+        self.addCleanup(shutil.rmtree, data)
+        (data / "figures.sqlite3").touch()
+        game = create_game(self.base / "fresh")
+        self.assertEqual(list((game / "server").glob("ai_*")), [])
 
     def test_secrets_are_random_private_and_ignored_by_git(self):
         """Two games have two keys, only the owner can read them, and git leaves them out."""
