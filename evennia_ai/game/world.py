@@ -8,6 +8,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from difflib import SequenceMatcher
 from functools import partial
 from typing import Any
 
@@ -49,7 +50,7 @@ from evennia_ai.game.seeing import (
 from evennia_ai.game.sending import overheard
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.frames import UNSEEN
-from evennia_ai.language.script import folded, words
+from evennia_ai.language.script import folded
 from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.llm_interaction.reply import speakable
 from evennia_ai.protocol import Named
@@ -60,6 +61,8 @@ from evennia_ai.turns.rounds import BARRED, LOST, THERE, WALKS
 DESCRIPTION_CHARS = 600
 # Exits of the longest way by a routine.
 MOST_EXITS = 10
+# The part of a text's letters that those who hear it get, if it was said.
+_SAID = 0.7
 # What the assistant calls a room that it cannot see.
 DARK = "a place too dark to see"
 # Words of a text that are looked up as names; databases limit the values in a query.
@@ -141,12 +144,16 @@ class GameHandler:
             told = self._told(act, commands, text, "evennia.")
         if not any(map(is_person, others)):
             shown.append((told, None))
-        said, speech = {*words(folded(plain(text)))}, ("say", "whisper", "pose", "emote")
-        is_said = any(
-            kind in speech or 2 * len(said.intersection(words(folded(line)))) >= len(said)
-            for line, kind in shown
-        )
-        if told and not is_said:
+        said, speech = folded(plain(text)), ("say", "whisper", "pose", "emote")
+
+        def share(line: str) -> float:
+            """How much of the text's letters a line has, in their order; some may be slurred."""
+            blocks = SequenceMatcher(None, said, folded(line), False).get_matching_blocks()
+            sizes = (block.size for block in blocks if block.size >= min(2, len(said)))
+            return sum(sizes) / len(said or " ")
+
+        is_said = not told or any(kind in speech or share(line) >= _SAID for line, kind in shown)
+        if not is_said:
             raise ToolError(f"the game did not let you{told}")
 
     def _pose(

@@ -160,17 +160,25 @@ class OwnVoice(CmdSet):
         self.add(CmdPose())
 
 
+def slurred(text):
+    """What a drunk makes of it."""
+    return text.replace("r", "rrr").replace("e", "eh")
+
+
 class CmdSayOk(Command):
     """A game's own: it tells the speaker what `answer` says, and speaks unless `gagged`."""
 
-    key, answer, gagged, options = "say", "Ok.", False, {}
+    key, answer, gagged, options, voice = "say", "Ok.", False, {}, str
 
     def func(self):
         """To everybody else here, without a sender."""
         if not self.gagged:
             line = f"{self.caller.key} sagt: {self.args.strip()}"
-            text = line[::-1] if self.options else line
+            text = self.voice(line[::-1] if self.options else line)
             self.caller.location.msg_contents((text, self.options), exclude=self.caller)
+        else:
+            line = f"{self.caller.key} struggles against a gag."
+            self.caller.location.msg_contents(line, exclude=self.caller)
         if self.answer:
             self.caller.msg(self.answer.format(self.args.strip()))
 
@@ -361,11 +369,12 @@ class TestVoice(ActingTest):
         answers = ["Ok.", "", "You say it.", 'You say, "{}"', "You feel heard.", "Hello"]
         kinds = [{"answer": answer} for answer in answers]
         kinds.append({"answer": "Ok.", "options": {"type": "say"}})
+        kinds.append({"answer": "Ok.", "voice": staticmethod(slurred)})
         for fields in kinds:
             with self.subTest(**fields):
                 self.speak_by(**fields)
                 game.say("Hello there friend")
-                line = "Aria sagt: Hello there friend"
+                line = fields.get("voice", str)("Aria sagt: Hello there friend")
                 self.assertEqual(shown, [line[::-1] if "options" in fields else line])
                 shown.clear()
         for answer in ("You are gagged.", 'You cannot say "{}" with a full mouth.'):
@@ -373,7 +382,7 @@ class TestVoice(ActingTest):
                 self.speak_by(answer=answer, gagged=True)
                 with self.assertRaisesRegex(ToolError, f"let you: {answer[:12]}"):
                     game.say("Hello there friend")
-        self.assertEqual(shown, [])
+        self.assertEqual(shown, ["Aria struggles against a gag."] * 2)
 
     def test_said_to_nobody(self):
         """Where nobody else is, the body's own line shows that it has spoken."""
