@@ -71,49 +71,45 @@ class Look(Tool):
         return str(ctx.game.look(target or None, ctx.asker))
 
 
-class Move(Tool):
+class _Act(Tool):
+    """What it does with hands or feet for whoever asks, by the game's method of its name."""
+
+    lock = "tool:perm(Player)"
+    public_act = True
+
+    def run(self, ctx: ToolContext, **arguments: Any) -> str:
+        """What the assistant did and carries now, or what it sees where it comes to."""
+        return str(getattr(ctx.game, self.name)(*arguments.values(), ctx.asker))
+
+
+class Move(_Act):
     """Walk through an exit of this room."""
 
     name = "move"
     parameters = {"direction": Text("Name of the exit.", limit=120)}
     serves = "obeyed"
-    lock = "tool:perm(Player)"
-    public_act = obeyed = True
-
-    def run(self, ctx: ToolContext, direction: str) -> str:
-        """What the assistant sees where it comes to."""
-        return str(ctx.game.move(direction, ctx.asker))
+    obeyed = True
 
 
-class Get(Tool):
+class Get(_Act):
     """Pick up something in this room."""
 
     name = "get"
     parameters = {"thing": Text("Name of the thing.", limit=120)}
     serves = "things"
-    lock = "tool:perm(Player)"
-    public_act = tells_nothing_new = True
-
-    def run(self, ctx: ToolContext, thing: str) -> str:
-        """What the assistant did, and what it carries now."""
-        return ctx.game.get(thing, ctx.asker)
+    tells_nothing_new = True
 
 
-class Drop(Tool):
+class Drop(_Act):
     """Put down something that you carry."""
 
     name = "drop"
     parameters = {"thing": Text("Name of the thing.", limit=120)}
     serves = "carried"
-    lock = "tool:perm(Player)"
-    public_act = concludes = tells_nothing_new = True
-
-    def run(self, ctx: ToolContext, thing: str) -> str:
-        """What the assistant did, and what it carries now."""
-        return ctx.game.drop(thing, ctx.asker)
+    concludes = tells_nothing_new = True
 
 
-class Give(Tool):
+class Give(_Act):
     """Give somebody here a thing that you carry or that is in this room."""
 
     name = "give"
@@ -122,12 +118,7 @@ class Give(Tool):
         "to": Text("The person's name or id.", limit=120),
     }
     serves = "things"
-    lock = "tool:perm(Player)"
-    public_act = concludes = tells_nothing_new = True
-
-    def run(self, ctx: ToolContext, thing: str, to: str) -> str:
-        """What the assistant did, and what it carries now."""
-        return ctx.game.give(thing, to, ctx.asker)
+    concludes = tells_nothing_new = True
 
 
 class Noop(Tool):
