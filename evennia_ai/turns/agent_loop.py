@@ -47,7 +47,7 @@ from evennia_ai.recall.values import brief
 from evennia_ai.turns.moderation import judge_call, judge_said
 from evennia_ai.turns.tools.asking import confirmed
 from evennia_ai.turns.tools.base import ToolContext
-from evennia_ai.turns.tools.execution import Failures, execute_tool_calls
+from evennia_ai.turns.tools.execution import execute_tool_calls
 
 # Texts of a model that are longer than this are never tokenised on the reactor thread.
 _COUNT_CHARS = 20_000
@@ -145,7 +145,7 @@ class _Turn:
     def __init__(self, script: Assistant, request: TurnRequest):
         self.script, self.character, self.request = script, script.obj, request
         self.context = CONTEXTS[request.context]
-        self.report, self.failures = TurnReport(), Failures()
+        self.report = TurnReport()
         self.tools = ToolContext(
             script,
             request.audience,
@@ -224,7 +224,7 @@ class _Turn:
                 request.audience,
                 request.context,
                 retrieved=request.retrieved,
-                withdrawn=self.failures.withdrawn,
+                withdrawn=self.tools.withdrawn,
                 rules=request.rules,
                 talks=request.talks,
                 answering=request.answering,
@@ -364,7 +364,7 @@ class _Turn:
             text = content  # stored as it came; what is spoken of it is cleaned and cut
         # A pose is shown where those whom the turn is for see it.
         may_pose = self.request.audience == PUBLIC and _POSE in {tool.name for tool in offered}
-        if pose and not calls and may_pose and _POSE not in self.failures.withdrawn:
+        if pose and not calls and may_pose and _POSE not in self.tools.withdrawn:
             said = json.dumps({"text": pose}, ensure_ascii=False)
             posed = tool_call(new_id("call_"), _POSE, said)
             return _Answer(reply, text, [posed], cuts, is_staged=True)
@@ -413,9 +413,7 @@ class _Turn:
             audience = private(str(person) for person in people) if people else request.audience
             self.store(audience, text, [storable_call(call) for call in batch], reply)
             try:
-                outcome = yield execute_tool_calls(
-                    registry, batch, self.tools, self.failures, self.context.extracting
-                )
+                outcome = yield execute_tool_calls(batch, self.tools, self.context.extracting)
                 answered = request.audience if outcome.ended else ""
                 meta = {**self._meta, ANSWERED: answered}
                 history.append(

@@ -15,7 +15,7 @@ from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message
 from evennia_ai.protocol import Assistant
 from evennia_ai.turns.tools.base import Tool, ToolContext
-from evennia_ai.turns.tools.execution import Failures, execute_tool_calls
+from evennia_ai.turns.tools.execution import execute_tool_calls
 from evennia_ai.turns.tools.waiting import KEY, WaitingCall, WaitingCalls
 
 # Characters of a result that the assistant is told.
@@ -103,7 +103,7 @@ class Approvals:
             approved=True,
         )
         made = {"id": "", "function": {"name": call.tool, "arguments": call.arguments}}
-        outcome = yield execute_tool_calls(script.tools, [made], ctx, Failures())
+        outcome = yield execute_tool_calls([made], ctx)
         result: str = outcome.results[0].content
         return result
 

@@ -1,6 +1,7 @@
 """What a tool is, and what it gets to work with."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -31,6 +32,8 @@ OWN_LINES = 3
 NOT_SAID = "[not said: the game's moderation refused it]"
 # Acts in one turn that others notice, besides words: enough to fetch and hand over two things.
 MOST_ACTS = 4
+# Failures of a tool in a row, after which it is withdrawn for the turn.
+WITHDRAW_AFTER = 3
 # Lines and poses in one turn.
 MOST_LINES = 2
 # Seconds after which people who wait for an answer may have gone on to something else.
@@ -56,11 +59,17 @@ class ToolContext:
     retrieved: tuple[Hit, ...] = ()  # memories that the turn has shown
     found: dict[str, float] = field(default_factory=dict)  # scores of what its searches have shown
     opened: list[str] = field(default_factory=list)  # ids of the memories it has read in full
+    failures: "Counter[str]" = field(default_factory=Counter)  # of each tool, in a row
     acts: int = 0  # others noticed in this turn, besides words, and tries at them
     has_acted: bool = False  # whether one of them was done
     confirmed: Proposal | None = None  # the act that the one who asks has said yes to
     approved: bool = False  # whether staff have approved it
     unasked: bool = False  # whether nobody asked for this turn
+
+    @property
+    def withdrawn(self) -> tuple[str, ...]:
+        """The tools that failed too often to be offered again in this turn."""
+        return tuple(name for name, times in self.failures.items() if times >= WITHDRAW_AFTER)
 
     @property
     def character(self) -> Character:

@@ -19,10 +19,9 @@ from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.turns.tools.asking import check_asked
-from evennia_ai.turns.tools.base import NOT_SAID, Tool, ToolContext
+from evennia_ai.turns.tools.base import NOT_SAID, WITHDRAW_AFTER, Tool, ToolContext
 from evennia_ai.turns.tools.parameters import Numbers, read_arguments
 
-WITHDRAW_AFTER = 3
 LINES, _CITED = "lines", Numbers("Numbers of the lines it rests on.", required=False)
 RESULT_CHARS = 20_000
 WAITS = (
@@ -93,42 +92,22 @@ class ToolOutcome:
     used: list[str] = field(default_factory=list)  # names of the tools that ran
 
 
-@dataclass
-class Failures:
-    """Counts a tool's failures in a row; after three it is withdrawn for the turn."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def note(self, name: str, failed: bool) -> None:
-        """Record one run."""
-        self.counts[name] = self.counts.get(name, 0) + 1 if failed else 0
-
-    @property
-    def withdrawn(self) -> tuple[str, ...]:
-        """Names of the tools withdrawn."""
-        return tuple(name for name, count in self.counts.items() if count >= WITHDRAW_AFTER)
-
-
 @inlineCallbacks
 def execute_tool_calls(
-    registry: ToolRegistry,
-    calls: Sequence[Mapping[str, Any]],
-    ctx: ToolContext,
-    failures: Failures,
-    extracting: bool = False,
+    calls: Sequence[Mapping[str, Any]], ctx: ToolContext, extracting: bool = False
 ) -> Steps[ToolOutcome]:
     """Run tool calls one after the other; fires with a `ToolOutcome`.
 
     A tool that fails, is unknown, refused or called with bad arguments gives an error as its
     result; nothing is raised. A call at level `confirm` waits, unless it is approved.
     """
-    outcome = ToolOutcome()
+    outcome, registry = ToolOutcome(), ctx.script.tools
     for call in calls:
         function = call.get("function") or {}
         name = str(function.get("name") or "")
         acted = False
         try:
-            tool = _usable(registry, name, ctx, failures, extracting)
+            tool = _usable(name, ctx, registry.offered(extracting))
             arguments = read_arguments(function.get("arguments"), tool.parameters)
             if tool.speaks and arguments.get("text") == NOT_SAID:
                 raise ToolError("that may not be said here; say something else or call noop")
@@ -160,7 +139,7 @@ def execute_tool_calls(
         except Exception as error:  # noqa: BLE001 - a game's own tool must not end the turn
             ctx.script.log_error(f"tool `{name}` failed", error)
             text, failed = as_text({"error": f"the tool failed ({type(error).__name__})"}), True
-        failures.note(name, failed)
+        ctx.failures[name] = ctx.failures[name] + 1 if failed else 0
         call_id = str(call.get("id", ""))
         outcome.results.append(Message("tool", text, tool_call_id=call_id, name=name))
         outcome.used.append(name)
@@ -170,16 +149,13 @@ def execute_tool_calls(
     return outcome
 
 
-def _usable(
-    registry: ToolRegistry, name: str, ctx: ToolContext, failures: Failures, extracting: bool
-) -> Tool:
+def _usable(name: str, ctx: ToolContext, offered: Sequence[Tool]) -> Tool:
     """The tool of a call, if it may be used now."""
-    tool = registry.tools.get(name)
-    offered = registry.offered(extracting)
-    if tool is None or tool not in offered:
+    tool = next((each for each in offered if each.name == name), None)
+    if tool is None:
         known = ", ".join(each.name for each in offered)
         raise ToolError(f"there is no tool `{name}`; these are: {known}")
-    if name in failures.withdrawn:
+    if name in ctx.withdrawn:
         raise ToolError(f"`{name}` failed {WITHDRAW_AFTER} times and is withdrawn for this turn")
     if tool.public_act and is_private(ctx.audience) and not ctx.game.only_present(ctx.audience):
         raise ToolError("this talk is private; answer in plain text, others would notice that")
