@@ -9,8 +9,7 @@ import numpy
 from twisted.internet.defer import fail
 
 from evennia_ai.errors import StoreError
-from evennia_ai.history.messages import new_id, utc_iso
-from evennia_ai.rag_memory.journal_entry import JournalEntry
+from evennia_ai.rag_memory.journal import JOURNAL, JournalHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.testing import FakeAssistant, MemorySemanticStore, MemoryStore
 
@@ -44,58 +43,22 @@ class HashingEmbedder:
         return rows / numpy.where(lengths == 0, 1, lengths)
 
 
-class MemoryJournal:
-    """A journal on a list."""
+class ChangingJournal(JournalHandler):
+    """The real journal on a store in memory, which changes as by hand."""
 
-    def __init__(self, now=time.time):
-        self.entries = []
-        self.consolidated_ids = set()
-        self._now = now
-
-    def add(self, content, **fields):
-        """Append an entry with the defaults of a journal."""
-        raw = {"id": new_id("j"), "timestamp": utc_iso(self._now()), "content": content}
-        self.entries.append(JournalEntry.from_dict({**raw, **fields}))
-        return self.entries[-1]
-
-    def recent(self, limit=50):
-        """The newest entries, oldest first."""
-        return tuple(self.entries[-limit:]) if limit else ()
-
-    def get(self, entry_id):
-        """One entry by its id."""
-        return next((entry for entry in self.entries if entry.id == entry_id), None)
-
-    def unconsolidated(self, limit=200):
-        """Oldest entries not marked consolidated, without syntheses."""
-        waiting = [
-            entry
-            for entry in self.entries
-            if entry.id not in self.consolidated_ids and entry.source_type != "compaction"
-        ]
-        return tuple(waiting[:limit])
-
-    def mark_consolidated(self, entry_ids):
-        """Mark entries; returns how many were new."""
-        new = set(entry_ids) - self.consolidated_ids
-        self.consolidated_ids |= new
-        return len(new)
-
-    def all(self):
-        """Every entry, newest first."""
-        yield from reversed(list(self.entries))
-
-    def count(self):
-        """How many entries there are."""
-        return len(self.entries)
+    @property
+    def entries(self):
+        """The entries of all pages; of one page oldest first."""
+        return tuple(self.all())
 
     def change(self, **fields):
-        """Change the first entry, as somebody does by hand."""
-        self.entries[0] = replace(self.entries[0], **fields)
+        """Change the first entry."""
+        first = self.entries[0]
+        self.rewrite(lambda e: replace(e, **fields) if e == first else e, self.pages())
 
-    def remove(self, entry_id):
-        """Forget an entry, as a privacy command does."""
-        self.entries = [entry for entry in self.entries if entry.id != entry_id]
+    def forget_marks(self):
+        """Let all that stands on the newest page wait again."""
+        self._newest.set(JOURNAL, replace(self._page(), consolidated=()))
 
 
 class MemorySemantic(MemorySemanticStore):
@@ -134,4 +97,6 @@ def character(profiles=(), now=time.time):
     """A character with an empty journal and the given profiles."""
     entities = EntityHandler(MemoryStore())
     entities.put({profile.id: profile for profile in profiles})
-    return SimpleNamespace(key="Aria", journal=MemoryJournal(now), entities=entities)
+    return SimpleNamespace(
+        key="Aria", journal=ChangingJournal(MemoryStore(), now), entities=entities
+    )

@@ -96,7 +96,7 @@ class TestConsolidate(ConsolidationCase):
         clock = Clock()
         running = consolidate_memories_to_semantic(self.script, self.character, reactor=clock)
         self.assertFalse(running.called)
-        self.assertEqual(len(self.journal.consolidated_ids), BATCH)
+        self.assertEqual(len(self.journal.unconsolidated(9 * BATCH)), BATCH + 1)
         clock.advance(0)
         counts = wait_for(running)
         self.assertEqual(counts["consolidated"], 2 * BATCH + 1)
@@ -119,7 +119,7 @@ class TestConsolidate(ConsolidationCase):
         self.journal.add("recalled by type", source_type="recalled")
         self.journal.add("   ")
         self.journal.add("lived through")
-        self.assertEqual(self.consolidate(), {"consolidated": 1, "linked": 0, "skipped": 3})
+        self.assertEqual(self.consolidate(), {"consolidated": 1, "linked": 0, "skipped": 2})
         texts = [turn.text for turn in self.semantic.rows.values()]
         self.assertEqual(texts, ["lived through"])
 
@@ -144,7 +144,7 @@ class TestConsolidate(ConsolidationCase):
         """An entry removed while the store worked leaves no memory and no link."""
         gone = self.journal.add("Alice has a secret.")
         self.journal.add("Alice keeps bees.")
-        self.semantic.before_add = lambda: self.journal.remove(gone.id)
+        self.semantic.before_add = lambda: self.journal.withdraw([gone.id])
         self.assertEqual(self.consolidate()["consolidated"], 1)
         texts = [turn.text for turn in self.semantic.rows.values()]
         self.assertEqual(texts, ["Alice keeps bees."])
@@ -156,7 +156,7 @@ class TestConsolidate(ConsolidationCase):
         self.journal.add("Alice has a secret.")
         self.journal.add("Alice keeps bees.")
         for change in ({"audience": "private:o1"}, {"content": "Alice has none."}):
-            self.journal.consolidated_ids.clear()
+            self.journal.forget_marks()
             self.semantic.rows.clear()
             self.semantic.before_add = partial(self.journal.change, **change)
             self.assertEqual(self.consolidate()["consolidated"], 2)
@@ -193,7 +193,7 @@ class TestPruneAndRepair(ConsolidationCase):
         kept = self.journal.add("Alice keeps bees.")
         self.consolidate()
         self.semantic.rows.clear()
-        self.semantic.before_add = lambda: self.journal.remove(gone.id)
+        self.semantic.before_add = lambda: self.journal.withdraw([gone.id])
         self.repair()
         self.assertEqual(list(self.semantic.rows), [kept.id])
 
@@ -250,7 +250,7 @@ class TestExtracted(ConsolidationCase):
         """Where no model answers, or with nothing, the entry is stored as it is."""
         for answer in (model_down(), "\n"):
             self.semantic.rows.clear()
-            self.journal.consolidated_ids.clear()
+            self.journal.forget_marks()
             self.script.mind.model.default = answer
             self.assertEqual(self.texts(), [self.journal.entries[0].content])
         self.assertEqual([what for what, _ in self.script.errors], ["extracting a memory"])
