@@ -119,7 +119,7 @@ class TestHands(OrderTest):
         )
         for result, why in zip(
             results,
-            ("anvil: It is far too heavy.", "up a shelf", "a cat now", "ghost now", "no `unicorn`"),
+            ("anvil: It is far too heavy", "up a shelf", "a cat now", "ghost now", "no `unicorn`"),
             strict=False,
         ):
             self.assertIn(why, result)
