@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from os.path import commonprefix
 from typing import NamedTuple
 
 import regex
 
 from evennia_ai.history.frames import own_words
-from evennia_ai.language.script import akin, folded, is_unparted, size, words
+from evennia_ai.language.script import folded, is_unparted, places, size, words
 from evennia_ai.language.tables import DEFAULT, each_words, table_of, tables
 
 # A shorter stretch may be rhythm until it was said three times; one so long said twice is a loop.
@@ -34,14 +35,12 @@ RULE_WORDS = 8
 # A sentence of so many words is held against others in any order; a share of those of the sentence
 # that it is nearly may be missing from it.
 NEAR_WORDS, NEAR_SHARE = 5, 0.25
+# Forms of one word begin alike for so many letters, and this share of the longer one.
+FORM_LETTERS, FORM_SHARE = 4, 0.75
 # Of a sentence that recites, at least so many telling words, and this share of them, stand near
 # each other in what the model was told. With so many it told more than an answer holds.
 RECITED_WORDS, RECITED_SHARE, RECITAL_WORDS = 4, 0.8, 15
 
-# A word, or a character where words have no spaces.
-_WORD = regex.compile(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*|[^\W_]+(?:['\u2019][^\W_]+)?"
-)
 _FORM = re.compile(
     r"\[[^\W\d_][^\]\n]{1,60}\]|^(?:Time|Place|Present|Exits|Description):", re.MULTILINE
 )
@@ -254,9 +253,10 @@ def _telling(text: str) -> list[str]:
 
 def without_loops(text: str, around: Around) -> str:
     """Without what says the same again and again: the first time is kept."""
-    found = _words(text)
-    ends = [_loop([word for word, _ in found]), _said_again(text, around.is_small)]
-    starts = [found[end][1] for end in ends if end is not None]
+    found = places(text)
+    loop, again = _loop([word for _, word in found]), _said_again(text, around.is_small)
+    starts = [found[loop][0]] if loop is not None else []
+    starts += [again] if again is not None else []
     return _trimmed(text[: min(starts)]) if starts else text
 
 
@@ -335,7 +335,7 @@ def is_near(key: str, other: str, names: Collection[str] = (), asks: bool = Fals
     ):
         return False
     for word in [*more]:
-        if form := next((each for each in less if akin(word, each)), ""):
+        if form := next((each for each in less if _is_form(word, each)), ""):
             more.remove(word)
             less.remove(form)
     table = table_of(other)
@@ -347,6 +347,12 @@ def is_near(key: str, other: str, names: Collection[str] = (), asks: bool = Fals
         word not in telling and (word in little or _HIRAGANA.fullmatch(word))
         for word in (*more, *less)
     )
+
+
+def _is_form(word: str, other: str) -> bool:
+    """Whether two words differ in no more than an ending: ``rings`` and ``ring``."""
+    alike, longest = len(commonprefix((word, other))), max(len(word), len(other))
+    return alike >= max(FORM_LETTERS, FORM_SHARE * longest) and not word.isdigit()
 
 
 Guard = Callable[[str, Around], str]
@@ -364,11 +370,6 @@ GUARDS: Mapping[str, Guard] = {
     "is broken off": without_torn_end,
     "says what was just said": without_echo,
 }
-
-
-def _words(text: str) -> list[tuple[str, int]]:
-    """The words of a text in lower case, and where each begins."""
-    return [(found.group().lower(), found.start()) for found in _WORD.finditer(text)]
 
 
 def _before(text: str, at: int) -> str:
@@ -389,10 +390,10 @@ def _runs(rules: str) -> Collection[tuple[str, ...]]:
 
 def _windows(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
     """All runs of `RULE_WORDS` words of a text, and where each begins."""
-    found = _words(text)
+    found = places(text)
     for place in range(len(found) - RULE_WORDS + 1):
         stretch = found[place : place + RULE_WORDS]
-        yield tuple(word for word, _ in stretch), stretch[0][1]
+        yield tuple(word for _, word in stretch), stretch[0][0]
 
 
 def _loop(said: list[str]) -> int | None:
@@ -409,23 +410,22 @@ def _loop(said: list[str]) -> int | None:
 
 
 def _said_again(text: str, is_small: bool) -> int | None:
-    """The number of the word with which a sentence is said again; short ones for the third time.
+    """Where a sentence is said again; a short one for the third time.
 
     Nearly the same is the same, but for the lines of a song.
     """
     times: Counter[tuple[str, ...]] = Counter()
-    place, before, prose = 0, tuple[str, ...](), list[str]()
+    before, prose = tuple[str, ...](), list[str]()
     for sentence in _SENTENCE.finditer(text):
-        said = tuple(word for word, _ in _words(sentence.group()))
+        said = tuple(words(sentence.group()))
         is_refrain = not is_small and said != before and _is_line(sentence)
         times[said] += 1
         is_short = size(" ".join(_PART.findall(sentence.group()))) < REFRAIN_WORDS
         key = line_key(sentence.group())
         is_near_another = not is_refrain and any(is_near(key, each) for each in prose)
         if is_near_another or (len(said) > 1 and times[said] > 1 + (is_short or is_refrain)):
-            return place
+            return sentence.start()
         prose += [] if is_refrain else [key]
-        place += len(said)
         before = said or before
     return None
 

@@ -237,7 +237,7 @@ class TestEach(unittest.TestCase):
     @given(st.lists(distinct, min_size=1, max_size=12), st.sampled_from([" ", "\n"]))
     def test_brief(self, sentences, gap):
         """A small model says a few sentences on a few lines."""
-        said = [f"{' '.join(words)}{LETTERS[n]}q." for n, words in enumerate(sentences)]
+        said = [f"{LETTERS[n] * 4} {' '.join(words)}." for n, words in enumerate(sentences)]
         most = SMALL_SENTENCES if gap == " " else SMALL_LINES
         around = Around(is_small=True)
         self.assertEqual(guarded(gap.join(said), around).text, gap.join(said[:most]))

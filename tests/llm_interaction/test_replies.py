@@ -53,6 +53,7 @@ CUT = (
     # nearly what was said, by itself or by others
     ("I keep the ferry bell behind the bar so nobody rings it for fun!", ""),
     ("Well, I keep the ferry bell behind the bar, so that nobody rings it for fun.", ""),
+    ("I keep the ferry bells behind the bar, so that nobody rings them for fun.", ""),
     ("So that nobody rings it for fun, I keep the ferry bell behind the bar.", ""),
     ("my boat is called Heron!!", ""),
     ("Do you know where the old smith has hidden the key, Bram?", ""),
