@@ -126,8 +126,6 @@ def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObj
         )
         is_apart = any(obj not in speakers for obj in left_out)
         return few if is_few or (is_apart and _is_meant(frame.f_back, listener)) else None
-    if frame.f_back is not None and frame.f_back.f_code.co_name == "for_contents":
-        return None
     if code.co_name == "at_say" and "whisper" in local and not local["whisper"]:
         return None  # Evennia shows the room what it says to somebody
     owner = local.get("self")
@@ -154,6 +152,7 @@ def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObj
     # A loop over all that is there keeps it in no variable; what it picks one by, it does.
     names = {name for each in frames for name in each.f_code.co_names}
     is_loop = "search" not in names and any(name.startswith("contents") for name in names)
+    is_loop |= frame.f_back is not None and frame.f_back.f_code.co_name == "for_contents"
     fixed = [value for each in frames for value in each.f_code.co_consts]
     fixed += [each.f_globals.get(name) for each in frames for name in each.f_code.co_names]
     is_picked = sum(value is listener for value in (*values, *fixed)) > 1

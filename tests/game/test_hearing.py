@@ -250,6 +250,13 @@ class ToGuild(Whisper):
     def comprehended(self, line, room):
         [obj.msg(line, self.caller) for obj in room.contents if obj.tags.has("guild")]
 
+    def called(self, line, room):
+        def tell(obj, **kwargs):
+            if obj.tags.has("guild"):
+                obj.msg(line, self.caller)
+
+        room.for_contents(tell)
+
     def locked(self, line, room):
         for obj in room.contents:
             if self.caller != obj and obj.access(
@@ -340,7 +347,7 @@ class TestOwnCommands(HearingTest):
         """A loop over all that picks by what they are like is private."""
         self.aria.tags.add("guild")
         self.aria.db.guild = True
-        ways = "tag attribute function filtered generated comprehended locked"
+        ways = "tag attribute function called filtered generated comprehended locked"
         for way in ways.split():
             with self.subTest(way):
                 self.script.runtime.queue.clear()
