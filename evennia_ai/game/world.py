@@ -111,16 +111,14 @@ class GameHandler:
         """Speak aloud, in pieces of MUD length."""
         self._voice(self._pieces(text))
 
-    def _voice(self, pieces: list[str], people: Sequence[DefaultObject] = ()) -> None:
+    def _voice(self, pieces: list[str], people: Sequence[DefaultObject] | None = None) -> None:
         """Say by the game's own command, or the body's hooks; whisper to some people by those."""
         body, options = self.character, {"whisper": True, "receivers": people} if people else {}
 
         def speak(piece: str) -> None:
             speech = body.at_pre_say(piece, **options)
             if speech and (reference := _OWN_REFERENCE.match(speech)):
-                self._pose(
-                    speech[reference.end() :], "whisper" if people else "say", people or None
-                )
+                self._pose(speech[reference.end() :], "whisper" if people else "say", people)
             elif speech:
                 body.at_say(speech, msg_self=None, **options)
             else:
@@ -139,10 +137,10 @@ class GameHandler:
 
         Where nobody is who could get them, the body's own line shows whether it was said.
         """
-        others = [obj for obj in self._room.contents if obj is not self.character]
+        people = {*filter(is_person, self._room.contents)} - {self.character}
         with overheard(self.character) as shown:
             told = self._told(act, commands, text, "evennia.")
-        if not any(map(is_person, others)):
+        if not people:
             shown.append((told, None))
         said, speech = folded(plain(text)), ("say", "whisper", "pose", "emote")
 
@@ -152,8 +150,7 @@ class GameHandler:
             sizes = (block.size for block in blocks if block.size >= min(2, len(said)))
             return sum(sizes) / len(said or " ")
 
-        is_said = not told or any(kind in speech or share(line) >= _SAID for line, kind in shown)
-        if not is_said:
+        if told and not any(kind in speech or share(line) >= _SAID for line, kind in shown):
             raise ToolError(f"the game did not let you{told}")
 
     def _pose(
@@ -581,11 +578,8 @@ class GameHandler:
 
     def things(self, asker: str | None = None) -> tuple[str, ...]:
         """Stable ids of what the assistant and `asker` see here besides people and ways out."""
-        return tuple(
-            stable_id(thing)
-            for thing in self._seen(asker)
-            if not thing.destination and not is_person(thing)
-        )
+        objects = self._seen(asker)
+        return tuple(stable_id(o) for o in objects if not o.destination and not is_person(o))
 
     def carried(self) -> tuple[str, ...]:
         """What the body carries, by name."""
