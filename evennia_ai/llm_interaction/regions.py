@@ -1,8 +1,8 @@
 """A prompt from its sections: what fits is shown, what does not is cut by its section's rule.
 
-Each section of text has a cap. Where the sections leave less than the newest turn needs, they give
-way in the order of `GIVES_WAY`; the history then takes what is left, newest first. What leaves a
-prompt stays stored, and the budget's notes name it.
+Each section of text has a cap, and gives way in its turn where the newest turn needs more room; the
+history then takes what is left, newest first. What leaves a prompt stays stored, and the budget's
+notes name it.
 """
 
 import functools
@@ -40,17 +40,6 @@ _TOOL_FRAME_TOKENS = 1  # what parts a schema from the next
 # Room that the tools leave to everything else: the last of those that leave less are not offered.
 _LEAST_BESIDE_TOOLS = 100
 _LEAST_TAIL = 60
-# The sections in the order in which they give way, each down to so many tokens.
-GIVES_WAY = (
-    ("Retrieved", 0),
-    ("Tail", _LEAST_TAIL),
-    ("Summaries", 0),
-    ("Tail", 0),
-    ("Ledger", 0),
-    ("System", 0),
-)
-# Sections that stand behind the history.
-_BEHIND = ("Retrieved", "Tail")
 _HEADINGS = {"rule": "Rules:", "task": "Tasks:", "preference": "Preferences:", "fact": "Facts:"}
 _UNBOUNDED = 10**9
 
@@ -137,17 +126,21 @@ class _Section:
         name: Its region.
         what: What notes call it.
         cap: Most tokens of its message.
+        gives: In which turns it gives way to what is newer, and down to how many tokens.
         shown: What of it fits into so many tokens; empty for nothing.
+        is_behind: Whether it stands behind the history.
     """
 
     name: str
     what: str
     cap: int
+    gives: tuple[tuple[int, int], ...]
     shown: Callable[[int], str]
+    is_behind: bool = False
 
 
 def _sections(regions: Regions, caps: Caps, count: Counter) -> list[_Section]:
-    """The sections of a prompt, in order."""
+    """The sections of a prompt, in order, and when each gives way."""
 
     def block(label: str, rows: Sequence[Row]) -> Callable[[int], str]:
         return lambda room: _block(label, rows, room, count)
@@ -165,20 +158,22 @@ def _sections(regions: Regions, caps: Caps, count: Counter) -> list[_Section]:
             "Summaries",
             f"summary {marker.metadata.get('summary_id') or marker.id}",
             caps.summary + title + text_tokens(f"{label}\n", count),
+            ((3, 0),),
             labelled(label, marker.content),
         )
         for marker in regions.history
         if marker.is_summary
         for label in [_label(marker)]
     ]
+    system, ledger = labelled("", regions.system), block(LEDGER_LABEL, regions.ledger)
     memories = block(MEMORIES_LABEL, [("", line) for line in regions.retrieved])
     moment = block(MOMENT_LABEL, [("", line) for line in regions.tail])
     return [
-        _Section("System", "rules and persona", _UNBOUNDED, labelled("", regions.system)),
-        _Section("Ledger", "ledger", caps.ledger, block(LEDGER_LABEL, regions.ledger)),
+        _Section("System", "rules and persona", _UNBOUNDED, ((6, 0),), system),
+        _Section("Ledger", "ledger", caps.ledger, ((5, 0),), ledger),
         *summaries,
-        _Section("Retrieved", "memories", caps.retrieved, memories),
-        _Section("Tail", "present moment", caps.tail, moment),
+        _Section("Retrieved", "memories", caps.retrieved, ((1, 0),), memories, True),
+        _Section("Tail", "present moment", caps.tail, ((2, _LEAST_TAIL), (4, 0)), moment, True),
     ]
 
 
@@ -266,7 +261,7 @@ def fit_prompt(
     least = min(max(0, room // 4), total_tokens(raw[newest_turn(raw) :]))
     sections = _sections(regions, caps, count)
     texts = _fitted(sections, room - least, count, notes)
-    used = sum(text_tokens(text, count) for _, text in texts)
+    used = sum(text_tokens(text, count) for text in texts)
     left_out, history, cuts = fit_history(raw, room - used, count)
     ids = [message.id for message in regions.history]
     newer = set(ids[ids.index(regions.since) + 1 :]) if regions.since in ids else set[str]()
@@ -276,43 +271,38 @@ def fit_prompt(
         notes.append(f"{regions.archived:,} older messages of the archive do not fit")
 
     sizes = dict.fromkeys(REGIONS, 0)
-    for name, text in texts:
-        sizes[name] += text_tokens(text, count)
+    before, behind = list[dict[str, Any]](), list[dict[str, Any]]()
+    for section, text in zip(sections, texts, strict=True):
+        sizes[section.name] += text_tokens(text, count)
+        role = "system" if section.name == "System" else "user"
+        if text:  # cut to nothing it is not sent: providers refuse an empty message
+            part = behind if section.is_behind else before
+            part.append({"role": role, "content": text})
     sizes |= {"Tools": tools, "Reserve": caps.reserve}
     sizes["History"] = sum(m.tokens for m in history) - earlier[1] - turn[1]
-    # Cut to nothing it is not sent: providers refuse an empty message.
-    shown = [
-        (name, {"role": "system" if name == "System" else "user", "content": text})
-        for name, text in texts
-        if text
-    ]
-    before = [message for name, message in shown if name not in _BEHIND]
-    behind = [message for name, message in shown if name in _BEHIND]
     messages = (*before, *earlier[0], *behind, *turn[0])
     ids_left_out = tuple(m.id for m in left_out if m.id)
     return Prompt(messages, offered, TokenBudget(sizes, limit, ids_left_out, (*cuts, *notes)))
 
 
-def _fitted(
-    sections: Sequence[_Section], room: int, count: Counter, notes: list[str]
-) -> list[tuple[str, str]]:
-    """Region and text of each section, cut until all fit into a room; `notes` says what was cut."""
+def _fitted(sections: Sequence[_Section], room: int, count: Counter, notes: list[str]) -> list[str]:
+    """The text of each section, cut until all fit into a room; `notes` says what was cut."""
     whole = [section.shown(_UNBOUNDED) for section in sections]
     capped = [section.shown(section.cap) for section in sections]
     texts = list(capped)
-    for name, least in GIVES_WAY:
-        for place, section in enumerate(sections):
-            over = sum(text_tokens(text, count) for text in texts) - room
-            if section.name == name and over > 0:
-                own = text_tokens(texts[place], count)
-                texts[place] = section.shown(min(own, max(least, own - over)))
+    turns = ((at, place, least) for place, of in enumerate(sections) for at, least in of.gives)
+    for _, place, least in sorted(turns):
+        over = sum(text_tokens(text, count) for text in texts) - room
+        if over > 0:
+            own = text_tokens(texts[place], count)
+            texts[place] = sections[place].shown(min(own, max(least, own - over)))
     for section, all_of_it, under_cap, text in zip(sections, whole, capped, texts, strict=True):
         done = "shortened" if text else "left out"
         if text != under_cap:
             notes.append(f"{section.what} {done}: other regions leave no room")
         elif text != all_of_it:
             notes.append(f"{section.what} {done}: more than its {section.cap:,} tokens")
-    return [(section.name, text) for section, text in zip(sections, texts, strict=True)]
+    return texts
 
 
 def fit_history(
