@@ -3,8 +3,8 @@
 import re
 
 from evennia_ai.language.script import places
-from evennia_ai.language.tables import DEFAULT, table_of
-from evennia_ai.language.words import is_common, stem
+from evennia_ai.language.tables import table_of
+from evennia_ai.language.words import stem
 
 CUT = "…"
 _SENTENCE = re.compile(r"[.!?؟۔।]\s+|[。！？]")
@@ -62,8 +62,4 @@ def _compared(text: str) -> dict[int, str]:
     """The stems of a text's words, without common ones, by where they begin."""
     table = table_of(text)
     common = table.words("stop") | table.words("small")
-    return {
-        at: stem(word, table.code)
-        for at, word in places(text)
-        if not (is_common(word) if table.code == DEFAULT else word in common)
-    }
+    return {at: stem(word, table.code) for at, word in places(text) if word not in common}

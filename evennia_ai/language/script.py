@@ -140,12 +140,10 @@ def akin(one: str, other: str) -> bool:
     )
 
 
-def meets(asked: str, told: str, least: int = COMPOUND_LETTERS) -> bool:
-    """Whether two stems are forms of a word, or one is part of the other, as in compounds.
-
-    `least` are the letters of the shorter one.
-    """
+def meets(asked: str, told: str) -> bool:
+    """Whether two stems are forms of a word, or one is part of the other, as in compounds."""
     short, long = sorted((asked, told), key=len)
+    least = 1 if is_unparted(short) else COMPOUND_LETTERS
     return akin(asked, told) or (len(short) >= least and short in long)
 
 

@@ -57,10 +57,14 @@ def _light_stem(word: str) -> str:
 
 @cache
 def _stemmer(code: str) -> Callable[[str], str]:
-    name = tables()[code].data.get("stemmer")
+    name, prefixes = (tables()[code].data.get(key) for key in ("stemmer", "verb_prefixes"))
     if name == "light":
         return _light_stem
-    return snowballstemmer.stemmer(name).stemWord if name else str
+    by_ending = snowballstemmer.stemmer(name).stemWord if name else str
+    if not prefixes:
+        return by_ending
+    person = regex.compile(rf"^[{prefixes}](?=.{{3}})")
+    return lambda word: person.sub("", by_ending(word))
 
 
 def singular(word: str) -> str:

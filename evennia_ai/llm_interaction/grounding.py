@@ -24,7 +24,7 @@ import regex
 
 from evennia_ai.history.frames import read_heard, without_marks
 from evennia_ai.language.numbers import with_values
-from evennia_ai.language.script import COMPOUND_LETTERS, akin, folded, is_unparted, meets
+from evennia_ai.language.script import akin, folded, is_unparted, meets
 from evennia_ai.language.sentences import asks
 from evennia_ai.language.tables import DEFAULT, language_of, tables
 from evennia_ai.language.words import STARTERS, content_words, stem, telling_stem, words
@@ -69,7 +69,8 @@ _DATE = re.compile(
 )
 _DAY = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
 _GRAMMAR = regex.compile(r"\p{Hiragana}+")
-_HAN = regex.compile(r"\p{Han}")
+# A letter of a script without spaces whose letters are no words: it stands in anything.
+_SYLLABLE = regex.compile(r"[^\p{Han}]\p{M}*")
 _LOWER = re.compile(r"\b[^\W\d_A-Z]+\b")
 # Numbers that people write as words, which are read in English alone.
 _SPELLED_ELSEWHERE = frozenset(map(str, range(13)))
@@ -184,8 +185,9 @@ class Ground:
             begin = stem[:LEAST_LETTERS]
             alike = (other for other in self.places if other[:LEAST_LETTERS] == begin)
             return [other for other in alike if len(begin) == LEAST_LETTERS and akin(stem, other)]
-        least = 1 if _HAN.match(stem) else COMPOUND_LETTERS
-        return [other for other in self.places if meets(stem, other, least)]
+        return [
+            other for other in self.places if meets(stem, other) and not _SYLLABLE.fullmatch(stem)
+        ]
 
 
 @dataclass(frozen=True)
@@ -235,7 +237,7 @@ def unknown_quotes(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
 def unknown_ties(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     """Ties of blood and marriage of which the source does not speak near these names."""
     found = words(sentence.text) if sentence.same_language else ()
-    names = [stem for name in sentence.named("name") for stem in _stems_of(name)]
+    names = [s for name in sentence.named("name") for s in map(telling_stem, words(name)) if s]
     return tuple(
         word
         for word in found
@@ -381,10 +383,6 @@ def _nearest(stems: Sequence[str], ground: Ground) -> bool:
     tie, *names = stems
     wanted = {tie, *(name for name in names if name in ground.places)}
     return any(found >= wanted for found in _found_near(tuple(wanted), ground))
-
-
-def _stems_of(text: str) -> list[str]:
-    return [stem for word in words(text) if (stem := telling_stem(word))]
 
 
 def _dates(text: str, ground: Ground) -> frozenset[str]:

@@ -130,7 +130,11 @@ def replaced(text: str, source: Sequence[str], table: Table) -> tuple[str, ...]:
             and not _DIGIT.search(place[0])
             and table.expression("speech", "behind_name").match(part, place.end())
             and (place[0][0].isupper() or place[0].upper() == place[0].lower())
-            and any(_is_slot(words, at, row, spot, table) for row in rows for spot in _inner(row))
+            and any(
+                _is_slot(words, at, row, spot, table)
+                for row in rows
+                for spot in range(1, len(row) - 2)
+            )
         ]
     return tuple(names)
 
@@ -138,10 +142,6 @@ def replaced(text: str, source: Sequence[str], table: Table) -> tuple[str, ...]:
 def _words(text: str) -> list[str]:
     """The words of a clause between its ends, Hangul as letters, so that forms begin alike."""
     return ["", *_WORD.findall(unicodedata.normalize("NFD", folded(text))), "", ""]
-
-
-def _inner(row: Sequence[str]) -> range:
-    return range(1, len(row) - 2)
 
 
 def _is_slot(words: Sequence[str], at: int, row: Sequence[str], spot: int, table: Table) -> bool:
@@ -171,13 +171,10 @@ def _replaced_signs(text: str, source: str, table: Table) -> Iterator[str]:
             name, left, right = said[at:end], said[at - _BESIDE : at], said[end : end + _BESIDE]
             if not (_NAME.fullmatch(name) and behind.match(said, end)):
                 continue
-            if any(said[start:stop] in told for start, stop in _edges(at, end)):
+            # One sign is known by its neighbours.
+            edges = ((at, end),) if size > 1 else ((at - 1, end), (at, end + 1))
+            if any(said[start:stop] in told for start, stop in edges):
                 continue
             other = regex.escape(left) + f"({_NAME.pattern})" + regex.escape(right)
             others = (each for each in regex.findall(other, told) if len(each) <= _LONGEST)
             yield from [name] * any({*name}.isdisjoint(each) for each in others)
-
-
-def _edges(at: int, end: int) -> tuple[tuple[int, int], ...]:
-    """Where a name, or one of a single sign with its neighbours, would be known by itself."""
-    return ((at, end),) if end - at > 1 else ((at - 1, end), (at, end + 1))

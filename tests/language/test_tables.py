@@ -78,6 +78,7 @@ class TestEachTable(unittest.TestCase):
             "subject_first",
             "times",
             "cases",
+            "verb_prefixes",
         }
         for path in FOLDER.glob("*.toml"):
             data = tomllib.loads(path.read_text("utf-8"))

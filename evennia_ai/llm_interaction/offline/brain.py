@@ -6,7 +6,7 @@ from typing import Any
 from evennia_ai.history.frames import MESSAGES_LABEL
 from evennia_ai.language.tables import code_of, language_of, speaking
 from evennia_ai.llm_interaction.contexts import fixed_language
-from evennia_ai.llm_interaction.offline import extraction, summary, turn
+from evennia_ai.llm_interaction.offline import summary, turn
 from evennia_ai.llm_interaction.offline.reply import Reply, ToolCall, tool_names
 from evennia_ai.llm_interaction.offline.transcript import Line, Talk, read_talk, text_of
 
@@ -34,20 +34,22 @@ def respond(
                 return Reply(summary.summarise(asked))
     talk = read_talk(given)
     with speaking(_language(talk)):
-        if extraction.is_extraction(talk.system, offered):
-            return extraction.extract(talk, offered)
+        if turn.is_extraction(talk.system, offered):
+            return turn.notes_of(talk, offered)
         return turn.take_turn(talk, offered)
 
 
 def _language(talk: Talk) -> str:
     """The language to speak: the one the rules name, else that of the newest line.
 
-    Where it does not show one, it is in that of the lines before it, first of the same speaker's.
+    Where it does not show one, it is in that of the lines before it, first of the same speaker's,
+    or of the notes.
     """
     if fixed := code_of(fixed_language(talk.system)):
         return fixed
     lines = [*talk.heard, *talk.fresh][:-MAX_LINES_READ:-1] or [Line("", "")]
     own_first = sorted(lines, key=lambda line: line.who != lines[0].who)
-    newest, *others = (line.text.replace(talk.me, "") for line in own_first)
+    texts = (line.text.replace(talk.me, "") for line in [*own_first, *talk.notes[:MAX_LINES_READ]])
+    newest, *others = texts
     likely = next(filter(None, map(language_of, others)), "")
     return language_of(newest, likely) or likely

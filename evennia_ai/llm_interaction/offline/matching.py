@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 
 from evennia_ai.language.names import capitals
-from evennia_ai.language.script import COMPOUND_LETTERS, folded, is_unparted, meets
+from evennia_ai.language.script import folded, meets
 from evennia_ai.language.tables import Table, language_of, spoken, table_of
-from evennia_ai.language.words import STOP_WORDS, content_words, same_word, words
+from evennia_ai.language.words import content_words, same_word, words
 from evennia_ai.llm_interaction.offline import prose
 from evennia_ai.llm_interaction.offline.acts import is_fact, told_part, vocative
 from evennia_ai.llm_interaction.offline.prose import frame_of, root, root_set, roots_of
@@ -158,11 +158,7 @@ def _shared(asked: Set[str], told: Set[str], table: Table, language: str = "") -
     """Which of some stems stand among others, in any form; as they are in another `language`."""
     if table.data.get("exact_stems") or (language and language != table.code):
         return frozenset(asked & told)
-    return frozenset(a for a in asked if a in told or any(_meets(a, t) for t in told))
-
-
-def _meets(asked: str, told: str) -> bool:
-    return meets(asked, told, 1 if is_unparted(min(asked, told, key=len)) else COMPOUND_LETTERS)
+    return frozenset(a for a in asked if a in told or any(meets(a, t) for t in told))
 
 
 def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, int]) -> list[Match]:
@@ -226,7 +222,8 @@ def latest(question: Question, best: Match, candidates: Sequence[Match]) -> Matc
     for other in sorted(candidates, key=lambda match: match.claim.rank):
         if other.claim.line.who != who or other.claim.rank <= last.claim.rank:
             continue
-        shared = (best.claim.roots & other.claim.roots) - STOP_WORDS - roots_of(who)
+        common = table_of(best.claim.quote).words("stop")
+        shared = (best.claim.roots & other.claim.roots) - common - roots_of(who)
         is_same = shared & question.roots and len(shared) >= 2
         if is_same and (
             other.share >= best.share

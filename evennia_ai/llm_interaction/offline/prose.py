@@ -8,7 +8,7 @@ from evennia_ai.language.names import capitals
 from evennia_ai.language.script import SENTENCE_END, folded, is_unparted, size
 from evennia_ai.language.sentences import asks
 from evennia_ai.language.tables import DEFAULT, Table, language_of, spoken, table_of, tables
-from evennia_ai.language.words import STARTERS, content_words, spoken_words, stem, words
+from evennia_ai.language.words import content_words, spoken_words, stem, words
 
 _ENDS = regex.compile(rf"{SENTENCE_END.pattern}|\n+")
 _WORDLIKE = regex.compile(
@@ -94,7 +94,7 @@ def names_in(text: str) -> frozenset[str]:
         for word, *_ in filter(None, firsts)
         if word[0].isupper() and len(word) >= least
     }
-    return (capitals(text) | begins) - STARTERS
+    return (capitals(text) | begins) - table_of(text).starters
 
 
 def frame_of(table: Table) -> frozenset[str]:

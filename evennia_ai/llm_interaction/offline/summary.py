@@ -9,9 +9,10 @@ import regex
 from evennia_ai.history.frames import MESSAGES_LABEL, read_source_line, read_spoken
 from evennia_ai.language.numbers import numbers_in
 from evennia_ai.language.script import is_unparted, size
-from evennia_ai.language.tables import DEFAULT, table_of
-from evennia_ai.language.words import STOP_WORDS, content_words, telling_words, words
+from evennia_ai.language.tables import language_of, table_of
+from evennia_ai.language.words import content_words, words
 from evennia_ai.llm_interaction.offline import transcript
+from evennia_ai.llm_interaction.offline.acts import SHORT
 from evennia_ai.llm_interaction.offline.prose import is_nonsense, is_question, names_in, sentences
 from evennia_ai.llm_interaction.offline.reply import line_for
 from evennia_ai.llm_interaction.offline.transcript import SUMMARY, Line
@@ -20,6 +21,8 @@ MAX_WORDS = 480
 MAX_SENTENCES = 6000
 SHARE = 0.5  # of the input's words, so that a summary is always clearly shorter
 _LEAST_DENSITY = 0.05  # of greetings and the like
+_GREETING = 3  # words: fewer, without a name or a number, tell nothing
+_TELLING, _TELLING_UNNAMED = 0.15, 0.4  # what a word counts beside a name or a number
 _QUOTED = regex.compile(r"[\"“„'‘«「『][^\"”“'’»」』]{3,80}[\"”“'’»」』]")
 
 
@@ -82,19 +85,20 @@ def _lines(row: str) -> list[Line]:
 def _density(line: Line, text: str) -> float:
     """Facts per sentence, a little per word: names, numbers, content words, promises, quotes."""
     table = table_of(text)
-    if table.expression("speech", "small").match(text) or not telling_words(text):
+    small = table.expression("speech", "small").match(text)
+    rest = text[small.end() :] if small else text
+    names, numbers, telling = names_in(text), numbers_in(text), content_words(rest, table)
+    least = SHORT if not language_of(text) else _GREETING
+    is_greeting = size(rest) < least and not numbers and (small or not names - {*words(text)[:1]})
+    if is_greeting or not telling:
         return _LEAST_DENSITY
-    tokens, is_english = words(text), table.code == DEFAULT
-    told = tokens if is_english else content_words(text, table)
-    telling = len({word for word in told if word not in STOP_WORDS})
     promises = table.expression("speech", "promise").search(text)
     marks = 1.5 * bool(promises) + bool(_QUOTED.search(text))
-    numbers = len(
-        table.expression("signs", "number").findall(text) if is_english else numbers_in(text)
-    )
-    facts = 2.0 * len(names_in(text)) + 2.0 * numbers + 0.15 * telling + marks
-    factor = 0.4 if is_question(text) else 0.5 if line.verb == "assistant" else 1.0
-    return factor * (facts + 0.1) / math.sqrt(4 + len(tokens))
+    # Without capitals, names are among the words that tell.
+    weight = _TELLING if text.upper() != text.lower() else _TELLING_UNNAMED
+    facts = 2.0 * len(names) + 2.0 * len(numbers) + weight * len({*telling}) + marks
+    factor = (0.4 if is_question(text) else 1.0) * (0.5 if line.verb == "assistant" else 1.0)
+    return factor * (facts + 0.1) / math.sqrt(4 + len(words(text)))
 
 
 def _rows(chosen: list[_Sentence]) -> list[str]:
@@ -102,9 +106,11 @@ def _rows(chosen: list[_Sentence]) -> list[str]:
     rows: list[str] = []
     last = None
     for each in sorted(chosen, key=lambda each: each.order):
-        ends = rows and (rows[-1][-1].isalnum() and not is_unparted(rows[-1][-1]))
-        joined = f"{rows[-1]}{'.' * bool(ends)} {each.text}" if rows else ""
-        if each.who == last and (each.who or not read_spoken(joined)):
+        is_open = bool(rows) and rows[-1][-1].isalnum()
+        joined = f"{rows[-1]}{'.' * is_open} {each.text}" if rows else ""
+        # Scripts without full stops get a row each.
+        is_own = is_open and is_unparted(rows[-1][-1])
+        if each.who == last and not is_own and (each.who or not read_spoken(joined)):
             rows[-1] = joined
         else:
             rows.append(f"{each.who}: {each.text}" if each.who else each.text)

@@ -2,9 +2,9 @@
 
 import re
 
-from evennia_ai.language.tables import DEFAULT, spoken, tables
+from evennia_ai.language.tables import spoken, table_of
 from evennia_ai.language.times import read_time, told_time
-from evennia_ai.language.words import is_common
+from evennia_ai.language.words import content_words
 from evennia_ai.llm_interaction.offline.acts import Act
 from evennia_ai.llm_interaction.offline.prose import root_set, sentences
 from evennia_ai.llm_interaction.offline.reply import line_for, listed
@@ -70,14 +70,14 @@ def own_knowledge(question: str, talk: Talk) -> str:
     Most words of the question must stand in one sentence, among them one that tells what it is
     about; of a description two, as the river may be there for the smoothness of a stone.
     """
-    telling = {root for root in root_set(question) if not is_common(root)}
+    telling = content_words(question, table_of(question))
     mine = map(_in_first_person, sentences(talk.persona())) if telling else ()
     shown = sentences(talk.moment.get("description", "")) if len(telling) > 1 else ()
     return next((part for part in (*mine, *shown) if share(question, part) >= OWN_SHARE), "")
 
 
 def _in_first_person(sentence: str) -> str:
-    for pattern, instead in tables()[DEFAULT].get("persona", "first_person"):
+    for pattern, instead in table_of(sentence).get("persona", "first_person", ()):
         sentence = re.sub(pattern, instead, sentence)
     return sentence[:1].upper() + sentence[1:]
 

@@ -1,10 +1,13 @@
-"""One turn of talk: who is to be answered, which tools it takes, what is said in the end."""
+"""One turn: who is to be answered, which tools it takes, what is said or written down."""
 
 from collections.abc import Callable, Iterator, Set
 from typing import Any
 
+import regex
+
 from evennia_ai.errors import BoundError, NotObeyedError, UnaskedError
 from evennia_ai.language.tables import table_of
+from evennia_ai.language.words import words
 from evennia_ai.llm_interaction.offline import answers, surroundings
 from evennia_ai.llm_interaction.offline.acts import Act, journal_text, read_acts
 from evennia_ai.llm_interaction.offline.answers import Answer
@@ -12,6 +15,8 @@ from evennia_ai.llm_interaction.offline.reply import LINES, Reply, ToolCall, lin
 from evennia_ai.llm_interaction.offline.transcript import Done, Talk
 
 MAX_FRESH, MAX_QUESTIONS = 12, 3  # lines and questions that one turn answers
+MAX_NOTES = 16  # that are written down at once before a compaction
+_EXTRACTION = regex.compile(r"pre[-_ ]compaction", regex.I)
 _LOOKED_UP = ("question", "source", "recall")
 # Lines after a tool, where they are not those for any tool.
 _DONE, _FAILED = {"give": "given", "emote": ""}, {"give": "nothing_to_give"}
@@ -134,3 +139,25 @@ def _outcome(done: Done | None) -> str:
     if NotObeyedError.SAYS in done.result:
         return _DISOBEYED.get(done.name, "disobeyed")
     return _FAILED.get(done.name, "unable")
+
+
+def is_extraction(system: str, tools: Set[str]) -> bool:
+    """Whether a request asks for facts to be saved before a compaction."""
+    return "add_journal_entry" in tools and bool(_EXTRACTION.search(system))
+
+
+def notes_of(talk: Talk, tools: Set[str]) -> Reply:
+    """Journal up to `MAX_NOTES` told facts that are not journaled yet; none left: `noop`."""
+    calls = (call for call in (*talk.before, *talk.done) if call.name == "add_journal_entry")
+    journaled = {tuple(words(str(call.arguments.get("content")))) for call in calls}
+    entries: dict[tuple[str, ...], str] = {}
+    told = (line for line in talk.heard if line.who not in ("", talk.me) and line.verb != "poses")
+    for act in (act for line in told for act in read_acts(line, talk.me)):
+        if act.kind in ("fact", "remember") and (key := tuple(words(journal_text(act)))):
+            entries.setdefault(key, journal_text(act))
+    new = [text for key, text in entries.items() if key not in journaled][:MAX_NOTES]
+    if not new and "noop" not in tools:
+        return Reply(line_for("extracted"))
+    arguments = ({"content": text, "importance": 5} for text in new)
+    writing = tuple(ToolCall("add_journal_entry", each) for each in arguments)
+    return Reply(None, writing or (ToolCall("noop"),))

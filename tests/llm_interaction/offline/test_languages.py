@@ -1,14 +1,20 @@
 """The offline model in each language."""
 
+import tomllib
 import unittest
 from pathlib import Path
 
+from evennia_ai.history.frames import heard_line
+from evennia_ai.language.script import size
 from evennia_ai.language.tables import DEFAULT, language_of, tables
 from evennia_ai.llm_interaction.contexts import language_rule
+from evennia_ai.llm_interaction.items import items_of, missing
 from evennia_ai.llm_interaction.offline.brain import respond
+from evennia_ai.llm_interaction.summary import request_text
 from tests.llm_interaction.offline.requests import SYSTEM, TOOLS, moment, said
 
 WRITES = "add_journal_entry"
+TALKS = tomllib.loads((Path(__file__).parents[1] / "summaries.toml").read_text("utf-8"))["talk"]
 TEXTS = Path(__file__).parents[3] / "benchmarks" / "languages.txt"
 
 # A question after somebody else's name, after the assistant's, and after one's own.
@@ -40,6 +46,12 @@ def facts():
         elif " | " in line:
             rows.append(line.split(" | "))
     return told
+
+
+def numbers_of(rows):
+    """The numbers in digits that were told."""
+    items = items_of("\n".join(text for _, text in rows))
+    return [item for item in items if item.kind == "number" and item.text.isdigit()]
 
 
 def answer(text, tools=TOOLS, rules=""):
@@ -117,6 +129,26 @@ class TestEachLanguage(unittest.TestCase):
                     respond([SYSTEM, said("Bob", question), moment("Bob")], ()).content,
                     tables()[code].get("lines", "unknown"),
                 )
+
+    def test_extracts(self):
+        """They keep what was told, with speakers and numbers, and no greetings or frames."""
+        for talk in TALKS:
+            code, rows = talk["language"], talk["lines"].strip().split("\n")
+            rows = [row.split(": ", 1) for row in rows]
+            lines = [heard_line(who, "o1.a", "say", text) for who, text in rows]
+            request = {"role": "user", "content": request_text(lines)}
+            text = respond([{"role": "system", "content": "Summarise."}, request]).content
+            with self.subTest(code):
+                self.assertEqual(language_of(text), code)
+                self.assertNotIn("[", text)
+                told = [said.rstrip(".。।") for _, said in rows]
+                for row in text.split("\n"):
+                    who, _, said = row.partition(": ")
+                    self.assertIn(who, dict(rows), row)
+                    small = tables()[code].expression("speech", "small").match(said)
+                    self.assertFalse(small and size(said) < 4, row)
+                self.assertGreaterEqual(sum(said in text for said in told), len(told) // 3, text)
+                self.assertFalse(missing(numbers_of(rows), text), text)
 
     def test_fixed_language(self):
         """It speaks the language that the rules name, whatever it hears."""
