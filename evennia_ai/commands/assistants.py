@@ -4,7 +4,6 @@ import re
 import time
 import unicodedata
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -16,9 +15,9 @@ from twisted.python.failure import Failure
 from evennia_ai import conf, services
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import AssistantScript, all_assistants
-from evennia_ai.commands import wizard
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.why import why
+from evennia_ai.commands.wizard import ask_builder
 from evennia_ai.errors import Refusal
 from evennia_ai.game.hearing import IGNORED_TAG, is_ignored
 from evennia_ai.game.identity import stable_id
@@ -34,7 +33,7 @@ from evennia_ai.staff import doctor
 from evennia_ai.staff.audit_log import last_lines
 from evennia_ai.staff.export import export_and_delete
 from evennia_ai.staff.probe import try_out
-from evennia_ai.staff.show import Viewer, ago, as_records, cached_part, escaped, price
+from evennia_ai.staff.show import ago, as_records, cached_part, escaped, price
 from evennia_ai.staff.status import (
     facts_or_trouble,
     model_lines,
@@ -45,35 +44,20 @@ from evennia_ai.staff.status import (
 
 TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
 NAME_CHARS = 40
+NAMES = ("Aria", "Cora", "Finn", "Greta", "Odo", "Tilda")
 # Marks that commands and prompts are written with stand in no name.
 _NAME = re.compile(r"[^\W_][^=:;,/|#*{}\[\]\"<>\\]*")
 # A player's reports: how often, how many of the last lines, and characters of each.
 REPORT_EVERY_S, REPORT_LINES, REPORT_CHARS = 60, 10, 300
 
 
-_PLAYERS_HELP = """
-keep assistants from listening, or report one to staff
-
-Usage:
-  ai/ignore
-  ai/report [<assistant>] [= <what is wrong>]
-
-Switches:
-  ignore - no assistant hears, answers or remembers what you say from now
-           on; type it again to be heard. What they know of you already
-           goes with 'aiforget me'
-  report - tell staff that something is wrong with an assistant; they get
-           your words and the last lines that you could hear
-
-To talk with an assistant, say its name, or whisper or page to it.
-
-See also: aiforget, airemember, aipage
-"""
+# What of the command's help is not for players.
+_FOR_STAFF = re.compile(r"^ *ai\n.*?(?=\n\n)|^ *list +- .*?(?=\n\n *See also)", re.M | re.S)
 
 
 class CmdAI(AssistantCommand):
     """
-    create, list and look after assistants
+    look after assistants, report one, or keep all from listening
 
     Usage:
       ai/ignore
@@ -149,26 +133,15 @@ class CmdAI(AssistantCommand):
     locks = "cmd:all();build:perm(Builder);admin:perm(Admin)"
     admin_switches = ("delete", "doctor", "follow", "log", "model", "test", "why")
     player_switches = ("ignore", "report")
-    builder_switches = (
-        "approve",
-        "create",
-        "cue",
-        "list",
-        "refuse",
-        "sleep",
-        "start",
-        "stop",
-        "usage",
-    )
-    builder_switches += ("wake", "new")
+    builder_switches: tuple[str, ...] = ("approve", "create", "cue", "list", "new", "refuse")
+    builder_switches += ("sleep", "start", "stop", "usage", "wake")
     resets = is_full = False
     switches_known = (*player_switches, *builder_switches, *admin_switches)
 
     def get_help(self, caller: Any, cmdset: Any) -> str:
         """The help for the caller: players read of their own two switches alone."""
-        if self.access(caller, "build"):
-            return str(super().get_help(caller, cmdset))
-        return _PLAYERS_HELP
+        text = str(super().get_help(caller, cmdset))
+        return text if self.access(caller, "build") else _FOR_STAFF.sub("", text)
 
     def _switch(self) -> str:
         switches = [each.lower() for each in self.switches]
@@ -254,15 +227,17 @@ class CmdAI(AssistantCommand):
     def do_new(self) -> None:
         """Ask what a new assistant is to be, and make it."""
         taken = {script.obj.key for script in all_assistants()}
-        numbers = ("Aria", *(f"Aria {n}" for n in range(2, 1_000)))
-        free = next(name for name in numbers if name not in taken)
+        # None is the beginning of another: both would hear a call.
+        names = (*NAMES, *(f"{name}{n}" for n in range(2, 1_000) for name in NAMES))
+        free = next(name for name in names if name not in taken)
 
         def make(name: str, options: dict[str, Any]) -> str:
             body = self._made(good_name(name), TYPECLASS)
             body.assistant.state.configure(options)
             return f"{body.key} is here and listens. More options: aiconfig {body.key}"
 
-        wizard.begin(self.caller, self.session, good_name, free, make)
+        # Of the session, because a menu of the body would go on at the next login.
+        ask_builder(self.session or self.caller, good_name, free, make)
 
     def _made(self, key: str, made: str) -> AssistantMixin:
         """A new assistant in the caller's room."""
@@ -311,51 +286,44 @@ class CmdAI(AssistantCommand):
         self.viewer.tell(later if why else f"{name} may say something about it now.")
 
     def do_approve(self) -> None:
-        script, number = self.own_assistant(), self._waiting_number()
-        if number is None:
-            return self._list_waiting(script)
-        self._waiting_call(script, number)
-        by = stable_id(self.caller)
-        done = script.between_turns(lambda: script.approvals.approve(number, by))
-        name = script.obj.key
-        self.viewer.later(done, lambda text: self.viewer.tell(f"{name}: {text}"), "The call")
+        """Let it do a call that waits, or list what waits."""
+        if waiting := self._waiting():
+            script, number = waiting
+            by, name = stable_id(self.caller), script.obj.key
+            done = script.between_turns(lambda: script.approvals.approve(number, by))
+            self.viewer.later(done, lambda text: self.viewer.tell(f"{name}: {text}"), "The call")
 
     def do_refuse(self) -> None:
-        script, number = self.own_assistant(), self._waiting_number()
-        if number is None:
-            return self._list_waiting(script)
-        self._waiting_call(script, number)
-        by = stable_id(self.caller)
-        done = script.between_turns(lambda: script.approvals.refuse(number, by))
-        self.viewer.later(done, lambda call: self.viewer.tell(f"Refused: {call.act}."), "It")
+        """Do not let it do a call that waits, or list what waits."""
+        if waiting := self._waiting():
+            script, number = waiting
+            by = stable_id(self.caller)
+            done = script.between_turns(lambda: script.approvals.refuse(number, by))
+            self.viewer.later(done, lambda call: self.viewer.tell(f"Refused: {call.act}."), "It")
 
-    def _waiting_number(self) -> int | None:
-        """The number behind the equals sign; None if nothing is there."""
-        typed = str(self.rhs or "").strip()
-        if typed and not (typed.isascii() and typed.isdigit() and len(typed) < 10):
-            raise Refusal(f"Type the number of a call: ai/{self._switch()} {self.lhs} = 1")
-        return int(typed) if typed else None
+    def _waiting(self) -> tuple[AssistantScript, int] | None:
+        """The call that waits under the number typed; None after all were listed instead.
 
-    def _waiting_call(self, script: AssistantScript, number: int) -> None:
-        """Raise `Refusal` unless such a call waits and the caller may know of it."""
-        for call in script.approvals.waiting():
-            if call.number == number:
-                if not self.seen(script).shows(call.known_to):
-                    raise Refusal(f"Call {number} was made in private talk; admins decide on it.")
-                return
-        raise Refusal(f"No call {number} of {script.obj.key} waits. See: ai/approve {self.lhs}")
-
-    def _list_waiting(self, script: AssistantScript) -> None:
-        """List the calls that wait, as far as the caller may know of them."""
-        calls = script.approvals.waiting()
-        if not calls:
-            return self.viewer.tell(f"Nothing that {script.obj.key} would do waits for approval.")
-        now, lines = script.now(), [f"{script.obj.key} waits for approval of:"]
+        Raises `Refusal` unless there is one and the caller may know of it.
+        """
+        script, typed = self.own_assistant(), str(self.rhs or "").strip()
+        name, seen, calls = script.obj.key, self.seen(script), script.approvals.waiting()
+        if typed:
+            call = next((call for call in calls if str(call.number) == typed), None)
+            if call is None:
+                hint = f"See: ai/approve {self.lhs}"
+                raise Refusal(f"No call {typed[:9]} of {name} waits. {hint}")
+            if not seen.shows(call.known_to):
+                raise Refusal(f"Call {typed} was made in private talk; admins decide on it.")
+            return script, call.number
+        now, lines = script.now(), [f"{name} waits for approval of:"]
         for call in calls:
-            known = self.seen(script).shows(call.known_to)
+            known = seen.shows(call.known_to)
             line = call.line if known else f"{call.number}: made in private talk, for admins"
             lines.append(f"{line} ({ago(now - call.at)})")
-        self.viewer.page(as_records(lines))
+        nothing = f"Nothing that {name} would do waits for approval."
+        self.viewer.page(as_records(lines) if calls else nothing)
+        return None
 
     def do_usage(self) -> None:
         heads = ("Who", "When", "Calls", "Tokens", "Of these cached", "Cost", "Limits")
@@ -424,8 +392,27 @@ class CmdAI(AssistantCommand):
         if not body.access(self.caller, "delete"):
             raise Refusal(f"You may not delete {body.key}.")
         question = f"Delete {body.key} (#{body.pk}) with all it remembers?"
-        if self.confirmed(script, f"delete {script.scope}", f"{question} A file is written first."):
-            delete_and_tell(self.viewer, script)
+        if not self.confirmed(
+            script, f"delete {script.scope}", f"{question} A file is written first."
+        ):
+            return
+        name, was_enabled, viewer = body.key, script.db.enabled, self.viewer
+        script.state.enable(False)
+        script.stop_thinking()
+
+        def failed(failure: Failure) -> Failure:
+            if script.pk:
+                script.db.enabled = was_enabled
+                viewer.tell(f"{name} was not deleted.")
+            return failure
+
+        viewer.tell(f"Writing {name} into a file...")
+        done = script.run_exclusive(lambda: export_and_delete(script)).addErrback(failed)
+        viewer.later(
+            done,
+            lambda path: viewer.tell(f"{name} is deleted. Its export is in {path}"),
+            "The deletion",
+        )
 
     def do_doctor(self) -> None:
         viewer, mind = self.viewer, services.mind()
@@ -505,23 +492,3 @@ def ask(
     reply = yield script.spend.complete(request, asker)
     script.spent(reply, "test")
     return reply
-
-
-def delete_and_tell(viewer: Viewer, script: AssistantScript) -> None:
-    """Export and delete an assistant, and report the outcome."""
-    name, was_enabled = script.obj.key, script.db.enabled
-    script.state.enable(False)
-    script.stop_thinking()
-
-    def tell(path: Path) -> None:
-        viewer.tell(f"{name} is deleted. Its export is in {path}")
-
-    def failed(failure: Failure) -> Failure:
-        if script.pk:
-            script.db.enabled = was_enabled
-            viewer.tell(f"{name} was not deleted.")
-        return failure
-
-    viewer.tell(f"Writing {name} into a file...")
-    done = script.run_exclusive(lambda: export_and_delete(script)).addErrback(failed)
-    viewer.later(done, tell, "The deletion")

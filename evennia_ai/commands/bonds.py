@@ -1,13 +1,14 @@
 """`aibond`: what an assistant feels for people, and why."""
 
 import re
+from operator import attrgetter
 
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import player_ids, stable_id
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.messages import Speaker
-from evennia_ai.rag_memory.bonds import STAFF_NOTE, Bond
+from evennia_ai.rag_memory.bonds import STAFF_NOTE
 from evennia_ai.staff.show import escaped
 
 
@@ -49,8 +50,12 @@ class CmdAIBond(AssistantCommand):
         else:
             seen = script.seen(private([stable_id(self.caller)]))
             bonds = [seen.bond(each) for each in player_ids(self.caller)]
-        lines = [line for bond in bonds if bond.events for line in _bond_lines(bond, now)]
-        self.viewer.page("\n".join(lines) or f"{name} has no bond of which you may know.")
+        lines = []
+        for bond in filter(attrgetter("events"), bonds):
+            lines.append(f"{bond.name}: {bond.level(now)} ({bond.points(now):+d})")
+            lines += [f"  {event.line}" for event in bond.events[::-1]]
+        nothing = f"{name} has no bond of which you may know."
+        self.viewer.page(escaped("\n".join(lines)) or nothing)
 
     def do_note(self) -> None:
         """Add an event."""
@@ -72,9 +77,3 @@ class CmdAIBond(AssistantCommand):
             raise Refusal(f"There is no event `{wanted}`. See: aibond {script.obj.key}")
         script.audit("bond", act="forget", event=wanted)
         self.viewer.tell(f"{script.obj.key} no longer counts {wanted}.")
-
-
-def _bond_lines(bond: Bond, now: float) -> list[str]:
-    """A bond for people: its level and sum, then its events, newest first."""
-    head = f"{bond.name}: {bond.level(now)} ({bond.points(now):+d})"
-    return [escaped(head), *(escaped(f"  {event.line}") for event in bond.events[::-1])]

@@ -89,18 +89,18 @@ class CmdAIConfig(AssistantCommand):
         self._report(script, undo_options(script, option, self.caller.key, is_admin))
 
     def do(self) -> None:
+        """Show all options, explain one, or change it."""
         name, option = self._names()
-        script = self.own_assistant(name)
+        script, by = self.own_assistant(name), self.caller.key
         if not option:
             self._show_all(script)
         elif option == "preset":
-            self._report(script, take_preset(script, (self.rhs or "").strip(), self.caller.key))
+            self._report(script, take_preset(script, (self.rhs or "").strip(), by))
         elif self.rhs is None:
             self._explain(script, option_called(option)[0])
         else:
             is_admin = bool(self.access(self.caller, "admin"))
-            lines = change_option(script, option, self.rhs, self.caller.key, is_admin)
-            self._report(script, lines)
+            self._report(script, change_option(script, option, self.rhs, by, is_admin))
 
     def _names(self) -> tuple[str, str]:
         """Names of the assistant and the option; an assistant's own name may hold spaces.

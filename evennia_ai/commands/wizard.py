@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evennia.utils.evmenu import EvMenu
 from evennia.utils.utils import wrap
@@ -11,9 +11,6 @@ from evennia_ai.errors import AssistantError
 from evennia_ai.kinds import parsed, shown
 from evennia_ai.staff.show import escaped
 from evennia_ai.turns.options import OPTIONS
-
-if TYPE_CHECKING:
-    from evennia import DefaultObject
 
 Answers = dict[str, Any]
 WIDTH = 76
@@ -34,9 +31,15 @@ class Step:
     default: str
     numbered: tuple[str, ...] = ()
 
+    @property
+    def text(self) -> str:
+        """The question, with its answers and its default."""
+        numbered = [f"{n}: {text}" for n, text in enumerate(self.numbered, 1) if " " in text]
+        return "\n".join([self.asks, *numbered, _HELP.format(default=self.default)])
+
     def value(self, typed: str) -> Any:
         """The answer in its stored form, None for the option's default; or `AssistantError`."""
-        text = typed.strip() or self.default
+        text = typed or self.default
         if text.isdecimal() and 0 < int(text) <= len(self.numbered):
             text = self.numbered[int(text) - 1]
         return None if text == "none" else parsed(self.name, OPTIONS[self.name].kind, text)
@@ -71,9 +74,8 @@ STEPS = (
 )
 
 
-def begin(
-    caller: "DefaultObject",
-    session: Any,
+def ask_builder(
+    caller: Any,
     check_name: Callable[[str], str],
     free_name: str,
     make: Callable[[str, Answers], str],
@@ -81,76 +83,59 @@ def begin(
     """Ask a builder all questions, then make an assistant.
 
     Args:
-        caller: Who asked.
-        session: Their session.
+        caller: Who asked, or their session.
         check_name: Returns a name as it may be used; raises `AssistantError`.
         free_name: The name that is taken where none is typed.
         make: Makes it of its name and options; returns what the caller is told.
     """
-    answers: Answers = {"name": free_name}
-    names = ["name", *(step.name for step in STEPS), "end"]
+    answers: Answers = {}
+    steps = (Step("name", "What is it called?", free_name), *STEPS)
+
+    def done(typed: str) -> str:
+        if typed.lower() not in ("", "y", "yes"):
+            raise AssistantError("Type 'yes' to make it, 'back' or 'quit'.")
+        options = {name: answers[name] for name in answers if name != "name"}
+        own = {n: v for n, v in options.items() if v not in (None, OPTIONS[n].default)}
+        return make(answers["name"], own)
 
     def node_of(place: int) -> Callable[..., Any]:
-        def node(caller: "DefaultObject", raw_string: str, **kwargs: Any) -> Any:
-            error = kwargs.get("error", "")
-            back = {"key": ("back", "b"), "goto": names[max(0, place - 1)]}
-            text = _text(place, names, answers, free_name)
-            shown_text = "\n\n".join(filter(None, (error, text)))
-            return _wrapped(shown_text), (back, {"key": "_default", "goto": (take, {})})
+        def node(caller: Any, raw_string: str, error: str = "", **_: Any) -> Any:
+            head = f"New assistant, {place + 1} of {len(steps) + 1}"
+            text = steps[place].text if place < len(steps) else _summary(answers)
+            rows = "\n".join(filter(None, (error, head, text))).split("\n")
+            text = escaped("\n".join(wrap(row, WIDTH) if row else "" for row in rows))
+            back = {"key": ("back", "b"), "goto": str(max(0, place - 1))}
+            return text, (back, {"key": "_default", "goto": (take, {})})
 
-        def take(caller: "DefaultObject", raw_string: str, **kwargs: Any) -> Any:
+        def take(caller: Any, raw_string: str, **_: Any) -> Any:
+            typed = raw_string.strip()
             try:
-                if names[place] == "end":
-                    if raw_string.strip().lower() not in ("", "y", "yes"):
-                        raise AssistantError("Type 'yes' to make it, 'back' or 'quit'.")
-                    caller.msg(make(answers["name"], _options(answers)))
+                if place == len(steps):
+                    caller.msg(done(typed))
                     return "made"
-                if names[place] == "name":
-                    answers["name"] = check_name(raw_string.strip() or free_name)
-                else:
-                    answers[names[place]] = STEPS[place - 1].value(raw_string)
+                step = steps[place]
+                value = step.value(typed) if place else check_name(typed or free_name)
+                answers[step.name] = value
             except AssistantError as error:
-                return names[place], {"error": str(error)}
-            return names[place + 1]
+                return str(place), {"error": str(error)}
+            return str(place + 1)
 
         return node
 
-    def made(caller: "DefaultObject", raw_string: str, **kwargs: Any) -> Any:
+    def made(caller: Any, raw_string: str, **_: Any) -> Any:
         return "", None
 
-    tree = {name: node_of(place) for place, name in enumerate(names)}
+    tree = {str(place): node_of(place) for place in range(len(steps) + 1)}
     EvMenu(
         caller,
         {**tree, "made": made},
-        startnode="name",
-        session=session,
+        startnode="0",
         cmd_on_exit=None,
         auto_look=False,
         auto_help=False,
     )
 
 
-def _options(answers: Answers) -> Answers:
-    """The answers that are not the options' defaults."""
-    values = {name: value for name, value in answers.items() if name != "name"}
-    return {
-        name: value for name, value in values.items() if value not in (None, OPTIONS[name].default)
-    }
-
-
-def _text(place: int, names: list[str], answers: Answers, free_name: str) -> str:
-    """The question of a step, or the summary at the end."""
-    head = f"New assistant, {place + 1} of {len(names)}: {names[place]}"
-    if names[place] == "end":
-        lines = [f"{name}: {shown(answers[name])}" for name in names[:-1]]
-        return "\n".join([head, *lines, "", "Make it, here? Enter or 'yes' does."])
-    if names[place] == "name":
-        asks = f"What is it called?\n{_HELP.format(default=free_name)}"
-        return f"{head}\n{asks}"
-    step = STEPS[place - 1]
-    numbered = [f"{n}: {text}" for n, text in enumerate(step.numbered, 1) if " " in text]
-    return "\n".join([head, step.asks, *numbered, _HELP.format(default=step.default)])
-
-
-def _wrapped(text: str) -> str:
-    return escaped("\n".join(wrap(line, WIDTH) if line else "" for line in text.split("\n")))
+def _summary(answers: Answers) -> str:
+    lines = [f"{name}: {shown(value)}" for name, value in answers.items()]
+    return "\n".join([*lines, "", "Make it, here? Enter or 'yes' does."])

@@ -213,6 +213,11 @@ def each_words(key: str) -> frozenset[str]:
     return frozenset(word for table in tables().values() for word in table.words(key))
 
 
+def says(key: str, text: str) -> bool:
+    """Whether a text fits an expression of the section `speech` in any language."""
+    return any(table.expression("speech", key).search(text) for table in tables().values())
+
+
 def each_line(key: str, section: str = "lines") -> list[str]:
     """The variants of a line in all languages."""
     return [line for table in tables().values() for line in table.get(section, key, ())]

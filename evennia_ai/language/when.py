@@ -9,7 +9,7 @@ from functools import cache
 import regex
 
 from evennia_ai.language.script import BEFORE, bordered, folded, words
-from evennia_ai.language.tables import each_words, language_of, tables
+from evennia_ai.language.tables import each_words, language_of, says
 
 # What is understood, for those who typed something else.
 EXAMPLES = "in 2h, 21:00, tomorrow 9:00, 2026-12-01 09:00"
@@ -70,7 +70,7 @@ def leaves_words(text: str) -> bool:
     """
     if len(words(text)) > SHORT and not language_of(text):
         return True
-    return any(table.expression("speech", "errand").search(text) for table in tables().values())
+    return says("errand", text)
 
 
 def _after(rest: str, now: datetime) -> datetime | None:

@@ -296,6 +296,8 @@ def _fixed(
         tool.schema()
         for tool in script.tools.offered(situation.extracting, is_small(script))
         if tool.serves in serves and tool.name not in withdrawn
+        # Nothing else may be done unasked.
+        if not situation.unasked or tool.silent or (tool.speaks and not tool.to_one)
     )
     rules = rules or (situation.short_rules if is_small(script) else None)
     return tools, _system(script, character, context, rules, script.config.language)

@@ -172,7 +172,7 @@ def _give_group(
     change_group(group, name, value, _former(was, caller.key, time.time()))
     for script in members:
         script.audit("configured", act="group", group=group, option=name, by=caller.key)
-    says = "has no value any more" if value is None else f"is now {shown(value)}"
+    says = "has no value any more" if value is None else f"is now {shown(value)}".removesuffix(".")
     names = ", ".join(script.obj.key for script in members) or "no assistant"
     lines = [f"{group}: {name} {says}. In the group: {names}. An assistant's own value wins."]
     return lines + ([f"It was: {shown(was)}"] if was not in (None, value) else [])

@@ -39,35 +39,30 @@ class Messenger:
         Returns:
             The errand. Raises `Refusal` for words, a time or a number that cannot be.
         """
-        words = " ".join(text.split())
+        words, when, script = " ".join(text.split()), when.strip(), self._assistant
         if not words or len(words) > TEXT_CHARS:
             raise Refusal(f"Words to deliver have 1 to {TEXT_CHARS} characters.")
-        head, _, rest = when.strip().partition(" ")
-        is_game = head.lower() == "game"
-        at = 0.0
-        if when.strip() and not is_coming(when):
-            at = self._due(rest if is_game else when, is_game)
+        seconds, is_game = 0.0, when.lower().startswith("game ")
+        if when and not is_coming(when):
+            now = script.game.clock(is_game, script.now())
+            at = due(when[5:] if is_game else when, now)
+            if at is None:
+                raise Refusal(f"`{when[:40]}` is no time. Times: {EXAMPLES}, game 21:00.")
+            seconds = at.timestamp()
+            if not 0 < seconds - now.timestamp() <= MOST_DAYS * DAY_S:
+                raise Refusal(f"That time must lie within the next {MOST_DAYS} days.")
         elif by.id == to.id:
             raise Refusal(f"Say when you want to be reminded: {EXAMPLES}.")
-        errand = Errand("new", by, to, words, self._assistant.now(), at, is_game and at > 0)
-        errands = self._load().with_errand(errand)
-        self._save(errands)
-        self._assistant.audit("errand", act="taken", errand=errands.errands[-1].id, by=by.id)
+        errands = self._load().with_errand(
+            Errand("new", by, to, words, script.now(), seconds, is_game and seconds > 0)
+        )
+        self._store.set(KEY, errands.to_dict())
+        script.audit("errand", act="taken", errand=errands.errands[-1].id, by=by.id)
         return errands.errands[-1]
-
-    def _due(self, when: str, is_game: bool) -> float:
-        now = self._assistant.game.clock(is_game, self._assistant.now())
-        at = due(when, now)
-        if at is None:
-            raise Refusal(f"`{when.strip()[:40]}` is no time. Times: {EXAMPLES}, game 21:00.")
-        seconds = at.timestamp()
-        if not 0 < seconds - now.timestamp() <= MOST_DAYS * DAY_S:
-            raise Refusal(f"That time must lie within the next {MOST_DAYS} days.")
-        return seconds
 
     def drop(self, ids: Collection[str]) -> None:
         """Forget errands by their ids."""
-        self._save(self._load().without(ids))
+        self._store.set(KEY, self._load().without(ids).to_dict())
 
     def forget(self, people: Collection[str]) -> None:
         """Forget the errands by and for these people (stable ids)."""
@@ -121,23 +116,16 @@ class Messenger:
                 self.drop([errand.id])
                 if text:  # else moderation refused it, which is logged
                     script.history.append([said])
-                    self._tell(to.id, words, errand.id)
+                    try:
+                        script.game.tell(to.id, words)
+                    except ToolError:  # nothing was said
+                        raise
+                    except Exception as error:  # noqa: BLE001 - of a hook: it was said
+                        script.log_error(f"delivering errand {errand.id}", error)
         except ToolError as error:
             script.log(f"errand {errand.id} is kept: {error}", warning=True)
             return
         script.audit("errand", act="delivered" if text else "refused", errand=errand.id, by=by.id)
 
-    def _tell(self, person: str, words: str, errand: str) -> None:
-        """Say them; what a game's hook does behind them must not have them said again."""
-        try:
-            self._assistant.game.tell(person, words)
-        except ToolError:  # nothing was said
-            raise
-        except Exception as error:  # noqa: BLE001 - of the game's own
-            self._assistant.log_error(f"delivering errand {errand}", error)
-
     def _load(self) -> Errands:
         return Errands.if_readable(self._store.get(KEY)) or Errands()
-
-    def _save(self, errands: Errands) -> None:
-        self._store.set(KEY, errands.to_dict())

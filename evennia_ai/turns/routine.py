@@ -61,12 +61,12 @@ def read_routine(text: str) -> Routine:
 
 def _stop(text: str) -> Stop:
     found = _STOP.fullmatch(text.strip())
-    if found is None or int(found[1]) > 23 or int(found[2]) > 59:
+    if found is None:
         raise ValueError(text)
-    place, doing = found[3], found[4] or ""
-    if len(place) > PLACE_CHARS or len(doing) > DOING_CHARS:
+    hour, minute, place, doing = int(found[1]), int(found[2]), found[3], found[4] or ""
+    if hour > 23 or minute > 59 or len(place) > PLACE_CHARS or len(doing) > DOING_CHARS:
         raise ValueError(text)
-    return Stop(int(found[1]) * 60 + int(found[2]), place, doing)
+    return Stop(hour * 60 + minute, place, doing)
 
 
 def _check(value: object) -> str:

@@ -9,10 +9,20 @@ from tests.command_line import CommandLineTest
 class TestWizard(CommandLineTest):
     """Scene 8."""
 
+    def setUp(self):
+        super().setUp()
+        self.session.msg = self._record
+
+    def tearDown(self):
+        del self.session.msg
+        super().tearDown()
+
     def answer(self, *typed):
-        """Type answers; each text shown fits 78 columns."""
+        """Type answers, as a session sends them; each text shown fits 78 columns."""
         for line in typed:
-            shown = self.typed(line)
+            self.told.clear()
+            self.session.execute_cmd(line)
+            shown = self.shown()
             for row in shown.splitlines():
                 self.assertLessEqual(len(row), 78, row)
         return shown
@@ -21,10 +31,10 @@ class TestWizard(CommandLineTest):
         """Empty input takes each default; then there is one assistant with the first persona."""
         self.assertIn("What is it called?", self.answer("ai/new"))
         shown = self.answer("", *[""] * len(STEPS))
-        self.assertIn("name: Aria 2", shown)
+        self.assertIn("name: Cora", shown)
         self.assertEqual(len(all_assistants()), 1)
-        self.assertIn("Aria 2 is here and listens", self.answer(""))
-        script = named("Aria 2")
+        self.assertIn("Cora is here and listens", self.answer(""))
+        script = named("Cora")
         self.assertIs(script.obj.location, self.room1)
         self.assertIn("innkeeper", script.config.persona)
         self.assertEqual((script.config.initiative, script.config.routine), (0, None))
@@ -56,7 +66,8 @@ class TestWizard(CommandLineTest):
         self.answer("ai/new", "Bram", "", "quit")
         self.assertIsNone(named("Bram"))
         self.answer("ai/new", "Bram", "")
-        self.char1.ndb._evmenu.close_menu()
+        self.assertIsNone(self.char1.ndb._evmenu)  # it is the session's, and ends with it
+        self.session.ndb._evmenu.close_menu()
         self.assertIsNone(named("Bram"))
         self.be("Player")
         self.assertTold("ai/new", "Players may type")

@@ -51,6 +51,8 @@ class TestRules(MemoryWorldTest):
         self.assertEqual(self.script.game.said, [("public", "The fire is warm.")])
         [request] = self.world.model.requests
         self.assertEqual(request.purpose, "unasked")
+        offered = [tool["function"]["name"] for tool in request.tools]
+        self.assertEqual(offered, ["say", "emote", "noop"])
         self.assertIn('Reason for this turn: "the bell tolls".', request.messages[-1]["content"])
         [line] = self.script.history.messages()
         self.assertEqual((line.role, line.content), ("assistant", "The fire is warm."))
@@ -60,13 +62,10 @@ class TestRules(MemoryWorldTest):
         """Each thing that must hold, alone, keeps it silent at no cost, and is named."""
         game = self.script.game
 
-        def asleep():
-            self.script.fall_asleep()
-
         breaks = {
             "`initiative` is 0": lambda: self.world.configure(initiative=0),
             "offline model": lambda: setattr(self.script, "model_name", OFFLINE_MODEL),
-            "asleep": asleep,
+            "asleep": lambda: self.script.fall_asleep(),
             "no player": lambda: setattr(game, "active", ()),
             "somebody spoke": lambda: self.hear(by_player=False),
             "an assistant spoke unasked": lambda: game.note_cue(self.script.now()),
@@ -166,11 +165,8 @@ class TestRules(MemoryWorldTest):
 
         for answer in (gone, cut_in):
             game.active = tuple(FakeGame.people.values())
-            self.script.runtime.queue = []
-            self.world.model.answers = [answer]
             self.world.later(130)
             self.world.model.default = answer
-            self.world.model.answers = []
             self.tick()
             self.assertEqual(game.said, [])
         self.assertEqual(self.script.state.unasked.unanswered, 0)
@@ -183,11 +179,6 @@ class TestRules(MemoryWorldTest):
             self.tick()
         self.assertEqual(self.script.game.said + self.script.game.shown, [])
         self.assertEqual(len(self.world.model.requests), 2)
-
-    def test_a_cap_reached_by_it(self):
-        """The call is counted like any other."""
-        self.script.spend_caps = {"game": {"tokens_day": 0}}
-        self.assertIn("spend limit", why_not(self.script))
 
     def test_clock_set_back(self):
         """Times ahead of the clock count for nothing."""

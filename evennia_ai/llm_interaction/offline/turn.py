@@ -81,6 +81,8 @@ def _gesture(act: Act) -> dict[str, Any]:
 _TOOLS: dict[str, tuple[str, Callable[[Act], dict[str, Any]]]] = {
     "fact": ("add_journal_entry", lambda act: {"content": journal_text(act), "importance": 5}),
     "remember": ("add_journal_entry", lambda act: {"content": journal_text(act), "importance": 8}),
+    "tell": ("tell_later", lambda act: {"to": act.target, "text": act.text}),
+    "remind": ("tell_later", lambda act: {"when": act.target, "text": act.text}),
     "whisper": ("whisper", lambda act: {"target": act.target, "text": act.text}),
     "move": ("move", _way),
     "give": ("give", lambda act: {"thing": act.text, "to": act.who}),

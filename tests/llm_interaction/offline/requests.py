@@ -14,6 +14,7 @@ NAMES = (
     "give",
     "emote",
     "whisper",
+    "tell_later",
     "look",
 )
 TOOLS = [{"type": "function", "function": {"name": name}} for name in NAMES]

@@ -69,6 +69,20 @@ class TestSmallTalk(unittest.TestCase):
                 self.assertRegex(reply.content, want)
                 self.assertNotRegex(reply.content, "told me|UTC|2026-11")
 
+    def test_words_for_somebody(self):
+        """What is left for somebody, or for later, is taken as it was said; a question is none."""
+        for text, want in (
+            ("tell Bob when he comes that I paid.", {"to": "Bob", "text": "I paid."}),
+            ("can you tell Tom I owe him?", {"to": "Tom", "text": "I owe him"}),
+            ("remind me in 2 hours to eat", {"when": "in 2 hours", "text": "eat"}),
+            ("what do I owe Tom?", None),
+            ("what did you tell Bob?", None),
+            ("tell me a story", None),
+        ):
+            reply = respond([SYSTEM, said("Alice", f"Aria, {text}"), moment("Alice")], TOOLS)
+            calls = [call.arguments for call in reply.tool_calls if call.name == "tell_later"]
+            self.assertEqual(calls, [want] if want else [], text)
+
     def test_one_word_tells_nothing(self):
         """A question that shares a word of manners, or a word of scenery, is not answered by it."""
         persona = "You are Aria. A tin soldier is missing, and you would like it back."
