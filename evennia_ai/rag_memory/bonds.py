@@ -31,7 +31,6 @@ HALF_LIFE_S, MOOD_S = 90 * DAY_S, 3600.0
 # The level below each sum; above all of them it is the last.
 LEVELS = ((-49, "hostile"), (-14, "wary"), (15, "neutral"), (50, "friendly"))
 CLOSE, NEUTRAL, LIKED = "close", "neutral", ("friendly", "close")
-_TOWARDS = {"hostile": "hostile to", "wary": "wary of", "close": "close to"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ class Bond(Stored):
         level = self.level(now)
         if level == NEUTRAL or not self.events:
             return ""
-        feeling = _TOWARDS.get(level, f"{level} to")
+        feeling = "wary of" if level == "wary" else f"{level} to"
         return f"You are {feeling} {one_line(name)}; newest reason: {quoted(self.events[-1].why)}"
 
 

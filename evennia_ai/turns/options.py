@@ -310,14 +310,9 @@ OPTIONS: dict[str, Option] = {
 
 def check_option(name: str, value: object, allowed: Allowed = Allowed()) -> Any:  # noqa: B008 - frozen
     """A value of an option in its stored form; `ConfigError` if it does not fit."""
-    return checked(name, option_named(name).kind, value, allowed)
-
-
-def option_named(name: str) -> Option:
-    """An option; `ConfigError` if there is none of this name."""
     if name not in OPTIONS:
         raise ConfigError(f"There is no option `{name}`. `aiconfig <assistant>` lists them all.")
-    return OPTIONS[name]
+    return checked(name, OPTIONS[name].kind, value, allowed)
 
 
 def within_hours(schedule: str, clock: Callable[[bool], tuple[int, int]]) -> bool:
