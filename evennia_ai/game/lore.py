@@ -50,6 +50,7 @@ class Lore:
         self._read: tuple[object, dict[str, LoreBook]] = (None, {})
         self._parts: tuple[object, dict[str, Part]] = (None, {})
         self._indexed: dict[str, Part] = {}
+        self._replaced = 0
         self.overruns: dict[str, int] = {}
 
     def _place(self) -> AttributeStore | None:
@@ -113,11 +114,13 @@ class Lore:
         if self._parts[0] is not self.books():  # those that are empty now are emptied below
             empty = {scope: replace(part, turns={}) for scope, part in self._parts[1].items()}
             self._parts = self.books(), empty | parts_of(self.facts())
+        if self._replaced != script.mind.recall.replaced:  # another index, which holds none of it
+            self._replaced = script.mind.recall.replaced
+            self._indexed.clear()
         texts = {f"lore of {script.scope}": part for part in parts_of(own).values()}
         scores: dict[str, float] = {}
         for scope, part in (self._parts[1] | texts).items():
             memory = Memory(scope, script.mind.recall, report=script.log_error)
-            memory.on_new_index = self._indexed.clear
             if (before := self._indexed.get(scope)) is None or before != part:
                 self._indexed[scope] = part
                 memory.forget(before.turns.keys() - part.turns.keys() if before else ())

@@ -3,7 +3,15 @@
 import unittest
 from dataclasses import replace
 
-from evennia_ai.cards.books import ALL, ANY, exported, pattern, read_book
+from evennia_ai.cards.books import (
+    ALL,
+    ANY,
+    exported,
+    locks_of,
+    pattern,
+    read_book,
+    with_locks,
+)
 from evennia_ai.cards.container import parsed
 from evennia_ai.errors import Refusal
 
@@ -123,6 +131,18 @@ class TestRead(unittest.TestCase):
 
 
 class TestExported(unittest.TestCase):
+    def test_locks(self):
+        """They stand beside other extensions, replace older ones, and go without a trace."""
+        raw = {"keys": ["a"], "extensions": {"x": 1}}
+        locked = with_locks(raw, "lock:tag(a)", "tag(x)")
+        self.assertEqual(locks_of(locked), {"know": "lock:tag(a)", "tell": "tag(x)"})
+        self.assertEqual(locks_of(with_locks(locked, "", "tag(y)")), {"tell": "tag(y)"})
+        self.assertEqual(with_locks(locked, "", ""), raw)
+        self.assertIs(with_locks(raw, "", ""), raw)
+        odd = {"extensions": []}
+        self.assertEqual(locks_of(with_locks(odd, "all", "")), {"know": "all"})
+        self.assertIsNone(locks_of(odd) or locks_of(None))
+
     def test_round_trip(self):
         """An entry goes out as it came; one that was changed, with its other values kept."""
         raw = {"keys": ["a"], "content": "{{char}} t", "depth": 4, "extensions": {"x": 1}}

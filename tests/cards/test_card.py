@@ -4,7 +4,15 @@ import json
 import time
 import unittest
 
-from evennia_ai.cards.card import Card, acts, exported, fields_of, read_card, report
+from evennia_ai.cards.card import (
+    Card,
+    acts,
+    exported,
+    fields_of,
+    read_card,
+    report,
+    spoken_lines,
+)
 from evennia_ai.cards.cleaning import Cleaner
 from evennia_ai.cards.container import Contents, parsed
 from evennia_ai.errors import Refusal
@@ -141,6 +149,11 @@ class TestMacros(unittest.TestCase):
 
 
 class TestActs(unittest.TestCase):
+    def test_spoken_lines(self):
+        """What is said in examples, without poses and the own name."""
+        examples = "Bo: Hi!\nAria: *nods* The soup is hot.\n"
+        self.assertEqual(spoken_lines(examples, "Aria"), ("Bo: Hi!", "The soup is hot."))
+
     def test_poses_and_speech(self):
         """By asterisks, else by quotes, else all is said."""
         for greeting, expected in (

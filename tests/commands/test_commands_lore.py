@@ -178,6 +178,10 @@ class TestLore(LoreCase):
             self.assertEqual("used: (w2)" in told and "(by meaning)" in told, not locked, told)
             prompt = self.ask(f"Aria, where can I buy seafood? {typed}")
             self.assertEqual("sold at the quay" in prompt, not locked, typed)
+        wait_for(self.script.mind.recall.clear("lore all tag(x)"))
+        self.script.mind.recall.replaced += 1
+        self.found_by("seafood")
+        self.assertEqual(wait_for(self.script.mind.recall.count("lore all tag(x)")), 1)
         self.typed("ailore/off w2")
         self.found_by("seafood")
         self.assertEqual(wait_for(self.script.mind.recall.count("lore all tag(x)")), 0)
