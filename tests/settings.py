@@ -15,11 +15,14 @@ from evennia.settings_default import *  # noqa: E402, F403
 # its test paths from the folder it was started in.
 os.chdir(_folder)
 
-# Else it would be Evennia's own template, of which new games are made.
-GAME_DIR = tempfile.mkdtemp(prefix="evennia_ai_game_")
+# A folder of its own for each process; else it would be Evennia's template, of which new games are
+# made. The first process removes them all, as workers are ended without a word.
+if "TEST_GAMES" not in os.environ:
+    os.environ["TEST_GAMES"] = tempfile.mkdtemp(prefix="evennia_ai_games_")
+    atexit.register(shutil.rmtree, os.environ["TEST_GAMES"], ignore_errors=True)
+GAME_DIR = tempfile.mkdtemp(dir=os.environ["TEST_GAMES"])
 LOG_DIR = os.path.join(GAME_DIR, "server", "logs")
 os.makedirs(LOG_DIR)
-atexit.register(shutil.rmtree, GAME_DIR, ignore_errors=True)
 SECRET_KEY = "tests-only"
 SERVERNAME = "evennia_ai tests"
 ROOT_URLCONF = "evennia.web.urls"

@@ -40,6 +40,8 @@ FORM_LETTERS, FORM_SHARE = 4, 0.75
 # Of a sentence that recites, at least so many telling words, and this share of them, stand near
 # each other in what the model was told. With so many it told more than an answer holds.
 RECITED_WORDS, RECITED_SHARE, RECITAL_WORDS = 4, 0.8, 15
+# A sentence about itself as `you` or by its name has more than so many of them.
+OWN_WORDS = 5
 
 _FORM = re.compile(
     r"\[[^\W\d_][^\]\n]{1,60}\]|^(?:Time|Place|Present|Exits|Description):", re.MULTILINE
@@ -56,8 +58,8 @@ _QUESTION = re.compile(r"[?\uff1f\u061f\u037e]")
 _QUOTES = ('"', "\u201c")
 _SENTENCE = re.compile(rf"[^{_ENDS}\n]+(?:[{_ENDS}]+[\"'\u201d\u2019)]*|\n|$)")
 _CALL = re.compile(
-    r"(?<![$\w])[a-z_]{3,30}\((?:[\"'{)]|\w+\s*=)|</?(?:tool|function)_?(?:call|response)?s?\b|<\|?(?:im_start|im_end|endoftext|eot_id)\b"
-    r'|\{\s*"(?:name|tool|function|arguments|parameters)"\s*:',
+    r"(?<![$\w])[a-z_]{3,30}\((?:[\"'{)]|\w+\s*=)|</?(?:tool|function)_?(?:call|response)?s?\b"
+    r"|<\|?(?:im_start|im_end|endoftext|eot_id)\b|\{\s*\"\w{1,40}\"\s*:",
     re.IGNORECASE,
 )
 
@@ -136,7 +138,7 @@ def without_others(text: str, around: Around) -> str:
         rf"|\n(?:{anybody})(?P<says>| (?:{verbs}),?)[:：]?(?<=[:：,])(?=[\s「『])"
         # in any language: `Bram sagt: „…“`
         rf"|\n(?:{here})(?: \p{{Ll}}+){{1,2}}[:：] ?(?=[„«「『\u201c\"])"
-        rf"|(?<=[{_ENDS}])\s(?:{here})[:：]\s?(?=[„«「『\u201c\"])"
+        rf"|(?<=[{_ENDS}])\s(?:{here})(?: (?:{verbs}))?[:：]\s?(?=[„«「『\u201c\"])"
         rf"|\n(?:{here}) [^\n\"\u201c]{{1,60}} (?:{verbs})[:,] (?=[\"\u201c])"
     )
     listed = -1  # end of the newest line of a list
@@ -154,7 +156,7 @@ def without_others(text: str, around: Around) -> str:
 # What is no part of a character's line in any language: rules between scenes, choices to pick from,
 # rows of figures. Notes, menus and talk of models are in the languages' tables.
 _ASIDES = re.compile(
-    r"^(?:-{3,}|={3,}|\*{3,})\s*$"
+    r"^(?:-{3,}|={3,}|\*{3,})\s*$|\s?#{3,}\s*$"
     r"|(?<!:\n)^[ >]*(?:1\)|\[?A[\])])[^\n]+\n[ >]*(?:2\)|\[?B[\])])"
     r"|^\W*[^\W\d_]{1,20}\W{0,3}[:：]\s*\d+\s*[/／]\s*\d+",
     re.MULTILINE,
@@ -190,11 +192,11 @@ def without_own_label(text: str, around: Around) -> str:
 
 def without_calls(text: str, around: Around) -> str:
     """Without tool calls written as text, and sentences that name a tool."""
-    found = [match.start() for match in [_CALL.search(text)] if match]
-    named = [name for name in around.tools if "_" in name or name == "noop"]
-    if named:
-        tool = re.search(rf"\b(?:{'|'.join(map(re.escape, named))})\b", text)
-        found += [tool.start()] if tool else []
+    names = [re.escape(name) for name in around.tools]
+    plain = [name for name in names if "_" in name or name == "noop"]
+    of_all, of_plain = ("|".join(each) or "(?!)" for each in (names, plain))
+    named = re.compile(rf"\b(?:{of_plain})\b|\b(?:{of_all})(?:\(| (?:function|tool)\b)")
+    found = [at.start() for at in (_CALL.search(text), named.search(text)) if at]
     return _before(text, min(found)) if found else text
 
 
@@ -215,8 +217,12 @@ def without_recital(text: str, around: Around) -> str:
     much of it at once, of which the first sentence is kept.
     """
     found = _recited(text, _told(around.told, 3))
-    of_itself = {*each_words("second_person"), *words(around.own)}
-    starts = [at for at, _, first in found if first in of_itself]
+    own, second = set(words(around.own)), each_words("second_person")
+    starts = [at for at, said, first in found if first in own | second and len(said) > OWN_WORDS]
+    for sentence in _SENTENCE.finditer(text):  # `You are Aria`
+        first = words(sentence.group())[:4]
+        if second.issuperset(first[:1]) and own.intersection(first) and first:
+            starts += [] if _QUESTION.search(sentence.group()) else [sentence.start()]
     if len({word for _, said, _ in found for word in said}) >= RECITAL_WORDS:
         starts += [at for at, *_ in found[1:2] or found]
     return _before(text, min(starts) + 1) if starts else text
