@@ -33,6 +33,7 @@ _COMING = ("at_post_puppet", "at_post_unpuppet")
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<setcomp>")
 # What a loop asks of everybody whom it speaks to; anything else it asks picks some of them.
 _OF_ALL = ("msg", "has_account", "account", "sessions", "location", "destination", "is_typeclass")
+_ASKS = ("LOAD_ATTR", "LOAD_METHOD")
 # Instructions between a call and the jump that its result decides.
 _BETWEEN = ("CACHE", "NOP", "PRECALL", "TO_BOOL", "UNARY_NOT")
 
@@ -174,10 +175,11 @@ def _sifts(code: CodeType, name: str) -> bool:
         return True
     steps = [step for step in get_instructions(code) if step.opname not in _BETWEEN]
     for held, used, then in zip(steps, steps[1:], steps[2:], strict=False):
-        last = held.argval[-1] if isinstance(held.argval, tuple) else held.argval
-        is_asked = used.opname in ("LOAD_ATTR", "LOAD_METHOD") and used.argval not in _OF_ALL
+        loaded = held.argval if isinstance(held.argval, tuple) else (held.argval,)
+        is_held = "LOAD_" in held.opname and held.opname not in (*_ASKS, "LOAD_CONST")
+        is_asked = used.opname in _ASKS and used.argval not in _OF_ALL
         is_tested = used.opname == "CALL" and then.opname.startswith("POP_JUMP")
-        if "LOAD_FAST" in held.opname and last == name and (is_asked or is_tested):
+        if is_held and name in loaded[-1:] and (is_asked or is_tested):
             return True
     return False
 

@@ -250,6 +250,11 @@ class ToGuild(Whisper):
     def comprehended(self, line, room):
         [obj.msg(line, self.caller) for obj in room.contents if obj.tags.has("guild")]
 
+    def captured(self, line, room):
+        for obj in room.contents:
+            if obj.tags.has("guild"):
+                (lambda: obj)().msg(line, self.caller)
+
     def called(self, line, room):
         def tell(obj, **kwargs):
             if obj.tags.has("guild"):
@@ -276,8 +281,8 @@ class SayToKinds(Say):
             if hasattr(obj, "msg") and inherits_from(
                 obj, "evennia.objects.objects.DefaultCharacter"
             ):
-                name = self.caller.get_display_name(obj)
-                obj.msg(f'{name} says, "{self.args}"', from_obj=self.caller)
+                name, rest = self.caller.get_display_name(obj), ()
+                obj.msg(f'{name} says, "{self.args}"', self.caller, *rest)
 
 
 class HearingTest(AssistantTest):
@@ -347,7 +352,7 @@ class TestOwnCommands(HearingTest):
         """A loop over all that picks by what they are like is private."""
         self.aria.tags.add("guild")
         self.aria.db.guild = True
-        ways = "tag attribute function called filtered generated comprehended locked"
+        ways = "tag attribute function captured called filtered generated comprehended locked"
         for way in ways.split():
             with self.subTest(way):
                 self.script.runtime.queue.clear()
