@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 
 import regex
 
@@ -62,6 +62,7 @@ _SENTENCE = re.compile(
     "|(?<=\\b[MD]r)[.]|(?<=\\bMrs)[.]|(?<=\\bSt)[.])*"
     "(?:[.!?\u2026؟।۔]+[\"'\u201d\u2019)\u00bb]*|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]*|(?=\\n)|$)"
 )
+_NUMBERED = re.compile(r"^[ \t]*\d{1,2}[.)][ \t]+(?=\D)", re.MULTILINE)
 _MONTHS = [name.lower() for name in calendar.month_name[1:]]
 _DATE = re.compile(
     rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({'|'.join(_MONTHS)})\b"
@@ -81,8 +82,6 @@ def _stems(text: str) -> frozenset[str]:
 
 
 _LISTS = tables()[DEFAULT].data["lists"]
-# How summaries tell that something was said or done; no claims by themselves.
-NARRATION = _stems(_LISTS["narration"])
 # Ties between people. Each is supported by the words of its groups, and by no others.
 _TIE_GROUPS = tuple(map(_stems, _LISTS["ties"].strip().splitlines()))
 TIES: Mapping[str, frozenset[str]] = {
@@ -236,7 +235,7 @@ def unknown_quotes(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
 
 def unknown_ties(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     """Ties of blood and marriage of which the source does not speak near these names."""
-    found = words(sentence.text) if sentence.same_language else ()
+    found = words(sentence.text) if sentence.same_language and ground.is_english else ()
     names = [s for name in sentence.named("name") for s in map(telling_stem, words(name)) if s]
     return tuple(
         word
@@ -249,7 +248,8 @@ def unknown_ties(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
 def unknown_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     """The content words without support, where too few of them stand near each other."""
     claim = _claim(sentence, ground.language or DEFAULT) if sentence.same_language else ()
-    if len(claim) + len(sentence.items) < LEAST_CLAIM:
+    is_heading = not sentence.items and sentence.text.rstrip("*").endswith((":", "："))
+    if is_heading or len(claim) + len(sentence.items) < LEAST_CLAIM:
         return ()
     best = max(_found_near(claim, ground), key=len, default=frozenset())
     if len(best) >= CLAIM_SHARE * len(claim):
@@ -266,7 +266,7 @@ def turned_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     text = folded(sentence.text)
     for name in names:
         text = text.replace(folded(name), " ")
-    claim = frozenset(_telling(with_values(text, code), code)) - NARRATION
+    claim = frozenset(_telling(with_values(text, code), code)) - _narration(code)
     if is_denied(claim, sentence.text, ground.clauses, table):
         return tuple(claim)
     if is_swapped(claim, sentence.text, ground.clauses, table):
@@ -292,6 +292,8 @@ def grounded_in(text: str, source: str, known: Iterable[str] = ()) -> Grounded:
 
 def grounded(text: str, ground: Ground) -> Grounded:
     """A summary without the sentences that its source does not support."""
+    if len(_NUMBERED.findall(text)) > 1:  # the numbers of a list are nobody's
+        text = _NUMBERED.sub("- ", text)
     found = list(_SENTENCE.finditer(text))
     if stands_apart(text, ground):
         return Grounded("", (Struck(text, "refusal", ("every word",)),) * len(found), len(found))
@@ -351,7 +353,13 @@ def _claim(sentence: Sentence, code: str) -> tuple[str, ...]:
     named = {word for item in sentence.items for word in words(item.text) if item.kind != "quote"}
     left = " ".join(word for word in words(sentence.text) if word not in named)
     stems = _telling(sentence.text if tables()[code].data.get("unparted") else left, code)
-    return tuple(dict.fromkeys(s for s in stems if s not in NARRATION and not s.isdigit()))
+    return tuple(dict.fromkeys(s for s in stems if s not in _narration(code) and not s.isdigit()))
+
+
+@cache
+def _narration(code: str) -> frozenset[str]:
+    """How summaries tell that something was said or done; no claims by themselves."""
+    return frozenset(_telling(tables()[code].get("lists", "narration"), code))
 
 
 def _found_near(stems: Sequence[str], ground: Ground) -> Iterator[frozenset[str]]:

@@ -34,6 +34,16 @@ class TestTalks(unittest.TestCase):
         for found in struck.values():
             self.assertLess(len(found.struck), max(2, found.sentences / 2), found)
 
+    def test_lists(self):
+        """Neither the numbers of a list nor its heading are claims."""
+        text = (
+            "Zusammenfassung des Gesprächs:\n1. Oskar schläft in der alten Mühle.\n"
+            "2. Er schuldet Konrad 340 Taler.\n7) Veit meldet einen Einbruch am Nordtor."
+        )
+        found = grounded(text, ground(TALKS[0]))
+        self.assertEqual(found.struck, ())
+        self.assertIn("\n- Oskar schläft", found.text)
+
     def test_inventions_are_struck(self):
         """A wrong name or number, or a claim turned round, whatever stands before it."""
         told = [(ground(talk), talk["true"][0], text) for talk in TALKS for text in talk["false"]]
