@@ -13,18 +13,19 @@ address, from overflow errors, and from the tokens that replies count (`windows.
 """
 
 import asyncio
-import contextlib
+import math
 import random as random_module
 import time
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from evennia_ai.background import AsyncioThread
-from evennia_ai.errors import LocalModelError, ModelError, WindowError
+from evennia_ai.errors import ModelError, WindowError
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.failures import Failure, failure_of
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
@@ -33,7 +34,7 @@ from evennia_ai.llm_interaction.own_machine import is_near
 from evennia_ai.llm_interaction.profile_book import Profiles
 from evennia_ai.llm_interaction.profiles import Profile, is_small_name
 from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, RetryPolicy
-from evennia_ai.llm_interaction.tokens import Counter, counter_for
+from evennia_ai.llm_interaction.tokens import Counter, TokenCounter
 from evennia_ai.llm_interaction.tracing import Tracing
 from evennia_ai.llm_interaction.values import (
     READ_AHEAD,
@@ -64,6 +65,16 @@ KEEP_WARM_S, COLD_FACTOR = 300.0, 2.0
 # LiteLLM keeps connections and a task on the loop it is first used from: one loop serves all
 # clients of the process.
 _shared_thread = AsyncioThread("evennia-ai-model")
+
+
+@dataclass
+class _Reached:
+    """What is known of one model at one address since the start."""
+
+    breaker: Breaker
+    answered_at: float = -math.inf
+    carries_tools: bool | None = None
+    next_trial: float = -math.inf
 
 
 class ModelClient:
@@ -106,20 +117,16 @@ class ModelClient:
         self._clock = clock
         self._random = random
         self._retry = retry
-        self._policy = breaker
-        self._breakers: dict[tuple[str, str | None], Breaker] = {}
-        self._count = count
+        self._reached: defaultdict[wire.Endpoint, _Reached]
+        self._reached = defaultdict(lambda: _Reached(Breaker(breaker, clock)))
+        self._count = count or TokenCounter("gpt-4")
         self._local_models = local_models
         self._tracing = tracing
         self.profiles = profiles or Profiles()
         self._caller: wire.Caller | None = None
-        self._listed: dict[str, int | None] = {}
         self._windows = Windows(clock)
         self._in_flight: set[Deferred[Any]] = set()
-        self._loading: asyncio.Task[None] | None = None
-        self._carrying: dict[wire.Endpoint, bool | None] = {}
-        self._next_trial: dict[wire.Endpoint, float] = {}
-        self._answered_at: dict[wire.Endpoint, float] = {}
+        self._loading: asyncio.Task[wire.Endpoint] | None = None
 
     def __repr__(self) -> str:
         base, key = self._address
@@ -136,7 +143,10 @@ class ModelClient:
 
     def warm_up(self) -> Deferred[None]:
         """Load what is slow and ask the server for its window; fires when calls will be quick."""
-        return self._start(self._warm_up()).addCallback(self._try_home)
+        done = self._start(self._warm_up())
+        if home := self._home:
+            done.addCallback(lambda _: self.facts(home)).addCallback(lambda _: None)
+        return done
 
     def probe(
         self, model: str, api: str = "chat", timeout_s: float = 20.0
@@ -158,21 +168,18 @@ class ModelClient:
 
     def facts(self, model: str) -> ModelFacts:
         """What is known of a model now."""
-        known, price = self._window(model), self._price(model)
+        known = self._window(model)
         if self._caller is None:
-            return ModelFacts(known, price=price)
+            is_free = model.startswith((wire.OFFLINE_PREFIX, LOCAL_PREFIX))
+            return ModelFacts(known, price=(0.0, 0.0) if is_free else None)
         where = self._endpoint(model, model)
         learned = () if where.is_offline else tuple(self.profiles.of(where.model).said())
+        price = wire.price_of(self._caller.litellm, where)
         free = where.is_local or (not any(price or ()) and is_near(where.api_base or ""))
         small = is_small_name(model)
-        if self._local_models and model.startswith(LOCAL_PREFIX):
+        if self._local_models and where.is_local:
             small = small or self._local_models.is_small(model)
         return ModelFacts(known, self._carries_tools(where), learned, price, free, small)
-
-    def _price(self, model: str) -> tuple[float, float] | None:
-        if model.startswith((wire.OFFLINE_PREFIX, LOCAL_PREFIX)):
-            return 0.0, 0.0
-        return wire.price_of(self._caller.litellm, model) if self._caller else None
 
     def _window(self, model: str) -> Window | None:
         known = self._windows.of(model)
@@ -183,11 +190,7 @@ class ModelClient:
 
     def _in_table(self, model: str) -> int | None:
         """A model's window in LiteLLM's table; None while LiteLLM is not loaded."""
-        if model not in self._listed:
-            if self._caller is None:
-                return None
-            self._listed[model] = wire.window_of(self._caller.litellm, model)
-        return self._listed[model]
+        return wire.window_of(self._caller.litellm, model) if self._caller else None
 
     def _carries_tools(self, where: wire.Endpoint) -> bool | None:
         """Whether the tools of a request reach a model; None if unknown. Answers at once.
@@ -199,31 +202,28 @@ class ModelClient:
             return None
         if self.profiles.of(where.model).no_tools:
             return False
-        if where not in self._carrying and self._clock() >= self._next_trial.get(where, 0.0):
-            self._next_trial[where] = self._clock() + TRIAL_PAUSE_S
+        reached = self._reached[where]
+        if self._clock() >= reached.next_trial:
+            reached.next_trial = self._clock() + TRIAL_PAUSE_S
             if wire.is_own_server(self._ready().litellm, where):
                 # A server that does not answer shows in the calls that matter.
                 self._start(self._try_tools(where)).addErrback(lambda _: None)
-        return self._carrying.get(where)
+        return reached.carries_tools
 
     async def _try_tools(self, where: wire.Endpoint) -> None:
         async with asyncio.timeout(TRIAL_S):
             carries = await wire.carries_tools(self._ready(), where, TRIAL_S)
-        self._carrying[where] = carries
+        self._reached[where].carries_tools, self._reached[where].next_trial = carries, math.inf
         if carries is False:
             self.profiles.keep(where.model, replace(self.profiles.of(where.model), no_tools=True))
-
-    def _try_home(self, result: None) -> None:
-        if self._home:
-            self.facts(self._home)
 
     def forget(self, model: str) -> Deferred[None]:
         """Forget what was learned of a model, its window, too."""
         if self._caller is not None:
             where = self._endpoint(model, model)
             self.profiles.forget(where.model)
-            self._carrying.pop(where, None)
-            self._next_trial.pop(where, None)
+            self._reached[where].carries_tools = None
+            self._reached[where].next_trial = -math.inf
         self._windows.forget(model)
         return succeed(None)
 
@@ -247,21 +247,16 @@ class ModelClient:
             self._caller = wire.Caller(wire.load(), self._local_models)
         return self._caller
 
-    def _counter(self) -> Counter:
-        return self._count or counter_for("gpt-4")
-
     async def _warm_up(self) -> None:
         await wire.rehearse(self._ready().litellm)
         self._tracing.switch_on(self._ready().litellm)  # the rehearsal is not traced
-        await asyncio.to_thread(self._counter(), "warm")
+        await asyncio.to_thread(self._count, "warm")
         if self._home:
             await self._look_up(self._home, self._endpoint(self._home, self._home))
-        self._loading = asyncio.create_task(self._load_home())  # may take minutes: not waited for
-
-    async def _load_home(self) -> None:
-        """Start the game's own model if it is a local one."""
-        with contextlib.suppress(LocalModelError):  # the first request says why
-            await self._ready().reached(self._endpoint(self._home or "", ""))
+            # A local one may take minutes to load: not waited for. The first request says why not.
+            loading = self._ready().reached(self._endpoint(self._home, ""))
+            self._loading = asyncio.create_task(loading)
+            self._loading.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     def _endpoint(self, model: str, home: str) -> wire.Endpoint:
         return wire.endpoint(self._ready().litellm, model, self._home or home, *self._address)
@@ -316,7 +311,7 @@ class ModelClient:
 
     def _is_cold(self, where: wire.Endpoint) -> bool:
         """Whether a model has to be loaded, or a long prompt to be read, before it answers."""
-        since = self._clock() - self._answered_at.get(where, float("-inf"))
+        since = self._clock() - self._reached[where].answered_at
         return since > KEEP_WARM_S and wire.is_own_server(self._ready().litellm, where)
 
     async def _look_up(self, model: str, where: wire.Endpoint) -> None:
@@ -363,7 +358,7 @@ class ModelClient:
         once in another one. Returns the outcome, how many HTTP calls were made, and replies that
         were paid for in vain.
         """
-        breaker = self._breaker(where)
+        breaker = self._reached[where].breaker
         until = self._clock() + share_s
         latest = until - _LEAST_SHARE * request.timeout_s
         outcome: ModelReply | Failure = Failure("breaker_open")
@@ -372,7 +367,7 @@ class ModelClient:
         wasted: list[ModelReply] = []
         while tries < self._retry.attempts and breaker.admits():
             limit_s = min(request.timeout_s, max(0.0, until - self._clock()))
-            outcome = await self._attempt(where, request, breaker, limit_s, profile)
+            outcome = await self._attempt(where, request, limit_s, profile)
             calls += 1
             if where.is_offline or request.purpose == READ_AHEAD:
                 return outcome, calls, []
@@ -385,7 +380,8 @@ class ModelClient:
             if isinstance(outcome, ModelReply):
                 if not outcome.is_empty:
                     if outcome.native and profile.no_tools:  # so it was shown its tools
-                        profile, self._carrying[where] = replace(profile, no_tools=False), True
+                        profile = replace(profile, no_tools=False)
+                        self._reached[where].carries_tools = True
                     self.profiles.keep(where.model, profile)
                 break
             tries += 1
@@ -404,33 +400,28 @@ class ModelClient:
             outcome = Failure("empty")
         return outcome, calls, wasted
 
-    def _breaker(self, where: wire.Endpoint) -> Breaker:
-        """The breaker of a model at an address, made on first use."""
-        known = self._breakers.setdefault
-        return known((where.model, where.api_base), Breaker(self._policy, self._clock))
-
     async def _attempt(
         self,
         where: wire.Endpoint,
         request: ModelRequest,
-        breaker: Breaker,
         limit_s: float,
         profile: Profile,
     ) -> ModelReply | Failure:
         """Make one HTTP call and report its outcome to the breaker."""
+        reached = self._reached[where]
         try:
             async with asyncio.timeout(limit_s):
                 outcome: ModelReply | Failure = await self._ready().call(where, request, profile)
         except Exception as error:  # noqa: BLE001 - LiteLLM raises dozens of kinds; all are sorted
             outcome = failure_of(error)
         except BaseException:
-            breaker.abandoned()
+            reached.breaker.abandoned()
             raise
         if isinstance(outcome, Failure) and not outcome.is_answer:
-            breaker.failed()
+            reached.breaker.failed()
         else:
-            breaker.succeeded()
-            self._answered_at[where] = self._clock()
+            reached.breaker.succeeded()
+            reached.answered_at = self._clock()
         return outcome
 
     def _wait_s(
@@ -448,7 +439,7 @@ class ModelClient:
 
     async def _counted(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
         """A reply with its tokens, by our own counter where the provider did not count."""
-        count, prompt = self._counter(), reply.prompt_tokens
+        count, prompt = self._count, reply.prompt_tokens
         tokens = await asyncio.to_thread(count, reply.content) if reply.content else 0
         if not prompt:
             prompt = await asyncio.to_thread(wire.prompt_tokens, request, count)
@@ -468,9 +459,7 @@ class ModelClient:
         )
         await self._look_up(model, where)
         began = self._clock()
-        breaker = self._breaker(where)
-        profile = self.profiles.of(where.model)
-        outcome = await self._attempt(where, request, breaker, timeout_s, profile)
+        outcome = await self._attempt(where, request, timeout_s, self.profiles.of(where.model))
         seconds = self._clock() - began
         if isinstance(outcome, ModelReply):
             detail = f"`{model}` answered in {seconds:.1f} s"

@@ -430,9 +430,11 @@ def window_of(litellm: ModuleType, model: str) -> int | None:
     return int(limit) if limit else None
 
 
-def price_of(litellm: ModuleType, model: str) -> tuple[float, float] | None:
+def price_of(litellm: ModuleType, where: Endpoint) -> tuple[float, float] | None:
     """US dollars for a token of a model's prompt and of its reply; None if it is not listed."""
-    known = _listed(litellm, model)
+    if where.is_offline or where.is_local:
+        return 0.0, 0.0
+    known = _listed(litellm, where.model)
     prices = known.get("input_cost_per_token"), known.get("output_cost_per_token", 0.0)
     return None if prices[0] is None else (float(prices[0]), float(prices[1] or 0.0))
 
