@@ -140,7 +140,7 @@ def _entry(item: dict[str, Any], cleaner: Cleaner, changes: list[str]) -> Fact:
     text, left = cleaner.clean(text, TEXT_CHARS)
     if left:
         changes.append(f"content: {left:,} characters left out")
-    logic = values.get("selectivelogic")
+    logic, weight = values.get("selectivelogic"), of("weight")
     is_selective = _flag(values.get("selective"), True)
     return Fact(
         _keys(of("keys"), "keys", changes),
@@ -149,7 +149,7 @@ def _entry(item: dict[str, Any], cleaner: Cleaner, changes: list[str]) -> Fact:
         LOGIC[logic] if isinstance(logic, int) and 0 <= logic < len(LOGIC) else ANY,
         always,
         on,
-        _number(of("weight")),
+        weight if isinstance(weight, int | float) and abs(weight) < 10**9 else 0,
         item,
     )
 
@@ -172,11 +172,6 @@ def _flag(value: Any, default: bool) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in ("true", "1", "yes", "on")
     return bool(value) if isinstance(value, bool | int) else default
-
-
-def _number(value: Any) -> float:
-    is_number = isinstance(value, int | float) and abs(value) < 10**9
-    return value if is_number else 0
 
 
 def is_pattern(key: str) -> bool:

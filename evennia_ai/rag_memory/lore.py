@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 
-from evennia_ai.cards.books import ALL, ANY, NOT_ALL, Fact, is_pattern, pattern
+from evennia_ai.cards.books import ALL, NOT_ALL, NOT_ANY, Fact, is_pattern, pattern
 from evennia_ai.history.stored import Stored
 from evennia_ai.language.script import folded, is_unparted, words_of
 from evennia_ai.language.tables import DEFAULT, table_of
@@ -27,7 +27,8 @@ PATTERN_S, OVERRUNS = 0.02, 3
 PATTERNS, LINE_S = 50, 0.1
 # So many keys without words of their own are tried: those, and of scripts without spaces.
 OTHERS = 2_000
-OFF, UNKNOWN, SECRET, FULL = "off", "not known to {name}", "not for these ears", "no room"
+OFF, UNKNOWN, SECRET = "off", "not known to {name}", "not for these ears"
+FULL, TWICE = "no room", "said by another fact"
 Lock = Callable[[str], bool]
 
 
@@ -175,11 +176,8 @@ class Finder:
     def _passes(self, fact: Known, line: Line) -> bool:
         """Whether the secondary keys of a fact agree."""
         there = [self._has(key, fact, line) for key in fact.secondary]
-        if not there or fact.logic == ANY:
-            return not there or any(there)
-        if fact.logic == ALL:
-            return all(there)
-        return not all(there) if fact.logic == NOT_ALL else not any(there)
+        agree = {ALL: all(there), NOT_ALL: not all(there), NOT_ANY: not any(there)}
+        return not there or agree.get(fact.logic, any(there))
 
     def _has(self, key: str, fact: Known, line: Line) -> bool:
         if is_pattern(key):
@@ -230,12 +228,13 @@ class Finder:
             return not fact.always, -len(keys), -score
 
         meant.sort(key=order)
-        verdicts = []
+        verdicts, texts = [], set[str]()
         for fact, keys in meant:
             why_not = _reason(fact, knows, tells)
             if not why_not:
                 size = count(fact.text)
-                why_not = "" if size <= room else FULL
+                why_not = TWICE if fact.text in texts else "" if size <= room else FULL
+                texts |= set() if why_not else {fact.text}
                 room -= 0 if why_not else size
             verdicts.append(Verdict(fact, keys, why_not))
         return verdicts

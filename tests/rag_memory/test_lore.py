@@ -15,6 +15,7 @@ from evennia_ai.rag_memory.lore import (
     OVERRUNS,
     PATTERNS,
     SECRET,
+    TWICE,
     UNKNOWN,
     Finder,
     Known,
@@ -112,6 +113,8 @@ class TestOrder(unittest.TestCase):
         expected = {"w3": "", "w2": "", "w4": "", "w1": FULL, "w5": FULL}
         self.assertEqual(find(facts, "a b", room=300), expected)
         self.assertEqual(find(facts, "a b", room=301)["w5"], "")
+        twins = [fact("w1", "a"), fact("w2", "a"), fact("w3", "a", "Other.")]
+        self.assertEqual(find(twins, "a"), {"w1": "", "w2": TWICE, "w3": ""})
 
     def test_meaning(self):
         """Behind what keys find, the nearest first; secondary keys hold there, too."""
