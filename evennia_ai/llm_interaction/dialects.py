@@ -515,7 +515,9 @@ def _payload(body: str, tools: Tools) -> Iterator[Call]:
     elif body.startswith("[") or (body.endswith(")") and "(" in body):
         yield from _python(body, tools)
     elif (found := _NAMED.match(body)) and (found["body"] or found["name"] in tools):
-        yield found["name"], _arguments(found["body"])
+        arguments = _arguments(found["body"])
+        if isinstance(_loaded(arguments), dict):
+            yield found["name"], arguments
 
 
 def _closed(body: str) -> str:
@@ -698,21 +700,18 @@ def _without_marks(text: str) -> str:
     """A text without marks, also such as are made by taking out others."""
     while (shorter := _MARKS.sub("", _THOUGHT.sub("", text))) != text:
         text = shorter
-    for sign, meant in _SIGNS:
-        text = text.replace(sign, meant)
-    return text
-
-
-# How vocabularies write a blank and a line's end, where a server forgot to turn them back.
-_SIGNS = (("\u2581", " "), ("\u0120", " "), ("\u010a", "\n"), ("\ufeff", ""))
+    if " " not in text:
+        text = text.replace("\u0120", " ").replace("\u010a", "\n")
+    return text.replace("\u2581", " ").replace("\ufeff", "")
 
 
 # What models put round their words, in this order.
 
 # A paragraph about the reply, and words that set a tone.
 _ABOUT = (
-    r"[^\n]*\b(?:the user\b[^\n]*\b(?:i|we)\b|(?:i|we)(?: should| need to| must| will|['\u2019]ll)"
-    r" (?:respond|reply|answer (?:in|as|with|kindly|briefly))\b|let me (?:think|respond|craft)\b"
+    r"[^\n]*\b(?:the user\b[^\n]*\b(?:i|we)\b"
+    r"|(?:i|we)(?: should| need to| must| will|['\u2019]ll) (?:respond|reply|answer)"
+    r" (?:as|in character|kindly|briefly)\b|let me (?:think about how|respond as|craft)\b"
     r"|(?:stay|remain|keep)(?:ing)? in character\b)[^\n:]*"
 )
 _TONE = (
@@ -758,7 +757,11 @@ _ROUND = tuple(
             "",
         ),
         (r"\A#{1,6} [^\n]{1,40}\n", ""),
-        (r"\A(?-i:[A-Z])\w{1,20}(?:>|, [a-z]{3,15}ing(?: \w+){0,2}:)[ \t]+", ""),
+        (
+            r"\A(?-i:[A-Z])\w{1,20}(?:>|, (?!\w*thing|morning|evening)[a-z]{3,15}ing"
+            r"(?: \w+){0,2}:)[ \t]+",
+            "",
+        ),
         (r"\A\*\*[\w ]{2,30}\*\*\s*(\*[^*\n]{2,60}\*)\s*:\s*", r"\1 "),
         (r"\A([\"\u201c][^\n]*[\"\u201d])\s*[\u2013\u2014-]+\s*(?-i:[A-Z])\w{1,20}\s*\Z", r"\1"),
         (r"\A(?:\W*(?:user|human|player|\{\{user\}\})\W*:[^\n]*\n+)(?=[^\n:]{1,30}:)", ""),

@@ -162,6 +162,11 @@ class TestInCharacter(unittest.TestCase):
             "The sign reads [open], and so we are.",
             "Next: the mill. Then the inn.",
             "I will answer that when I have poured this.",
+            "Let me think.\nThe mill is north of here.",
+            "I must reply to the duke.\nBut first, an ale.",
+            "I will answer with steel!",
+            "Well, nothing new: the mill is still.",
+            "Il-Ġimgħa jiftaħ Ċensu.",
         ):
             with self.subTest(text):
                 self.assertEqual(spoken(text), text)
