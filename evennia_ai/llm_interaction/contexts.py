@@ -141,15 +141,16 @@ def written_language(language: str, lines: Iterable[str]) -> str:
 
 
 def answer_language(language: str, lines: Iterable[str], spoken: str = "") -> str:
-    """The row of the present moment that names the language of the answer; empty for English.
+    """The name of the language of an answer; empty for English.
 
-    Small models answer in the language of the prompt, whatever its rules say. Lines that don't
-    show their language are in the `spoken` one, which was heard last.
+    The prompt names it beside the lines: small models answer in the language of the prompt,
+    whatever its rules say. Lines that don't show their language are in the `spoken` one, which was
+    heard last.
     """
     code = language
     if language == AUTO:
         code = language_of_most(lines, spoken or DEFAULT) or spoken or AUTO
-    return "" if code in (AUTO, DEFAULT) else f"Language of your answer: {language_name(code)}"
+    return "" if code in (AUTO, DEFAULT) else language_name(code)
 
 
 def fixed_language(rules: str) -> str:

@@ -308,6 +308,11 @@ class Tick:
         script, runtime, last = self.script, self.runtime, group.events[-1]
         asker, seen = last.speaker_id or None, script.seen(group.audience, trusted=True)
         given, passed_over = yield self._retrieved(group, seen)
+        lines = (event.content for event in group.events[-ANSWERED_LINES:] if event.speaker)
+        language = answer_language(script.config.language, lines, runtime.language)
+        talks = _talks(group, seen.newest(), script.game.present(asker), script.now())
+        if language and is_small(script):  # it follows what it reads last
+            talks = *talks, f"Answer in {language}."
         request = TurnRequest(
             audience=group.audience,
             channel=last.channel or "say",
@@ -317,8 +322,8 @@ class Tick:
             passed_over=passed_over,
             max_iterations=script.config.max_react_iterations,
             deadline=script.now() + script.turn_timeout_s,
-            talks=_talks(group, seen.newest(), script.game.present(asker), script.now()),
-            answering=self._answering(group),
+            talks=talks,
+            answering=self._answering(group, language),
         )
         shown_to = request.audience, request.channel, request.asker
         try:
@@ -341,24 +346,20 @@ class Tick:
             script.game.show_typing(False, *shown_to)
             runtime.last_turn_at = script.now()
 
-    def _answering(self, group: Group) -> tuple[str, ...]:
-        """The newest lines of a group, as the prompt names them again at its end.
+    def _answering(self, group: Group, language: str) -> tuple[str, ...]:
+        """The newest lines of a group, as the prompt names them again, and their language.
 
-        With the language they are in, and for small models with who speaks to whom.
+        For small models with who speaks to whom.
         """
-        script, events = self.script, [e for e in group.events[-ANSWERED_LINES:] if e.speaker]
+        events = group.events[-ANSWERED_LINES:]
+        speakers = [(event, event.speaker) for event in events if event.speaker]
         rows = [
-            answer_line(
-                e.speaker.key, e.speaker.id, e.channel, shortened(e.content, ANSWERED_CHARS)
-            )
-            for e in events
-            if e.speaker
+            answer_line(by.key, by.id, event.channel, shortened(event.content, ANSWERED_CHARS))
+            for event, by in speakers
         ]
-        if rows and is_small(script):
-            rows.insert(0, speaking_line(script.obj.key, events[-1].speaker_name))
-        lines = (event.content for event in events)
-        language = answer_language(script.config.language, lines, self.runtime.language)
-        return tuple(filter(None, (*rows, language)))
+        if speakers and is_small(self.script):
+            rows.insert(0, speaking_line(self.script.obj.key, speakers[-1][1].key))
+        return (*rows, f"Language of your answer: {language}") if language else tuple(rows)
 
     @inlineCallbacks
     def _retrieved(self, group: Group, seen: Seen) -> Steps[tuple[Hits, Hits]]:

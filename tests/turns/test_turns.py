@@ -506,6 +506,11 @@ class TestModelDown(TurnTest):
                 message["content"] or "" for message in self.model.requests[-1].messages[-3:]
             )
         speaking = f"You are {self.aria.key} and speak to {self.alice.key}."
+        self.model.carries = False
+        self.say("Aria, wie heißt mein Boot?", self.alice)
+        self.tick()
+        last = self.model.requests[-1].messages[-1]["content"]
+        self.assertTrue(last.endswith("Answer in German."), last)
         for prompt, is_given in ((prompts[False], True), (prompts[None], False)):
             self.assertEqual(speaking in prompt, is_given)
             self.assertEqual("boat is called Heron" in prompt, is_given)
