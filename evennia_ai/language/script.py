@@ -41,7 +41,7 @@ SENTENCE_END = regex.compile(rf"(?<=[.!?…؟۔।॥՞።;])[{CLOSERS}]*\s+|(?<
 # The semicolon is the question mark of Greek.
 _ASKED = regex.compile(rf"(?:[?？؟⸮՞\u037e]|(?<=\p{{Greek}}\W*);)[{CLOSERS}\s]*$")
 # Least length of a word, and the share of the longer one, that forms of one word begin with alike.
-FORM_LETTERS, FORM_SHARE = 3, 0.6
+FORM_LETTERS, FORM_SHARE = 3, 0.57
 # Least letters of a word that may be part of another, as `Schlüssel` of `Kellerschlüssel`.
 COMPOUND_LETTERS = 5
 

@@ -60,11 +60,12 @@ def _stemmer(code: str) -> Callable[[str], str]:
     name, prefixes = (tables()[code].data.get(key) for key in ("stemmer", "verb_prefixes"))
     if name == "light":
         return _light_stem
-    by_ending = snowballstemmer.stemmer(name).stemWord if name else str
-    if not prefixes:
-        return by_ending
-    person = regex.compile(rf"^[{prefixes}](?=.{{3}})")
-    return lambda word: person.sub("", by_ending(word))
+    if not name:
+        return str
+    by_ending = snowballstemmer.stemmer(name).stemWord
+    person = regex.compile(rf"^[{prefixes}](?=.{{3}})" if prefixes else "(?!)")
+    # Some stems are no longer folded: Turkish `borc-um` becomes `borç`.
+    return lambda word: person.sub("", folded(by_ending(word)))
 
 
 def singular(word: str) -> str:

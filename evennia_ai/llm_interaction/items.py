@@ -267,7 +267,7 @@ def _names_elsewhere(
         if starts and words[0].lower() not in sure and not may_begin:
             words = words[1:]
         if table.data.get("nouns_have_capitals"):
-            words = _behind_noun(words, capitals)
+            words = _behind_noun(words, capitals, table)
         # Without what is glued on behind an apostrophe: `Oskar'ın`, but not `O'Brien`.
         bare = (_GLUED.sub("", word) for word in words)
         name = " ".join(word for word in bare if folded(word) not in table.words("stop"))
@@ -275,13 +275,14 @@ def _names_elsewhere(
             yield at, name
 
 
-def _behind_noun(words: list[str], capitals: Collection[str]) -> list[str]:
+def _behind_noun(words: list[str], capitals: Collection[str], table: Table) -> list[str]:
     """The name behind a noun, as in ``Bäcker Konrad``; what belongs to a name is a noun."""
     places = [at for at, word in enumerate(words) if word.islower() and word not in ("von", "van")]
     words = words[places[-1] + 1 :] if places else words
     owner = words[-2].lower() if words[1:] else ""
     is_owned = owner.endswith("s") and owner[:-1] in capitals
-    return words[-1:] if owner and not is_owned else []
+    is_noun = not owner or is_owned or folded(owner) in table.words("calendar")
+    return [] if is_noun else words[-1:]
 
 
 def _starts_sentence(text: str, at: int) -> bool:

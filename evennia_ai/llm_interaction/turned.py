@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import regex
 
-from evennia_ai.language.script import ENDS, akin, folded, is_unparted
+from evennia_ai.language.script import ENDS, akin, folded, is_unparted, meets
 from evennia_ai.language.tables import Table
 
 _CLAUSE = regex.compile(rf"[,;:،؛\"{regex.escape(ENDS)}]+(?=\s|$)|[。！？，、；：]+|\n")
@@ -19,8 +19,10 @@ _DIGIT = regex.compile(r"\d")
 _MARKS = regex.compile(r"[\p{P}\n]+")
 # Content words that a clause must hold before it can be turned round.
 LEAST_WORDS = 2
-# The share of them, in a denial and in a claim about others.
-_DENIED, _ALIKE = 0.8, 0.6
+# The share of them in a denial.
+_DENIED = 0.8
+# Letters with which the forms of a name begin.
+_BEGIN = 4
 _SIGNS = regex.compile(r"[\p{Han}\p{Katakana}\p{Hangul}]+")
 # In scripts without spaces: characters of a name, and of what is the same on each side of it.
 _NAME, _LONGEST, _BESIDE = regex.compile(r"[\p{Han}\p{Katakana}ー]+"), 4, 2
@@ -86,7 +88,7 @@ def is_swapped(stems: Collection[str], text: str, told: Iterable[Clause], table:
         if own.intersection(_WORD.findall(before)) or (topic and regex.match(topic, behind)):
             continue  # somebody else does something: `my sister Wilma keeps goats`
         rest = [stem for stem in stems if not akin(stem, subject) and stem not in subject]
-        if len(rest) >= LEAST_WORDS and clause.share(rest) >= _ALIKE:
+        if len(rest) >= LEAST_WORDS and clause.share(rest) == 1:
             return True
     return False
 
@@ -125,7 +127,7 @@ def replaced(text: str, source: Sequence[str], table: Table) -> tuple[str, ...]:
         names += [
             place[0]
             for at, place in enumerate(places, 1)
-            if not any(akin(words[at], word) for row in rows for word in row)
+            if not any(_is_form(words[at], word) for row in rows for word in row)
             and folded(place[0]) not in table.words("stop")
             and not _DIGIT.search(place[0])
             and table.expression("speech", "behind_name").match(part, place.end())
@@ -137,6 +139,10 @@ def replaced(text: str, source: Sequence[str], table: Table) -> tuple[str, ...]:
             )
         ]
     return tuple(names)
+
+
+def _is_form(word: str, other: str) -> bool:
+    return word[:_BEGIN] == other[:_BEGIN] or meets(word, other)
 
 
 def _words(text: str) -> list[str]:
@@ -171,7 +177,9 @@ def _replaced_signs(text: str, source: str, table: Table) -> Iterator[str]:
             name, left, right = said[at:end], said[at - _BESIDE : at], said[end : end + _BESIDE]
             if not (_NAME.fullmatch(name) and behind.match(said, end)):
                 continue
-            # One sign is known by its neighbours.
+            # One sign is part of a name.
+            if size == 1 and not (_NAME.match(left[-1]) or _NAME.match(right[:1])):
+                continue
             edges = ((at, end),) if size > 1 else ((at - 1, end), (at, end + 1))
             if any(said[start:stop] in told for start, stop in edges):
                 continue

@@ -28,7 +28,15 @@ SLOTS = re.compile(r"\{(\w+)\}")
 EXPRESSIONS = ("kinds", "speech", "questions", "signs")
 # Keys that English has no use for.
 ELSEWHERE = {"you", "glued", "endings", "behind_name", "topic", "called"}
-LISTS_ELSEWHERE = {"vocative", "signs", "counters", "before_place", "proclitics", "unit_before_ten"}
+LISTS_ELSEWHERE = {
+    "vocative",
+    "signs",
+    "counters",
+    "before_place",
+    "calendar",
+    "proclitics",
+    "unit_before_ten",
+}
 
 
 class TestEachTable(unittest.TestCase):
