@@ -54,6 +54,8 @@ _OFFLINE_GRACE_S = 5.0
 # Longest time of a trial whether a model is shown tools, and the pause before the next one.
 TRIAL_S = 30.0
 TRIAL_PAUSE_S = 60.0
+# Longest time of a probe.
+PROBE_S = 20.0
 # A model whose account is empty is asked again after this long.
 CREDIT_REST_S = 45.0
 # No attempt begins with less than this share of its time left.
@@ -148,11 +150,9 @@ class ModelClient:
             done.addCallback(lambda _: self.facts(home)).addCallback(lambda _: None)
         return done
 
-    def probe(
-        self, model: str, api: str = "chat", timeout_s: float = 20.0
-    ) -> Deferred[ProbeReport]:
+    def probe(self, model: str) -> Deferred[ProbeReport]:
         """Ask a model for one word, once, past its breaker; fires with a `ProbeReport`."""
-        return self._start(self._probe(model, api, timeout_s))
+        return self._start(self._probe(model))
 
     @property
     def in_flight(self) -> int:
@@ -446,20 +446,18 @@ class ModelClient:
         said = reply.completion_tokens or tokens
         return replace(reply, prompt_tokens=prompt, completion_tokens=said, content_tokens=tokens)
 
-    async def _probe(self, model: str, api: str, timeout_s: float) -> ProbeReport:
+    async def _probe(self, model: str) -> ProbeReport:
         where = self._endpoint(model, model)
         request = ModelRequest(
             model=model,
             messages=({"role": "user", "content": "Answer with the one word: ready"},),
-            prompt="The opposite of no is",
-            api=api,
             max_tokens=16,
-            timeout_s=timeout_s,
+            timeout_s=PROBE_S,
             purpose="probe",
         )
         await self._look_up(model, where)
         began = self._clock()
-        outcome = await self._attempt(where, request, timeout_s, self.profiles.of(where.model))
+        outcome = await self._attempt(where, request, PROBE_S, self.profiles.of(where.model))
         seconds = self._clock() - began
         if isinstance(outcome, ModelReply):
             detail = f"`{model}` answered in {seconds:.1f} s"

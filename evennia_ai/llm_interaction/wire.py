@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from evennia_ai.errors import LocalModelError, ModelError
@@ -324,6 +324,8 @@ class Caller:
             usage = getattr(response, "usage", None)
             cached = _cached_tokens(usage)
             text, made = "" if raw is None else str(raw), getattr(message, "tool_calls", None)
+            if not made and (older := getattr(message, "function_call", None)):
+                made = [SimpleNamespace(function=older)]
             answer = Read(text)
             if not where.is_offline:
                 answer = read(text, request.called, request.reported)

@@ -18,7 +18,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.profile_book import Profiles
-from evennia_ai.llm_interaction.tokens import counter_for, counter_name
+from evennia_ai.llm_interaction.tokens import counter_for
 from evennia_ai.llm_interaction.tracing import Tracing
 from evennia_ai.mind.values import MindSettings, MindStatus, memory_mb
 from evennia_ai.protocol import MemoryBackend, ModelBackend
@@ -133,7 +133,6 @@ class Mind:
 
         def load() -> None:
             self.recall.open_index()
-            counter_name(model)
             for name in (model, "gpt-4", "gpt-4o"):  # an assistant may use another model
                 counter_for(name)
 

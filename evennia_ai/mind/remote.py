@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 
 from evennia_ai.background import Worker
 from evennia_ai.errors import WindowError
-from evennia_ai.llm_interaction.tokens import counter_for, counter_name
+from evennia_ai.llm_interaction.tokens import counter_for
 from evennia_ai.llm_interaction.values import (
     OFFLINE_MODEL,
     ModelFacts,
@@ -190,7 +190,6 @@ class RemoteMind:
         models = {model: None, **dict.fromkeys(self._models), OFFLINE_MODEL: None}
 
         def count() -> None:
-            counter_name(model)
             for name in models:
                 counter_for(name)
             # As the import of LiteLLM does: a first full collection would stop the Server 0.1 s.

@@ -129,6 +129,12 @@ class TestReplies(LoopbackCase):
         self.assertEqual(made["type"], "function")
         (other,) = self.ask(tools=(TOOL,)).tool_calls
         self.assertEqual(other["function"]["name"], "launch_rocket")
+        older = '{"name": "functions.say", "arguments": "{\\"text\\": \\"Hm.\\"}"}'
+        message = f'{{"role": "assistant", "content": null, "function_call": {older}}}'
+        raw = f'{{"choices": [{{"index": 0, "message": {message}, "finish_reason": "stop"}}]}}'
+        self.server.script(text("", raw=raw))
+        (made,) = self.ask(tools=(TOOL,), called={"say": "text"}).tool_calls
+        self.assertEqual(made["function"], {"name": "say", "arguments": '{"text": "Hm."}'})
 
     def test_call_ids_are_made_unique(self):
         """Null, empty and repeated ids, also ones used earlier in the talk, are replaced."""
