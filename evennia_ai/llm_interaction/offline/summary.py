@@ -1,6 +1,7 @@
 """Extractive summaries: the sentences that hold most names, numbers, places and promises."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -42,24 +43,29 @@ def summarise(user: str) -> str:
     """
     body = user.lstrip().replace(MESSAGES_LABEL, "", 1).strip()
     limit = room = max(6, min(MAX_WORDS, int(SHARE * size(body))))
+    sources = body.splitlines()[:MAX_SENTENCES]
+    lines = [line for row in sources for line in _lines(row.strip())]
+    told = sorted(_distinct(lines), key=lambda each: (-each.density, each.order))
     chosen: list[_Sentence] = []
-    for sentence in sorted(_distinct(body), key=lambda each: (-each.density, each.order)):
-        length = size(sentence.text) + bool(sentence.who)
+    for sentence in told:
+        length = size(sentence.text) + size(sentence.who)
         if length <= room and (sentence.density > _LEAST_DENSITY or not chosen):
             chosen.append(sentence)
             room -= length
-    if not chosen:
-        rows = map(read_source_line, body.splitlines()[:MAX_SENTENCES])
-        tools = sorted({row.tool for row in rows if row and row.tool})
-        return line_for("tools_used", names=", ".join(tools)) if tools else _cut(body, limit)
     half = (len(chosen) + 1) // 2
-    return _cut("\n".join((*_rows(chosen[:half]), *_rows(chosen[half:]))), limit)
+    if rows := [*_rows(chosen[:half]), *_rows(chosen[half:])]:
+        return "\n".join(rows)
+    tools = sorted({row.tool for row in map(read_source_line, sources) if row and row.tool})
+    if tools and not told:
+        return line_for("tools_used", names=", ".join(tools))
+    # One sentence that is too long, or nothing that makes sense.
+    text = " ".join(_rows(told[:1]) or [line.text for line in lines])
+    return text[: 2 * limit] if is_unparted(text) else " ".join(text.split()[:limit])
 
 
-def _distinct(body: str) -> list[_Sentence]:
-    """The sentences of the messages, each once, where it is densest."""
+def _distinct(lines: Iterable[Line]) -> list[_Sentence]:
+    """The sentences of some lines, each once, where it is densest."""
     best: dict[tuple[str, ...], _Sentence] = {}
-    lines = (line for row in body.splitlines()[:MAX_SENTENCES] for line in _lines(row.strip()))
     told = ((line, text) for line in lines for text in sentences(line.text))
     for order, (line, text) in enumerate(islice(told, MAX_SENTENCES)):
         is_forged = not line.who and line.verb == "assistant" and read_spoken(text)
@@ -116,12 +122,3 @@ def _rows(chosen: list[_Sentence]) -> list[str]:
             rows.append(f"{each.who}: {each.text}" if each.who else each.text)
         last = each.who
     return rows
-
-
-def _cut(text: str, limit: int) -> str:
-    rows: list[str] = []
-    for row in text.splitlines():
-        parts = row.split()[:limit]
-        limit -= len(parts)
-        rows += [" ".join(parts)] if parts else []
-    return "\n".join(rows)

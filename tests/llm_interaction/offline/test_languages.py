@@ -150,6 +150,20 @@ class TestEachLanguage(unittest.TestCase):
                 self.assertGreaterEqual(sum(said in text for said in told), len(told) // 3, text)
                 self.assertFalse(missing(numbers_of(rows), text), text)
 
+    def test_extract_of_one_long_sentence(self):
+        """It is the beginning of what was said, never the frame around it."""
+        for spoken in (
+            "Der Fährmann Oskar, der in der alten Mühle schläft, schuldet Konrad noch 340 Taler",
+            "健太は洪水のあとから古い水車小屋で寝ていてパン屋の大輔に三百四十文の借りがあると言っていた",
+            "!!! ??? ...",
+        ):
+            request = request_text([heard_line("Bob", "o1.a", "say", spoken)])
+            text = respond(
+                [{"role": "system", "content": "."}, {"role": "user", "content": request}]
+            ).content
+            self.assertTrue(spoken.startswith(text.removeprefix("Bob: ")), text)
+            self.assertTrue(text)
+
     def test_fixed_language(self):
         """It speaks the language that the rules name, whatever it hears."""
         greeting = answer("Hello there!", (), language_rule("de")).content
