@@ -73,8 +73,9 @@ _GRAMMAR = regex.compile(r"\p{Hiragana}+")
 # A letter of a script without spaces whose letters are no words: it stands in anything.
 _SYLLABLE = regex.compile(r"[^\p{Han}]\p{M}*")
 _LOWER = re.compile(r"\b[^\W\d_A-Z]+\b")
-# Numbers that people write as words, which are read in English alone.
+# Numbers that people write as words; of a language without a table no such words are known.
 _SPELLED_ELSEWHERE = frozenset(map(str, range(13)))
+_SPELLED_UNKNOWN = _SPELLED_ELSEWHERE.union(map(str, (*range(20, 101, 10), 1000)))
 
 
 def _stems(text: str) -> frozenset[str]:
@@ -119,7 +120,10 @@ class Ground:
     def __init__(self, text: str, known: Iterable[str] = ()):
         self.text = text
         self.known = tuple(known)
-        self.language = language_of(text)
+        heard = ((read_heard(line), line) for line in text.split("\n"))
+        # Frames are English, whatever is spoken.
+        self.said = without_marks("\n".join(h.text if h else line for h, line in heard))
+        self.language = language_of(self.said)
         self.normal = f" {normal(text, self.language)} {normal(', '.join(self.known))} "
         self.forms = frozenset(self.normal.split())
         self.line_words = [words(line) for line in text.split("\n")]
@@ -144,7 +148,7 @@ class Ground:
     @cached_property
     def is_english(self) -> bool:
         """Whether it seems to be English, whose number words can be read."""
-        return _is_english(self.text)
+        return _is_english(self.said)
 
     @cached_property
     def days(self) -> frozenset[date]:
@@ -215,6 +219,8 @@ Rule = Callable[[Sentence, Ground], tuple[str, ...]]
 def unknown_names(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     """Names with a word that stands nowhere in the source."""
     names = sentence.named("name") if sentence.same_script else ()
+    if not (ground.language or ground.is_english):  # where any word may begin a sentence
+        names = [name for name in names if not sentence.text.startswith(name)]
     return tuple(name for name in names if not ground.supports(name))
 
 
@@ -222,7 +228,8 @@ def unknown_numbers(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     """Numbers, by value, that stand nowhere in the source."""
     numbers = sentence.named("number")
     if not sentence.same_language or not (ground.language or ground.is_english):
-        numbers = [n for n in numbers if n[0].isdigit() and normal(n) not in _SPELLED_ELSEWHERE]
+        spelled = _SPELLED_ELSEWHERE if ground.language else _SPELLED_UNKNOWN
+        numbers = [n for n in numbers if n[0].isdigit() and normal(n) not in spelled]
     dates = _dates(sentence.text, ground)
     return tuple(n for n in numbers if not ground.supports(n) and normal(n) not in dates)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evennia_ai.history.frames import heard_line
 from evennia_ai.language.script import size
-from evennia_ai.language.tables import DEFAULT, language_of, tables
+from evennia_ai.language.tables import DEFAULT, language_of, table_of, tables
 from evennia_ai.llm_interaction.contexts import language_rule
 from evennia_ai.llm_interaction.items import items_of, missing
 from evennia_ai.llm_interaction.offline.brain import respond
@@ -139,13 +139,13 @@ class TestEachLanguage(unittest.TestCase):
             request = {"role": "user", "content": request_text(lines)}
             text = respond([{"role": "system", "content": "Summarise."}, request]).content
             with self.subTest(code):
-                self.assertEqual(language_of(text), code)
+                self.assertEqual(language_of(text), code if code in tables() else "")
                 self.assertNotIn("[", text)
                 told = [said.rstrip(".。।") for _, said in rows]
                 for row in text.split("\n"):
                     who, _, said = row.partition(": ")
                     self.assertIn(who, dict(rows), row)
-                    small = tables()[code].expression("speech", "small").match(said)
+                    small = table_of(said).expression("speech", "small").match(said)
                     self.assertFalse(small and size(said) < 4, row)
                 self.assertGreaterEqual(sum(said in text for said in told), len(told) // 3, text)
                 self.assertFalse(missing(numbers_of(rows), text), text)
