@@ -5,7 +5,7 @@ kept by audience and summed as messages come, so that usage costs the same at an
 """
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -309,8 +309,9 @@ class HistoryHandler(Archive):
             self._recorded = (count, digest)
             return False
         restored = self.restored_segments()
-        parts = [part.messages for part in self.segments() if part.id not in restored]
-        self._recorded = _more_recorded((0, EMPTY_DIGEST), chain(*parts, live))
+        parts = (part.messages for part in self.segments() if part.id not in restored)
+        archived = chain.from_iterable(parts)
+        self._recorded = _more_recorded((0, EMPTY_DIGEST), chain(archived, live))
         is_lost = (
             self.store.stamp(BEGUN) is not None
             or bool(self.store.keys(ARCHIVE) or self.store.keys(COMPACTIONS))
@@ -323,12 +324,12 @@ class HistoryHandler(Archive):
     def _adopt(self, raw: list[Message]) -> None:
         """Complete what was put in by hand: it stands between the messages beside it."""
         at, (_, count) = self._now(), self._counter()
-        places = [message.place for message in raw if message.place]
+        places = deque(message.place for message in raw if message.place)
         place, newest = (places[0] - 0.5 if places else 0.0), self._last_place()
         complete = []
         for message in raw:
             if message.place:
-                place, *places = places
+                place = places.popleft()
             elif places:
                 place = (place + places[0]) / 2
             else:

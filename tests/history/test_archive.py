@@ -90,19 +90,6 @@ class TestReadings(unittest.TestCase):
         self.history.messages()
         self.store.read = []
 
-    def test_records_are_read_once(self):
-        """Asked again, nothing is read; after one changed, that one."""
-        self.assertEqual(len(self.history.summaries()), LEAVES + 1)
-        self.assertEqual(len(self.store.taken(SUMMARIES)), LEAVES + 1)
-        self.history.summaries()
-        self.assertEqual(self.store.taken(SUMMARIES), [])
-        self.store.set(self.leaves[3], record(self.leaves[3], text="by hand"), SUMMARIES)
-        self.assertEqual(self.history.summary(self.leaves[3]).text, "by hand")
-        self.assertEqual(self.store.taken(SUMMARIES), [self.leaves[3]])
-        self.store.delete(self.leaves[3], SUMMARIES)
-        self.assertEqual(len(self.history.summaries()), LEAVES)
-        self.assertIsNone(self.history.summary(self.leaves[3]))
-
     def test_a_message_is_found_by_one_segment(self):
         """Where a message went is known without looking through the archive."""
         wanted = self.history.summary(self.leaves[5])

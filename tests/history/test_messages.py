@@ -17,6 +17,7 @@ from evennia_ai.history.messages import (
     Message,
     Speaker,
     base32,
+    in_order,
     message_tokens,
     rendered,
 )
@@ -189,3 +190,16 @@ class TestRendered(unittest.TestCase):
                 texts.append(json.dumps(shown["tool_calls"], ensure_ascii=False))
             wanted = sum(map(len, texts)) + OVERHEAD_TOKENS
             self.assertEqual(message_tokens(message, len), wanted)
+
+
+class TestInOrder(unittest.TestCase):
+    """What left and came back stands where it stood."""
+
+    @FEW
+    @given(st.permutations(range(1, 9)))
+    def test_by_place(self, places):
+        """In whatever order; a late result has the place of its call, and a later id."""
+        talk = {place: Message("user", "", id=f"m{place}", place=place) for place in places}
+        late = replace(talk[8], id="m9", place=1)
+        shown = [m.id for m in in_order([late, *talk.values()])]
+        self.assertEqual(shown, ["m1", "m9", *(f"m{n}" for n in range(2, 9))])

@@ -1,7 +1,6 @@
 """Profiles that hold too much: what moves into pages of its own, and what becomes of it."""
 
 import unittest
-from dataclasses import replace
 
 from evennia_ai.errors import ToolError
 from evennia_ai.rag_memory.entities import (
@@ -66,16 +65,6 @@ class TestArchive(unittest.TestCase):
         self.entities = EntityHandler(self.store)
         self.entities.put({"o1.a": profile(MOST_KEPT + 1), "o2.b": profile(3, "o2.b")})
 
-    def archived(self):
-        """The sources of what was archived."""
-        return sources(self.entities.archived("o1.a"))
-
-    def test_forgotten(self):
-        """What rests on forgotten sources is gone, archived or not."""
-        self.entities.forget_sources(["m0", "m1", "m150"])
-        whole = self.entities.whole(self.entities.get("o1.a"))
-        self.assertEqual(sources(whole.observations), [f"m{n}" for n in range(2, MOST_KEPT)])
-
     def test_failed_write(self):
         """If it cannot be stored, nothing was moved."""
         before = dict(self.store.values)
@@ -137,18 +126,6 @@ class TestForget(unittest.TestCase):
         self.assertEqual(list(self.handler.profiles()), ["o2.b"])
         self.assertEqual(self.store.keys(ARCHIVE), ("o2.b",))
         self.assertEqual(len(self.handler.archived("o2.b")), SURPLUS)
-
-    def test_what_is_left_moves_up(self):
-        """Nothing is archived of a profile that has room again."""
-        old = self.handler.archived("o1.a")
-
-        def left(item):
-            rest = tuple(each for each in item.observations if each not in old)
-            return replace(item, observations=rest) if item.id == "o1.a" else item
-
-        self.forget(left)
-        self.assertEqual(self.handler.archived("o1.a"), ())
-        self.assertEqual(len(self.handler.get("o1.a").observations), CUT_BACK_TO)
 
     def test_changed_meanwhile(self):
         """A profile that somebody changes in a pause is looked at as it is then."""

@@ -30,14 +30,6 @@ class TestHandler(AssistantTest):
     def add(self, text, **fields):
         return self.script.ledger.add(text, CHAR, **{"state": "approved", **fields})
 
-    def test_stored_plainly(self):
-        """It is one Attribute of the category `ai_ledger`."""
-        entry = self.add("I like jazz")
-        stored = self.script.attributes.get("ledger", category="ai_ledger")
-        self.assertEqual([each["id"] for each in stored["entries"]], [entry.id])
-        again = LedgerHandler(AttributeStore(self.script)).entries()
-        self.assertEqual(again, self.script.ledger.entries())
-
     def test_forget(self):
         """Notes are deleted, living and closed; the closed ones that stay fill their pages."""
         kept = [self.script.ledger.add(f"Note {n}", BOB, state="approved") for n in range(25)]
@@ -96,20 +88,6 @@ class TestHandler(AssistantTest):
             raise RuntimeError
         self.assertEqual(self.script.ledger.everything(), before)
         self.assertEqual(LedgerHandler(AttributeStore(self.script)).everything(), before)
-
-    def test_secret_now(self):
-        """Words noted in private after they were noted publicly are public no more."""
-        public = self.add("I fear cats")
-        circle = private([CHAR.id])
-        secret = self.add("i fear cats!", audience=circle)
-        self.assertEqual(secret.replaces, (public.id,))
-        self.assertEqual(self.script.ledger.get(public.id).state, "withdrawn")
-        self.assertEqual(self.script.ledger.shown(PUBLIC), ())
-        self.assertEqual(self.script.ledger.shown(circle), (secret,))
-        waiting = self.add("I fear cats", state="proposed")
-        self.assertEqual(self.script.ledger.shown(circle), (secret,))
-        self.script.ledger.change(waiting.id, APPROVED, CHAR)
-        self.assertEqual([e.id for e in self.script.ledger.entries()], [waiting.id])
 
     def test_bounded(self):
         """One person cannot fill the ledger."""

@@ -138,12 +138,6 @@ class TestFailingIndex(SearchTest):
         kept = self.say("Bram", "A key again.")
         self.assertEqual(ids(self.search("key")), kept)
 
-    def test_forgetting_fails(self):
-        """A forgetting that failed says so."""
-        gone = self.say("Bram", "The key is red.")
-        self.index.broken = True
-        self.assertIsNone(wait_for(self.world.script.memory.forget(gone)))
-
 
 class TestPinned(SearchTest):
     """Notes of the ledger."""
@@ -185,12 +179,6 @@ class TestPinned(SearchTest):
         self.assertEqual(self.search(query, audience=whisper)[0].turn_id, note.id)
         self.script.ledger.change(note.id, "withdrawn", ALICE)
         self.assertNotIn("ledger", [hit.kind for hit in self.search(query, 50, whisper)])
-
-    def test_index_down(self):
-        """A note is found even where the index is not."""
-        note = self.note("Alice likes jazz")
-        self.world.script.mind.recall.open_index = lambda: None
-        self.assertEqual(ids(self.search("jazz")), [note.id])
 
 
 class TestSemanticHits(SearchTest):

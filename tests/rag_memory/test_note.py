@@ -52,14 +52,6 @@ def note(text, number=1, state="approved", by=ALICE, **fields):
 class TestNewNote(unittest.TestCase):
     """A note as it is added."""
 
-    def test_defaults(self):
-        """It is one line of the type its words suggest, public, and of middle weight."""
-        made = note("I like\n jazz", about=["o1"])
-        self.assertEqual(made.text, "I like jazz")
-        self.assertEqual((made.kind, made.weight), ("preference", 5))
-        self.assertEqual((made.audience, made.source), (PUBLIC, "command"))
-        self.assertEqual((made.by, made.about), (ALICE, ("o1",)))
-
     def test_types(self):
         """Rules, tasks and preferences are recognised by their words; the rest are facts."""
         for text, kind in (

@@ -5,7 +5,7 @@ from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.records import LIVE
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.quarantine import KEY, Quarantine
+from evennia_ai.rag_memory.quarantine import KEY
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
@@ -131,10 +131,3 @@ class TestQuarantine(CommandLineTest):
             self.assertFalse(is_sound(SCRIPT[(None, KEY)], junk))
             self.script.attributes.add(KEY, junk)
             self.assertEqual(self.script.memory.quarantine.people, {})
-
-    def test_without_an_assistant(self):
-        """A memory that belongs to no assistant hides nothing."""
-        nobody = Quarantine()
-        self.assertEqual(nobody.messages([self.said]), [self.said])
-        self.assertFalse(nobody.held([self.said.id]))
-        self.assertEqual(nobody.hits([]), [])

@@ -82,13 +82,6 @@ class TestConsolidate(ConsolidationCase):
             turn, Turn(first.id, "", "She keeps bees.", first.timestamp, None, "public", "journal")
         )
 
-    def test_a_second_run_has_nothing_to_do(self):
-        """Consolidating twice stores, links and counts once."""
-        self.journal.add("Alice keeps bees.")
-        self.consolidate()
-        self.assertEqual(self.consolidate(), {"consolidated": 0, "linked": 0, "skipped": 0})
-        self.assertEqual(len(self.semantic.rows), 1)
-
     def test_none_is_left(self):
         """A backlog is gone after one night; others have their turn between two batches."""
         for number in range(2 * BATCH + 1):

@@ -8,7 +8,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.masking import PLACEHOLDER
-from evennia_ai.history.messages import IdSource, Message, Speaker, new_id
+from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import INTERRUPTED, unanswered
 from evennia_ai.history.records import ROLLED_BACK
 from evennia_ai.llm_interaction import build_llm_messages
@@ -175,13 +175,6 @@ class TestRollback(MemoryWorldTest):
         self.assertFalse(set(self.world.index.turns) & set(record.entries))
         self.assert_proven()
 
-    def test_the_latest_is_taken_back_after_the_clock_was_set_back(self):
-        """Ids go on behind the stored ones, so that the newest compaction is found."""
-        make = IdSource(lambda: 5.0)
-        for known in (IdSource(lambda: 9000.0)("c"), "by hand", "m" + "u" * 15):
-            make.follow(known)
-            self.assertGreater(make("c"), known if known[0] == "c" else "")
-
 
 class TestSwitchedOff(MemoryWorldTest):
     """The raw history, as it was."""
@@ -317,59 +310,6 @@ class TestCutShort(MemoryWorldTest):
             self.assertEqual(list(self.script.runtime.unanswered), [(alice, CHAR.id)])
 
 
-class TestArchiveReads(MemoryWorldTest):
-    """The archive as prompts show it while compaction is off."""
-
-    PRIVATE = "private:o9.x"
-
-    def setUp(self):
-        super().setUp()
-        self.reads = []
-
-    def back(self, audience="public", room=10**6):
-        """Contents from the archive and how many are left there; what is read goes to `reads`."""
-        segment = type(self.script.history).segment
-        self.reads.clear()
-
-        def noted(key):
-            self.reads.append(key)
-            return segment(self.script.history, key)
-
-        self.script.history.segment = noted
-        messages, older = self.script.history.raw_back(audience, room)
-        return [message.content for message in messages], older
-
-    def live(self):
-        """Fold private talk three times between public talk folded twice."""
-        for audience in ("public", *[self.PRIVATE] * 3, "public"):
-            self.fill(30, audience=audience)
-            self.compact()
-
-    def test_others_talk_is_not_read(self):
-        """Segments that hold nothing for the viewer stay where they are."""
-        self.live()
-        lines, older = self.back()
-        shown = set(lines)
-        self.assertEqual(shown, {f"line {n}" for n in range(30)})
-        public = [
-            r.segment
-            for r in self.script.history.summaries()
-            if r.segment and r.audience == "public"
-        ]
-        self.assertEqual(sorted(self.reads), sorted(public))
-        self.assertEqual(older, 0)
-        mine, _ = self.back(self.PRIVATE)
-        self.assertGreater(len(mine), len(lines))
-
-    def test_only_what_fits_is_read(self):
-        """Older segments are counted, not read, once there is enough."""
-        self.live()
-        whole, _ = self.back()
-        lines, older = self.back(room=1)
-        self.assertEqual(len(self.reads), 1)
-        self.assertEqual(len(lines) + older, len(whole))
-
-
 class TestOffWithoutSummaries(MemoryWorldTest):
     """While compaction is off, nothing that stands in the raw history comes a second time."""
 
@@ -469,18 +409,3 @@ class TestHands(MemoryWorldTest):
         self.compact()
         self.world.restart()
         self.assert_proven()
-
-    def test_data_without_a_record(self):
-        """A history by hand, and a page without a record, are taken as they are."""
-        for values in (
-            {"conversation_history": [{"role": "user", "content": "by hand"}]},
-            {"conversation_history": [], "conversation_tail": {"messages": []}},
-        ):
-            with self.subTest(values):
-                self.setUp()
-                for key, value in values.items():
-                    self.world.storage.script.set(key, value)
-                self.assert_proven()
-                self.fill()
-                self.world.restart()
-                self.assert_proven()

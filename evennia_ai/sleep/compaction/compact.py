@@ -7,7 +7,7 @@ there.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -40,11 +40,7 @@ from evennia_ai.sleep.compaction.due import (
     make_plan,
     usage_of,
 )
-from evennia_ai.sleep.compaction.extraction import (
-    EMERGENCY_MAX_ITERATIONS,
-    Extraction,
-    extracted,
-)
+from evennia_ai.sleep.compaction.extraction import Extraction, extracted
 from evennia_ai.sleep.compaction.folding import Fold
 from evennia_ai.sleep.compaction.plan import Plan, spliced
 from evennia_ai.sleep.compaction.report import (
@@ -115,26 +111,16 @@ class Compaction:
     @inlineCallbacks
     def extract(self) -> Steps[None]:
         """The extraction before a compaction, if one follows that calls a model."""
-        script = self.script
-        plan = self.planned()
+        script, plan, trigger = self.script, self.planned(), self.trigger
         if plan.empty or not script.config.compact_enabled:
             return
         if script.over_spend() or self._masked_history() is not None:
             self.extraction = Extraction(stopped_by="not needed")
             return
-        most = script.config.pre_compact_max_iterations
-        if self.trigger == EMERGENCY:
-            most = EMERGENCY_MAX_ITERATIONS
         parts = {scope: plan.part(scope) for scope in plan.summarised}
         with self._waiting_after_failures():
             self.extraction = yield extracted(
-                script,
-                self.character,
-                parts,
-                most,
-                self.trigger,
-                self.instructions,
-                summarises=True,
+                script, self.character, parts, trigger, self.instructions, summarises=True
             )
 
     @inlineCallbacks
@@ -224,14 +210,18 @@ class Compaction:
             original_tokens=self.script.history.tokens(),
             new_tokens=total_tokens(history),
         )
-        record = replace(self._record(report), masked=tuple(ids))
-        record = commit_masks(self.script, history, record)
+        record = self._record(report, masked=tuple(ids))
+        return self._announced(commit_masks(self.script, history, record))
+
+    def _record(self, report: Report, **fields: Any) -> CompactionRecord:
+        at = utc_iso(self.script.now())
+        return CompactionRecord(
+            id=new_id("c"), at=at, trigger=self.trigger, report=report, **fields
+        )
+
+    def _announced(self, record: CompactionRecord) -> Done:
         announce(self.script, record)
         return Done(record)
-
-    def _record(self, report: Report) -> CompactionRecord:
-        at = utc_iso(self.script.now())
-        return CompactionRecord(id=new_id("c"), at=at, trigger=self.trigger, report=report)
 
     @inlineCallbacks
     def _summarise(self) -> Steps[Outcome]:
@@ -292,14 +282,9 @@ class Compaction:
             prompt_tokens=sum(s.prompt_tokens for s in summaries),
             completion_tokens=sum(s.completion_tokens for s in summaries),
         )
-        record = replace(
-            self._record(report),
-            leaving=tuple(message.id for message in plan.leaving),
-            speakers=speakers(plan.leaving),
-        )
-        record = commit(script, plan, folds, record, self.extraction.notes)
-        announce(script, record)
-        return Done(record)
+        leaving = tuple(message.id for message in plan.leaving)
+        record = self._record(report, leaving=leaving, speakers=speakers(plan.leaving))
+        return self._announced(commit(script, plan, folds, record, self.extraction.notes))
 
 
 @contextmanager

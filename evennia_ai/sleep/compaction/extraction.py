@@ -44,6 +44,7 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.entities import observe, profile_met
 from evennia_ai.rag_memory.importance_scoring import score_importance
 from evennia_ai.rag_memory.provenance import statement_of, supporting
+from evennia_ai.sleep.compaction.due import BETTER, EMERGENCY, MANUAL
 
 MIN_MESSAGES = 5
 MAX_ITERATIONS = 5
@@ -127,7 +128,7 @@ def run_pre_compaction_extraction(
     raw = [message for message in script.history.messages() if not message.is_summary]
     scopes = dict.fromkeys(message.audience for message in raw)
     parts = {scope: [m for m in raw if m.audience == scope] for scope in scopes}
-    extraction = yield extracted(script, character, parts, max_iterations, "manual")
+    extraction = yield extracted(script, character, parts, MANUAL, most=max_iterations)
     if extraction.notes:
         with script.history.store.transaction():
             written = write_notes(script, extraction.notes)
@@ -140,10 +141,10 @@ def extracted(
     script: Assistant,
     character: Character,
     parts: Mapping[str, Sequence[Message]],
-    max_iterations: int,
     trigger: str,
     instructions: str | None = None,
     summarises: bool = False,
+    most: int | None = None,
 ) -> Steps[Extraction]:
     """Look through the lines of each scope.
 
@@ -151,10 +152,11 @@ def extracted(
         script: The assistant's script.
         character: Its body.
         parts: Messages of one scope each, oldest first, by any key.
-        max_iterations: Most model calls in all, but that each part's lines are shown once.
         trigger: What fired the compaction.
         instructions: Additional instructions for the summary.
         summarises: Whether a pass may close with the summary of its lines.
+        most: Most model calls in all, but that each part's lines are shown once; by default as
+            configured, fewer in an emergency and behind one.
 
     Returns:
         A Deferred that fires with an `Extraction`, also if a model fails.
@@ -164,7 +166,10 @@ def extracted(
     if sum(map(len, parts.values())) < MIN_MESSAGES:
         return Extraction(stopped_by="too few messages")
     script.state.signal(SIGNAL, {"since": utc_iso(script.now()), "trigger": trigger})
-    job = _Job(script, character, max_iterations, instructions or "", summarises)
+    if most is None:
+        is_urgent = trigger in (EMERGENCY, BETTER)
+        most = EMERGENCY_MAX_ITERATIONS if is_urgent else script.config.pre_compact_max_iterations
+    job = _Job(script, character, most, instructions or "", summarises)
     try:
         for key, messages in parts.items():
             yield script.breathe()
@@ -310,7 +315,6 @@ class _Job:
             facts = [json.dumps({"content": fact}) for fact in read_facts(reply.content or "")]
             calls = tuple(tool_call(new_id("call_"), ENTRY, fact) for fact in facts)
             calls += tuple(tool_call(new_id("call_"), name, "{}") for name in script.tools.ending)
-            return reply, calls
         return reply, calls
 
     def _noted(self, call: Mapping[str, Any], scope: str, owners: Mapping[int, Message]) -> str:

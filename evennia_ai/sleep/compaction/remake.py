@@ -23,12 +23,7 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal_entry import JournalEntry, synthesis_id
 from evennia_ai.sleep.compaction.compact import at_work, longer, summary_cap
 from evennia_ai.sleep.compaction.due import BETTER
-from evennia_ai.sleep.compaction.extraction import (
-    EMERGENCY_MAX_ITERATIONS,
-    Extraction,
-    extracted,
-    write_notes,
-)
+from evennia_ai.sleep.compaction.extraction import Extraction, extracted, write_notes
 from evennia_ai.sleep.compaction.folding import Fold
 from evennia_ai.sleep.compaction.outbox import put_texts
 from evennia_ai.sleep.compaction.plan import Plan
@@ -185,9 +180,7 @@ def _facts(script: Assistant, character: Character, locked: Locked) -> Steps[dic
         extracts = filter(None, map(history.summary, new))
         segments = {each.id: history.segment(each.segment) for each in extracts if each.segment}
         parts = {key: segment.messages for key, segment in segments.items() if segment}
-        extraction: Extraction = yield extracted(
-            script, character, parts, EMERGENCY_MAX_ITERATIONS, BETTER, summarises=True
-        )
+        extraction: Extraction = yield extracted(script, character, parts, BETTER, summarises=True)
         yield locked(partial(_store_facts, script, record, extraction, new))
         if extraction.error:
             raise ModelError(extraction.error)

@@ -1,6 +1,5 @@
 """What a compaction came to: its outcome, and how staff, players and logs are told."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -66,12 +65,11 @@ def announce(script: Assistant, record: CompactionRecord) -> None:
     """
     name, report = str((script.obj or script).key), record.report
     logged = replace(record, report=replace(report, query=""))
-    acts: list[Callable[[], object]] = [
+    for act in (
         script.compacted,
         lambda: script.audit("compaction", trigger=record.trigger, **as_result(Done(record))),
         lambda: script.tell_staff(report_line(name, record), report_line(name, logged)),
-    ]
-    for act in acts:
+    ):
         try:
             act()
         except Exception as error:  # noqa: BLE001

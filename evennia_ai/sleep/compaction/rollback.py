@@ -68,14 +68,16 @@ def rollback_compaction(
 
 def latest(script: Assistant) -> CompactionRecord:
     """The compaction that would be rolled back; raises `AssistantError` if there is none."""
-    record = script.history.last_compaction()
-    if record is None:
+    if (record := script.history.last_compaction()) is None:
         raise AssistantError("There is no compaction to take back.")
     return record
 
 
 def undo(script: Assistant, record: CompactionRecord) -> tuple[Message, ...]:
-    """What the history would be; raises `AssistantError` if the archive is damaged."""
+    """What the history would be: the raw messages as they stood, with what came since.
+
+    Raises `AssistantError` if the archive is damaged.
+    """
     history, segments = script.history, list[Segment]()
     for key in record.segments:
         segment = history.segment(key)
@@ -86,7 +88,9 @@ def undo(script: Assistant, record: CompactionRecord) -> tuple[Message, ...]:
         raise _damaged(fault)
     texts = {summary.id: summary.text for summary in history.summaries()}
     markers = [with_text(script, marker, texts) for marker in record.markers_before]
-    return (*markers, *raw_before(history.messages(), record, segments))
+    restored = [message for segment in segments for message in segment.messages]
+    raw = in_order([*restored, *(m for m in history.messages() if not m.is_summary)])
+    return (*markers, *(unmasked(m) if m.id in record.masked else m for m in raw))
 
 
 def _damaged(why: str) -> AssistantError:
@@ -106,15 +110,6 @@ def misfit(record: CompactionRecord, segments: Sequence[Segment]) -> str:
         keys = ", ".join(f"`{segment.id}`" for segment in segments) or "none"
         return f"The archive segments ({keys}) do not hold just what left: see `{odd[0]}`."
     return ""
-
-
-def raw_before(
-    current: Sequence[Message], record: CompactionRecord, segments: Sequence[Segment]
-) -> list[Message]:
-    """The raw messages as they stood, without masks of the compaction, with what came since."""
-    restored = [message for segment in segments for message in segment.messages]
-    raw = in_order([*restored, *(m for m in current if not m.is_summary)])
-    return [unmasked(m) if m.id in record.masked else m for m in raw]
 
 
 def _commit(script: Assistant, record: CompactionRecord, messages: Sequence[Message]) -> None:
