@@ -10,7 +10,7 @@ from pathlib import Path
 
 from django.test import override_settings
 
-from evennia_ai import conf
+from evennia_ai.mind.mind import MEM0_BACKEND
 from tests import postgres
 from tests.rag_memory.test_memory_backends import Contract
 from tests.store_case import item
@@ -21,7 +21,7 @@ QDRANT = os.environ.get("TEST_QDRANT_URL", "")
 class OnServer(Contract):
     """A collection of its own for each test; `server` is that part of the configuration."""
 
-    path = conf.MEM0_BACKEND
+    path = MEM0_BACKEND
 
     def setUp(self):
         config = {**self.server(), "collection_name": f"test_{uuid.uuid4().hex}"}

@@ -5,9 +5,10 @@ import unittest
 
 from django.test import override_settings
 
-from evennia_ai import conf, services
+from evennia_ai import services
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import STAFF, private
+from evennia_ai.mind.mind import MEM0_BACKEND
 from evennia_ai.recall.values import Query
 from tests.base import AssistantTest
 from tests.rag_memory.tiny_backend import TinyBackend
@@ -112,7 +113,7 @@ class TestTinyBackend(Contract, unittest.TestCase):
 
 
 class TestMem0Backend(Contract, unittest.TestCase):
-    path = conf.MEM0_BACKEND
+    path = MEM0_BACKEND
 
 
 class TestBySetting(AssistantTest):

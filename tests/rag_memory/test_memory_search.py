@@ -30,11 +30,14 @@ class TestInjected(SearchTest):
             "Aria",
             [Turn(f"m{n}", who, said, 1.7e9 + 9e4 * n) for n, (who, said) in enumerate(lines)],
         )
-        asked = self.world.script.history.append(
+        script = self.world.script
+        asked = script.history.append(
             [Message("user", QUESTION, channel="say", speaker=Speaker(key="Dora"))]
         )
         (group,) = by_speaker(asked)
-        quoted = wait_for(Tick(self.world.script)._retrieved(group))[0]
+        quoted = wait_for(
+            Tick(script)._retrieved(group, script.seen(group.audience, trusted=True))
+        )[0]
         self.assertIn(MOVED, [hit.text for hit in quoted])
         self.assertFalse({"Aria", "Guest"} & {hit.speaker[:5] for hit in quoted}, quoted)
 
@@ -166,7 +169,8 @@ class TestPinned(SearchTest):
             [Message("user", "Aria, what music does Alice like?", channel="say", speaker=ALICE)]
         )
         (group,) = by_speaker(asked)
-        given = wait_for(Tick(self.script)._retrieved(group))[0]
+        seen = self.script.seen(group.audience, trusted=True)
+        given = wait_for(Tick(self.script)._retrieved(group, seen))[0]
         self.assertEqual(given[0].turn_id, note.id)
 
     def test_follows_the_ledger(self):
