@@ -52,7 +52,9 @@ REPORT_EVERY_S, REPORT_LINES, REPORT_CHARS = 60, 10, 300
 
 
 # What of the command's help is not for players.
-_FOR_STAFF = re.compile(r"^ *ai\n.*?(?=\n\n)|^ *list +- .*?(?=\n\n *See also)", re.M | re.S)
+_FOR_STAFF = re.compile(
+    r"\n *ai\n.*?(?=\n\n)|\n *list +- .*?(?=\n\n *To talk)|\n *See also, for staff:[^\n]*", re.S
+)
 
 
 class CmdAI(AssistantCommand):
@@ -126,7 +128,10 @@ class CmdAI(AssistantCommand):
     Without a switch it lists all assistants. 'ignore' and 'report' are for
     everybody, the switches from test on for admins, the others for builders.
 
-    See also: aistatus, aiconfig, aihistory, aibudget, compact, aiforget
+    To talk with an assistant, say its name, or whisper or page to it.
+
+    See also: aiforget, airemember, aipage
+    See also, for staff: aistatus, aiconfig, aihistory, aibudget, compact
     """
 
     key = "ai"

@@ -3,10 +3,9 @@
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.commands.base import AssistantCommand, named
 from evennia_ai.errors import Refusal
-from evennia_ai.game.ports import typed_groups
+from evennia_ai.game.ports import former_of_group, typed_groups
 from evennia_ai.kinds import shown
 from evennia_ai.staff.configuration import (
-    GROUP_KINDS,
     change_group_option,
     change_option,
     option_called,
@@ -82,7 +81,8 @@ class CmdAIConfig(AssistantCommand):
     def do_undo(self) -> None:
         """Bring back what an option was before it was changed."""
         name, option = self._names()
-        if name.partition(":")[0] in GROUP_KINDS:
+        if ":" in self.lhs:  # a group, whose name may hold spaces; no assistant's holds a colon
+            name, option = (self.lhs, "") if former_of_group(self.lhs) else (name, option)
             lines = undo_group_option(name, option, self.caller, all_assistants())
             return self.viewer.tell("\n".join(lines))
         script, is_admin = self.own_assistant(name), bool(self.access(self.caller, "admin"))

@@ -74,7 +74,8 @@ def set_options(
     with store.transaction():
         for name in (*values, *unset):
             was = None if store.stamp(name) is None else {"value": store.get(name)}
-            store.set(name, _former(was, by, now), FORMER)
+            if was != ({"value": values[name]} if name in values else None):
+                store.set(name, _former(was, by, now), FORMER)
         script.state.configure(values, unset)
 
 

@@ -45,7 +45,10 @@ class TestLocks(CommandLineTest):
                     self.assertIn("is not available", self.typed(f"{command.key} Aria"))
         self.assertTold("ai", "Players may type: ai/ignore, ai/report")
         shown = self.assertTold("help ai", "ai/ignore", "ai/report")
-        self.assertNotIn("ai/delete", shown)
+        for staffs in ("ai/delete", "aiconfig", "doctor", "\n\n\n"):
+            self.assertNotIn(staffs, shown)
+        for theirs in ("say its name", "aiforget", "airemember", "aipage"):
+            self.assertIn(theirs, shown)
         self.assertTold("page Aria hello", "You paged Aria with: 'hello'")
 
     def test_builders(self):

@@ -43,6 +43,16 @@ class TestGroups(CommandLineTest):
         self.assertEqual(self.persona(self.aria), before)
         self.assertTold("aiconfig/group", "No group has options.")
 
+    def test_undo_by_name(self):
+        """A group's name may hold spaces, and an assistant be called as a kind of group."""
+        for text in ("one", "two"):
+            self.typed(f"aiconfig/group tag:old guard persona = {text}")
+        self.assertTold("aiconfig/undo tag:old guard", "persona is now one")
+        self.aria.key = "class"
+        for text in ("A smith.", "A cook."):
+            self.typed(f"aiconfig class persona = {text}")
+        self.assertTold("aiconfig/undo class", "persona is A smith. again")
+
     def test_order(self):
         """A tag wins over a prototype, this over a class; another class is none of theirs."""
         self.aria.tags.add("town_guard", category=PROTOTYPE_TAG_CATEGORY)
