@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import regex
 from evennia import AccountDB, ChannelDB, Msg, ObjectDB
 from evennia.utils.utils import make_iter
 
@@ -31,6 +32,7 @@ from evennia_ai.game.spoken import spoken
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import Message, new_id, utc_iso
+from evennia_ai.language.script import BEHIND, bordered
 from evennia_ai.language.words import storable
 
 if TYPE_CHECKING:
@@ -89,15 +91,27 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
 
 
 def _as_known(line: str, listener: "DefaultObject") -> str:
-    """A line with the names that a listener knows for the true ones that a game shows in it."""
+    """A line with the names that a listener knows for the true ones that a game shows in it.
+
+    True names are whole words, in upper or lower case, and hidden unless the known name has them.
+    """
     people = list(filter(is_person, listener.location.contents if listener.location else ()))
-    names = [(name_of(person, listener), plain(person.key)) for person in people]
-    hidden = {key: name for name, key in names if key.lower() not in name.lower()}
+    shown, hidden = line.casefold(), {}
+    for person in people:  # few are asked for their names: that takes time
+        key = plain(person.key)
+        if key and key.casefold() in shown:
+            name = name_of(person, listener)
+            if not regex.search(bordered(key), name, regex.V1):
+                hidden[key] = name
     if not hidden:
         return line
     # What somebody is called may hold another one's true name.
-    words = "|".join(map(re.escape, sorted({*dict(names), *hidden}, key=len, reverse=True)))
-    return re.sub(rf"(?<!\w)(?:{words})(?!\w)", lambda m: hidden.get(m[0], m[0]), line)
+    names = {*hidden, *filter(None, (name_of(person, listener) for person in people))}
+    words = sorted(names, key=len, reverse=True)
+    quoted = (f"(?<=['’]){regex.escape(word)}{BEHIND}" for word in words)
+    pattern = "|".join(f"({bordered(w)}|{q})" for w, q in zip(words, quoted, strict=True))
+    flags = regex.V1 | regex.IGNORECASE
+    return regex.sub(pattern, lambda m: hidden.get(words[m.lastindex - 1], m[0]), line, flags=flags)
 
 
 def _thing_event(

@@ -301,8 +301,7 @@ class GameHandler:
         else:
             known = ", ".join(map(self._name, ways)) or "none"
             raise ToolError(f"there is no exit `{direction}`; exits: {known}")
-        person = find(asker) if asker and not self.obeys(asker) else self.character
-        if person is not self.character and not (person and way.access(person, "traverse")):
+        if not self._lets(asker, way, "traverse"):
             raise ToolError(f"the way `{self._name(way)}` is barred to you")
         self._go(way)
         return self.look(asker=asker)
@@ -682,14 +681,22 @@ class GameHandler:
             known = self.identify(asker)
             raise NotObeyedError(known["key"] if known else "whoever asks")
 
+    def _lets(self, asker: str | None, thing: DefaultObject, lock: str) -> bool:
+        """Whether a thing's lock passes whoever asks; those it obeys need not pass it."""
+        if not asker or self.obeys(asker):
+            return True
+        person = find(asker)
+        return person is not None and bool(thing.access(person, lock))
+
     def _lying(self, name: str, asker: str | None) -> DefaultObject:
         """What a name means in the room, or in a container: `sword`, `sword from the chest`.
 
-        A container is what the lock `get_from` opens, as in Evennia's contrib `containers`.
+        A container is what the lock `get_from` opens, as in Evennia's contrib `containers`; for an
+        `asker` whom it does not obey, only what that opens to them too.
         """
         body, around, person = self.character, self._seen(asker), self._asker(asker)
         for box in [*around, *body.contents] if not self._found(name, around) else ():
-            if not box.access(body, "get_from"):
+            if not (box.access(body, "get_from") and self._lets(asker, box, "get_from")):
                 continue
             theirs = seen(box, person or body)
             inside = [obj for obj in seen(box, body) if obj in theirs]

@@ -303,6 +303,28 @@ class TestActing(ActingTest):
         with self.assertRaisesRegex(ToolError, "no `ruby` here"):
             game.get("ruby")
 
+    def test_containers_that_whoever_asks_may_not_open(self):
+        """Nothing is taken out of them but for those whom it obeys, wherever they are."""
+        game, asker = self.script.game, stable_id(self.char2)
+        self.account.is_superuser = self.account2.is_superuser = False
+        chest = self.thing("chest", f"{CONTAINERS}.ContribContainer")
+        sword = self.thing("sword", locks="give:all()")
+        for place in (self.room1, self.aria):
+            for name in ("sword", "sword from the chest"):
+                with self.subTest(name, place=place):
+                    sword.location, chest.location = chest, place
+                    chest.locks.add(f"get_from:id({self.aria.id})")
+                    for act in (game.get, lambda *args: game.give(args[0], "Char2", args[1])):
+                        with self.assertRaisesRegex(ToolError, f"no `{name}` here"):
+                            act(name, asker)
+                        self.assertEqual(sword.location, chest)
+                    chest.locks.add(f"get_from:id({self.aria.id}) or id({self.char2.id})")
+                    self.assertIn("You pick up a sword", game.get(name, asker))
+        sword.location = chest
+        chest.locks.add(f"get_from:id({self.aria.id})")
+        self.configure(obeys="all()")
+        self.assertIn("You pick up a sword", game.get("sword", asker))
+
     def test_the_prompt_names_what_it_carries(self):
         """What it carries stands in the tail of the prompt."""
         self.thing("lamp").location = self.aria

@@ -14,6 +14,7 @@ from evennia_ai import conf
 from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.commands import AssistantCmdSet
 from evennia_ai.commands.ledger import CmdAIRemember
+from evennia_ai.game.hearing import _as_known
 from evennia_ai.game.identity import stable_id
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction import compact_conversation_history
@@ -110,6 +111,38 @@ class TestMasks(AssistantTest):
             self.script.runtime.queue.clear()
             self.body.location.msg_contents(line, from_obj=from_obj)
             self.assertEqual([event.content for event in self.script.runtime.queue], [known])
+
+    def test_true_names_in_any_form(self):
+        """They are hidden as whole words, in any case and script, and if a description has them."""
+        for key, sdesc, line, known in (
+            ("Tom", "a customs officer", "{} nudges Quentin.", "{} nudges a man in grey."),
+            ("Rose", "a woman with primroses", "{}'s hat falls.", "{}'s hat falls."),
+            ("Rose", "a rose seller", "{} nods.", "{} nods."),
+            ("Al", "a tall sailor", "{}, {} and Alice", "{}, {} and Alice"),
+            ("Zebulon", "a tall sailor", "zebulon nudges QUENTIN", "{} nudges a man in grey"),
+            ("Zebulon", "a tall sailor", "'{}' is a name", "'{}' is a name"),
+            ("太郎", "背の高い船乗り", "{}が手を振る。", "{}が手を振る。"),
+            ("İpek", "a weaver", "İPEK waves", "{} waves"),
+            ("Zebulon", "a tall sailor", "A tall sailor nudges {}", "A tall sailor nudges {}"),
+        ):
+            with self.subTest(key=key, sdesc=sdesc):
+                person = self.people[0]
+                person.key = key
+                person.sdesc.add(sdesc)
+                self.script.runtime.queue.clear()
+                self.room1.msg_contents(line.replace("{}", key), from_obj=person)
+                [event] = self.script.runtime.queue
+                self.assertEqual(event.content, known.replace("{}", sdesc))
+
+    def test_names_are_asked_for_where_they_matter(self):
+        """A line without a true name costs nobody's hook for names."""
+        asked = []
+        with patch.object(
+            MaskedPlayer, "get_display_name", lambda person, *a, **k: asked.append(person) or "x"
+        ):
+            self.assertEqual(_as_known("The wind howls.", self.body), "The wind howls.")
+            self.assertEqual(asked, [])
+            self.assertEqual(_as_known("Quentin howls.", self.body), "x howls.")
 
     def test_notes(self):
         """A note bears the name that the assistant knows."""
