@@ -34,6 +34,8 @@ NAME_CHARS = 60
 _ALL = ("everybody", "all", "all()")
 # The `know` of who is not made yet, and a `tell` that nobody passes.
 NOBODY, NOBODY_HEARS = "npc:", "false()"
+# The `know` and `tell` that hold for a fact, and whether it is on.
+_Locks = tuple[str, str, bool]
 
 
 def book_named(name: str) -> LoreBook:
@@ -94,44 +96,76 @@ def take_book(
 ) -> tuple[LoreBook, list[str]]:
     """Fill a book (`book_for`) with one that was read; returns it, and what is to be said about it.
 
-    Facts have the locks of the file; what is locked or off here stays so, also under another name.
-    If a fact that staff had locked or switched off is not in the file with the same text, any new
-    one may be it: all new ones are off. What a card says is known to its assistant alone.
+    Nothing that is locked or off here is known or told to more than before, also under another
+    name: facts have the locks of the file only as far as these are open here, and are off where
+    both are locked and differ. If a fact that staff had locked or switched off is not in the file
+    with the same text, any new one may be it: all new ones are off. What a card says is known to
+    its assistant alone.
     """
-    here: dict[str, list[Known]] = {}
-    for fact in lore().facts():
-        here.setdefault(_plain(fact), []).append(fact)
+    before, (own, others) = _book(book.name), _locks_here(book, is_of_card)
     secrets = {_plain(fact): fact for fact in book.facts if fact.know or fact.tell or not fact.on}
     for entry in read.entries:
         secrets.pop(_plain(entry), None)
     of_book = _locks_in(read.original)
-    if _book(book.name) is None:
+    if before is None:
         know = book.know if is_of_card else of_book[0] or book.know
         book = replace(book, know=know, tell=of_book[1])
-    facts, new = [], []
+    facts, new, differing = [], [], []
     for number, entry in enumerate(read.entries, next_id(lore().books().values())):
-        of_entry, twins = _locks_in(entry.original), here.get(_plain(entry), [])
-        know, tell = of_entry[0] or of_book[0] or EVERYBODY, of_entry[1] or of_book[1]
-        is_on = entry.on and (bool(twins) or not secrets)
-        if is_of_card:
-            know, twins = book.know, [replace(twin, know=book.know) for twin in twins]
-        if not any(twin.on and (twin.know, twin.tell) == (know, tell) for twin in twins):
-            for twin in twins:
-                know = twin.know if know == EVERYBODY else know
-                tell, is_on = tell or twin.tell, is_on and twin.on
-        fact = known(replace(entry, on=is_on), f"w{number}", source)
+        of_entry, text = _locks_in(entry.original), _plain(entry)
+        know, tell = of_entry[0] or of_book[0], of_entry[1] or of_book[1]
+        know = book.know if is_of_card else know
+        twins = own.get(text) or others.get(text, [])
+        is_on, differs = entry.on and (bool(twins) or not secrets), False
+        if (know or book.know, tell or book.tell, True) not in twins:
+            limits = [*twins, *([(before.know, before.tell, True)] if before else [])]
+            for limit in own.get(text) or limits:
+                know, is_other_know = _narrowed(limit[0], know)
+                tell, is_other_tell = _narrowed(limit[1], tell)
+                is_on, differs = is_on and limit[2], differs or is_other_know or is_other_tell
+        know, tell = know or book.know, tell or book.tell
+        fact = known(replace(entry, on=is_on and not differs), f"w{number}", source)
         know, tell = ("" if know == book.know else know), ("" if tell == book.tell else tell)
         facts.append(replace(fact, know=know, tell=tell))
         new += [fact.id] if entry.on and not twins else []
+        differing += [fact.id] if is_on and differs else []
     notes = []
     if secrets:
         names = "; ".join(f"({f.id}) {', '.join(f.keys)[:60]}" for f in secrets.values())
         notes = [f"Locked or switched off before, and not in this file as they were: {names}."]
         off = f"So all new facts are off until you look at them: {', '.join(new)}."
         notes += [off] if new else []
+    if differing:
+        notes.append(f"Off, as the file has other locks than are here: {', '.join(differing)}.")
+    if unheard := [fact.id for fact in facts if (fact.tell or book.tell) == NOBODY_HEARS]:
+        why = "as their locks say so or cannot be read"
+        notes.append(f"Told to nobody, {why}: {', '.join(unheard)}.")
     book = replace(book, facts=tuple(facts), original=json.dumps(read.original))
     _save(book)
     return book, notes
+
+
+def _locks_here(book: LoreBook, is_of_card: bool) -> tuple[dict[str, list[_Locks]], ...]:
+    """The locks of all texts in a book of this name, and in others.
+
+    What others know by cards of their own is open to a card.
+    """
+    own: dict[str, list[_Locks]] = {}
+    others: dict[str, list[_Locks]] = {}
+    for each in lore().books().values():
+        here = own if each.name == book.name else others
+        is_open = is_of_card and know_text(each.know).lower() == each.name.lower()
+        for raw, fact in zip(each.facts, each.locked(), strict=True):
+            know = book.know if is_open and not raw.know else fact.know
+            here.setdefault(_plain(fact), []).append((know, fact.tell, fact.on))
+    return own, others
+
+
+def _narrowed(here: str, asked: str) -> tuple[str, bool]:
+    """The lock of the two that lets no more pass than the one here, and whether they differ."""
+    if asked in ("", EVERYBODY, here):
+        return here, False
+    return (asked, False) if here in ("", EVERYBODY) else (here, True)
 
 
 def _plain(fact: files.Fact) -> str:
@@ -143,12 +177,14 @@ def _locks_in(raw: Mapping[str, Any] | None) -> tuple[str, str]:
     if (locks := files.locks_of(raw)) is None:
         return "", ""
     locks = locks if isinstance(locks, dict) else {"know": "", "tell": NOBODY_HEARS}
-    know, tell = (str(locks.get(name) or "") for name in ("know", "tell"))
+    know, tell = (str(locks.get(name) or "").strip() for name in ("know", "tell"))
     kind, _, value = know.partition(":")
     try:
-        if know not in ("", EVERYBODY) and kind not in ("npc", "place"):
+        if know.lower() in _ALL:
+            know = EVERYBODY
+        elif know and kind not in ("npc", "place"):
             know = f"lock:{_lock(value if kind == 'lock' else know)}"
-        return know, _lock(tell) if tell else ""
+        return know, _lock(tell) if tell and tell.lower() not in _ALL else ""
     except ConfigError:
         return f"lock:{NOBODY_HEARS}", NOBODY_HEARS
 

@@ -247,12 +247,100 @@ class TestLore(LoreCase):
             self.assertEqual(import_as("Other", data), before, book)
             lore().delete(lore().books()["Other"])
 
+    def test_an_import_opens_nothing(self):
+        """What is locked here, by its own lock or its book's, is shown to no more than before.
+
+        Whatever locks the file has, as a book or a card, into the same book or another.
+        """
+        pick, texts = random.Random(5), ["Gold.", "Fish.", "Bees."]
+        person = create_object(PLAYED, key="Pim", location=self.room1)
+        person.tags.add("x")
+        bodies, circles = (self.aria, person), [PUBLIC, private([stable_id(person)])]
+        knows = ("", "", "all", f"npc:{stable_id(self.aria)}", "lock:tag(x)", "lock:not tag(x)")
+        tells = ("", "", "tag(x)", "tag(y)", "not tag(y)")
+        asked = {"know": (*knows, "all()", "everybody", "odd(x)"), "tell": (*tells, "all()")}
+
+        def shown():
+            return {
+                (fact.text, body, circle)
+                for fact in lore().facts()
+                for body in bodies
+                for circle in circles
+                if fact.on and knows_fact(body, fact.know)
+                if not fact.tell or tells_fact(fact.tell, circle)
+            }
+
+        def locks():
+            return {"evennia_ai": {name: pick.choice(values) for name, values in asked.items()}}
+
+        imported = 0
+        for n in range(300):
+            for name in ("Old", "Else"):
+                facts = [
+                    Known(
+                        ("k",),
+                        text,
+                        on=pick.random() < 0.9,
+                        id=f"w{number}",
+                        know=pick.choice(knows),
+                        tell=pick.choice(tells),
+                    )
+                    for number, text in enumerate(pick.sample(texts, 2))
+                ]
+                lore().save(
+                    LoreBook(name, tuple(facts), pick.choice(knows[2:]), pick.choice(tells))
+                )
+            before, here = shown(), {fact.text for fact in lore().facts()}
+            books, name = list(lore().books().values()), "Old" if n % 2 else "New"
+            data = {
+                "entries": [
+                    {"keys": ["k"], "content": text, "extensions": locks()} for text in sorted(here)
+                ]
+            }
+            data |= {"extensions": locks()} if pick.random() < 0.5 else {}
+            is_of_card = n % 4 == 0
+            book = book_for(name, f"npc:{stable_id(self.aria)}" if is_of_card else "")
+            _, notes = take_book(read_book(data), book, "a.json", is_of_card=is_of_card)
+            self.assertLessEqual(shown(), before, (n, books, data, notes))
+            imported += bool(shown())
+            for book in list(lore().books().values()):
+                lore().delete(book)
+        self.assertGreater(imported, 150)
+
+    def test_an_import_into_a_locked_book(self):
+        """Its new facts have its locks; one with others in the file is off, and it is said."""
+        self.put_book("The crypt lies below the well.")
+        self.typed("ailore/know town = perm(Admin)")
+        self.typed("ailore/tell town = tag(x)")
+        self.put_book("The crypt lies below the OLD well.")
+        lock = "lock:perm(Admin)"
+        expected = [("The crypt lies below the OLD well.", lock, "tag(x)", True)]
+        self.assertEqual(self.facts(), expected)
+        self.assertNotIn("OLD well", self.ask("Aria, where is k0?"))
+        for locks, is_on in (
+            ({"know": "all()", "tell": "all()"}, True),
+            ({"know": "id(1)"}, False),
+        ):
+            for text in (expected[0][0], "A new one."):
+                entry = {"keys": ["k"], "content": text, "extensions": {"evennia_ai": locks}}
+                _, notes = take_book(read_book({"entries": [entry]}), book_for("Town"), "a.json")
+                self.assertEqual(self.facts(), [(text, lock, "tag(x)", is_on)])
+                self.assertEqual("other locks than are here" in repr(notes), not is_on)
+                lore().save(replace(lore().books()["Town"], facts=()))
+
     def test_locks_that_cannot_be_read(self):
         """Nobody passes them; a card says to nobody but its assistant."""
         for locks in ("x", {"tell": "odd(x)"}, {"know": "lock:a b"}, {"know": 3}, {"tell": ["x"]}):
             entry = {"keys": ["k"], "content": "t", "extensions": {"evennia_ai": locks}}
-            book, _ = take_book(read_book({"entries": [entry]}), book_for("Odd"), "a.json")
+            book, notes = take_book(read_book({"entries": [entry]}), book_for("Odd"), "a.json")
             self.assertIn("false()", repr(book.facts), locks)
+            self.assertIn("cannot be read: w", repr(notes), locks)
+        lore().delete(book)
+        for word in ("everybody", "all", "All()"):
+            entry["extensions"] = {"evennia_ai": {"know": word, "tell": word}}
+            book, notes = take_book(read_book({"entries": [entry]}), book_for("Odd"), "a.json")
+            [fact] = book.locked()
+            self.assertEqual((fact.know, fact.tell, fact.on, notes), ("all", "", True, []), word)
         entry["extensions"] = {"evennia_ai": {"know": "all", "tell": "tag(x)"}}
         self.put("nia.png", name="Nia", character_book={"entries": [entry]})
         self.typed("aicard/import nia.png", until="taken")
