@@ -35,6 +35,9 @@ RULE_WORDS = 8
 # A sentence of so many words is held against others in any order; a share of those of the sentence
 # that it is nearly may be missing from it.
 NEAR_WORDS, NEAR_SHARE = 5, 0.25
+# Longer ones are held against none, and each against so many of those before it: guards run while
+# all players wait, and a model may write for pages.
+NEAR_MOST_WORDS, NEAR_SENTENCES = 100, 16
 # Forms of one word begin alike for so many letters, and this share of the longer one.
 FORM_LETTERS, FORM_SHARE = 4, 0.75
 # Of a sentence that recites, at least so many telling words, and this share of them, stand near
@@ -156,9 +159,9 @@ def without_others(text: str, around: Around) -> str:
 # What is no part of a character's line in any language: rules between scenes, choices to pick from,
 # rows of figures. Notes, menus and talk of models are in the languages' tables.
 _ASIDES = re.compile(
-    r"^(?:-{3,}|={3,}|\*{3,})\s*$|\s?#{3,}\s*$"
-    r"|(?<!:\n)^[ >]*(?:1\)|\[?A[\])])[^\n]+\n[ >]*(?:2\)|\[?B[\])])"
-    r"|^\W*[^\W\d_]{1,20}\W{0,3}[:：]\s*\d+\s*[/／]\s*\d+",
+    r"^(?:-{3,}|={3,}|\*{3,})[ \t]*$|(?<!#)#{3,}[ \t]*$"
+    r"|(?<!:\n)^[ >]{0,9}(?:1\)|\[?A[\])])[^\n]+\n[ >]{0,9}(?:2\)|\[?B[\])])"
+    r"|^[^\w\n]{0,5}[^\W\d_]{1,20}[^\w\n]{0,3}[:：][ \t]*\d{1,9} ?[/／] ?\d",
     re.MULTILINE,
 )
 
@@ -181,9 +184,10 @@ def without_own_label(text: str, around: Around) -> str:
         return text
     own = re.escape(around.own)
     label = regex.compile(
-        rf"(?:^|[{_ENDS}\"\u201d)]\s+)(?P<at>[\"\u201c(\[]*{own}\]?(?:\s*\[[^\]\n]*\])?"
-        rf"(?::(?=\s|[\"\u201c])|：|\s+\p{{Ll}}+\s*[:,]?\s*[\"\u201c„«「]))"
-        rf"|(?:\n|(?<=[{_ENDS}])\s)(?P<at>(?:[^\n]{{1,30}},\n)?[—–-]*\s*{own}\W*(?:(?<=,\n.*\n)[^\n]{{1,60}})?)\Z",
+        rf"(?:^|[{_ENDS}\"\u201d)]\s{{1,3}})(?P<at>[\"\u201c(\[]{{0,3}}{own}\]?(?: ?\[[^\]\n]*\])?"
+        rf"(?::(?=\s|[\"\u201c])|：|\s{{1,3}}\p{{Ll}}+\s{{0,3}}[:,]?\s{{0,3}}[\"\u201c„«「]))"
+        rf"|(?:\n|(?<=[{_ENDS}])\s)(?P<at>(?:[^\n]{{1,30}},\n)?[—–-]{{0,3}}[ \t]{{0,3}}"
+        rf"{own}\W*(?:(?<=,\n.*\n)[^\n]{{1,60}})?)\Z",
         regex.MULTILINE,
     )
     found = label.search(text)
@@ -220,7 +224,7 @@ def without_recital(text: str, around: Around) -> str:
     own, second = set(words(around.own)), each_words("second_person")
     starts = [at for at, said, first in found if first in own | second and len(said) > OWN_WORDS]
     for sentence in _SENTENCE.finditer(text):  # `You are Aria`
-        first = words(sentence.group())[:4]
+        first = _words(sentence.group())[:4]
         if second.issuperset(first[:1]) and own.intersection(first) and first:
             starts += [] if _QUESTION.search(sentence.group()) else [sentence.start()]
     if len({word for _, said, _ in found for word in said}) >= RECITAL_WORDS:
@@ -247,14 +251,20 @@ def _recited(text: str, told: Iterable[frozenset[str]]) -> list[tuple[int, list[
         least = max(RECITED_WORDS, RECITED_SHARE * len(said))
         is_asked = _QUESTION.search(sentence.group())
         if not is_asked and any(len(source.intersection(said)) >= least for source in told):
-            found.append((sentence.start(), said, words(sentence.group())[0]))
+            found.append((sentence.start(), said, _words(sentence.group())[0]))
     return found
 
 
 def _telling(text: str) -> list[str]:
     """The words of a text that say something of a subject."""
     stop = table_of(text).words("stop")
-    return [word for word in words(text) if word not in stop]
+    return [word for word in _words(text) if word not in stop]
+
+
+@lru_cache(maxsize=4_096)
+def _words(sentence: str) -> tuple[str, ...]:
+    """The words of a sentence, which several guards read."""
+    return tuple(words(sentence))
 
 
 def without_loops(text: str, around: Around) -> str:
@@ -333,12 +343,17 @@ def is_near(key: str, other: str, names: Collection[str] = (), asks: bool = Fals
     They differ only in words that say nothing of a subject, and in `names`; not in a denial, and
     in who speaks of whom only in a question.
     """
-    one, two = Counter(key.split()), Counter(other.split())
+    first, second = key.count(" ") + 1, other.count(" ") + 1
+    most = NEAR_SHARE * second  # words that may be missing
+    if min(first, second) < NEAR_WORDS or max(first, second) > NEAR_MOST_WORDS:
+        return False
+    if not -most <= first - second <= 2 * most:
+        return False
+    one, two = _counted(key), _counted(other)
+    if len(two.keys() - one.keys()) > most:
+        return False
     more, less = list((one - two).elements()), list((two - one).elements())
-    if (
-        min(one.total(), two.total()) < NEAR_WORDS
-        or max(len(less), len(more) / 2) > NEAR_SHARE * two.total()
-    ):
+    if max(len(less), len(more) / 2) > most:
         return False
     for word in [*more]:
         if form := next((each for each in less if _is_form(word, each)), ""):
@@ -353,6 +368,11 @@ def is_near(key: str, other: str, names: Collection[str] = (), asks: bool = Fals
         word not in telling and (word in little or _HIRAGANA.fullmatch(word))
         for word in (*more, *less)
     )
+
+
+@lru_cache(maxsize=512)
+def _counted(key: str) -> Counter[str]:
+    return Counter(key.split())
 
 
 def _is_form(word: str, other: str) -> bool:
@@ -423,15 +443,17 @@ def _said_again(text: str, is_small: bool) -> int | None:
     times: Counter[tuple[str, ...]] = Counter()
     before, prose = tuple[str, ...](), list[str]()
     for sentence in _SENTENCE.finditer(text):
-        said = tuple(words(sentence.group()))
+        said = _words(sentence.group())
         is_refrain = not is_small and said != before and _is_line(sentence)
         times[said] += 1
         is_short = size(" ".join(_PART.findall(sentence.group()))) < REFRAIN_WORDS
-        key = line_key(sentence.group())
-        is_near_another = not is_refrain and any(is_near(key, each) for each in prose)
+        key = " ".join(said)
+        is_near_another = not is_refrain and any(
+            is_near(key, each) for each in prose[-NEAR_SENTENCES:]
+        )
         if is_near_another or (len(said) > 1 and times[said] > 1 + (is_short or is_refrain)):
             return sentence.start()
-        prose += [] if is_refrain else [key]
+        prose += [] if is_refrain or len(said) < NEAR_WORDS else [key]
         before = said or before
     return None
 
@@ -439,14 +461,14 @@ def _said_again(text: str, is_small: bool) -> int | None:
 def _is_line(sentence: re.Match[str]) -> bool:
     """Whether a sentence is a whole line of a text that has several."""
     text, end = sentence.string, sentence.end()
-    begins = "\n" in text[: sentence.start()][-1:] or sentence.start() == 0
+    begins = sentence.start() == 0 or text[sentence.start() - 1] == "\n"
     ends = sentence.group().endswith("\n") or text[end : end + 1] in ("", "\n")
     return begins and ends and "\n" in text
 
 
 def line_key(text: str) -> str:
     """The words of a line, by which it is known again."""
-    return " ".join(words(text))
+    return " ".join(_words(text))
 
 
 def known_lines(

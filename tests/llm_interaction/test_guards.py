@@ -2,11 +2,13 @@
 
 import unittest
 from dataclasses import replace
+from time import process_time
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from evennia_ai.history.frames import heard_line
+from evennia_ai.language.tables import tables
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.guards import (
     REPEATABLE_WORDS,
@@ -30,6 +32,7 @@ AROUND = Around(
 )
 SMALL = replace(AROUND, is_small=True)
 OPENING = "The bridge stands again."
+LONG = 20_000
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -260,6 +263,24 @@ class TestEach(unittest.TestCase):
         text = "Good evening everybody. My boat is called Heron."
         self.assertEqual(guarded(text, AROUND).text, "")
         self.assertEqual(guarded(f"{text} And yours?", AROUND).text, f"{text} And yours?")
+
+
+class TestSpeed(unittest.TestCase):
+    """Guards run while all players wait."""
+
+    def test_any_long_text(self):
+        """Whatever a model repeats for pages is read at once; the bound is a slow machine's."""
+        units = ["a\n", "a. ", "他。", "(", "\n", "#", "hp: 1\n", "Aria\n", "Bram: ", "options\n"]
+        prose = " ".join(f"w{n} x{n} y{n} of the w{n + 1}." for n in range(900))
+        signs = "".join(chr(0x4E00 + n * 37 % 5000) + "。" * (n % 9 == 8) for n in range(LONG))
+        texts = [prose[:LONG], signs[:LONG], *((unit * LONG)[:LONG] for unit in units)]
+        for text in texts:
+            with self.subTest(text[:9]):
+                begun = process_time()
+                guarded(text, AROUND)
+                for table in tables().values():
+                    table.expression("speech", "aside").search(f"Hi {text}")
+                self.assertLess(process_time() - begun, 3)
 
 
 class TestSummaries(unittest.TestCase):
