@@ -80,27 +80,34 @@ def origin_of_line(listener: "DefaultObject") -> Origin:
 
 
 @contextmanager
-def overheard(body: "DefaultObject") -> Iterator[list[tuple[str, object]]]:
+def overheard(body: "DefaultObject") -> Iterator[list[tuple[str, object]] | None]:
     """What others than a body are sent meanwhile: lines and Evennia's types of them.
 
-    Evennia has no hook for what somebody else is sent. Nothing is noted while a profiler runs.
+    What is overheard within this is not part of it. Evennia has no hook for what somebody else is
+    sent, so Python's profiler looks on; None while another one runs. It slows all that happens.
     """
+    if sys.getprofile() not in (None, _note):
+        yield None
+        return
     lines: list[tuple[str, object]] = []
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_name == "msg":
-            listener, text = map(frame.f_locals.get, ("self", "text"))
-            if isinstance(listener, ObjectDB) and listener is not body:
-                lines.append(line_and_type(text))
-
-    is_free = sys.getprofile() is None
-    if is_free:
-        sys.setprofile(note)
+    _overheard.append((body, lines))
+    sys.setprofile(_note)
     try:
         yield lines
     finally:
-        if is_free:
-            sys.setprofile(None)
+        _overheard.pop()
+        sys.setprofile(_note if _overheard else None)
+
+
+_overheard: "list[tuple[DefaultObject, list[tuple[str, object]]]]" = []
+
+
+def _note(frame: FrameType, event: str, _: object) -> None:
+    if event == "call" and frame.f_code.co_name == "msg":
+        listener, text = map(frame.f_locals.get, ("self", "text"))
+        body, lines = _overheard[-1]
+        if isinstance(listener, ObjectDB) and listener is not body:
+            lines.append(line_and_type(text))
 
 
 def line_and_type(text: object) -> tuple[str, object]:

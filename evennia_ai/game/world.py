@@ -7,6 +7,7 @@ import re
 import time
 import unicodedata
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from difflib import SequenceMatcher
 from functools import partial
@@ -17,6 +18,7 @@ from django.conf import settings
 from django.utils.timezone import get_default_timezone
 from evennia import (
     AccountDB,
+    Command,
     DefaultCharacter,
     DefaultGuest,
     DefaultObject,
@@ -133,13 +135,20 @@ class GameHandler:
             self._utter(piece, partial(self._pose, piece), ("emote", "pose"))
 
     def _utter(self, text: str, act: Callable[[], object], commands: tuple[str, ...]) -> None:
-        """Say or pose something; what the body is told is a refusal, unless others got the words.
+        """Say or pose something by the game's own command, else by hooks.
 
-        Where nobody is who could get them, the body's own line shows whether it was said.
+        Evennia's own hooks say what they are given. Where the game has others, or a command, what
+        the body is told is a refusal, unless others got the words; where nobody is who could get
+        them, the body's own line shows whether it was said.
         """
-        people = {*filter(is_person, self._room.contents)} - {self.character}
-        with overheard(self.character) as shown:
-            told = self._told(act, commands, text, "evennia.")
+        body, room, own = self.character, self._room, self._own(commands, "evennia.")
+        people = {*filter(is_person, room.contents)} - {body}
+        hooks = type(body).at_say, type(room).msg_contents
+        is_sure = own is None and hooks == (DefaultObject.at_say, DefaultObject.msg_contents)
+        with nullcontext() if is_sure else overheard(body) as shown:
+            told = self._told(act, own, text)
+        if shown is None:
+            return
         if not people:
             shown.append((told, None))
         said, speech = folded(plain(text)), ("say", "whisper", "pose", "emote")
@@ -355,29 +364,30 @@ class GameHandler:
             heads = steps
         return None
 
-    def _told(
-        self,
-        act: Callable[[], object],
-        commands: tuple[str, ...] = (),
-        arguments: str = "",
-        apart_from: str = "evennia.commands.",
-    ) -> str:
-        """Do something as the game does it; returns what the body alone is told, as a reason.
-
-        The first of some commands that the body has is typed, with names or speech alone, if it is
-        the game's own; else, and where that fails with an error, the hooks are called that
-        Evennia's command calls.
-        """
+    def _own(
+        self, commands: tuple[str, ...], apart_from: str = "evennia.commands."
+    ) -> Command | None:
+        """The first of some commands that the body has, if it is the game's own."""
         body = self.character
         own = next(filter(None, map(body.cmdset.current.get, commands)), None)
         is_own = own is not None and own.access(body, "cmd")
-        is_own = is_own and not type(own).__module__.startswith(apart_from)
+        return own if is_own and not type(own).__module__.startswith(apart_from) else None
+
+    def _told(
+        self, act: Callable[[], object], own: Command | None = None, arguments: str = ""
+    ) -> str:
+        """Do something as the game does it; returns what the body alone is told, as a reason.
+
+        The game's own command is typed, with names or speech alone; without one, and where that
+        fails with an error, the hooks are called that Evennia's command calls.
+        """
+        body = self.character
         body.ndb.ai_told = told = []
         try:
-            if is_own:
+            if own is not None:
                 # The command itself: no parser, nick or stack of commands sees the words.
                 cmdhandler(body, f" {arguments}", callertype="object", cmdobj=own)
-            if not is_own or any(map(has_failed, told)):  # made for players alone
+            if own is None or any(map(has_failed, told)):  # made for players alone
                 told.clear()
                 act()
         except ToolError as error:
@@ -404,7 +414,7 @@ class GameHandler:
                 burden.at_drop(body)
                 self._show_act("$You() $conj(drop) {thing}.", thing=name)
 
-        told = self._told(put_down, ("drop",), self._typed(burden))
+        told = self._told(put_down, self._own(("drop",)), self._typed(burden))
         if burden.location is body:
             raise ToolError(f"you cannot drop {name}{told}. {self._carried()}")
         return f"You drop {name}. {self._carried()}"
@@ -432,8 +442,8 @@ class GameHandler:
                     self._show_act(line, [person], thing=name, receiver=person)
                 person.msg(f"{body.get_display_name(person)} gives you {name}.")
 
-        commands = ("give",) if is_seen else ()
-        told = self._told(hand_over, commands, f"{self._typed(gift)} to {self._typed(person)}")
+        own = self._own(("give",)) if is_seen else None
+        told = self._told(hand_over, own, f"{self._typed(gift)} to {self._typed(person)}")
         if gift.location is not person:
             raise ToolError(f"you could not give {name} to {receiver}{told}. {self._carried()}")
         return f"You give {name} to {receiver}. {self._carried()}"
@@ -734,7 +744,7 @@ class GameHandler:
                 self._show_act("$You() $conj(pick) up {thing}.", thing=name)
 
         typed = self._typed(thing) + (f" from {self._typed(box)}" if box else "")
-        told = self._told(pick_up, ("get",), typed)
+        told = self._told(pick_up, self._own(("get",)), typed)
         for taken in (thing, *body.contents):
             if taken.location is body and taken not in before:
                 return taken

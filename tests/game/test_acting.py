@@ -1,5 +1,7 @@
 """Acting by a game's own commands and hooks: what it refuses, and why, is the tool's result."""
 
+import sys
+
 from evennia import CmdSet, Command, DefaultExit, DefaultObject, create_object
 from evennia.contrib.rpg.rpsystem import ContribRPCharacter
 from evennia.utils.ansi import strip_ansi
@@ -415,6 +417,68 @@ class TestVoice(ActingTest):
         self.speak_by(answer="You are gagged.", gagged=True)
         with self.assertRaisesRegex(ToolError, "You are gagged"):
             self.script.game.say("Hello there")
+
+    def hook(self, act):
+        """What Char does at once, the first time that a line reaches it."""
+        acts = [act]
+
+        def msg(text=None, *args, **kwargs):
+            while acts:
+                acts.pop()()
+
+        self.char1.msg = msg
+        self.addCleanup(self.char1.__dict__.pop, "msg", None)
+
+    def test_speech_within_speech(self):
+        """Each is said, or refused, for what others got of it alone."""
+        other, lines = self.body_of("Mute"), []
+        cmdset = CmdSet(key="Other")
+        cmdset.priority = 1
+        cmdset.add(CmdSayOk())
+        self.body.cmdset.add(cmdset)
+        self.speak_by()
+        self.hook(lambda: lines.append(other.say("A guest greets the innkeeper")))
+        self.script.game.say("Hello there my friends")
+        self.assertEqual(lines, [None])
+        self.speak_by(answer="You are gagged.", gagged=True)
+        self.hook(lambda: lines.append(other.say("Hello there my friends")))
+        with self.assertRaisesRegex(ToolError, "You are gagged"):
+            self.script.game.say("Hello there my friends")
+        self.assertEqual((lines, sys.getprofile()), ([None, None], None))
+
+    def test_under_a_profiler(self):
+        """Where nobody can know who got a line, it was said; the profiler stays."""
+        self.speak_by()
+
+        def profiler(*_):
+            """Note nothing."""
+
+        sys.setprofile(profiler)
+        try:
+            self.script.game.say("Hello there my friends")
+            self.assertIs(sys.getprofile(), profiler)
+        finally:
+            sys.setprofile(None)
+
+    def test_no_profiler_on_evennias_own_ways(self):
+        """It looks on, and slows everything, only where the game itself speaks."""
+        ways = (
+            (self.script.game.say, False),
+            (self.script.game.emote, False),
+            (lambda text: self.script.game.whisper("Char", text), False),
+            (self.body_of("Elf").say, False),
+            (self.body_of("Herald").say, True),
+        )
+        profilers = []
+        for number, (way, is_watched) in enumerate(ways):
+            with self.subTest(number):
+                self.hook(lambda: profilers.append(sys.getprofile()))
+                way("Hello")
+                self.assertEqual(profilers.pop() is not None, is_watched)
+        self.speak_by()
+        self.hook(lambda: profilers.append(sys.getprofile()))
+        self.script.game.say("Hello")
+        self.assertIsNotNone(profilers.pop())
 
     def test_words_choose_no_command(self):
         """Neither another command's longer name, nor a nick, nor a number of many takes them."""
