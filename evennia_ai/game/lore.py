@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Any
 from evennia import ScriptDB
 from evennia.help.filehelp import FILE_HELP_ENTRIES
 from evennia.help.models import HelpEntry
+from evennia.utils import logger
 from evennia.utils.create import create_script
-from twisted.internet.defer import inlineCallbacks
+from twisted.internet.defer import gatherResults, inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.identity import find, stable_id
 from evennia_ai.game.seeing import described, name_of, plain, seen
 from evennia_ai.history.audience import is_private, members
+from evennia_ai.language.words import telling_words
 from evennia_ai.rag_memory.lore import EVERYBODY, Finder, Known, LoreBook, Part, Verdict, parts_of
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall.values import Query
-from evennia_ai.services import kept
+from evennia_ai.services import kept, mind
 
 if TYPE_CHECKING:
     from evennia import DefaultObject
@@ -77,6 +79,7 @@ class Lore:
 
     def save(self, book: LoreBook) -> None:
         """Store a book, or another state of it."""
+        self._unindex(book.name, book)
         if (store := self._place()) is None:
             store = self._store = AttributeStore(create_script(key=SCRIPT, persistent=True))
         store.set(book.name.lower(), book.to_dict(), CATEGORY)
@@ -84,9 +87,20 @@ class Lore:
 
     def delete(self, book: LoreBook) -> None:
         """Remove a book."""
+        self._unindex(book.name, replace(book, facts=()))
         if (store := self._place()) is not None:
             store.delete(book.name.lower(), CATEGORY)
         self._names = tuple(name for name in self._names or () if name != book.name.lower())
+
+    def _unindex(self, name: str, after: LoreBook) -> None:
+        """Take out of the index what a book has no more, or under other locks."""
+        books = self.books().values()
+        before = next((each for each in books if each.name.lower() == name.lower()), None)
+        new = parts_of(after.locked())
+        for scope, part in parts_of(before.locked() if before else ()).items():
+            if gone := part.turns.keys() - (new[scope].turns.keys() if scope in new else ()):
+                self._indexed.pop(scope, None)
+                Memory(scope, mind().recall, report=_report).forget(gone)
 
     def forget(self, people: Collection[str]) -> None:
         """Remove who typed a fact, of these people (stable ids)."""
@@ -108,32 +122,39 @@ class Lore:
         """Fires with the scores of facts near a line in meaning, by their ids.
 
         Facts with the same locks have a scope of their own in the recall index: no search rests on
-        a fact that may not be used. What has changed is indexed behind the line. `own` are texts of
+        a fact that may not be used. What is new is indexed behind the line. `own` are texts of
         the game that the assistant knows; `may` is whether a `know` and a `tell` pass.
         """
-        if self._parts[0] is not self.books():  # those that are empty now are emptied below
-            empty = {scope: replace(part, turns={}) for scope, part in self._parts[1].items()}
-            self._parts = self.books(), empty | parts_of(self.facts())
+        if self._parts[0] is not self.books():
+            self._parts = self.books(), parts_of(self.facts())
         if self._replaced != script.mind.recall.replaced:  # another index, which holds none of it
             self._replaced = script.mind.recall.replaced
             self._indexed.clear()
-        texts = {f"lore of {script.scope}": part for part in parts_of(own).values()}
-        scores: dict[str, float] = {}
-        for scope, part in (self._parts[1] | texts).items():
+        texts = f"lore of {script.scope}"
+        own_part = next(iter(parts_of(own).values()), Part(EVERYBODY, "", {}))
+        searches = []
+        for scope, part in (self._parts[1] | {texts: own_part}).items():
             memory = Memory(scope, script.mind.recall, report=script.log_error)
-            if (before := self._indexed.get(scope)) is None or before != part:
+            if self._indexed.get(scope) != part:
                 self._indexed[scope] = part
-                memory.forget(before.turns.keys() - part.turns.keys() if before else ())
+                if scope == texts:  # what was in it before may be from another start
+                    memory.clear()
                 memory.add(part.turns.values()).addCallback(self._added, scope)
             if part.turns and may(part.know, part.tell):
-                hits = yield memory.search(Query(line, NEAR))
-                scores |= {h.turn_id: h.score for h in hits if h.matches and h.score >= LEAST}
-        return scores
+                searches.append(memory.search(Query(line, NEAR)))
+        together = gatherResults(searches, consumeErrors=True)
+        together.addErrback(lambda failure: failure.value.subFailure)
+        hits = [hit for each in (yield together) for hit in each]
+        return {h.turn_id: h.score for h in hits if h.matches and h.score >= LEAST}
 
     def _added(self, count: int | None, scope: str) -> None:
         """Let the next line try again if the index could not be written."""
         if count is None:
             self._indexed.pop(scope, None)
+
+
+def _report(what: str, error: BaseException) -> None:
+    logger.log_err(f"evennia_ai: {what}: {error!r}")
 
 
 def lore() -> Lore:
@@ -155,7 +176,9 @@ def verdicts(body: "DefaultObject", text: str, line: str, audience: str) -> Step
     def off(fact: Known) -> None:
         script.audit("lore key off", fact=fact.id)
 
-    near = yield lore().near(script, own, may, line)
+    near: dict[str, float] = {}
+    if telling_words(line, [body.key]):
+        near = yield lore().near(script, own, may, line)
     books, before = lore().books(), body.ndb.ai_finder
     if before is None or before[0] is not books or before[1] is not own:
         finder = Finder([*own, *lore().facts()], off, lore().overruns)

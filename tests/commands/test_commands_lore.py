@@ -3,15 +3,18 @@
 import json
 import random
 from dataclasses import replace
+from unittest.mock import patch
 
 from evennia import create_object, search_script
 from evennia.utils.create import create_help_entry
+from twisted.internet.defer import CancelledError, Deferred
 
+from evennia_ai import services
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cards.books import read_book
 from evennia_ai.game.identity import stable_id
+from evennia_ai.game.lore import Lore, lore, own_texts, verdicts
 from evennia_ai.game.lore import knows as knows_fact
-from evennia_ai.game.lore import lore, own_texts, verdicts
 from evennia_ai.game.lore import tells as tells_fact
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.rag_memory.lore import Known, LoreBook
@@ -185,6 +188,64 @@ class TestLore(LoreCase):
         self.typed("ailore/off w2")
         self.found_by("seafood")
         self.assertEqual(wait_for(self.script.mind.recall.count("lore all tag(x)")), 0)
+
+    def indexed(self, scope):
+        """How many texts a scope of the index has."""
+        return wait_for(self.script.mind.recall.count(scope))
+
+    def test_no_text_stays_in_the_index(self):
+        """Neither of a deleted or locked fact nor of the game, also after another start."""
+        for typed in (
+            "delete w1",
+            "delete town",
+            "off w1",
+            "know w1 = tag(x)",
+            "tell town = tag(x)",
+        ):
+            lore().save(LoreBook("town", (Known(("vault",), "The word is xyzzy.", id="w1"),)))
+            self.found_by("the vault")
+            self.assertEqual(self.indexed("lore all "), 1, typed)
+            services.kept("lore", Lore).__init__()  # as a new process knows it
+            self.typed(f"ailore/{typed}")
+            if typed.startswith("delete"):
+                self.typed(f"ailore/{typed} = yes")
+            self.assertEqual(self.indexed("lore all "), 0, typed)
+            lore().save(LoreBook("town", (Known(("vault",), "The word is xyzzy.", id="w1"),)))
+            self.found_by("the vault")
+            self.assertEqual(self.indexed("lore all "), 1, typed)
+        create_help_entry("Salt", "It is white.", category="lore")
+        self.configure(knows=["help:lore"])
+        self.aria.ndb.ai_texts = None
+        self.found_by("the vault")
+        scope = f"lore of {self.script.scope}"
+        self.assertEqual(self.indexed(scope), 1)
+        services.kept("lore", Lore).__init__()
+        self.configure(knows=[])
+        self.aria.ndb.ai_texts = None
+        self.found_by("the vault")
+        self.assertEqual(self.indexed(scope), 0)
+
+    def test_searches_run_together(self):
+        """A line waits once for all locks, and not at all if it says nothing to look for."""
+        for n in range(1, 7):
+            self.typed(f"ailore/add town = key{n}: Fact {n} of the harbour.")
+            self.typed(f"ailore/know w{n} = not id({n + 1000})")
+        wait_for(verdicts(self.aria, "harbour", "harbour", PUBLIC))
+        searches = []
+
+        def hang(*_):
+            searches.append(Deferred())
+            return searches[-1]
+
+        with patch.object(type(self.script.mind.recall), "search", hang):
+            self.assertTrue(verdicts(self.aria, "Aria, hi", "Aria, hi", PUBLIC).called)
+            self.assertEqual(searches, [])
+            running = verdicts(self.aria, "harbour", "harbour", PUBLIC)
+            self.assertEqual(len(searches), 6)
+            running.cancel()
+            failures = []
+            running.addErrback(failures.append)
+            self.assertIs(failures[0].type, CancelledError)
 
     def test_without_lore_no_query(self):
         """Neither for the script, which is made with the first fact, nor for its books."""
