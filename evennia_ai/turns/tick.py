@@ -310,9 +310,10 @@ class Tick:
         given, passed_over = yield self._retrieved(group, seen)
         lines = (event.content for event in group.events[-ANSWERED_LINES:] if event.speaker)
         language = answer_language(script.config.language, lines, runtime.language)
-        talks = _talks(group, seen.newest(), script.game.present(asker), script.now())
-        if language and is_small(script):  # it follows what it reads last
-            talks = *talks, f"Answer in {language}."
+        if is_small(script):  # it follows what it reads last
+            talks: tuple[str, ...] = (f"Answer in {language}.",) if language else ()
+        else:
+            talks = _talks(group, seen.newest(), script.game.present(asker), script.now())
         request = TurnRequest(
             audience=group.audience,
             channel=last.channel or "say",
