@@ -156,12 +156,11 @@ def without_others(text: str, around: Around) -> str:
     return text
 
 
-# What is no part of a character's line in any language: rules between scenes, choices to pick from,
-# rows of figures. Notes, menus and talk of models are in the languages' tables.
+# What is no part of a character's line in any language: rules between scenes, choices to pick
+# from. Notes, figures, menus and talk of models are in the languages' tables.
 _ASIDES = re.compile(
     r"^(?:-{3,}|={3,}|\*{3,})[ \t]*$|(?<!#)#{3,}[ \t]*$"
-    r"|(?<!:\n)^[ >]{0,9}(?:1\)|\[?A[\])])[^\n]+\n[ >]{0,9}(?:2\)|\[?B[\])])"
-    r"|^[^\w\n]{0,5}[^\W\d_]{1,20}[^\w\n]{0,3}[:：][ \t]*\d{1,9} ?[/／] ?\d",
+    r"|(?<!:\n)^[ >]{0,9}(?:1\)|\[?A[\])])[^\n]+\n[ >]{0,9}(?:2\)|\[?B[\])])",
     re.MULTILINE,
 )
 
