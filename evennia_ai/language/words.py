@@ -9,8 +9,8 @@ from functools import cache, lru_cache
 import regex
 import snowballstemmer
 
-from evennia_ai.language.names import names_among
-from evennia_ai.language.script import akin, folded, words_of
+from evennia_ai.language.names import capitals, names_among
+from evennia_ai.language.script import FORM_LETTERS, akin, folded, places, words_of
 from evennia_ai.language.script import words as words
 from evennia_ai.language.tables import DEFAULT, Table, table_of, tables
 
@@ -21,6 +21,16 @@ STOP_WORDS = tables()[DEFAULT].words("stop")
 SMALL_TALK = tables()[DEFAULT].words("small")
 # These, and other ordinary words that begin sentences.
 STARTERS = tables()[DEFAULT].starters
+
+# Most letters that a form of a name has more than the name.
+ENDING_LETTERS = 4
+# A short name may end with more than another vowel: `Еву` and `Евой` are `Ева`.
+_VOWEL = regex.compile("[aeiouyаеиоуыэюя]")
+_VOWEL_ENDING = regex.compile(f"ie|{_VOWEL.pattern}й?")
+# The vowel that falls out before an ending: `Павлом` is `Павел`.
+_FLEETING = regex.compile("(?<=.{3})[eео](?=[^aeiouyаеиоуыэюя]$)")
+# Little words that Arabic and Hebrew write together with the next.
+_PREFIX = regex.compile("[ولبفك]{1,2}|[ולבכמשה]{1,2}")
 
 _SPOKEN = regex.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
@@ -104,16 +114,63 @@ def is_common(word: str) -> bool:
     return any(each in STOP_WORDS or each in SMALL_TALK for each in (word, singular(word)))
 
 
-def mentions(text: str, names: Iterable[str]) -> bool:
-    """Whether a text holds one of some names, or a part with a capital, as `Ann` of `Ann Lee`."""
+def mentions(text: str, names: Iterable[str], others: Collection[str] = ()) -> bool:
+    """Whether a text names somebody, by a name or a part with a capital, as `Ann` of `Ann Lee`.
 
-    def in_a_row(name: str) -> str:
-        return f" {' '.join(words(name))} "
+    A name that has a capital, or a script without, needs one in the text, in whatever form: `Annę`
+    is `Anna`. Ordinary words and names of `others` are no forms of it; a name that is an ordinary
+    word itself must be a name here, as `Will` in `Will is late`.
+    """
+    ordinary = STARTERS | table_of(text).starters
+    named = set(map(folded, capitals(text) | names_among(text)))
+    said = places(text)
 
-    parts = {part for name in names for part in name.split() if not part.islower()}
-    forms = {*names, *(part for part in parts if not is_common(part.lower()))}
-    said = in_a_row(text)
-    return any(form in said for form in map(in_a_row, forms) if form.strip())
+    def is_form(at: int, word: str, name: str) -> bool:
+        if word == name or word in ordinary or not _is_form(word, name):
+            return word == name
+        spelt = text[at : at + len(word)].casefold()  # `Annę` is not `Anne`
+        return all(spelt not in other.casefold().split() for other in others)
+
+    def is_there(row: list[tuple[int, str]], name: list[str], is_lower: bool) -> bool:
+        spelt = [word for _, word in row]
+        letters = [text[place] for place, _ in row]
+        if spelt == name and len(name) == 1 and name[0] in ordinary:
+            return name[0] in named or letters[0].lower() == letters[0].upper()
+        if not any(map(_is_capital, letters)):
+            return is_lower and spelt == name
+        pairs = zip(row, name, strict=False)
+        return len(row) == len(name) and all(is_form(*place, wanted) for place, wanted in pairs)
+
+    def is_named(name: str) -> bool:
+        row = [word for _, word in places(name)]
+        rows = (said[at : at + len(row)] for at in range(len(said) if row else 0))
+        return any(is_there(each, row, not _has_capital(name)) for each in rows)
+
+    parts = {part for name in names for part in name.split() if _has_capital(part)}
+    return any(map(is_named, {*names, *(part for part in parts if folded(part) not in ordinary)}))
+
+
+def _is_capital(letter: str) -> bool:
+    """Whether a letter is one that begins names, as each of a script without case."""
+    return letter == letter.title()
+
+
+def _has_capital(name: str) -> bool:
+    return any(_is_capital(name[at]) for at, _ in places(name))
+
+
+def _is_form(word: str, name: str) -> bool:
+    """Whether a word is a name, maybe with another ending, not the beginning of a longer word."""
+    if len(name) == FORM_LETTERS and _VOWEL.fullmatch(name[-1]) and word.startswith(name[:-1]):
+        return _VOWEL_ENDING.fullmatch(word[len(name) - 1 :]) is not None
+    if len(word) > len(name) + ENDING_LETTERS:
+        return False
+    without_vowel = _FLEETING.sub("", name)
+    return (
+        akin(word, name)
+        or (without_vowel != name and word.startswith(without_vowel))
+        or (word.endswith(name) and _PREFIX.fullmatch(word[: -len(name)]) is not None)
+    )
 
 
 @lru_cache(maxsize=8_192)

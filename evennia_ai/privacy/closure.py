@@ -90,7 +90,10 @@ def plan_forgetting(
     names = frozenset((*names, *(raw[each].speaker_name for each in theirs))) - {"", UNSEEN}
     unasked = (m for m in messages if m.role == "assistant" and not m.metadata.get(ASKER))
     seeds = {*theirs, *begun}
-    seeds |= {m.id for m in unasked if not (until and m.id > until) and mentions(m.content, names)}
+    others = {m.speaker_name for m in messages if not is_by(m, people)}
+    seeds |= {
+        m.id for m in unasked if not (until and m.id > until) and mentions(m.content, names, others)
+    }
     for made in (*things, *replies):
         sources[made.id] = set(made.sources)
         if not own.isdisjoint(words(made.text)) or not set(people).isdisjoint(made.of):

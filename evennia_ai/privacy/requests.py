@@ -259,7 +259,9 @@ def _line_left(line: bytes, people: Collection[str]) -> bytes:
         fields = as_dict(json.loads(line))
     except (ValueError, RecursionError):
         fields = {}
-    if not fields or {fields.get("by"), fields.get("person")} & {*people}:  # torn: holds anything
+    whose = [fields.get(key) for key in ("by", "person")]
+    texts = {text for value in whose for text in (as_text(value), *as_texts(value))}
+    if not fields or texts & {*people}:  # torn: holds anything
         return b""
     dropped = set(_TALK)
     if fields.get("kind") == "report":

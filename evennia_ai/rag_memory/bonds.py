@@ -219,10 +219,11 @@ class Bonds:
         """
         bonds = self.all()
         theirs = {*names, *(bonds[each].name for each in people if each in bonds)}
+        others = {bond.name for person, bond in bonds.items() if person not in people}
 
         def stays(event: Feeling) -> bool:
             is_theirs = event.source in gone or event.source in people
-            return not (is_theirs or mentions(f"{event.why}. {event.source}", theirs))
+            return not (is_theirs or mentions(f"{event.why}. {event.source}", theirs, others))
 
         # Their own bonds go last: a run that was cut short finds the names again.
         for person, bond in sorted(bonds.items(), key=lambda pair: pair[0] in people):

@@ -386,7 +386,8 @@ class TestFiles(ForgettingGameTest):
         self.script.audit("report", **kept, lines=lines, speakers=[other, "o9.aria"])
         self.script.audit("report", by=mine, words="Rude.", lines=lines, speakers=[other])
         wait_for(services.on_disk(lambda: None))
-        path.write_bytes(path.read_bytes() + b'{"torn\n')
+        odd = [json.dumps({"by": [who], "person": {}}) for who in (mine, "o7.b")]
+        path.write_text("\n".join([path.read_text("utf-8"), *odd, '{"torn\n']), "utf-8")
         self.forget_me()
         wait_for(services.on_disk(lambda: None))
         texts = path.read_text(encoding="utf-8").splitlines()
@@ -397,6 +398,7 @@ class TestFiles(ForgettingGameTest):
         self.assertEqual((first["words"], first.get("lines")), ("Bär 祭り", None))
         self.assertEqual((second["words"], second["lines"]), ("Bär 祭り", lines))
         self.assertIn("Bär 祭り", texts[3])
+        self.assertEqual([each in texts for each in odd], [False, True])
 
     def test_a_log_that_cannot_be_cleared(self):
         """The player is told, and the request stays queued."""

@@ -3,6 +3,7 @@
 import unittest
 
 from evennia_ai.language.words import (
+    mentions,
     singular,
     stem,
     telling_words,
@@ -42,6 +43,76 @@ class TestElsewhere(unittest.TestCase):
         ):
             self.assertTrue(telling_words(told) & telling_words(asked), told)
         self.assertNotIn("jurgen", telling_words("Wo schläft Jürgen, der Müller?", ["Jürgen"]))
+
+
+class TestMentions(unittest.TestCase):
+    """Whether a text names somebody."""
+
+    def test_forms_of_names(self):
+        """With whatever ending, little word before it, or letter left out, in any script."""
+        for name, *texts in (
+            ("Марина", "Я жду Марину у реки.", "Мариной все довольны."),
+            ("Ева", "Я жду Еву.", "Я говорил с Евой.", "Думаю о Еве."),
+            ("Павел", "Доволен Павлом."),
+            ("Anna", "Czekam na Annę nad rzeką.", "Myślę o Annie.", "Annalle annoin leipää."),
+            ("Ewa", "Widzę Ewę.", "Myślę o Ewie."),
+            ("Zbyszek", "Rozmawiam ze Zbyszkiem."),
+            ("Karel", "Mluvím s Karlem."),
+            ("Bob", "Bobs Hut liegt noch hier.", "Bob's hat lies here.", "BOB IS LATE."),
+            ("Ayşe", "Ayşe'yi gördüm.", "Dün Ayşeyi gördüm."),
+            ("Γιώργος", "Περιμένω τον Γιώργο."),
+            ("დავითი", "დავითს ველოდები."),
+            ("मीरा", "मीरा को रोटी दी।"),
+            ("أحمد", "أنتظر أحمد عند النهر.", "أعطيت لأحمد خبزا."),
+            ("דנה", "אני מחכה לדנה."),
+            ("山田", "昨日、山田さんが来た。"),
+            ("민수", "민수를 기다린다."),
+            ("สมชาย", "ฉันรอสมชายอยู่"),
+            ("Jean-Luc", "C'est à Jean-Luc."),
+            ("d'Artagnan", "J'attends d'Artagnan."),
+            ("Ann Lee", "I saw Ann.", "I saw Lee."),
+            ("bob", "I saw bob at the mill.", "Bobs Hut liegt hier."),
+            ("a tall man", "A tall man waits."),
+            ("علي", "رأيت علي أمس."),
+            ("对", "对。"),
+        ):
+            for text in texts:
+                self.assertTrue(mentions(text, [name]), f"{name}: {text}")
+
+    def test_ordinary_words(self):
+        """A word without a capital is no name, nor an ordinary one that begins a sentence."""
+        for name, *texts in (
+            ("Will", "I will light the fire.", "Will you come in?", "Ich will Brot."),
+            ("Will", "The wind will turn tonight.", "Willkommen im Gasthaus!"),
+            ("will", "I will light the fire."),
+            ("Rose", "The sun rose over the mill.", "brought a rose", "La rose est belle."),
+            ("Thea", "The sun is up."),
+            ("Andy", "And then it rained."),
+            ("Mark", "Der Marktplatz ist leer."),
+            ("Роза", "Розовый закат красив.", "В саду растёт роза."),
+            ("Вера", "Я потерял веру в людей."),
+            ("Róża", "W ogrodzie rośnie róża."),
+            ("Deniz", "Bugün deniz çok güzel."),
+            ("Rosa", "La casa es rosa."),
+            ("Pierre", "Le mur est de pierre."),
+            ("Luna", "Vedo la luna."),
+            ("Ernst", "Ich meine es ernst."),
+            ("Ada", "Der Adler fliegt.", "Ad ora tarda."),
+            ("राम", "मुझे आराम चाहिए।"),
+            ("!", "Yes!"),
+            ("", "Yes."),
+        ):
+            for text in texts:
+                self.assertFalse(mentions(text, [name]), f"{name}: {text}")
+        for text in ("Will is late.", "I saw Will today.", "Wills Hut liegt noch hier."):
+            self.assertTrue(mentions(text, ["Will"]), text)
+        self.assertTrue(mentions("I saw Rose.", ["Rose"]))
+
+    def test_others(self):
+        """Somebody else's name is no form of this one."""
+        self.assertTrue(mentions("Marius is late.", ["Marina"]))
+        self.assertFalse(mentions("Marius is late.", ["Marina"], ["Marius Lee"]))
+        self.assertTrue(mentions("Anna is late.", ["Anna"], ["Anna Lee"]))
 
 
 class TestForms(unittest.TestCase):

@@ -169,6 +169,19 @@ class TestPlan(unittest.TestCase):
         talk = [line(1, "我的船 x", ALICE), reply(2, "我的船"), reply(3, "x")]
         self.assertEqual(self.gone(*talk), ["m01", "m02"])
 
+    def test_said_unasked(self):
+        """What names them in any form goes, not what has ordinary words or another's name."""
+        anna, anne = Speaker("Anna", "o1.a"), Speaker("Anne", "o2.b")
+        talk = [
+            line(1, "Hello.", anna),
+            line(2, "Hello.", anne),
+            reply(3, "Czekam na Annę nad rzeką.", None),
+            reply(4, "Anne is late.", None),
+            reply(5, "The sun rose.", None),
+        ]
+        self.assertEqual(self.gone(*talk), ["m01", "m03"])
+        self.assertEqual(self.gone(*talk, names=["Rose"]), ["m01", "m03"])
+
     def test_an_earlier_run(self):
         """What rests on messages that it removed goes as well."""
         made = [Made("e1", ("m00",), "Hay.")]
