@@ -29,14 +29,7 @@ from evennia_ai.language.sentences import asks
 from evennia_ai.language.tables import DEFAULT, language_of, tables
 from evennia_ai.language.words import STARTERS, content_words, stem, telling_stem, words
 from evennia_ai.llm_interaction.items import Item, items_of, normal
-from evennia_ai.llm_interaction.turned import (
-    Clause,
-    clause_of,
-    clauses,
-    is_denied,
-    is_swapped,
-    replaced,
-)
+from evennia_ai.llm_interaction.turned import Clause, clause_of, clauses, is_denied, is_swapped
 
 # Lines of a source that one sentence of a summary may rest on.
 NEAR_LINES = 8
@@ -128,7 +121,6 @@ class Ground:
         self.forms = frozenset(self.normal.split())
         self.line_words = [words(line) for line in text.split("\n")]
         self.words = [word for line in self.line_words for word in line]
-        self.lines = [*map(without_marks, text.split("\n")), *self.known]
         self.places: dict[str, list[int]] = {}
         for place, line in enumerate(text.split("\n")):
             for each in set(_telling(line, self.language or DEFAULT)):
@@ -265,20 +257,19 @@ def unknown_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
 
 
 def turned_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
-    """What somebody said, denied or given to somebody else, or with another name in its place."""
+    """What somebody said, denied, or a debt given to whom it is owed."""
     code = ground.language
     if not code or not sentence.same_language:
         return ()
-    table, names = tables()[code], sentence.named("name")
+    table, names = tables()[code], [*map(folded, sentence.named("name"))]
     text = folded(sentence.text)
     for name in names:
-        text = text.replace(folded(name), " ")
+        text = text.replace(name, " ")
     claim = frozenset(_telling(with_values(text, code), code)) - _narration(code)
-    if is_denied(claim, sentence.text, ground.clauses, table):
-        return tuple(claim)
-    if is_swapped(claim, sentence.text, ground.clauses, table):
-        return tuple(claim)
-    return replaced(sentence.text, ground.lines, table)
+    is_turned = is_denied(claim, text, " ".join(names), ground.clauses, table) or is_swapped(
+        claim, sentence.text, ground.clauses, table
+    )
+    return tuple(claim) if is_turned else ()
 
 
 # In this order; the names stand in the audit log.

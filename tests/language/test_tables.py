@@ -27,12 +27,11 @@ SLOTS = re.compile(r"\{(\w+)\}")
 # Sections of expressions.
 EXPRESSIONS = ("kinds", "speech", "questions", "signs")
 # Keys that English has no use for.
-ELSEWHERE = {"you", "glued", "endings", "behind_name", "topic", "called"}
+ELSEWHERE = {"you", "glued", "endings", "topic"}
 LISTS_ELSEWHERE = {
     "vocative",
     "signs",
     "counters",
-    "before_place",
     "calendar",
     "proclitics",
     "unit_before_ten",
