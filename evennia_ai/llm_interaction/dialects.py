@@ -28,9 +28,10 @@ MOST_CHARS = 100_000
 MOST_CALLS = 32
 # What stands round the words of a longer text stays.
 DRESSED_CHARS = 4_000
-# Longer broken JSON is not mended, nor more of it among words.
+# Longer or deeper broken JSON is not mended, nor more of it among words.
 MOST_MENDED = 4
 REPAIRED_CHARS = 5_000
+MOST_OPENED = 500
 
 Tools = Mapping[str, str]
 Call = tuple[str, str]
@@ -65,7 +66,7 @@ def read(text: str, tools: Tools = MappingProxyType({}), reported: bool = False)
     """
     body = text[:MOST_CHARS]
     if not reported:
-        body = _of_channels(_named_alike(body, tools))
+        body = _of_channels(_named_alike(body, tools), tools)
     body, unclosed = _without_thoughts(body, reported)
     body = body.strip() if reported else _own_turn(body.strip())
     calls, rest = _calls(body, tools, reported)
@@ -77,6 +78,7 @@ def read(text: str, tools: Tools = MappingProxyType({}), reported: bool = False)
 
 # Marks by one name each: signs for angles, bars and blanks, namespaces, attributes, letters' case.
 
+_BESIDE = "emotion|mood|status|state|stats|action|memory|ooc"
 _ALIKE = tuple(
     (re.compile(pattern, re.I | re.M), instead)
     for pattern, instead in (
@@ -93,11 +95,10 @@ _ALIKE = tuple(
         ),
         (r"<tool_call (?:id|index)=[^<>\n]{0,60}>", "<tool_call>"),
         (r"\[TOOL_CALLS?\]", "[TOOL_CALLS]"),
-        # what a game's interface is to show beside the words
-        (
-            r"<(emotion|mood|status|state|stats|action|memory|context|ooc|note)>[^<>]{0,300}</\1>",
-            "",
-        ),
+        # what a game's interface is to show beside the words; in a sentence it is a part of it
+        (rf"(?:^|(?<=[.!?\u2026\"*]))(?:[ \t]*<({_BESIDE})>[^<>]{{0,300}}</\1>)+", ""),
+        (rf"^(?:[ \t]*<({_BESIDE}|note|context)>[^<>]{{0,300}}</\1>)+", ""),
+        (rf"<({_BESIDE}|note|context)>([^<>]{{0,300}})</\1>", r"\2"),
         (r"^(?:>>>|<\|recipient\|>\s*)all\s*(?:<\|content\|>)?", ""),
         (r"^(?:>>>|<\|recipient\|>\s*)([\w.]{1,60})\s*(?:<\|content\|>|\n)", r"<function=\1>"),
     )
@@ -139,7 +140,7 @@ _BARE = re.compile(
 )
 
 
-def _of_channels(text: str) -> str:
+def _of_channels(text: str, tools: Tools) -> str:
     """A text without the channels that only the model itself reads."""
     text = text.strip()
     if "<|channel" in text:
@@ -149,26 +150,34 @@ def _of_channels(text: str) -> str:
         spoken = ["" if _ENDED.search(before) else before]
         for header, end in zip(headers, ends, strict=True):
             body, *rest = _ENDED.split(text[header.end() : end], maxsplit=1)
-            spoken += [_of_channel(header[0], body), *rest]
+            spoken += [_of_channel(header[0], body, tools), *rest]
         return "".join(spoken).strip()
     parts = [text]
     if _GLUED.search(text) or re.match(rf"{_CHANNELS}[ \t]*\n", text):
         parts = [part for glued in _GLUED.split(text) for part in _ON_LINES.split(glued)]
-    if len(parts) == 1 and not re.match(rf"(?:{_CHANNELS}\s+)?to=\w", text):
-        return text
+    if len(parts) == 1:
+        found = re.match(rf"(?:{_CHANNELS}\s+)?to=\w", text) and _BARE.match(text)
+        to_tool = found and re.search(r"to=(?!(?:assistant|user|all)\b)", found["header"])
+        if not found or (to_tool and not _called(found["header"], tools)):
+            return text
     return "".join(
-        _of_channel(bare["header"], _ENDED.split(part[bare.end() :])[0])
+        _of_channel(bare["header"], _ENDED.split(part[bare.end() :])[0], tools)
         for part in parts
         for bare in [_BARE.match(part)]
         if bare
     )
 
 
-def _of_channel(header: str, body: str) -> str:
-    recipients = re.findall(r"to=([\w.\-]+)", header)
-    if called := [each for each in recipients if each not in ("assistant", "user", "all")]:
+def _of_channel(header: str, body: str, tools: Tools) -> str:
+    if called := _called(header, tools):
         return f"<function={called[-1]}>{body}</function>"
     return body if "final" in header else ""
+
+
+def _called(header: str, tools: Tools) -> list[str]:
+    """The tools to which a header is addressed."""
+    names = re.findall(r"to=([\w.\-]+)", header)
+    return [n for n in names if n.startswith("functions.") or _known(n, tools) in tools]
 
 
 # Thoughts. A group is what closes.
@@ -191,6 +200,8 @@ _ANSWER = re.compile(
     r"<\|(?:begin|start|im_start|start_header_id)\|>\s*assistant\b"
     r"|<\|(?:content_text|begin_of_solution|START_RESPONSE)\|>"
 )
+# Names that are also a story's words: thoughts only where they begin a line.
+_WEAK = re.compile(r"<\s?/?\s?(?:details|plan)\b", re.I)
 _AROUND = 8
 _QUOTES = tuple("\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb")
 
@@ -205,7 +216,10 @@ def _without_thoughts(text: str, reported: bool) -> tuple[str, str]:
     depth, at = 0, 0
     for mark in _THOUGHT.finditer(text):
         closes = any(mark.groups()) or mark[0].lower().endswith("_end|>")
-        if reported and not _is_own(mark, at, depth, closes):
+        weak = _WEAK.match(mark[0])
+        if (reported or weak) and not _is_own(mark, at, depth, closes):
+            continue
+        if weak and closes and not depth:
             continue
         if not closes:
             kept += [text[at : mark.start()]] if not depth else []
@@ -222,7 +236,7 @@ def _without_thoughts(text: str, reported: bool) -> tuple[str, str]:
 
 
 def _is_own(mark: re.Match[str], begin: int, depth: int, closes: bool) -> bool:
-    """Whether a mark in a report is the model's own; the mark before it ends at `begin`.
+    """Whether a mark that may be quoted is the model's own; the mark before ends at `begin`.
 
     An opening one begins the text or a line, or follows another thought; a closing one without an
     opening one is alone on its line.
@@ -251,7 +265,7 @@ _TURN = re.compile(
     r"|\[\|(?:endofturn|" + _ROLE + r")\|\]\s*"  # EXAONE
     r"|\]~!?b[\[\]](?:ai|user|system)?|\[e~\["  # MiniMax
     r"|<(?:tool_response|(?:function|tool)_results?)>|^```tool_outputs?\b"  # a made-up result
-    r"|</?s>|<(?:eos|bos|eot)>|\[/?INST\]|<</?SYS>>|<\[?end_of_text\]?>|\[(?:eot|EOT|end|END)\]"
+    r"|</?s>|<(?:eos|bos|eot)>|\[/?INST\]|<</?SYS>>|<\[?end_of_text\]?>|\[(?:eot|end)\][ \t]*$"
     r"|^[ \t]*(?:\*{3,}|-{3,}|={3,})[ \t]*$"  # what follows is another scene
     r"|\A(?:assistant|model)(?:[ \t]*\n|\s*(?=<\|))"
     r"|(?<=[.!?\"\u2026\u201d*])assistant[ \t]*\n"  # a header without its marks
@@ -615,7 +629,7 @@ def _loaded(text: str) -> Any:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
         pass
-    if len(text) > REPAIRED_CHARS:
+    if len(text) > REPAIRED_CHARS or text.count("{") + text.count("[") > MOST_OPENED:
         return None
     try:
         return repair_json(text, return_objects=True, skip_json_loads=True)
@@ -707,18 +721,29 @@ def _without_marks(text: str) -> str:
 
 # What models put round their words, in this order.
 
-# A paragraph about the reply, and words that set a tone.
+# A paragraph about the reply, sentences that can be nothing else, and words that set a tone.
+_REPLYING = r"(?:respond|reply|answer)(?:ing)?"
 _ABOUT = (
-    r"[^\n]*\b(?:the user\b[^\n]*\b(?:i|we)\b"
-    r"|(?:i|we)(?: should| need to| must| will|['\u2019]ll) (?:respond|reply|answer)"
-    r" (?:as|in character|kindly|briefly)\b|let me (?:think about how|respond as|craft)\b"
-    r"|(?:stay|remain|keep)(?:ing)? in character\b)[^\n:]*"
+    r"[^\n]*\b(?:the user (?!of\b)[^\n]*\b(?:i|we)\b"
+    rf"|(?:i|we)(?: should| need to| must| will|['\u2019]ll) {_REPLYING}"
+    r" (?:as (?:(?-i:[A-Z])|(?:the|my) character)|in character|(?:kindly|briefly)\b(?!,))"
+    rf"|let me (?:think about how [\w ]{{1,30}}\b{_REPLYING}|respond as|craft)\b"
+    r"|(?:stay|remain|keep)(?:ing)? in character\b(?!,))[^\n:]*"
+)
+_TASK = (
+    r"(?<![^\n.!?:\"])[^\n.!?:\"]*\b(?:the user (?:asks|asked|wants|wanted|says|said|greets|greeted"
+    r"|is (?:ask|greet|look)ing|has asked)\b"
+    rf"|(?:i|we) (?:should|need to|must) {_REPLYING} in character\b"
+    rf"|(?:i|we) (?:should|need to) {_REPLYING} as (?:(?-i:[A-Z])|(?:the|my) character)"
+    r"|(?:i|we) (?:should|need to|must) (?:stay|remain|keep) in character\b)"
+    r"[^\n.!?:\"]*(?:[.!?]+|$)"
 )
 _TONE = (
     r"\s?(?:(?:emotion|mood|tone|expression|feeling|voice|to)\b[^\[\]<>(){}\n]{0,40}"
     r"|happy|sad|angry|calm|neutral|warm(?:ly)?|soft(?:ly)?|excited|serious|joy|laugh|chuckle|sigh|giggle"
     r"|gasp|pause|beat)\s?"
 )
+_ARROW = r"(?:[\u27a4\u25b6\u25ba\u2192]|\d\ufe0f?\u20e3)"
 _ROUND = tuple(
     (re.compile(pattern, re.I | re.M), instead)
     for pattern, instead in (
@@ -727,7 +752,8 @@ _ROUND = tuple(
         (r"(?<!\S)/(?:no_?)?think\b[ \t]*", ""),
         (r"^\[Result of [^\]\n]+\][^\n]*\n?", ""),
         # The user greets me, so I should answer in character.
-        (rf"\A(?:{_ABOUT}(?:\n+|\Z))+|(?:\n+{_ABOUT})+\Z", ""),
+        (rf"\A(?:{_ABOUT}\n+)+(?=\S)|(?<=\S)(?:\n+{_ABOUT})+\Z", ""),
+        (_TASK, ""),
         (
             r"\A(?:\W*(?:scene|setting|narration|emotion|mood|tone|character|name|speaker"
             r"|action|turn \d+)\b\W*:[^\n]*\n\s*)+",
@@ -759,7 +785,7 @@ _ROUND = tuple(
         (r"\A#{1,6} [^\n]{1,40}\n", ""),
         (
             r"\A(?-i:[A-Z])\w{1,20}(?:>|, (?!\w*thing|morning|evening)[a-z]{3,15}ing"
-            r"(?: \w+){0,2}:)[ \t]+",
+            r"(?:(?: \w+ly)?:(?!\s*(?-i:[a-z]))|(?: \w+){0,2}:(?=\s*[\"\u201c])))[ \t]+",
             "",
         ),
         (r"\A\*\*[\w ]{2,30}\*\*\s*(\*[^*\n]{2,60}\*)\s*:\s*", r"\1 "),
@@ -774,17 +800,21 @@ _ROUND = tuple(
         (rf"\A\s*[\[<{{]{_TONE}[\]>}}]\s*|(?<=[.!?\u2026\"])\s*[\[<{{(]{_TONE}[\]>}})]\s*\Z", ""),
         # what is not for the room: ((brb)), //ooc brb, [Memory updated: …], {"mood": "happy"}
         (r"[ \t]*(?:\(\([^()\n]{1,80}\)\)|\[\[[^\[\]\n]{1,80}\]\])", ""),
-        (r"\s*[(/]+ ?ooc\b[^\n]*", ""),
+        (r"\s*(?<![(/])[(/]+ ?ooc\b[^\n]*", ""),
         (
-            r"(?:\n\s*(?:[\[(*]+[^\n\])*]{0,200}\b(?:response|memory|journal|continue)\b[^\n]*[\])*]+"
+            r"(?<!\n)(?:\n\s*(?:[\[(*]+[^\n\])*]{0,200}\b(?:response|memory|journal|continue)\b[^\n]*[\])*]+"
             r"|(?:tags|summary|translation|english|journal|memory|suggested \w+|scene):[^\n]*"
             r"|(?:#\w+\s*)+|\{\s*\"\w+\":[^\n]*\}|```\w*\s*\{[^`]*\}\s*```"
             r"|how (?:would|do) you (?:like|want) to proceed\?|your turn[!.]"
             r"|(?:\[[^\[\]\n]{1,30}\]\s*){2,}))+\s*\Z",
             "",
         ),
-        # choices
-        (r"(?:\n\s*(?:[\u27a4\u25b6\u25ba\u2192]|\d\ufe0f?\u20e3)[^\n]+){2,}\Z", ""),
+        # choices; a list that a colon announces is said
+        (
+            rf"^[ \t]*+(?!{_ARROW}|[^\n]*[:\uff1a]\W*$)([^\n]*\S)[ \t]*"
+            rf"(?:\n\s*{_ARROW}[^\n]+){{2,}}\Z",
+            r"\1",
+        ),
         # (Thinking: …), [Internal monologue: …]
         (
             r"[(\[~*]{1,3}\s?(?:(?:internal|inner) (?:monologue|thoughts?)|think(?:s|ing)"

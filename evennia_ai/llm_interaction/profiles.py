@@ -33,8 +33,8 @@ class Profile:
     """What is known of one model beside its window. All defaults: nothing.
 
     A refusal teaches the first flag whose text fits and that is not known yet. `without` names
-    the fields that it refuses; a `guessed` profile, as a refusal was not understood, is the
-    plainest shape.
+    the fields that it refuses, `most_tokens` bounds its replies; a `guessed` profile, as a refusal
+    was not understood, is the plainest shape.
     """
 
     completion_limit: bool = _trait(
@@ -110,6 +110,7 @@ class Profile:
         "refused something that was not understood: gets the plainest shape until a restart"
     )
     without: tuple[str, ...] = ()
+    most_tokens: int = 0
 
     @property
     def limit_field(self) -> str:
@@ -119,6 +120,8 @@ class Profile:
     def said(self) -> list[str]:
         """What is known, in words."""
         shown = [words for name, words in _WORDS.items() if getattr(self, name)]
+        if self.most_tokens:
+            shown.append(f"gives replies of at most {self.most_tokens} tokens")
         return shown + [f"refuses the field `{name}`" for name in self.without]
 
     def as_json(self) -> dict[str, Any]:
@@ -131,7 +134,9 @@ class Profile:
         kept = dict(value) if isinstance(value, Mapping) else {}
         without = kept.pop("without", ())
         names = tuple(map(str, without)) if isinstance(without, list | tuple) else ()
-        return cls(without=names, **{name: bool(kept[name]) for name in _WORDS if name in kept})
+        most = kept.get("most_tokens")
+        flags = {name: bool(kept[name]) for name in _WORDS if name in kept}
+        return cls(without=names, most_tokens=most if isinstance(most, int) else 0, **flags)
 
 
 UNKNOWN = Profile()
@@ -153,7 +158,7 @@ def is_small_name(model: str) -> bool:
 
 # Fields that are of no weight, and how a refusal names them: it is left out from then on.
 _OPTIONAL = {
-    "stop": r"stop(?:_?sequences?)?",
+    "stop": r"stop(?:_?sequences?)?(?! \w+ing\b)",
     "temperature": "temperature",
     "top_p": "top_?p",
     "top_k": "top_?k",
@@ -170,6 +175,39 @@ _OPTIONAL = {
     "max_completion_tokens": "max_completion_tokens",
 }
 
+# Words that refuse a field, and words that refuse its value.
+_DENIES = (
+    r"unsupported|(?:not|n.t) (?:be )?(?:support|permit|allow|enabl|accept|recogni[sz])"
+    r"|unknown|unrecogni[sz]ed|unexpected|extra[ _](?:input|field|forbidden)"
+)
+_BOUNDS = r"invalid|\bonly\b|cannot|can.t|mandatory|deprecated|must (?:not )?be|\bvalue"
+# How a refusal names the most tokens that a reply may have.
+_MOST = re.compile(
+    r"(?:at most|up to|no more than|less than or equal to|<=|\d >|(?:not|cannot) exceed"
+    r"|(?:range|between|maximum|limit)\b[^.\d]{0,60}(?:1 ?(?:,|and|to|-) ?)?)"
+    r"\W{0,3}(\d[\d,]{1,8})\b",
+    re.I,
+)
+
+
+def _most_tokens(text: str) -> int:
+    """The most tokens of a reply that a refusal names; 0 if it names none."""
+    of_reply = re.search(r"max_(?:completion_|output_|new_)?tokens", text, re.I)
+    found = _MOST.search(text) if of_reply and "context length" not in text else None
+    return int(found[1].replace(",", "")) if found else 0
+
+
+def _refuses(text: str, name: str) -> bool:
+    """Whether one sentence of a text names a field and refuses it."""
+    is_limit = name.endswith("_tokens")
+    words = _DENIES if is_limit else f"{_DENIES}|{_BOUNDS}"
+    field_ = rf"(?<!use )(?<!use .)(?<!when )\b(?:{_OPTIONAL[name]})\b"
+    either = re.compile(rf"(?:{words}).{{0,80}}?{field_}|{field_}.{{0,80}}?(?:{words})", re.I)
+    return any(
+        either.search(each) and not (is_limit and re.search(r"\bvalue", each, re.I))
+        for each in re.split(r"[.!?;]\s|\n", text)
+    )
+
 
 def learned(profile: Profile, text: str, sent: Iterable[str] = ()) -> Profile:
     """A profile with what the text of a refusal teaches; the same one if it teaches nothing new.
@@ -180,12 +218,12 @@ def learned(profile: Profile, text: str, sent: Iterable[str] = ()) -> Profile:
         if pattern.search(text) and not getattr(profile, trait):
             traits: dict[str, Any] = {trait: True}
             return replace(profile, **traits)
+    if (most := _most_tokens(text)) and not 0 < profile.most_tokens <= most:
+        return replace(profile, most_tokens=most)
     named = [
         name
         for name in sent
-        if name in _OPTIONAL
-        and name not in profile.without
-        and re.search(rf"\b(?:{_OPTIONAL[name]})\b", text, re.I)
+        if name in _OPTIONAL and name not in profile.without and _refuses(text, name)
     ]
     return replace(profile, without=(*profile.without, *named)) if named else profile
 
@@ -224,13 +262,14 @@ def reshaped(request: ModelRequest, profile: Profile) -> ModelRequest:
         messages = [m if m.get("content") else {**m, "content": _SILENCE} for m in messages]
     if profile.without:
         extra = {k: v for k, v in extra.items() if k not in profile.without}
+    most = request.max_tokens * (MORE_ROOM if profile.thinks else 1)
     return replace(
         request,
         messages=tuple(messages),
         tools=tuple(tools),
         extra=extra,
         stop=() if "stop" in profile.without else request.stop,
-        max_tokens=request.max_tokens * (MORE_ROOM if profile.thinks else 1),
+        max_tokens=min(most, profile.most_tokens or most),
         thinking="off" if profile.thinks_less else request.thinking,
     )
 

@@ -309,6 +309,60 @@ class TestRead(unittest.TestCase):
                 answer = read(text, TOOLS)
                 self.assertEqual((answer.text, answer.calls, answer.thought), (text, (), False))
 
+    def test_innocent_replies(self):
+        """What only sounds like words about the reply is said; a reply is not emptied for it."""
+        for text in (
+            "I will answer briefly, friend. The mill is closed.",
+            "I'll reply as best I can. The north road is open.",
+            "I'll reply as best I can.\nThe north road is open.",
+            "I must answer as a keeper should. The mill is closed today.",
+            "The user of the axe said we should hide. Come in!",
+            "Let me think about how the road goes. North, then east.",
+            "Keep in character, my mother said. Ha!",
+        ):
+            with self.subTest(text):
+                self.assertEqual(read(text, TOOLS).text, text)
+
+    def test_sentences_about_the_reply(self):
+        """A sentence that names the model's task goes alone; one that is all there is, too."""
+        for text, said in (
+            ("The user greets me, so I should answer in character. Well met.", "Well met."),
+            ("Well met. The user wants stew, so I should answer.", "Well met."),
+            ("The user asks. I should reply as Aria. I need to stay in character.", ""),
+            ("I should reply as Aria.\n\nWell met.\n\nI will stay in character.", "Well met."),
+        ):
+            with self.subTest(text):
+                self.assertEqual(read(text, TOOLS).text, said)
+
+    def test_marks_in_a_story(self):
+        """Words in marks that a story may hold are said where the marks stand in a sentence."""
+        for text, said in (
+            ("The sign says [END]. Turn there.", None),
+            ("Well met. [END]\nBob: And?", "Well met."),
+            ("The plan <plan>go north</plan>.", "The plan go north."),
+            ("The <plan>road\n</plan>\nCome.", "The road\n\nCome."),
+            ("<plan>I greet Bob.</plan>Well met.", "Well met."),
+            ("My words: <note>hide the key</note> he wrote.", "My words: hide the key he wrote."),
+            ("<mood>warm</mood><note>Bob is here.</note>Well met.", "Well met."),
+            ("Well met. <mood>warm</mood> Sit.", "Well met. Sit."),
+            ("I said <action>go</action> to him.", "I said go to him."),
+            ("Bob, waiting there: come in.", None),
+            ("Bob, waiting there: Come in.", None),
+            ("Bob, waiting: come in.", None),
+            ("Aria, smiling warmly: Come in.", "Come in."),
+            ('Aria, looking up slowly: "Come in."', '"Come in."'),
+            ("We sell:\n\u25b6 ale\n\u25b6 bread", None),
+            ("**We sell:**\n\n\u25b6 ale\n\u25b6 bread\n\u25b6 mead", None),
+            ("Well met.\n\n\u25b6 Sit\n\u25b6 Leave\n\u25b6 Eat", "Well met."),
+            ("to=heaven", None),
+            ("to=heaven we go.", None),
+            ("to=user json{}", ""),
+            ("<|channel|>final to=heaven<|message|>Well met.", "Well met."),
+        ):
+            with self.subTest(text):
+                answer = read(text, TOOLS)
+                self.assertEqual((answer.text, answer.calls), (text if said is None else said, ()))
+
     def test_unknown_names(self):
         """Without marks, only a tool that is there is called; in marks, any name is."""
         text = '{"name": "Old Tom", "type": "ferryman"}'

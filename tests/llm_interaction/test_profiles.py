@@ -124,7 +124,7 @@ TALK = (
     {"role": "tool", "tool_call_id": CALL["id"], "name": "look", "content": "A bar."},
     {"role": "user", "content": "Three."},
 )
-FLAGS = [each.name for each in fields(Profile) if each.name != "without"]
+FLAGS = [each.name for each in fields(Profile) if each.metadata]
 PROFILES = st.builds(
     Profile,
     **{name: st.booleans() for name in FLAGS},
@@ -193,11 +193,11 @@ class TestLearned(unittest.TestCase):
             ("temperature", "invalid temperature: only 0.6 is allowed for this model"),
             ("temperature", "`temperature` may only be set to 1 when thinking is enabled"),
             ("top_p", "`temperature` and `top_p` cannot both be specified for this model."),
+            ("max_tokens", "Unsupported parameter: max_tokens"),
             (
                 "max_tokens",
-                "max_tokens is too large: 16384. This model supports at most 4096 completion tokens",
+                "[{'loc': ('body', 'max_tokens'), 'msg': 'Extra inputs are not permitted'}]",
             ),
-            ("max_tokens", "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]"),
             ("frequency_penalty", "Penalty is not enabled for models/gemini-2.5-flash"),
             ("chat_template_kwargs", "Extra inputs are not permitted: chat_template_kwargs"),
             ("seed", "Unsupported parameter(s): `seed`"),
@@ -206,6 +206,45 @@ class TestLearned(unittest.TestCase):
             with self.subTest(text):
                 self.assertEqual(learned(UNKNOWN, text, [name]).without, (name,))
         self.assertEqual(learned(UNKNOWN, "no top_logprobs here", ["top_logprobs"]), UNKNOWN)
+
+    def test_a_field_that_is_only_named(self):
+        """It is left out only where a sentence refuses it; the limit of replies never for a size."""
+        sent = ["max_tokens", "stop", "seed", "temperature", "top_p"]
+        for text, without in (
+            ("Please reduce max_tokens or stop sending so much; seed ok", ()),
+            ("The server is busy. Please stop sending. This is not supported.", ()),
+            ("Unsupported value: 'max_tokens' does not support 9000", ()),
+            ("max_tokens is too large: 9000", ()),
+            ("'temperature' is not supported, use top_p", ("temperature",)),
+            ("`seed` is not supported. Temperature was 1.", ("seed",)),
+        ):
+            with self.subTest(text):
+                self.assertEqual(learned(UNKNOWN, text, sent), Profile(without=without))
+
+    def test_the_most_of_a_reply(self):
+        """A refusal that names it bounds replies from then on, and leaves no field out."""
+        for text, most in (
+            (
+                "max_tokens is too large: 9000. This model supports at most 4096 completion tokens",
+                4096,
+            ),
+            ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
+            ("max_tokens: 9000 > 4096, which is the maximum allowed number of output tokens", 4096),
+            ("`max_tokens` must be less than or equal to `4096`, the maximum value", 4096),
+            ("max_completion_tokens must be <= 8,192", 8192),
+            ("max_tokens (9000) exceeds limit of 4096", 4096),
+            ("max_tokens is too large: 9000. The maximum context length is 4096 tokens", 0),
+            ("at most 4096 images", 0),
+        ):
+            with self.subTest(text):
+                self.assertEqual(learned(UNKNOWN, text, ["max_tokens"]), Profile(most_tokens=most))
+        known = Profile(most_tokens=4096)
+        self.assertEqual(learned(known, "max_tokens: at most 4096", ["max_tokens"]), known)
+        self.assertEqual(reshaped(request(max_tokens=9000), known).max_tokens, 4096)
+        self.assertEqual(reshaped(request(max_tokens=99), known).max_tokens, 99)
+        self.assertEqual(known.said(), ["gives replies of at most 4096 tokens"])
+        self.assertEqual(Profile.of_json(known.as_json()), known)
+        self.assertEqual(Profile.of_json({"most_tokens": "odd"}), UNKNOWN)
 
 
 class TestReshaped(unittest.TestCase):
