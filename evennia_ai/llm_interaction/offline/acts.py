@@ -124,8 +124,11 @@ def _act(part: str, who: str) -> Act:
     if is_nonsense(part):
         return Act("nonsense", part, who)
     if is_question(part):
-        asked = root_set(part)
-        return Act("chatter" if asked and asked <= frame_of(table) else "question", part, who)
+        asked, questions = root_set(part), table.expressions("questions").values()
+        is_own = table.expression("speech", "own").search(part)
+        of_self = is_own and any(pattern.search(part) for pattern in questions)
+        is_chatter = asked and asked <= frame_of(table) and not of_self
+        return Act("chatter" if is_chatter else "question", part, who)
     return Act("fact" if is_fact(part) else "chatter", part, who)
 
 

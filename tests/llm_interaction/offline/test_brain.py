@@ -242,6 +242,12 @@ class TestJournal(unittest.TestCase):
             done = [*asked, calling(call), result(0, call.name, {"ok": True})]
             self.assertTrue(respond(done, TOOLS).content)
 
+    def test_asked_of_the_asker(self):
+        """Little words alone are looked up, too, if they ask for something of the asker."""
+        for text in ("Where do I come from?", "Where am I from?"):
+            reply = respond([SYSTEM, said("Alice", text), moment("Alice")], TOOLS)
+            self.assertEqual([call.name for call in reply.tool_calls], ["search_memory"], text)
+
     def test_what_is_not_kept(self):
         """Greetings, gestures, orders, gibberish and another's echo are not journaled."""
         for text in (
