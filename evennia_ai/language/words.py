@@ -117,9 +117,10 @@ def is_common(word: str) -> bool:
 def mentions(text: str, names: Iterable[str], others: Collection[str] = ()) -> bool:
     """Whether a text names somebody, by a name or a part with a capital, as `Ann` of `Ann Lee`.
 
-    A name that has a capital, or a script without, needs one in the text, in whatever form: `Annę`
-    is `Anna`. Ordinary words and names of `others` are no forms of it; a name that is an ordinary
-    word itself must be a name here, as `Will` in `Will is late`.
+    A word with a capital, or of a script without, may be any form of a name: `Annę` is `Anna`. One
+    without is none, but in a name of several or without capitals. Ordinary words and names of
+    `others` are no forms of it; a name that is an ordinary word itself must be a name here, as
+    `Will` in `Will is late`.
     """
     ordinary = STARTERS | table_of(text).starters
     named = set(map(folded, capitals(text) | names_among(text)))
@@ -137,7 +138,8 @@ def mentions(text: str, names: Iterable[str], others: Collection[str] = ()) -> b
         if spelt == name and len(name) == 1 and name[0] in ordinary:
             return name[0] in named or letters[0].lower() == letters[0].upper()
         if not any(map(_is_capital, letters)):
-            return is_lower and spelt == name
+            is_told = is_lower or (len(name) > 1 and not ordinary.issuperset(name))
+            return is_told and spelt == name
         pairs = zip(row, name, strict=False)
         return len(row) == len(name) and all(is_form(*place, wanted) for place, wanted in pairs)
 

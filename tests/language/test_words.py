@@ -73,6 +73,7 @@ class TestMentions(unittest.TestCase):
             ("Ann Lee", "I saw Ann.", "I saw Lee."),
             ("bob", "I saw bob at the mill.", "Bobs Hut liegt hier."),
             ("a tall man", "A tall man waits."),
+            ("Masked Fox", "danced with the masked fox"),
             ("علي", "رأيت علي أمس."),
             ("对", "对。"),
         ):
@@ -85,6 +86,7 @@ class TestMentions(unittest.TestCase):
             ("Will", "I will light the fire.", "Will you come in?", "Ich will Brot."),
             ("Will", "The wind will turn tonight.", "Willkommen im Gasthaus!"),
             ("will", "I will light the fire."),
+            ("The One", "Not this, the one over there."),
             ("Rose", "The sun rose over the mill.", "brought a rose", "La rose est belle."),
             ("Thea", "The sun is up."),
             ("Andy", "And then it rained."),
