@@ -135,14 +135,19 @@ def without_others(text: str, around: Around) -> str:
     here = "|".join(map(re.escape, around.others)) or "(?!)"
     anybody = "|".join((here, *map(re.escape, _ROLES)))
     verbs = "says|asks|answers|whispers(?: to you)?|poses|pages(?: you)?"
+    first = "|".join(map(re.escape, sorted(table_of(text).words("first_person")))) or "(?!)"
     theirs = regex.compile(
-        rf"\A(?:{here})(?: (?:{verbs}))?[:：](?=[\s「『])|\A(?:{anybody}): [\"\u201c]"
+        rf"\A(?:{here})(?: (?:{verbs}))?(?:[:：](?=[\s「『])|：)|\A(?:{anybody}): [\"\u201c]"
         rf"|\n[<\[](?:{anybody})[>\]]"
-        rf"|\n(?:{anybody})(?P<says>| (?:{verbs}),?)[:：]?(?<=[:：,])(?=[\s「『])"
+        rf"|\n(?:{anybody})(?P<says>| (?:{verbs}),?)[:：]?(?<=[:：,])(?:(?=[\s「『])|(?<=：))"
         # in any language: `Bram sagt: „…“`
         rf"|\n(?:{here})(?: \p{{Ll}}+){{1,2}}[:：] ?(?=[„«「『\u201c\"])"
-        rf"|(?<=[{_ENDS}])\s(?:{here})(?: (?:{verbs}))?[:：]\s?(?=[„«「『\u201c\"])"
-        rf"|\n(?:{here}) [^\n\"\u201c]{{1,60}} (?:{verbs})[:,] (?=[\"\u201c])"
+        rf"|(?<=[{_ENDS}])\s?(?:{here})(?: (?:{verbs})|\p{{Lo}}{{1,3}})?"
+        r"[:：]\s?(?=[„«「『\u201c\"])"
+        # `Bob: I want an ale.`; others than he say no `I` behind his name
+        rf"|(?<=[{_ENDS}])\s(?:{here}): (?=(?i:{first})\b)"
+        rf"|(?:\n|(?<=[{_ENDS}])\s)(?:{here})(?: [^\n\"\u201c]{{1,60}})? (?:{verbs})"
+        rf"(?: [\w ]{{1,30}})?[:,] (?=[\"\u201c])"
     )
     listed = -1  # end of the newest line of a list
     for found in theirs.finditer(text):
@@ -337,10 +342,11 @@ def without_echo(text: str, around: Around) -> str:
 
 
 def is_near(key: str, other: str, names: Collection[str] = (), asks: bool = False) -> bool:
-    """Whether two lines (`line_key`) say the same in nearly the same words, in any order.
+    """Whether two lines (`line_key`) say the same in nearly the same words.
 
-    They differ only in words that say nothing of a subject, and in `names`; not in a denial, and
-    in who speaks of whom only in a question.
+    They differ only in words that say nothing of a subject, and in `names`; not in a denial, nor
+    in a word of place, time or tense instead of another, and in who speaks of whom only in a
+    question. What they share stands in the same order but for one part.
     """
     first, second = key.count(" ") + 1, other.count(" ") + 1
     most = NEAR_SHARE * second  # words that may be missing
@@ -354,11 +360,15 @@ def is_near(key: str, other: str, names: Collection[str] = (), asks: bool = Fals
     more, less = list((one - two).elements()), list((two - one).elements())
     if max(len(less), len(more) / 2) > most:
         return False
+    if not _is_in_order(key.split(), other.split(), {*more, *less}):
+        return False
     for word in [*more]:
         if form := next((each for each in less if _is_form(word, each)), ""):
             more.remove(word)
             less.remove(form)
     table = table_of(other)
+    if not any(table.words("opposites").isdisjoint(each) for each in (more, less)):
+        return False  # `up` instead of `down`
     little = table.words("stop") | table.words("small") | set(names)
     telling = table.words("negations")
     if not asks:
@@ -367,6 +377,18 @@ def is_near(key: str, other: str, names: Collection[str] = (), asks: bool = Fals
         word not in telling and (word in little or _HIRAGANA.fullmatch(word))
         for word in (*more, *less)
     )
+
+
+def _is_in_order(one: list[str], two: list[str], others: Collection[str]) -> bool:
+    """Whether the words of two lines but for others need the move of one part to be the same.
+
+    ``Mira owes Bob`` is not ``Bob owes Mira``.
+    """
+    one, two = ([word for word in each if word not in others] for each in (one, two))
+    for _ in range(2):  # without the same beginning, then without the same end
+        start = len(commonprefix((one, two)))
+        one, two = one[start:][::-1], two[start:][::-1]
+    return one == two or any(one[at:] + one[:at] == two for at in range(1, len(one)))
 
 
 @lru_cache(maxsize=512)

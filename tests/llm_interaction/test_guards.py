@@ -152,9 +152,18 @@ class TestEach(unittest.TestCase):
             (f"{OPENING}\nBram: I know.", OPENING),
             (f'{OPENING}\nCora (old) says, "So do I."', OPENING),
             (f"{OPENING}\nDora: I know.", f"{OPENING}\nDora: I know."),
+            (f'{OPENING} Bram nods and says, "I agree."', OPENING),
+            (f"{OPENING} Bram: I would like an ale please.", OPENING),
+            (f'{OPENING}\nBram asks Aria: "What is it?"', OPENING),
+            ("I know Bram: he drinks ale.", "I know Bram: he drinks ale."),
+            ("欢迎。\n王明：我要酒。", "欢迎。"),
+            ("欢迎。王明：“我要酒。”", "欢迎。"),
+            ("欢迎。\n王明说：“我要酒。”", "欢迎。"),
+            ("王明：我要酒。", ""),
         ):
             with self.subTest(text):
-                self.assertEqual(guarded(text, AROUND).text, kept)
+                around = replace(AROUND, others=(*AROUND.others, "王明"))
+                self.assertEqual(guarded(text, around).text, kept)
         self.assertEqual(guarded('Bram: "Hello."', Around()).text, 'Bram: "Hello."')
 
     @FEW
@@ -220,6 +229,25 @@ class TestEach(unittest.TestCase):
         self.assertEqual(guarded(song, SMALL).text, f"{again}\n{other}")
         for more in (f"\n{other}x\n{again}", f"\n{again}"):
             self.assertEqual(guarded(song + more, AROUND).text, (song + more)[: -len(again) - 1])
+
+    def test_the_same_words_that_tell_something_else(self):
+        """Who does it to whom, from where, when and how many; one part may move."""
+        for one, other in (
+            ("Bob owes Mira three coins.", "Mira owes Bob three coins."),
+            ("It is two days from Harlow to Marn.", "It is two days from Marn to Harlow."),
+            ("We have three sheep and two goats.", "We have two sheep and three goats."),
+            ("The ferry goes before the noon bell.", "The ferry goes after the noon bell."),
+            ("Go up the stairs to the tower, friend.", "Go down the stairs to the tower, friend."),
+            ("The cat is in the house tonight.", "The cat is out of the house tonight."),
+            ("The mill is the pride of Marn.", "The mill was the pride of Marn."),
+            ("Die Fähre fährt vor dem Läuten ab.", "Die Fähre fährt nach dem Läuten ab."),
+        ):
+            with self.subTest(other):
+                self.assertEqual(guarded(f"{one} {other}", AROUND).text, f"{one} {other}")
+                told = replace(AROUND, known=frozenset({line_key(one)}))
+                self.assertEqual(guarded(other, told).text, other)
+        text = "At noon the ferry leaves the pier. The ferry leaves the pier at noon."
+        self.assertEqual(names_of(text), ("repeats itself",))
 
     def test_its_own_label(self):
         """What begins anew with its own name is a script of the talk, wherever it begins."""
