@@ -314,8 +314,9 @@ def without_torn_end(text: str, around: Around) -> str:
 def without_echo(text: str, around: Around) -> str:
     """Nothing, if each sentence was just said, or nearly, by the assistant or by somebody else.
 
-    Of a small model's reply also the last sentences are cut that were said before; and it answers
-    with the words of the one who asks: ``I sell rye``, where Mira sells rye.
+    A small model that begins with what was said goes on with it: nothing is kept; of another reply
+    of it the last sentences are cut that were said. It also answers with the words of the one who
+    asks: ``I sell rye``, where Mira sells rye.
     """
     names = frozenset(word for name in (*around.others, around.own) for word in words(name))
     table, known, asks = table_of(text), around.known, bool(_QUESTION.search(text))
@@ -336,7 +337,8 @@ def without_echo(text: str, around: Around) -> str:
         if _QUESTION.search(sentence.group()) or not little.issuperset(key.split()):
             parts.append((sentence.end(), was_said(key)))
     new = [end for end, said in parts if not said]
-    if was_said(whole) or (parts and not new):
+    begins_again = around.is_small and parts and parts[0][1]
+    if was_said(whole) or begins_again or (parts and not new):
         return "" if whole else text
     return text[: new[-1]].rstrip() if around.is_small and new and parts[-1][1] else text
 

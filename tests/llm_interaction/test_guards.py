@@ -369,6 +369,7 @@ class TestKnownLines(unittest.TestCase):
         for text, small, large in (
             ("The ale is fresh. Is there anything else you need?", "The ale is fresh.", ...),
             ("I come from Oxmoor.", "", ...),
+            ("Is there anything else you need? The ale is fresh.", "", ...),
             ("You sell rye.", ..., ...),
             ("Rye, from Oxmoor.", ..., ...),
         ):
