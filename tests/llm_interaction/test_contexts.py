@@ -90,6 +90,7 @@ class TestLanguage(unittest.TestCase):
         """Without a language of its own it writes that of the lines; English is not named."""
         german = ["Bob says: Der Müller hat eine Ziege.", "Guten Abend!", "Al says: It is late."]
         self.assertEqual(written_language(AUTO, german), "de")
+        self.assertEqual(written_language("ja", german), "ja")
         self.assertEqual(answer_language(AUTO, german), "German")
         for lines in ([], ["It is late."], ["..."]):
             self.assertEqual(answer_language(AUTO, lines), "")

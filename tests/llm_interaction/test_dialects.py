@@ -430,6 +430,8 @@ class TestRead(unittest.TestCase):
     def test_runaway(self):
         """Of very many calls the first are made; a very long text takes no long time."""
         self.assertEqual(len(read(CALLED["Hermes"] * 99, TOOLS).calls), MOST_CALLS)
+        nested = '<tool_call>{"name": "say", "arguments": ' + '{"text": ' * 400
+        self.assertEqual(read(nested, TOOLS).calls, ())
         for piece in (
             "<think>",
             "</think>",
