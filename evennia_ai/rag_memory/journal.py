@@ -114,10 +114,7 @@ class JournalHandler:
         with self.store.transaction():
             page = self._page()
             if len(page.entries) >= PAGE_ENTRIES:
-                number = self._pages.next_number()
-                self._pages.set(page_key(number), replace(page, number=number, open_pages=()))
-                is_open = (number,) if page.waiting else ()
-                page = Page(number + 1, open_pages=(*page.open_pages, *is_open))
+                page = self._turn(page)
             self._newest.set(JOURNAL, replace(page, entries=(*page.entries, entry)))
         self.store.on_commit(lambda: self._on_add(entry))
         return entry
@@ -213,6 +210,13 @@ class JournalHandler:
         """How many entries there are."""
         page = self._page()
         return (page.number - 1) * PAGE_ENTRIES + len(page.entries)
+
+    def _turn(self, page: Page) -> Page:
+        """Store a full page behind all others, and begin the next."""
+        number = self._pages.next_number()
+        self._pages.set(page_key(number), replace(page, number=number, open_pages=()))
+        is_open = (number,) if page.waiting else ()
+        return Page(number + 1, open_pages=(*page.open_pages, *is_open))
 
     def _page(self) -> Page:
         return self._newest.get(JOURNAL) or Page(self._pages.next_number())
