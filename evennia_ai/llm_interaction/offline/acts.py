@@ -124,11 +124,12 @@ def _act(part: str, who: str) -> Act:
     if is_nonsense(part):
         return Act("nonsense", part, who)
     if is_question(part):
-        asked, questions = root_set(part), table.expressions("questions").values()
-        is_own = table.expression("speech", "own").search(part)
-        of_self = is_own and any(pattern.search(part) for pattern in questions)
-        is_chatter = asked and asked <= frame_of(table) and not of_self
-        return Act("chatter" if is_chatter else "question", part, who)
+        asked, own = root_set(part), table.expression("speech", "own")
+        if asked and asked <= frame_of(table):  # little words tell only what is the asker's own
+            questions = table.expressions("questions").values()
+            if not (own.search(part) and any(each.search(part) for each in questions)):
+                return Act("chatter", part, who)
+        return Act("question", part, who)
     return Act("fact" if is_fact(part) else "chatter", part, who)
 
 
