@@ -20,7 +20,6 @@ CACHE = "prompt_cache --lines 150 --tokens 8000"
 PLAIN = "offline_plain benchmarks/offline_sets/stranger.txt"
 FACTS = "compaction_facts --facts 100 --compactions 10"
 EVENING, HARD = "evening --lines 200", "hard_evening"
-SOAK = "soak --minutes 30"
 # What is measured, by which command, the figure in what it prints ("*" is each of a list or table:
 # the worst one counts), and the goal.
 LINES = (
@@ -52,7 +51,6 @@ LINES = (
     ("offline: never told, admitted", PLAIN, "texts.*.never_told_admitted", "≥", 0.9),
     ("facts after ten compactions", FACTS, "found_by_history_search_with_its_words", "≥", 100),
     ("server start, longer by, s", "server_start", "more_with_package_s", "≤", 0.5),
-    *((f"soak: {name}", SOAK, name, "≤", 0) for name in ("lost", "doubled", "leaked")),
 )
 
 

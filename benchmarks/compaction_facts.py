@@ -2,8 +2,7 @@
 
 The benchmark uses the real handlers, services and recall index, with the offline model as speaker
 and as summariser. Each fact is searched for with `aihistory/search` and with the tool
-`search_memory`, by a question in other words. Then a player asks for it. For comparison, the naive
-way keeps one rolling summary and nothing else.
+`search_memory`, by a question in other words. Then a player asks for it.
 
     python -m benchmarks.compaction_facts --facts 100 --compactions 10
 
@@ -144,39 +143,19 @@ class Tavern:
         )
 
 
-class RollingSummary:
-    """The naive way: one summary, made from the previous one and the new lines."""
-
-    def __init__(self, tavern: Tavern):
-        self.tavern, self.text = tavern, ""
-
-    def fold(self, messages: list[Any]) -> None:
-        """Summarise messages and keep nothing else."""
-        from evennia_ai.llm_interaction.summary import summarise
-
-        made = self.tavern.wait_for(summarise(self.tavern.script, messages, self.text))
-        self.text = made.text
-
-    def holds(self, fact: Any) -> bool:
-        """Return whether the text still contains a fact."""
-        text = self.text.lower()
-        return fact.value.lower() in text and fact.about.lower() in text
-
-
 def measure(facts: int, compactions: int, seed: int) -> dict[str, Any]:
     """Tell, compact, look and ask.
 
     Returns:
         ``{"facts", "compactions", "found_by_history_search", "found_by_search_memory", "answered",
-        "coverage_by_generation", "naive_rolling_summary", "verified", "missed", "seconds"}``.
+        "coverage_by_generation", "verified", "missed", "seconds"}``.
     """
     began = time.monotonic()
     tavern = Tavern(seed)
-    naive = RollingSummary(tavern)
     relations = tavern.rng.sample(list(RELATIONS), len(RELATIONS))
     told = distinct_facts(tavern.rng, relations, facts, patrons=talk.PLAYERS)
-    ids, results = _tell(tavern, naive, told, compactions)
-    figures = _look(tavern, naive, told, ids)
+    ids, results = _tell(tavern, told, compactions)
+    figures = _look(tavern, told, ids)
     from evennia_ai.history.live import verify_history
 
     scores = [result.get("coverage") for result in results]
@@ -192,7 +171,7 @@ def measure(facts: int, compactions: int, seed: int) -> dict[str, Any]:
 
 
 def _tell(
-    tavern: Tavern, naive: RollingSummary, told: list[Any], compactions: int
+    tavern: Tavern, told: list[Any], compactions: int
 ) -> tuple[dict[str, str], list[dict[str, Any]]]:
     """Tell all facts amid small talk, with compactions at equal distances and one restart."""
     ids: dict[str, str] = {}
@@ -206,18 +185,15 @@ def _tell(
         for _ in range(WINDOW):
             tavern.hear(tavern.rng.choice(talk.PLAYERS), tavern.rng.choice(PHRASES["chatter"]))
         results.append(tavern.compact())
-        naive.fold(tavern.script.history.below(results[-1]["summary_id"]))
         if len(results) == compactions // 2:
             tavern.world.restart()
     return ids, results
 
 
-def _look(
-    tavern: Tavern, naive: RollingSummary, told: list[Any], ids: dict[str, str]
-) -> dict[str, Any]:
+def _look(tavern: Tavern, told: list[Any], ids: dict[str, str]) -> dict[str, Any]:
     """Every fact looked for in three ways, in other words than it was told."""
     missed, offered = [], 0
-    counts = dict.fromkeys(("by_words", "history", "tool_by_words", "tool", "answered", "naive"), 0)
+    counts = dict.fromkeys(("by_words", "history", "tool_by_words", "tool", "answered"), 0)
     for fact in told:
         question = f"Aria, {fact.question}"
         words = f"{fact.about} {fact.second} {fact.value}"
@@ -226,7 +202,6 @@ def _look(
             "history": tavern.searched(question, ids[fact.text]),
             "tool_by_words": tavern.tool_finds(words, fact, ids[fact.text]),
             "tool": tavern.tool_finds(question, fact, ids[fact.text]),
-            "naive": naive.holds(fact),
         }
         asker = tavern.rng.choice([name for name in talk.PLAYERS if name != fact.about])
         _, reply = tavern.hear(asker, question)
@@ -234,7 +209,7 @@ def _look(
         offered += found["answered"] and bool(talk.ADMITS.search(reply))
         for name, good in found.items():
             counts[name] += bool(good)
-        if not all(good for name, good in found.items() if name != "naive"):
+        if not all(found.values()):
             missed.append({"told": fact.text, "asked": question, "reply": reply, **found})
     return {
         "found_by_history_search_with_its_words": counts["by_words"],
@@ -243,7 +218,6 @@ def _look(
         "found_by_search_memory_with_the_question": counts["tool"],
         "answered": counts["answered"],
         "of_them_offered_as_nearest": offered,
-        "naive_rolling_summary": {"facts_in_its_text": counts["naive"]},
         "missed": missed,
     }
 

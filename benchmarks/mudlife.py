@@ -8,11 +8,7 @@ Questions use other words than the statements.
 
 The result is JSON. For each ranking it gives the share of questions whose evidence is among the
 first 5 and 10 hits, and *latest fact*, the share of changed facts whose newest statement ranks
-above the older one. Then the offline model is asked, in the tool loop of `talk.py`: told
-facts are answered, stale (the old value), unknown or wrong; untold ones are admitted or wrong.
-
-*game* is the search as the game runs it, through `Memory.search` with its limit. *game_asked* is
-the same after each question was asked aloud 12 times. *ours_asked* is the bare index after that.
+above the older one.
 """
 
 import argparse
@@ -27,17 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from twisted.internet.defer import maybeDeferred
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.recall import bm25_ranking, vector_ranking  # noqa: E402
-from benchmarks.talk import ADMITS, PLAYERS, RESULTS, Game  # noqa: E402
-from evennia_ai.rag_memory.recall_jobs import RecallJobs  # noqa: E402
-from evennia_ai.rag_memory.search import Memory  # noqa: E402
+from benchmarks.talk import PLAYERS  # noqa: E402
 from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
-from evennia_ai.recall.values import Query  # noqa: E402
-from evennia_ai.testing import InlineWorker
 
 PATRONS = (*PLAYERS, "Gwen", "Hob", "Ines", "Jarl", "Kit", "Lorna", "Mab", "Ned")
 # Relations in which a newer statement replaces an older one.
@@ -48,7 +39,6 @@ CHANGEABLE = (
 CUTS = (5, 10)
 TRIES = 60  # a relation without a new fact in this many draws is exhausted
 DEEP = 50  # how deep in a ranking the statements of a changed fact are searched
-ASKINGS = 12  # how often each question is asked beforehand
 START = 1_767_290_400  # 18:00
 DAY = 86_400
 
@@ -108,7 +98,6 @@ class Asked:
     fact: Fact
     evidence: str = ""
     older: str = ""
-    old_value: str = ""
 
 
 @dataclass(frozen=True)
@@ -233,8 +222,7 @@ def make_life(seed: int, weeks: int, lines: int, questions: int) -> Life:
     newer = [make_fact(rng, fact.relation, fact) for fact in facts]
     turns, ids = _evenings(rng, weeks * 7, lines, facts, newer, rest[:plain])
     asked = [
-        Asked("changed", new, ids[new], ids[old], old.value)
-        for old, new in zip(facts, newer, strict=True)
+        Asked("changed", new, ids[new], ids[old]) for old, new in zip(facts, newer, strict=True)
     ]
     asked += [Asked("told", fact, ids[fact]) for fact in rest[:plain]]
     asked += [Asked("untold", fact) for fact in rest[plain:]]
@@ -330,79 +318,6 @@ def _above(ids: Sequence[str], newest: str, older: str) -> bool:
     return older not in ids or ids.index(newest) < ids.index(older)
 
 
-class _Inline:
-    """A worker that works at once."""
-
-    def submit(self, function: Callable[[], Any]) -> Any:
-        return maybeDeferred(function)
-
-
-def _game_search(index: RecallIndex) -> Callable[[str], Sequence[str]]:
-    memory = Memory("mudlife", RecallJobs(InlineWorker(), lambda: index))
-
-    def rank(query: str) -> Sequence[str]:
-        found: list[Any] = []
-        memory.search(Query(query, RESULTS, own_name="Aria")).addCallback(found.extend)
-        return [hit.turn_id for hit in found]
-
-    return rank
-
-
-def earlier_askings(life: Life) -> list[Turn]:
-    """Return each question asked aloud `ASKINGS` times by guests, an hour apart, at the end."""
-    last = float(max(turn.at for turn in life.turns))
-    spoken = [each.fact.question for each in life.asked for _ in range(ASKINGS)]
-    return [
-        Turn(f"q{number}", f"Guest{number % ASKINGS}", f"Aria, {question}", last + 3600 * number)
-        for number, question in enumerate(spoken, 1)
-    ]
-
-
-# -- answers -------------------------------------------------------------------------------------
-
-
-def answered_figures(life: Life, index: RecallIndex, seed: int) -> dict[str, Any]:
-    """Return how the offline model answers with the index as its memory."""
-    rng = random.Random(f"asking {seed}")
-    game = Game(_searching(index), lambda *_: None, visible=False)
-    outcomes: dict[str, Counter[str]] = {kind: Counter() for kind in ("told", "changed", "untold")}
-    for asked in life.asked:
-        asker = rng.choice([name for name in PLAYERS if name != asked.fact.about])
-        outcomes[asked.kind][_outcome(asked, game.hear(asker, asked.fact.question))] += 1
-    return {kind: dict(counts) | {"asked": counts.total()} for kind, counts in outcomes.items()}
-
-
-def _searching(index: RecallIndex) -> Callable[[str], list[dict[str, Any]]]:
-    def search(query: str) -> list[dict[str, Any]]:
-        return [
-            {
-                "id": h.turn_id,
-                "kind": h.kind,
-                "speaker": h.speaker,
-                "at": _iso(h.at),
-                "text": h.text,
-            }
-            for h in index.search("mudlife", query, limit=2 * RESULTS)
-        ]
-
-    return search
-
-
-def _iso(at: Any) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(float(at)))
-
-
-def _outcome(asked: Asked, reply: str) -> str:
-    lower = reply.lower()
-    if asked.kind == "untold":
-        return "admitted" if ADMITS.search(reply) else "wrong" if reply else "silent"
-    if asked.fact.value.lower() in lower:
-        return "answered"
-    if asked.old_value and asked.old_value.lower() in lower:
-        return "stale"
-    return "unknown" if ADMITS.search(reply) else "wrong" if reply else "silent"
-
-
 def run(seed: int, weeks: int, lines: int, questions: int) -> dict[str, Any]:
     """Run one life; return its figures."""
     life = make_life(seed, weeks, lines, questions)
@@ -413,20 +328,12 @@ def run(seed: int, weeks: int, lines: int, questions: int) -> dict[str, Any]:
         "static_vectors": vector_ranking(life.turns),
         "ours": lambda query: [hit.turn_id for hit in index.search("mudlife", query, DEEP)],
     }
-    asked = RecallIndex(":memory:")
-    asked.add("mudlife", [*life.turns, *earlier_askings(life)])
-    makers |= {
-        "game": _game_search(index),
-        "ours_asked": lambda query: [hit.turn_id for hit in asked.search("mudlife", query, DEEP)],
-        "game_asked": _game_search(asked),
-    }
     return {
         "seed": seed,
         "lines": len(life.turns),
         "patrons": len(PATRONS),
         "questions": dict(Counter(asked.kind for asked in life.asked)),
         "found": {name: found_figures(life, rank) for name, rank in makers.items()},
-        "offline_model": answered_figures(life, index, seed),
     }
 
 

@@ -1,6 +1,6 @@
 """The offline model on plain texts: facts told amid chatter, then asked for. Prints JSON.
 
-    python benchmarks/offline_plain.py benchmarks/offline_sets/carter.txt --seeds 2 --old ../before
+    python benchmarks/offline_plain.py benchmarks/offline_sets/carter.txt --seeds 2
 
 A text holds blocks. A block tells one fact (``+`` lines, in order of time), asks for it (``?`` by
 another player, ``me?`` by the one who told it, each with ``=>`` and the words an answer must hold)
@@ -18,7 +18,6 @@ import json
 import random
 import re
 import statistics
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -27,6 +26,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.talk import ADMITS, PLAYERS, Game, recall_memory  # noqa: E402
+
 POOLS = ROOT / "benchmarks" / "offline_sets" / "pools.json"
 ADDRESSES = ("{t}", "{t}", "{t}", "Aria, {l}", "Aria, please remember that {l}", "By the way, {l}")
 FRAMES = ("{t}", "{t}", "{t}", "Aria, {l}", "Tell me, {l}", "Do you remember? {t}")
@@ -86,15 +89,15 @@ def read_blocks(text: str) -> list[Block]:
 class Filler:
     """Fills slots from the pools; a value of names is used once in a script."""
 
-    def __init__(self, rng: random.Random, pools: dict[str, list[str]], players: tuple[str, ...]):
-        self._rng, self._pools, self._players = rng, pools, players
+    def __init__(self, rng: random.Random, pools: dict[str, list[str]]):
+        self._rng, self._pools = rng, pools
         self._left = {name: rng.sample(pool, len(pool)) for name, pool in pools.items()}
 
     def values(self, block: Block) -> dict[str, str]:
         """A value for each slot of a block."""
         texts = [*block.tells, *block.misses, *(ask + value for _, ask, value in block.asks)]
         slots = sorted({slot for text in texts for slot in re.findall(r"{(\w+)}", text)})
-        teller, other = self._rng.sample(self._players, 2)
+        teller, other = self._rng.sample(PLAYERS, 2)
         fixed = {"S": teller, "O": other}
         return {slot: fixed.get(slot) or self._take(slot) for slot in slots} | fixed
 
@@ -107,11 +110,9 @@ class Filler:
 
 def play(path: Path, seed: int, visible: bool, unknown: int) -> dict[str, Any]:
     """Tell every fact of a text, ask one question of each and `unknown` others; the figures."""
-    from benchmarks.talk import PLAYERS, Game, recall_memory
-
     rng = random.Random(f"{path.stem} {seed}")
     pools = json.loads(POOLS.read_text())
-    filler = Filler(rng, pools, PLAYERS)
+    filler = Filler(rng, pools)
     names = {value for pool in ("M", "F", "T") for value in pools[pool]} | {*PLAYERS}
     names |= {"I", "I'm", "I've", "Mount", "Old", "Don't"}
     game = Game(*recall_memory(), visible)
@@ -126,7 +127,7 @@ def play(path: Path, seed: int, visible: bool, unknown: int) -> dict[str, Any]:
                 told = rng.choice(ADDRESSES).format(t=told, l=_lowered(told, names))
                 game.hear(values["S"], told)
     results, times = [], []
-    for item in _questions(rng, scripted, unknown, PLAYERS):
+    for item in _questions(rng, scripted, unknown):
         question = rng.choice(FRAMES).format(t=item.question, l=_lowered(item.question, names))
         started = time.process_time()
         reply = game.hear(item.asker, question)
@@ -141,16 +142,13 @@ def _lowered(text: str, names: set[str]) -> str:
 
 
 def _questions(
-    rng: random.Random,
-    scripted: list[tuple[Block, dict[str, str]]],
-    unknown: int,
-    players: tuple[str, ...],
+    rng: random.Random, scripted: list[tuple[Block, dict[str, str]]], unknown: int
 ) -> list[Asked]:
     found, misses = [], []
     for block, values in scripted:
         told = " / ".join(block.tells).format(**values)
         mark, ask, expected = rng.choice(block.asks)
-        asker = rng.choice([name for name in players if name not in (values["S"], values["O"])])
+        asker = rng.choice([name for name in PLAYERS if name not in (values["S"], values["O"])])
         who = values["S"] if mark == "me?" else asker
         found.append(Asked(who, ask.format(**values), expected.format(**values), told))
         misses.extend(Asked(asker, miss.format(**values), "", told) for miss in block.misses)
@@ -164,8 +162,6 @@ def outcome_of(expected: str, reply: str) -> str:
 
     Offered is what holds the answer but says that it is not sure of it.
     """
-    from benchmarks.talk import ADMITS
-
     admits = bool(ADMITS.search(reply))
     if expected and expected.lower() in reply.lower():
         return "offered" if admits else "answered"
@@ -194,16 +190,6 @@ def summed(runs: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def other_version(package: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """The same texts and seeds played by another version of the package, in its own process."""
-    command = [sys.executable, __file__, *map(str, options.texts), "--package", str(package)]
-    for name in ("seed", "seeds", "unknown"):
-        command += [f"--{name}", str(getattr(options, name))]
-    command += ["--visible"] if options.visible else []
-    answered = subprocess.run(command, check=True, capture_output=True, text=True)
-    return dict(json.loads(answered.stdout)["texts"])
-
-
 def main() -> None:
     """Print the figures of each text, and what was missed if wanted."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -213,13 +199,7 @@ def main() -> None:
     parser.add_argument("--unknown", type=int, default=20, help="never-told questions a seed")
     parser.add_argument("--visible", action="store_true", help="show the history in the prompt")
     parser.add_argument("--missed", action="store_true", help="list what was missed")
-    parser.add_argument("--old", type=Path, help="a checkout to measure beside this one")
-    parser.add_argument("--package", type=Path, default=ROOT, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    sys.path.insert(0, str(options.package.resolve()))
-    import evennia_ai  # noqa: F401  # of that version, whatever is found before it from now on
-
-    sys.path.insert(0, str(ROOT))
     report: dict[str, Any] = {"texts": {}}
     for path in options.texts:
         seeds = range(options.seed, options.seed + options.seeds)
@@ -232,8 +212,6 @@ def main() -> None:
                 for item, question, reply, outcome in run["results"]
                 if outcome not in GOOD
             ]
-    if options.old:
-        report["old"] = other_version(options.old, options)
     json.dump(report, sys.stdout, indent=1, ensure_ascii=False)
     print()
 

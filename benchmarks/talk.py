@@ -33,10 +33,7 @@ class Game:
 
     def hear(self, who: str, text: str) -> str:
         """Somebody speaks; returns what the model says, "" for silence."""
-        try:
-            from evennia_ai.history.frames import heard_line
-        except ModuleNotFoundError:  # a version before 0.4, measured beside this one
-            from evennia_ai.core.messages import heard_line
+        from evennia_ai.history.frames import heard_line
 
         self.clock += 1
         self.heard = self.clock

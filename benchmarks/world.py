@@ -11,12 +11,11 @@ CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
 
 
 @contextmanager
-def world(model: Any = None, mem0: bool = False, process: Mapping[str, Any] | None = None):
+def world(model: Any = None, process: Mapping[str, Any] | None = None):
     """Set Evennia up on a fresh SQLite file; return a function that makes an assistant.
 
     Args:
         model: The model client; by default a scripted one that says nothing.
-        mem0: Whether semantic memory is a game's embedded Mem0 instead of one in memory.
         process: Settings for a mind in a process of its own, with Mem0, instead of these parts.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -39,7 +38,7 @@ def world(model: Any = None, mem0: bool = False, process: Mapping[str, Any] | No
         index = IndexFile(Path(folder) / "recall.sqlite3")
         services.use(
             model=model or ScriptedModel(),
-            memories=_mem0(Path(folder)) if mem0 else MemorySemanticStore(),
+            memories=MemorySemanticStore(),
             recall=RecallJobs(Worker("bench-recall"), index),
             ready=True,
         )
@@ -53,12 +52,6 @@ def _remote(folder: Path, settings: Mapping[str, Any]) -> Any:
 
     told = MindSettings(str(folder), str(settings["LLM_MODEL"]), settings)
     return RemoteMind(folder / "server" / "mind", told, folder / "mind.log")
-
-
-def _mem0(folder: Path) -> Any:
-    from evennia_ai.rag_memory import Mem0Backend
-
-    return Mem0Backend(folder / "mem0")
 
 
 def _configure(folder: Path) -> None:
