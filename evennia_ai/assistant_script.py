@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 from evennia import DefaultScript
 from evennia.utils.gametime import gametime
 from twisted.internet import reactor
@@ -15,7 +15,6 @@ from evennia_ai.game.evennia_internals import pace, restart_timer
 from evennia_ai.game.greeting import greet_soon
 from evennia_ai.game.hearing import is_told, noticed_event, subscribe
 from evennia_ai.game.identity import stable_id
-from evennia_ai.game.lease import is_elsewhere, lives_here, reconnect
 from evennia_ai.game.ports import AssistantPorts
 from evennia_ai.game.recovery import repair_at_start, repair_when_ready
 from evennia_ai.game.seeing import plain
@@ -109,11 +108,6 @@ class AssistantScript(AssistantPorts, DefaultScript):
         While another tick runs, it only saves what was heard.
         """
         runtime = self.runtime
-        if not self.survived("asking where it lives", lambda: lives_here(self), True):
-            runtime.counts["elsewhere"] += 1
-            pace(self, self.interval)  # it takes over as soon as it can
-            return succeed("elsewhere")
-        runtime = self.runtime  # another one, if it has just moved in
         if runtime.lock.running is not None:
             runtime.counts["late"] += 1
             Tick(self).store_meanwhile()
@@ -142,15 +136,15 @@ class AssistantScript(AssistantPorts, DefaultScript):
         return outcome
 
     def _save_queue(self) -> None:
-        if not is_elsewhere(self):
-            self.survived("saving the queue", self.save_queue, None)
+        self.survived("saving the queue", self.save_queue, None)
 
     def _tick_failed(self, failure: "Failure") -> str:
         if failure.check(CancelledError):
             return "cancelled"
         self.log_error("tick", failure.value, failure.getTraceback())
         if isinstance(failure.value, DatabaseError):
-            self.survived("connecting again", reconnect, None)
+            if not connection.in_atomic_block:  # the next use makes a new one
+                self.survived("closing", connection.close_if_unusable_or_obsolete, None)
             self.survived("telling staff", lambda: self.storing_failed(failure.value), None)
         return "error"
 
@@ -198,8 +192,6 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
         Where the game moderates, what was said waits in the queue until it has passed.
         """
-        if is_elsewhere(self):
-            return
         if event.channel in SPEECH:
             spoken = self.runtime.language
             self.runtime.language = language_of(event.content, spoken or DEFAULT) or spoken
@@ -334,18 +326,9 @@ class AssistantScript(AssistantPorts, DefaultScript):
     def at_server_start(self) -> None:
         """Repair what a crash left; the rest follows when everything is loaded."""
         self.survived("starting the timer", lambda: restart_timer(self), None)
-        self.survived(
-            "repairs at the start", lambda: lives_here(self) and self._repair_here(), None
-        )
+        self.survived("repairs at the start", self._repair, None)
 
-    def moved_in(self) -> None:
-        """Called when it lives here from now on, after it lived in another server."""
-        self.log("lives in this server from now on")
-        self.shared_spend.forget_cached()
-        forget_runtime(self.scope)
-        self._repair_here()
-
-    def _repair_here(self) -> None:
+    def _repair(self) -> None:
         repair_at_start(self)
         if self.is_embodied:
             subscribe(self.obj)
@@ -354,8 +337,6 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
     def at_server_reload(self) -> None:
         """Save what is only in memory. An exception would stop the reload of the whole game."""
-        if is_elsewhere(self):
-            return
         self.runtime.ends = True
         self._save_queue()
         self.survived("saving the history", self.history.checkpoint, None)

@@ -282,14 +282,6 @@ def _forget(touched: list[tuple["TypedObject", "Attribute | None"]]) -> None:
         obj.attributes.reset_cache()
 
 
-def forget_cached(obj: "TypedObject | None") -> None:
-    """Read an object's Attributes anew, as another process has changed them."""
-    if obj is not None:
-        for attribute in filter(None, obj.attributes.backend._cache.values()):
-            attribute.flush_from_cache(force=True)
-        obj.attributes.reset_cache()
-
-
 class SpendRows:
     """What the game, accounts and assistants have spent, out of reach of building commands."""
 

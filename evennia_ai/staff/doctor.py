@@ -23,7 +23,6 @@ from twisted.python.failure import Failure
 from evennia_ai import checks, conf, services
 from evennia_ai.background import Worker, pause
 from evennia_ai.errors import LocalModelError, SpendError
-from evennia_ai.game.lease import ELSEWHERE, is_elsewhere
 from evennia_ai.game.ports import shared_spend
 from evennia_ai.history.aside import ASIDE
 from evennia_ai.llm_interaction.local_models.files import PREFIX, has_engine, weights_of
@@ -331,8 +330,6 @@ def _examined(
         if kept := store.keys(ASIDE):
             what = f"{name}: damaged values of {', '.join(kept)} are kept aside"
             remarks.append((what, f"`aihistory/export {name}` writes them to a file."))
-    if is_elsewhere(script):
-        remarks.append((ELSEWHERE.format(name=name), "Stop that server, or this one."))
     if waits := len(script.approvals.waiting()):
         remedy = f"Type in the game: ai/approve {name}"
         remarks.append((f"{name}: {waits} call(s) of tools wait for approval", remedy))

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from evennia_ai.game.lease import ELSEWHERE, is_elsewhere
 from evennia_ai.history.aside import aside
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import utc_iso
@@ -228,7 +227,7 @@ def warnings(script: "AssistantScript") -> list[str]:
     )
     name, place = script.obj.key, script.obj.location
     config, caps, limit = script.config, context_caps(script), context_limit(script)
-    found = [ELSEWHERE.format(name=name)] if is_elsewhere(script) else []
+    found = []
     if place is None:
         found.append(f"{name} is nowhere and hears nothing: teleport it into a room")
     elif place.location is not None:

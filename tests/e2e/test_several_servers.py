@@ -1,4 +1,4 @@
-"""Started games on one PostgreSQL: two that share a memory, and a standby for one of them."""
+"""Started games on one PostgreSQL: two that share a memory."""
 
 import unittest
 
@@ -71,30 +71,6 @@ class TestSeveralServers(unittest.TestCase):
         self.assertNotIn(LATER[-20:], self.found(again, LATER))
         for game in games:
             self.assertNotIn("Traceback", game.log())
-
-    def test_a_standby_takes_over(self):
-        """A second server of one game leaves its assistants alone until the first is gone."""
-        self.databases("tavern")
-        first = self.game("tavern")
-        player = first.admin(60)
-        player.ask(f"say Aria, {BEES}.", r"Aria [a-z]+", 60)
-        standby = self.game("tavern")
-        waiting = standby.admin(60)
-        waiting.ask("aistatus Aria", "another server", 30)
-        player.ask(f"say Aria, {TOLL}.", r"Aria [a-z]+", 60)
-        first.kill_hard()
-        taken_over = processes.wait_for(
-            lambda: (
-                "another server"
-                not in waiting.ask("aistatus Aria", r"Aria[^\n]*\n", 30) + waiting.drain(1.0)
-            ),
-            60,
-        )
-        self.assertTrue(taken_over)
-        waiting.ask("say Aria, what is the toll at the mill bridge?", "seven silver", 60)
-        shown = waiting.ask("compact/verify Aria", r"[Pp]roven|[Bb]roken|missing", 60)
-        self.assertRegex(shown, "[Pp]roven")
-        waiting.ask("aihistory Aria", BEES[-20:], 30)
 
     def databases(self, *names):
         """Make empty databases; returns their names."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from django.db import OperationalError, connection
+from twisted.python.failure import Failure
 
 from evennia_ai.game.ports import write_audit
 from evennia_ai.history.live import verify_history
@@ -131,6 +132,14 @@ class TestUnwritable(AssistantTest):
         self.script.now = lambda: later
         self.assertEqual(self.tick(), "turn")
         self.assertEqual(len([each for each in self.shown if "A fine name" in each]), 1)
+
+    def test_a_broken_connection_is_dropped(self):
+        """After an error of the database the game connects again; not in an open transaction."""
+        self.script._tick_failed(Failure(OperationalError("server closed")))
+        self.assertIsNotNone(connection.connection)
+        with patch("evennia_ai.assistant_script.connection", in_atomic_block=False) as broken:
+            self.script._tick_failed(Failure(OperationalError("server closed")))
+        broken.close_if_unusable_or_obsolete.assert_called_once()
 
 
 class FailingWrite:
