@@ -15,7 +15,6 @@ from evennia_ai.conf import PREFIX, SETTINGS, checked_setting, setting, wrong_op
 from evennia_ai.errors import ConfigError
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL
 from evennia_ai.llm_interaction.local_models.files import has_engine
-from evennia_ai.llm_interaction.tracing import CALLBACKS, missing_package
 
 MODEL, API_BASE, API_KEY = (f"{PREFIX}LLM_{name}" for name in ("MODEL", "API_BASE", "API_KEY"))
 # Environment variables that are not settings of a game.
@@ -43,10 +42,6 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
     if str(model).startswith(LOCAL) and not has_engine():
         message = f"`{MODEL}` is `{model}`, but the extra `local` is not installed."
         problems.append(_error("E003", message, "Run `pip install 'evennia-ai[local]'`."))
-    for name in setting("LLM_CALLBACKS"):
-        if name in CALLBACKS and (package := missing_package(name)):
-            message = f"`{PREFIX}LLM_CALLBACKS` holds `{name}`, but its package is not installed."
-            problems.append(_warning("W003", message, f"Run `pip install '{package}'`."))
     known = [PREFIX + name for name in SETTINGS]
     given = {name for name in (*dir(settings), *os.environ) if name.startswith(PREFIX)}
     for name in sorted(given - {*known, *_ELSEWHERE}):

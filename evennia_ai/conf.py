@@ -1,9 +1,9 @@
 """The game's settings for this package, read on use, never at import."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ from evennia_ai.language.tables import line_in
 from evennia_ai.llm_interaction import own_machine
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.llm_interaction.tracing import CALLBACKS, TEXTS
 from evennia_ai.mind.values import MindSettings
 from evennia_ai.turns.options import check_option
 from evennia_ai.turns.spend_book import CALLS_A_MINUTE, read_limits
@@ -44,11 +43,6 @@ def _refused_parts(config: Mapping[str, Any], allowed: Allowed) -> str:
     return f'`{wrong[0]}` must be a dict: {{"provider": "...", "config": {{...}}}}' if wrong else ""
 
 
-def _refused_callbacks(names: Iterable[str], allowed: Allowed) -> str:
-    wrong = [name for name in names if name not in (*CALLBACKS, TEXTS)]
-    return f"`{wrong[0]}` is none of {', '.join((*CALLBACKS, TEXTS))}" if wrong else ""
-
-
 def _refused_caps(caps: object, allowed: Allowed) -> str:
     return "; ".join(read_limits(caps)[1])
 
@@ -57,7 +51,6 @@ _ANY = Kind("anything", lambda value: value)
 _CAPS = Kind("a dict of limits (docs/spend.md)", _ANY.check, refused=_refused_caps)
 _GROUPS = table(table(_ANY), name="typeclass, tag or prototype")
 _MEM0 = table(JSON, name="part", refused=_refused_parts)
-_CALLBACKS = replace(NAMES, refused=_refused_callbacks)
 _PATHS = Kind("a list of dotted paths", lambda value: tuple(map(PATH.check, NAMES.check(value))))
 _FOLDER = Kind("a path", lambda value: os.fspath(value))
 
@@ -159,12 +152,6 @@ SETTINGS: dict[str, Setting] = {
         LINE,
         "Token for [Prometheus](pages.md#for-machines) at `/ai/metrics`; without one it is off.",
         is_secret=True,
-    ),
-    "LLM_CALLBACKS": Setting(
-        _CALLBACKS,
-        "Callbacks that [trace model calls](pages.md#traces-of-model-calls): `otel`, `langfuse`, "
-        "`langfuse_otel`. With `texts` they also get prompts and replies.",
-        value=(),
     ),
 }
 

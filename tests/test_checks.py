@@ -11,7 +11,6 @@ from django.test import override_settings
 from evennia_ai import checks, conf
 from evennia_ai.conf import PREFIX
 from evennia_ai.errors import ConfigError
-from evennia_ai.llm_interaction.tracing import CALLBACKS
 from evennia_ai.turns.spend_book import CLOSED, read_limits
 from tests.gguf_files import engine_module
 
@@ -72,7 +71,6 @@ class TestCheckSettings(unittest.TestCase):
             ("MODERATE", "moderate", "E001"),
             ("MODERATE", "no_such_module.moderate", "E002"),
             ("METRICS_TOKEN", 5, "E001"),
-            ("LLM_CALLBACKS", ["datadog"], "E001"),
             ("LISTENING_NOTICE", "perhaps", "E001"),
             ("MEMORY_BACKEND", "Backend", "E001"),
             ("MEMORY_BACKEND", "no_such_module.Backend", "E002"),
@@ -109,16 +107,6 @@ class TestCheckSettings(unittest.TestCase):
             for module, found in ((None, ["E003"]), (engine_module(), [])):
                 with mock.patch.dict(sys.modules, {"xllamacpp": module}):
                     self.assertEqual(ids(), found)
-
-    def test_a_callback_needs_its_package(self):
-        """A callback whose package is missing is a warning that says what to install."""
-        with (
-            override_settings(EVENNIA_AI_LLM_CALLBACKS=["otel"]),
-            mock.patch.dict(CALLBACKS, otel=("no_such_package.otlp", "evennia-ai[otel]")),
-        ):
-            self.assertEqual(ids(), ["W003"])
-            [problem] = checks.check_settings()
-        self.assertIn("evennia-ai[otel]", problem.hint)
 
     def test_every_problem_says_what_to_do(self):
         """No problem comes without a hint, and none is longer than a line."""

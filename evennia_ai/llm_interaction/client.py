@@ -35,7 +35,6 @@ from evennia_ai.llm_interaction.profile_book import Profiles
 from evennia_ai.llm_interaction.profiles import Profile, is_small_name
 from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, RetryPolicy
 from evennia_ai.llm_interaction.tokens import Counter, TokenCounter
-from evennia_ai.llm_interaction.tracing import Tracing
 from evennia_ai.llm_interaction.values import (
     READ_AHEAD,
     ModelFacts,
@@ -94,7 +93,6 @@ class ModelClient:
         breaker: When to pause calls to a model.
         count: Counts the tokens of a text, on the background thread.
         local_models: Serves the models named ``local/…``; None: there are none.
-        tracing: Who is told of each call. LiteLLM keeps it for the whole process.
         profiles: What was learned of models before; by default nothing.
     """
 
@@ -110,7 +108,6 @@ class ModelClient:
         breaker: BreakerPolicy = BreakerPolicy(),  # noqa: B008 - frozen
         count: Counter | None = None,
         local_models: LocalModels | None = None,
-        tracing: Tracing = Tracing(),  # noqa: B008 - frozen
         profiles: Profiles | None = None,
     ):
         self._address = (api_base or None, api_key or None)
@@ -123,7 +120,6 @@ class ModelClient:
         self._reached = defaultdict(lambda: _Reached(Breaker(breaker, clock)))
         self._count = count or TokenCounter("gpt-4")
         self._local_models = local_models
-        self._tracing = tracing
         self.profiles = profiles or Profiles()
         self._caller: wire.Caller | None = None
         self._windows = Windows(clock)
@@ -249,7 +245,6 @@ class ModelClient:
 
     async def _warm_up(self) -> None:
         await wire.rehearse(self._ready().litellm)
-        self._tracing.switch_on(self._ready().litellm)  # the rehearsal is not traced
         await asyncio.to_thread(self._count, "warm")
         if self._home:
             await self._look_up(self._home, self._endpoint(self._home, self._home))

@@ -19,7 +19,6 @@ from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.profile_book import Profiles
 from evennia_ai.llm_interaction.tokens import counter_for
-from evennia_ai.llm_interaction.tracing import Tracing
 from evennia_ai.mind.values import MindSettings, MindStatus, memory_mb
 from evennia_ai.protocol import MemoryBackend, ModelBackend
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
@@ -217,7 +216,6 @@ def make_mind(settings: MindSettings) -> Mind:
         api_key=settings.setting("LLM_API_KEY"),
         home_model=settings.model,
         local_models=_local_models(settings),
-        tracing=Tracing.from_setting(settings.setting("LLM_CALLBACKS", ())),
         profiles=Profiles(directory / "profiles.json"),
     )
     backend = settings.setting("MEMORY_BACKEND", MEM0_BACKEND)
