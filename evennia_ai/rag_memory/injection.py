@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from evennia_ai.language.excerpt import excerpt
 from evennia_ai.language.sentences import asks
-from evennia_ai.language.words import plain, telling_words
+from evennia_ai.language.tables import table_of
+from evennia_ai.language.words import content_words, plain, telling_words, words
 from evennia_ai.rag_memory.ranking import NEAR
 from evennia_ai.recall.values import Hit
 
@@ -23,6 +24,19 @@ SHARE_OF_BEST = 0.05
 TEXT_CHARS = 300
 # What comes into a prompt unasked, beside summaries of earlier times.
 INJECTED_KINDS = ("ledger", "message", "journal", "memory")
+
+
+def subject(said: str, own_name: str) -> frozenset[str]:
+    """The words that tell what is to be looked up for a line; none for small talk.
+
+    Of a question about the one who asks that has no telling word, as `Where do I come from?`, all
+    but stop words.
+    """
+    table = table_of(said)
+    telling = telling_words(said, [own_name])
+    if telling or table.words("first_person").isdisjoint(words(said)) or not asks(said):
+        return telling
+    return frozenset(content_words(said, table, ("stop",))).difference(words(own_name))
 
 
 def chosen(
@@ -38,7 +52,7 @@ def chosen(
     only if nothing else was found; of the assistant's own lines one, unless somebody said as much
     later. `shown_ids` and `shown_texts` (as `plain` makes them) are in the prompt anyway.
     """
-    wanted = telling_words(said, [own_name])
+    wanted = subject(said, own_name)
     if not wanted:
         return ()
     telling = [hit for hit in hits if not asks(hit.text)] or list(hits)
@@ -49,7 +63,7 @@ def chosen(
     for hit in telling:
         is_summary = hit.kind == "summary"
         is_meant = is_summary or hit.kind in INJECTED_KINDS
-        shares = bool(wanted & telling_words(hit.line))
+        shares = not wanted.isdisjoint(telling_words(hit.line).union(words(hit.line)))
         if (
             is_meant
             and left[is_summary] > 0

@@ -22,13 +22,13 @@ from evennia_ai.history.frames import (
     speaking_line,
 )
 from evennia_ai.history.messages import Message
-from evennia_ai.language.words import plain, telling_words
+from evennia_ai.language.words import plain
 from evennia_ai.llm_interaction.budget import shortened
 from evennia_ai.llm_interaction.contexts import answer_language
 from evennia_ai.llm_interaction.prompt import context_usage, is_small, shown_history
 from evennia_ai.llm_interaction.values import OVERTAKEN, TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.injection import chosen
+from evennia_ai.rag_memory.injection import chosen, subject
 from evennia_ai.rag_memory.lore import used
 from evennia_ai.rag_memory.provenance import attributed
 from evennia_ai.rag_memory.seen import Seen
@@ -375,7 +375,7 @@ class Tick:
         text = "\n".join(lines.values())
         facts = used((yield script.game.lore(text, said, group.audience)))
         lore = tuple(Hit(fact.id, 1.0, "", fact.text, None, kind="lore") for fact in facts)
-        if not telling_words(said, [own_name]):
+        if not subject(said, own_name):
             return lore, ()
         heard = [event.id for event in group.events]
         hits = yield seen.search(Query(said, RETRIEVED, exclude=heard, own_name=own_name))

@@ -143,12 +143,15 @@ def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
     people = known | capitals(asked)  # a question begins with the word that asks
     names: dict[str, str] = {}
     terms: dict[str, str] = {}
-    if _says(lower, table, "first_person_owner"):
+    told = {root(word, table.code): word for word in content_words(lower, table, ("stop",))}
+    # `Where do I come from?` has nothing but words that only frame other questions.
+    is_own = skipped.issuperset(told) and _says(lower, table, "first_person")
+    if is_own or _says(lower, table, "first_person_owner"):
         names |= {root(word, table.code): word for word in words(asker)}
-    for word in content_words(lower, table, ("stop",)):
-        if root(word, table.code) not in skipped:
+    for stem, word in told.items():
+        if is_own or stem not in skipped:
             named = any(same_word(word, name, table.code) for name in people)
-            (names if named else terms)[root(word, table.code)] = word
+            (names if named else terms)[stem] = word
     keywords = " ".join(dict.fromkeys([*names.values(), *terms.values()]))
     roots = _roots(lower, asker, me)
     return Question(kind, frozenset(names), frozenset(terms), roots, keywords, table)
@@ -170,7 +173,7 @@ def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, in
     least = SURE if question.kind in ("", "what", "why") else SURE_OF_KIND
     # A single word or name is too little to rest on, unless it is all that is asked about.
     is_enough = len(names | terms) > 1 or (not terms and question.kind in ("who", "what", ""))
-    candidates = []
+    candidates, frame = [], frame_of(question.table)
     for number, claim in enumerate(claims):
         held = _shared(names, claim.roots, question.table)
         told = roots_of(claim.line.who, question.table.code)
@@ -179,8 +182,9 @@ def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, in
         share = len(common) / len(terms) if terms else float(bool(names))
         if named < 0.5 if names else share < NEAR:
             continue
-        # Who told it, or asks, is no word that both share: then the search must have found it.
-        is_found = places.get(claim.line.id, FOUND) < FOUND
+        # Who told it, or asks, is no word that both share: then the search must have found it,
+        # by more than words that frame a question.
+        is_found = places.get(claim.line.id, FOUND) < FOUND and not terms <= frame
         if terms and not (common or is_found or _shared(names, claim.words, question.table)):
             continue
         fits = fits_kind(question, claim)

@@ -54,6 +54,19 @@ class TestQuoting(unittest.TestCase):
         want = 'Alice told me: "My boat is called Heron."'
         self.assertEqual(play("What is Alice's boat called?", hits), want)
 
+    def test_a_question_about_the_asker_in_little_words(self):
+        """Words that only frame other questions are what one about the asker is about."""
+        for told, question, is_answer in (
+            ("I come from Oxmoor and I sell rye.", "Where do I come from?", True),
+            ("I work at the mill.", "Where do I work?", True),
+            ("I need a new saddle.", "What do I need?", True),
+            ("My boat is called Heron.", "Where do I come from?", False),
+            ("I come from Oxmoor.", "What do you think of me?", False),
+        ):
+            with self.subTest(question):
+                want = f'You told me: "{told}"' if is_answer else "I don't know."
+                self.assertTrue(play(question, [hit(told, "Bob")], "Bob").startswith(want))
+
     def test_what_leans_on_it_is_quoted_too(self):
         """A sentence that begins with a pronoun stays with the one it speaks of."""
         told = "The new guard has a scar. He's called Milo."
