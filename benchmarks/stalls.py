@@ -27,7 +27,7 @@ from typing import Any
 
 from benchmarks.world import world
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
-from evennia_ai.mind.values import memory_mb
+from evennia_ai.mind.mind import memory_mb
 
 BEAT_S = 0.005
 QUIET_S = 5.0

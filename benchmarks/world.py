@@ -47,8 +47,8 @@ def world(model: Any = None, process: Mapping[str, Any] | None = None):
 
 
 def _remote(folder: Path, settings: Mapping[str, Any]) -> Any:
+    from evennia_ai.mind.mind import MindSettings
     from evennia_ai.mind.remote import RemoteMind
-    from evennia_ai.mind.values import MindSettings
 
     told = MindSettings(str(folder), str(settings["LLM_MODEL"]), settings)
     return RemoteMind(folder / "server" / "mind", told, folder / "mind.log")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # for annotations only
     from evennia_ai.game.parts import Assistant as Assistant
     from evennia_ai.game.world import GameHandler as GameHandler
     from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, ProbeReport
-    from evennia_ai.mind.values import MindStatus
+    from evennia_ai.mind.mind import MindStatus
     from evennia_ai.rag_memory.journal import JournalHandler
     from evennia_ai.rag_memory.profiles import EntityHandler
     from evennia_ai.rag_memory.recall_jobs import RecallJobs

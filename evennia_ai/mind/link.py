@@ -1,5 +1,6 @@
 """The Server's way to the mind's process: it starts it, watches it, asks it, and asks again."""
 
+import hashlib
 import itertools
 import os
 import secrets
@@ -7,8 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +45,12 @@ GONE = "the mind's process ended; see `server/logs/mind.log`"
 
 @dataclass(eq=False)
 class Request:
-    """A request that waits for its answer; `since` is when it began to wait for a process."""
+    """A request that waits for its answer."""
 
     name: str
     data: bytes
     deferred: "Deferred[Any]"
     tries: int = 0
-    since: float = field(default_factory=time.monotonic)
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether it was sent as often as it may be."""
-        return self.tries >= (_MOST_PAID if self.name in PAID else _MOST_TRIES)
 
 
 class Link:
@@ -64,29 +58,28 @@ class Link:
 
     Args:
         folder: Where to meet it.
-        start: Starts a process; returns it.
-        digest: Marks the settings; a process with other ones is replaced.
+        settings: What a process is told when it starts; one with other settings is replaced.
+        log: Its log.
 
     Attributes:
         facts: What the process told of itself.
-        restarts: How often it was started again.
+        restarts: How often it was replaced by another one.
         trouble: Why it cannot be reached; empty if it can.
         ping_s: Seconds between two looks whether it is alive.
-        on_restart: Called before another process is used than before.
     """
 
-    def __init__(self, folder: Path, start: Callable[[], "subprocess.Popen[bytes]"], digest: str):
-        self._folder, self._start, self._digest = folder, start, digest
+    def __init__(self, folder: Path, settings: bytes, log: Path):
+        self._folder, self._settings, self._log = folder, settings, log
+        self._digest = hashlib.sha256(settings).hexdigest()
         self.facts: dict[str, Any] = {}
         self.restarts, self.trouble, self.ping_s = 0, "", PING_S
-        self.on_restart: Callable[[], object] = lambda: None
         self._requests: dict[str, Request] = {}
         self._mark, self._numbers = secrets.token_hex(6), itertools.count(1)
         self._wire: Wire | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._is_left = self._is_reaching = False
         self._starts, self._missed = 0, 0
-        self._started_at = self._reached_at = 0.0
+        self._started_at = self._reached_at = self._lost_at = 0.0
 
     @property
     def is_reached(self) -> bool:
@@ -120,6 +113,13 @@ class Link:
             self._send(request)
         return request.deferred
 
+    def cancel_paid(self) -> int:
+        """Cancel the requests that somebody pays for; returns how many there were."""
+        paid = [request for request in self._requests.values() if request.name in PAID]
+        for request in paid:
+            request.deferred.cancel()
+        return len(paid)
+
     def leave(self) -> None:
         """Go without cancelling anything: another Server will come. What is asked now fails."""
         self._is_left = True
@@ -148,7 +148,7 @@ class Link:
 
     def _reach(self) -> None:
         if not self._is_reaching and not self._is_left:
-            self._is_reaching = True
+            self._is_reaching, self._lost_at = True, time.monotonic()
             self._reaching().addErrback(lambda failure: _log.failure("the mind", failure))
 
     @inlineCallbacks
@@ -156,7 +156,9 @@ class Link:
         """Connect to a process, starting one if there is none; ends when one is reached."""
         try:
             while not self._is_left and self._wire is None:
-                self._expire()
+                if time.monotonic() - self._lost_at > START_S:
+                    self._fail_all(self.trouble or "the mind's process does not start")
+                    self._lost_at = time.monotonic()
                 try:
                     wire, facts = yield self._connect()
                 except (ConnectError, ConnectionLost, TimeoutError):
@@ -177,12 +179,13 @@ class Link:
 
         first: Deferred[dict[str, Any]] = Deferred()
         wire = Wire(
-            lambda _, facts: first.callback(facts),
+            lambda _, message: first.callback(message[2]),
             lambda _: None if first.called else first.errback(ConnectionLost()),
         )
         path = socket_path(self._folder)
         endpoint = UNIXClientEndpoint(reactor, path)  # type: ignore[no-untyped-call]
         yield connectProtocol(endpoint, wire)  # type: ignore[no-untyped-call]
+        wire.send(dumps(("ping",)))
         try:
             facts = yield in_time(first, _GREETING_S)
         except TimeoutError:
@@ -201,17 +204,34 @@ class Link:
             self._fault(GONE)
             left_s = self._started_at + _PAUSES_S[min(self._starts, len(_PAUSES_S) - 1)] - now
             if left_s > _LONGEST_PAUSE_S:  # it keeps ending: whoever asks is told at once
-                for number in list(self._requests):
-                    self._fail(number, GONE)
+                self._fail_all(GONE)
             if left_s > 0:
                 return
-        if self.facts:
-            self.restarts += 1
         self._starts, self._started_at = self._starts + 1, now
         try:
-            self._process = self._start()
+            self._process = self._spawn()
         except OSError as error:
             self._fault(f"the mind's process cannot be started: {error}")
+
+    def _spawn(self) -> "subprocess.Popen[bytes]":
+        """Start a process and tell it, on its standard input, its settings.
+
+        They hold keys, which stand in no argument and in no file.
+        """
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with open(self._log, "ab") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "evennia_ai.mind.process", str(self._folder.resolve())],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        assert process.stdin is not None
+        process.stdin.write(self._settings)  # less than a pipe holds, so this does not wait
+        process.stdin.close()
+        return process
 
     def _greet(self, wire: Wire, facts: dict[str, Any]) -> None:
         """A process is there: send what waits."""
@@ -221,14 +241,14 @@ class Link:
             wire.close()
             return
         is_new = facts["boot"] != self.facts.get("boot", "")
-        if is_new and self.facts:
-            self.on_restart()
+        self.restarts += bool(is_new and self.facts)
         self.facts, self.trouble = facts, ""
         self._wire, self._missed, self._reached_at = wire, 0, time.monotonic()
         watch = LoopingCall(self._look)
         wire.received, wire.lost = self._received, lambda _: self._lost(watch)
         for number, request in list(self._requests.items()):
-            if request.is_spent and is_new:
+            most = _MOST_PAID if request.name in PAID else _MOST_TRIES
+            if request.tries >= most and is_new:
                 often = f"{request.tries} times"
                 self._fail(number, f"the mind's process ended {often} over this request")
             else:
@@ -245,24 +265,15 @@ class Link:
 
     def _lost(self, watch: LoopingCall) -> None:
         watch.stop()
-        self._wire, now = None, time.monotonic()
-        if now - self._reached_at > _STEADY_S:
+        self._wire = None
+        if time.monotonic() - self._reached_at > _STEADY_S:
             self._starts = 0
-        for request in self._requests.values():
-            request.since = now
         self._reach()
 
     def _fault(self, why: str) -> None:
         if why != self.trouble:
             _log.error("{why}", why=why)
         self.trouble = why
-
-    def _expire(self) -> None:
-        """Fail what has waited too long for a process."""
-        until = time.monotonic() - START_S
-        for number, request in list(self._requests.items()):
-            if request.since < until:
-                self._fail(number, self.trouble or "the mind's process does not start")
 
     # --- answers ---
 
@@ -284,33 +295,12 @@ class Link:
         request = self._requests.pop(number)
         request.deferred.errback(_failure(request.name, why))
 
+    def _fail_all(self, why: str) -> None:
+        for number in list(self._requests):
+            self._fail(number, why)
+
 
 def _failure(name: str, why: str, retryable: bool = True) -> AssistantError:
     if name.startswith("model."):
         return ModelError(why, retryable=retryable, kind="connection")
     return StoreError(why)
-
-
-def starter(folder: Path, settings: bytes, log: Path) -> Callable[[], "subprocess.Popen[bytes]"]:
-    """Returns a function that starts a process and tells it, on its standard input, its settings.
-
-    They hold keys, which stand in no argument and in no file.
-    """
-
-    def start() -> "subprocess.Popen[bytes]":
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with open(log, "ab") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "evennia_ai.mind", str(folder.resolve())],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            )
-        assert process.stdin is not None
-        process.stdin.write(settings)  # less than a pipe holds, so this does not wait
-        process.stdin.close()
-        return process
-
-    return start

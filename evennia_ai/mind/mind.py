@@ -5,7 +5,8 @@ Neither Django nor Evennia is imported here.
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,6 @@ from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.profile_book import Profiles
 from evennia_ai.llm_interaction.tokens import counter_for
-from evennia_ai.mind.values import MindSettings, MindStatus, memory_mb
 from evennia_ai.protocol import MemoryBackend, ModelBackend
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 
@@ -44,6 +44,68 @@ WORK = frozenset(
         "sleep.compaction.coverage.covered",
     )
 )
+
+
+@dataclass(frozen=True)
+class MindSettings:
+    """What a mind must know of the game.
+
+    Args:
+        data_dir: Folder of derived data.
+        model: The game's model.
+        values: The package's settings that are set, by their names without ``EVENNIA_AI_``. They
+            hold keys.
+        game_dir: The game's folder, where its local models lie.
+        log_dir: Where their log is written.
+    """
+
+    data_dir: str
+    model: str
+    values: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    game_dir: str = ""
+    log_dir: str = ""
+
+    def setting(self, name: str, default: Any = None) -> Any:
+        """A setting, or the default."""
+        return self.values.get(name, default)
+
+
+@dataclass(frozen=True)
+class MindStatus:
+    """How a mind is.
+
+    Args:
+        mode: ``inline`` or ``process``.
+        pid: The process it runs in; 0 if there is none.
+        memory_mb: Resident memory of that process when it last answered.
+        in_flight: Requests that wait for an answer.
+        restarts: How often the process was started again after it died.
+        trouble: What is wrong; empty if nothing is.
+    """
+
+    mode: str
+    pid: int
+    memory_mb: int
+    in_flight: int
+    restarts: int = 0
+    trouble: str = ""
+
+    def __str__(self) -> str:
+        where = "in the Server" if self.mode == "inline" else f"process {self.pid or 'not running'}"
+        parts = [where, f"{self.memory_mb} MB" if self.pid else ""]
+        parts.append(f"{self.in_flight} requests in flight")
+        if self.restarts:
+            parts.append(f"restarted {self.restarts} times")
+        return ", ".join(filter(None, (*parts, self.trouble)))
+
+
+def memory_mb() -> int:
+    """Resident memory of this process in MB; 0 where the system does not show it."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
 
 
 def name_of(function: Callable[..., Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""The mind's process: a `Mind` that answers requests over connections.
+"""The mind's process: a `Mind` that answers requests over connections. Its argument is a folder.
 
 It imports neither Django nor Evennia. It ends when it is told to, when the game is gone, or when
 no Server has come for a while.
@@ -26,8 +26,7 @@ from twisted.python.failure import Failure
 
 from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.mind.link import PAID
-from evennia_ai.mind.mind import Mind, find, make_mind
-from evennia_ai.mind.values import MindSettings, memory_mb
+from evennia_ai.mind.mind import Mind, MindSettings, find, make_mind, memory_mb
 from evennia_ai.mind.wire import Wire, dumps, socket_path
 from evennia_ai.processes import locked
 
@@ -73,11 +72,6 @@ class Desk:
         self._facts = {"pid": os.getpid(), "boot": secrets.token_hex(8), "digest": digest}
         self._facts["billed_embedder"] = getattr(mind.memories, "billed_embedder", "")
 
-    def joined(self, wire: Wire) -> None:
-        """A Server has come."""
-        self._wires.add(wire)
-        wire.send(dumps({**self._facts, "memory_mb": memory_mb()}))
-
     def left(self, wire: Wire) -> None:
         """A Server is gone; its calls go on for a while."""
         self._wires.discard(wire)
@@ -106,7 +100,8 @@ class Desk:
             case "got", number:
                 self._calls.pop(number, None)
             case ("ping",):
-                wire.send(dumps(("", None, {"memory_mb": memory_mb()})))
+                self._wires.add(wire)
+                wire.send(dumps(("", None, {**self._facts, "memory_mb": memory_mb()})))
             case ("end",):
                 self._end()
 
@@ -117,9 +112,8 @@ class Desk:
             call.running = running = maybeDeferred(self._run, name, args)
             running.addBoth(self._done, call)
             return
-        del self._calls[call.number]
+        self._calls[number] = self._calls.pop(call.number)
         call.number, call.owner = number, wire
-        self._calls[number] = call
         if call.running is None:
             self._send(call)
 
@@ -199,22 +193,12 @@ def main() -> None:
     mind = make_mind(MindSettings(**told))
     desk = Desk(mind, hashlib.sha256(settings).hexdigest(), lambda: _end(mind))
 
-    class Connections(Factory):
-        """Each connection is a Server's."""
-
-        noisy = False
-
-        def buildProtocol(self, address: object) -> Wire:
-            return Joining(desk.received, desk.left)
-
-    class Joining(Wire):
-        """The process's end of a connection."""
-
-        def connectionMade(self) -> None:
-            desk.joined(self)
-
+    servers = Factory.forProtocol(  # type: ignore[no-untyped-call]
+        lambda: Wire(desk.received, desk.left)
+    )
+    servers.noisy = False
     Path(path).unlink(missing_ok=True)  # a crash may have left it behind
-    reactor.listenUNIX(path, Connections(), mode=0o600)  # type: ignore[attr-defined]
+    reactor.listenUNIX(path, servers, mode=0o600)  # type: ignore[attr-defined]
     _log.info("process {pid} serves the game", pid=os.getpid())
 
     def look() -> None:
@@ -248,3 +232,7 @@ def _end(mind: Mind) -> None:
         reactor.stop()  # type: ignore[attr-defined]
 
     mind.close().addBoth(stop)
+
+
+if __name__ == "__main__":
+    main()

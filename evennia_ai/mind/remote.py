@@ -1,7 +1,6 @@
 """The mind in its process, as the Server sees it."""
 
 import gc
-import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +21,8 @@ from evennia_ai.llm_interaction.values import (
     ModelRequest,
     ProbeReport,
 )
-from evennia_ai.mind.link import Link, starter
-from evennia_ai.mind.mind import log_failures, name_of
-from evennia_ai.mind.values import MindSettings, MindStatus
+from evennia_ai.mind.link import Link
+from evennia_ai.mind.mind import MindSettings, MindStatus, log_failures, name_of
 from evennia_ai.protocol import MemoryBackend
 from evennia_ai.rag_memory.observations import found_observations
 from evennia_ai.rag_memory.profile import Profile
@@ -74,17 +72,12 @@ class RemoteRecall(_Part):
 
     def __init__(self, link: Link, desk: Worker):
         super().__init__(link, "recall")
-        self._desk, self._before = desk, 0
-        link.on_restart = self._count_restart
+        self._desk = desk
 
     @property
-    def replaced(self) -> int:
-        """How often the index was replaced by another one."""
-        return self._before + int(self._link.facts.get("replaced", 0))
-
-    def _count_restart(self) -> None:
-        """What was still to be indexed may be lost with the old process."""
-        self._before = self.replaced + 1
+    def replaced(self) -> tuple[int, int]:
+        """How often the process and its index were replaced; with it, what it was to index."""
+        return self._link.restarts, self._link.facts.get("replaced", 0)
 
     def observations(self, profiles: Mapping[str, Profile], query: Query) -> "Deferred[list[Hit]]":
         """Fires with what profiles hold about those in a query, from a thread of the Server.
@@ -103,15 +96,14 @@ class RemoteModel:
 
     def __init__(self, link: Link):
         self._link = link
-        self._calls: set[Deferred[Any]] = set()
         self._facts: dict[str, tuple[float, ModelFacts]] = {}
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
         asked = self._link.ask("model.complete", request, key=request.key)
-        return self._tracked(asked.addErrback(self._note_window))
+        return asked.addErrback(self._note_window)
 
     def probe(self, model: str) -> "Deferred[ProbeReport]":
-        return self._tracked(self._link.ask("model.probe", model))
+        return self._link.ask("model.probe", model)
 
     def facts(self, model: str) -> ModelFacts:
         """What the process last said of a model; it is asked again every few seconds."""
@@ -127,10 +119,7 @@ class RemoteModel:
         return self._link.ask("model.forget", model)
 
     def cancel_all(self) -> int:
-        running = list(self._calls)
-        for call in running:
-            call.cancel()
-        return len(running)
+        return self._link.cancel_paid()
 
     def learn(self, model: str) -> "Deferred[None]":
         """Ask for what is known of a model; fires when it is there."""
@@ -146,15 +135,6 @@ class RemoteModel:
             return failure
         return self.learn(failure.value.model).addBoth(lambda _: failure)
 
-    def _tracked(self, call: "Deferred[T]") -> "Deferred[T]":
-        self._calls.add(call)
-
-        def end(result: T) -> T:
-            self._calls.discard(call)
-            return result
-
-        return call.addBoth(end)
-
 
 class RemoteMind:
     """`protocol.Mind` in a process of its own.
@@ -169,8 +149,7 @@ class RemoteMind:
 
     def __init__(self, folder: Path, settings: MindSettings, log: Path, models: Sequence[str] = ()):
         told = json.dumps({**asdict(settings), "log": str(log)}, sort_keys=True).encode()
-        digest = hashlib.sha256(told).hexdigest()
-        self.link = Link(folder, starter(folder, told, log), digest)
+        self.link = Link(folder, told, log)
         self._desk, self._models = Worker("evennia-ai-desk"), models
         self.model = RemoteModel(self.link)
         self.memories = cast(MemoryBackend, RemoteMemories(self.link, "memories"))

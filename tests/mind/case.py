@@ -9,8 +9,8 @@ import unittest
 from pathlib import Path
 
 from evennia_ai.llm_interaction.values import ModelRequest
+from evennia_ai.mind.mind import MindSettings
 from evennia_ai.mind.remote import RemoteMind
-from evennia_ai.mind.values import MindSettings
 from tests.loopback import LoopbackServer
 from tests.waiting import pump_until, wait_for
 

@@ -53,7 +53,7 @@ class TestRequests(MindTest):
         self.assertEqual(wait_for(recall.remove("a", ("t0",))), 1)
         self.assertEqual(wait_for(recall.clear("a")), 3)
         self.assertEqual(wait_for(recall.observations({}, Query("bees"))), [])
-        self.assertEqual(recall.replaced, 0)
+        self.assertEqual(recall.replaced, (0, 0))
 
     def test_memories(self):
         """Memories are stored, found and deleted in the game's back end."""
@@ -206,7 +206,7 @@ class TestDeaths(MindTest):
         new = self.reach(mind)
         self.assertNotEqual(new, pid)
         self.assertEqual(mind.status().restarts, 1)
-        self.assertEqual(mind.recall.replaced, 1)
+        self.assertEqual(mind.recall.replaced, (1, 0))
         before = len(self.server.requests)
         self.server.script(HANG, HANG)
         call = mind.model.complete(request())
