@@ -340,7 +340,6 @@ class TestSleepPhaseIntegration(CompactionTest):
             [
                 "entities_met",
                 "memory_links",
-                "memory_repair",
                 "entity_consolidation",
                 "orphaned_links",
                 "episodic_prune",

@@ -15,8 +15,8 @@ from evennia_ai.rag_memory.indexing import rebuild_index
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
 from evennia_ai.rag_memory.profile import Observation, Profile, current
 from evennia_ai.sleep.consolidation import (
+    consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
-    repair_semantic_memory,
 )
 from evennia_ai.staff.memory import decide, forget, memory_status, quarantine, release
 from evennia_ai.staff.show import as_records, audience_mark, moment
@@ -169,9 +169,9 @@ def _rebuilt(script: AssistantScript) -> Steps[tuple[int, int]]:
     """Fires with the items in the index, and the memories stored again from the journal."""
     indexed = yield rebuild_index(script)
     yield script.mind.memories.status()  # a store that is gone is noticed and made anew
-    repaired = yield repair_semantic_memory(script, script.obj)
+    counts = yield consolidate_memories_to_semantic(script, script.obj)
     yield prune_orphaned_memory_links(script, script.obj)
-    return indexed, repaired["repaired"]
+    return indexed, counts["consolidated"]
 
 
 def profile_text(profile: Profile, audience: str, archived: Sequence[Observation] = ()) -> str:

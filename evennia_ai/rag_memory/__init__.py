@@ -12,7 +12,6 @@ _HOMES = {
     "run_sleep_tick": "sleep.cycle",
     "consolidate_memories_to_semantic": "sleep.consolidation",
     "prune_orphaned_memory_links": "sleep.consolidation",
-    "repair_semantic_memory": "sleep.consolidation",
     "run_entity_consolidation_batch": "rag_memory.profiles",
     "prune_low_importance_entries": "rag_memory.episodic_index",
     "clear_stale_conversations": "rag_memory.working_memory",

@@ -5,15 +5,16 @@ entries.
 """
 
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from evennia_ai.history.audience import normalised
 from evennia_ai.history.messages import new_id, utc_iso
 from evennia_ai.history.pages import Cache, Pages, page_key
-from evennia_ai.history.records import as_count, as_dict, as_list, as_texts
+from evennia_ai.history.records import as_count, as_dict, as_texts
 from evennia_ai.history.stored import each_readable
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.journal_entry import ID_CHARS, OWN, JournalEntry, bounded
@@ -29,13 +30,11 @@ class Page:
     Args:
         number: Its place among the pages, from 1.
         consolidated: Ids of its entries that are in semantic memory.
-        open_pages: On the newest page, the numbers of older ones with entries that are not.
     """
 
     number: int
     entries: tuple[JournalEntry, ...] = ()
     consolidated: tuple[str, ...] = ()
-    open_pages: tuple[int, ...] = ()
 
     @classmethod
     def read(cls, raw: object, odd: list[object]) -> "Page":
@@ -43,8 +42,7 @@ class Page:
         page = as_dict(raw)
         entries = each_readable(page.get("entries"), JournalEntry.from_dict, odd)
         done = as_texts(page.get("consolidated_entry_ids"))
-        is_open = filter(None, map(as_count, as_list(page.get("open_pages"))))
-        return cls(max(1, as_count(page.get("page"))), tuple(entries), tuple(done), tuple(is_open))
+        return cls(max(1, as_count(page.get("page"))), tuple(entries), tuple(done))
 
     def to_dict(self) -> dict[str, Any]:
         """The plain dict that is stored."""
@@ -52,7 +50,6 @@ class Page:
             "page": self.number,
             "entries": [entry.to_dict() for entry in self.entries],
             "consolidated_entry_ids": list(self.consolidated),
-            **({"open_pages": list(self.open_pages)} if self.open_pages else {}),
         }
 
     @property
@@ -134,18 +131,18 @@ class JournalHandler:
             begin = newest + (number - 1) * PAGE_ENTRIES if number else 0
             end = newest + number * PAGE_ENTRIES
             if start < end and begin < stop:
-                here = self._load(key).entries[::-1]
+                here = self.page(key).entries[::-1]
                 entries += here[max(0, start - begin) : stop - begin if stop < end else None]
         return tuple(entries)
 
     def all(self) -> Iterator[JournalEntry]:
         """Every entry, newest page first, each page oldest first; loads a page at a time."""
         for key in reversed(self.pages()):
-            yield from self._load(key).entries
+            yield from self.page(key).entries
 
     def oldest(self) -> tuple[JournalEntry, ...]:
         """The entries of the oldest page, oldest first."""
-        return self._load(self.pages()[0]).entries
+        return self.page(self.pages()[0]).entries
 
     def get(self, entry_id: str) -> JournalEntry | None:
         """One entry by its id, or None; reads few pages, as ids sort by time."""
@@ -153,30 +150,28 @@ class JournalHandler:
         return next((e for page in pages for e in page.entries if e.id == entry_id), None)
 
     def unconsolidated(self, limit: int = 200) -> tuple[JournalEntry, ...]:
-        """Oldest entries not yet in semantic memory; derived ones never go there."""
-        pages = map(self._load, self._open())
-        return tuple(islice((entry for page in pages for entry in page.waiting), limit))
+        """Newest entries not yet in semantic memory, oldest first; derived ones never go there.
 
-    def mark_consolidated(self, entry_ids: Iterable[str]) -> int:
-        """Record that entries are in semantic memory; returns how many were newly marked."""
-        wanted, marked = set(entry_ids), 0
+        Reads no page beyond the first that has none.
+        """
+        pages = takewhile(lambda page: page.waiting, map(self.page, self.pages()[::-1]))
+        waiting = (entry for page in pages for entry in reversed(page.waiting))
+        return tuple(islice(waiting, limit))[::-1]
+
+    def mark_consolidated(self, entry_ids: Iterable[str]) -> None:
+        """Record that entries are in semantic memory."""
+        wanted = set(entry_ids)
         with self.store.transaction():
-            for key in self._open():
-                page = self._load(key)
-                here = [entry.id for entry in page.entries if entry.id in wanted]
-                wanted.difference_update(here)
-                if new := [each for each in here if each not in page.consolidated]:
-                    marked += len(new)
-                    self._put(key, replace(page, consolidated=(*page.consolidated, *new)))
-                if not wanted:  # a backlog has many more pages
-                    break
-        return marked
+            for key in self.pages_with(wanted):
+                page = self.page(key)
+                new = [e.id for e in page.entries if e.id in wanted - {*page.consolidated}]
+                self._put(key, replace(page, consolidated=(*page.consolidated, *new)))
 
     def withdraw(self, entry_ids: Iterable[str]) -> int:
         """Mark entries as withdrawn: kept, but neither found nor consolidated."""
         wanted = set(entry_ids)
         pages = self.pages_with(wanted)
-        marked = sum(entry.id in wanted for key in pages for entry in self._load(key).entries)
+        marked = sum(entry.id in wanted for key in pages for entry in self.page(key).entries)
         self.rewrite(lambda e: replace(e, withdrawn=True) if e.id in wanted else e, pages)
         return marked
 
@@ -199,7 +194,7 @@ class JournalHandler:
         """
         changed: list[JournalEntry] = []
         for key in pages:
-            page = self._load(key)
+            page = self.page(key)
             entries = tuple(map(change, page.entries))
             if entries != page.entries:
                 self._put(key, replace(page, entries=entries))
@@ -214,47 +209,32 @@ class JournalHandler:
     def _turn(self, page: Page) -> Page:
         """Store a full page behind all others, and begin the next."""
         number = self._pages.next_number()
-        self._pages.set(page_key(number), replace(page, number=number, open_pages=()))
-        is_open = (number,) if page.waiting else ()
-        return Page(number + 1, open_pages=(*page.open_pages, *is_open))
+        self._pages.set(page_key(number), replace(page, number=number))
+        return Page(number + 1)
 
     def _page(self) -> Page:
         return self._newest.get(JOURNAL) or Page(self._pages.next_number())
 
-    def _open(self) -> list[str]:
-        return [*map(page_key, self._page().open_pages), JOURNAL]
-
-    def _load(self, key: str) -> Page:
+    def page(self, key: str) -> Page:
+        """One page by its key."""
         page = self._page() if key == JOURNAL else self._pages.get(key)
         return page or Page(int(key[5:]))
 
     def _put(self, key: str, page: Page) -> None:
-        """Store a changed page; one with nothing left to consolidate is no longer open."""
-        if key == JOURNAL:
-            self._newest.set(JOURNAL, page)
-            return
-        self._pages.set(key, page)
-        newest = self._page()
-        if page.number in newest.open_pages and not page.waiting:
-            is_open = tuple(each for each in newest.open_pages if each != page.number)
-            self._newest.set(JOURNAL, replace(newest, open_pages=is_open))
+        (self._newest if key == JOURNAL else self._pages).set(key, page)
 
     def _near(self, entry_id: str) -> Iterator[tuple[str, Page]]:
         """The page an id of its time belongs to, and those beside it, where it may be as well."""
         keys = self.pages()
-        low, high = 0, len(keys) - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            is_behind = self._first_id(keys[middle]) <= entry_id[-ID_CHARS:]
-            low, high = (middle, high) if is_behind else (low, middle - 1)
-        for place in (low, low + 1, low + 2, low - 1):
-            if 0 <= place < len(keys):
-                yield keys[place], self._load(keys[place])
+        place = bisect_right(keys, entry_id[-ID_CHARS:], key=self._first_id)
+        for at in (place - 1, place, place + 1, place - 2):
+            if 0 <= at < len(keys):
+                yield keys[at], self.page(keys[at])
 
     def _first_id(self, key: str) -> str:
         """The part that sorts by time of the id of a page's first entry; ids never change."""
         if key not in self._first:
-            entries = self._load(key).entries
+            entries = self.page(key).entries
             first = entries[0].id[-ID_CHARS:] if entries else ""
             if key == JOURNAL:
                 return first

@@ -21,9 +21,6 @@ from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
 from evennia_ai.rag_memory.observations import observed
 from evennia_ai.recall.values import Turn
 
-# Entries stored, linked and marked together: a crash repeats no more than that, and each batch
-# writes all profiles and the open pages of the journal once. Linking so many takes milliseconds.
-BATCH = 50
 # Entries of the journal looked through at a time before others get their turn on the reactor;
 # reading them takes a few milliseconds.
 SLICE = 100
@@ -38,52 +35,33 @@ EXTRACTION_PROMPT = (
 def consolidate_memories_to_semantic(
     script: Assistant, character: Character, reactor: IReactorTime | None = None
 ) -> Steps[dict[str, int]]:
-    """Store journal entries that are not yet in semantic memory, and link them to entities.
+    """Store journal entries that are not in semantic memory, and link them to entities.
 
     One entry becomes one memory: its text, or, with `infer` in `EVENNIA_AI_MEM0_CONFIG`, the facts
     that a model reads in it. Syntheses and recalled text are never stored, or the assistant would
-    remember its own remembering; they are marked as done, so that they do not stand in the way of
-    the next. Batch follows batch until none waits, or somebody speaks to the sleeper.
+    remember its own remembering. What the store lost is stored again. Page follows page until none
+    is left, or somebody speaks to the sleeper.
 
     Fires with ``{"consolidated", "linked", "skipped"}``: entries stored, links made, entries left
     out. Fails with `StoreError` if the store fails; what was done before stays done.
     """
     counts = {"consolidated": 0, "linked": 0, "skipped": 0}
-    while True:
-        waiting = character.journal.unconsolidated(BATCH)
-        skipped = [entry.id for entry in waiting if not is_memorable(entry, script.now())]
+    journal, held = character.journal, (yield script.mind.memories.ids(script.scope))
+    for key in journal.pages():
+        page = journal.page(key)
+        new = {entry.id for entry in page.waiting}
+        memorable = [entry for entry in page.entries if is_memorable(entry, script.now())]
+        skipped = new.difference(entry.id for entry in memorable)
         if skipped:
             counts["skipped"] += len(skipped)
-            character.journal.mark_consolidated(skipped)
-        chosen = [entry for entry in waiting if entry.id not in skipped]
-        stored, linked = yield _store(script, character, chosen)
+            journal.mark_consolidated(skipped)
+        missing = [entry for entry in memorable if entry.id in new or entry.id not in held]
+        stored, linked = yield _store(script, character, missing)
         counts["consolidated"] += stored
         counts["linked"] += linked
-        if not stored + len(skipped) or script.runtime.is_called():
-            return counts
+        if script.runtime.is_called():
+            break
         yield pause(reactor)
-
-
-@inlineCallbacks
-def repair_semantic_memory(script: Assistant, character: Character) -> Steps[dict[str, int]]:
-    """Store again what the journal says is in semantic memory, and is not.
-
-    A store that was thrown away, or lost a part, is whole again after the next night. Fires with
-    ``{"repaired", "linked"}``: entries stored again, links made. Fails with `StoreError` if the
-    store fails; what was done before stays done.
-    """
-    held = yield script.mind.memories.ids(script.scope)
-    held |= {entry.id for entry in character.journal.unconsolidated()}
-    counts = {"repaired": 0, "linked": 0}
-    entries = character.journal.all()
-    while some := list(islice(entries, SLICE)):
-        memorable = [entry for entry in some if is_memorable(entry, script.now())]
-        missing = [entry for entry in memorable if entry.id not in held]
-        for start in range(0, len(missing), BATCH):
-            stored, linked = yield _store(script, character, missing[start : start + BATCH])
-            counts["repaired"] += stored
-            counts["linked"] += linked
-        yield pause()
     return counts
 
 
@@ -129,8 +107,7 @@ def _store(
         turn = yield _extracted(script, turn_of_entry(entry))
         turns.append(turn)
     yield script.mind.memories.add(script.scope, turns)
-    waiting = {entry.id: entry for entry in character.journal.unconsolidated(2 * BATCH)}
-    same = [e for e in entries if (waiting.get(e.id) or character.journal.get(e.id)) == e]
+    same = [entry for entry in entries if character.journal.get(entry.id) == entry]
     linked = _link(character, same)
     character.journal.mark_consolidated(entry.id for entry in same)
     if changed := {entry.id for entry in entries} - {entry.id for entry in same}:

@@ -25,7 +25,6 @@ from evennia_ai.sleep.consolidation import (
     SLICE,
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
-    repair_semantic_memory,
 )
 
 
@@ -88,15 +87,15 @@ def compact_if_needed(script: Assistant, character: Character) -> "Deferred[Outc
     return (job or Compaction(script, character, SLEEP)).run()
 
 
-def repair_memory(script: Assistant, character: Character) -> Deferred[dict[str, int]]:
+def link_memories(script: Assistant, character: Character) -> Deferred[dict[str, int]]:
     """Make semantic memory hold what the journal says, and nothing that was taken back."""
-    return empty_outbox(script).addCallback(lambda _: repair_semantic_memory(script, character))
+    done = empty_outbox(script)
+    return done.addCallback(lambda _: consolidate_memories_to_semantic(script, character))
 
 
 SLEEP_STEPS: tuple[SleepStep, ...] = (
     SleepStep("entities_met", note_met),
-    SleepStep("memory_links", consolidate_memories_to_semantic),
-    SleepStep("memory_repair", repair_memory),
+    SleepStep("memory_links", link_memories),
     SleepStep("entity_consolidation", run_entity_consolidation_batch),
     SleepStep("orphaned_links", prune_orphaned_memory_links),
     SleepStep("episodic_prune", prune_episodic_index),

@@ -285,7 +285,7 @@ class TestForgetEntry(CommandLineTest):
         wait_for(self.script._run_sleep_tick(), 30)
         self.aria.journal.withdraw([self.entry.id])
         report = wait_for(self.script._run_sleep_tick(), 30)
-        self.assertTrue(report["memory_repair"]["success"])
+        self.assertTrue(report["orphaned_links"]["success"])
         self.assertEqual(wait_for(self.semantic.ids(self.script.scope)), set())
         self.typed("aimemory/rebuild Aria", until="holds 0 items")
         self.assertEqual(self.remembered(), [])

@@ -184,5 +184,5 @@ class TestThrownAway(AssistantTest):
         self.aria.journal.withdraw([forgotten.id])
         shutil.rmtree(folder / "mem0")
         report, held = night()
-        self.assertEqual(report["memory_repair"]["repaired"], len(FACTS))
+        self.assertEqual(report["memory_links"]["consolidated"], len(FACTS))
         self.assertEqual(held, {entry.id for entry in entries})

@@ -12,12 +12,11 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile, observe
+from evennia_ai.rag_memory.journal import PAGE_ENTRIES
 from evennia_ai.recall.values import Turn
 from evennia_ai.sleep.consolidation import (
-    BATCH,
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
-    repair_semantic_memory,
 )
 from tests import stand_ins
 from tests.asked import model_down
@@ -45,9 +44,6 @@ class ConsolidationCase(unittest.TestCase):
         done = consolidate_memories_to_semantic(self.script, self.character)
         return wait_for(done, 60)
 
-    def repair(self):
-        return wait_for(repair_semantic_memory(self.script, self.character), 60)
-
     def prune(self):
         return wait_for(prune_orphaned_memory_links(self.script, self.character), 60)
 
@@ -67,7 +63,8 @@ class TestConsolidate(ConsolidationCase):
         self.assertEqual(told, ["Alice lives in Ford.", "Alice has moved to Ash."])
         (mill,) = self.character.entities.get("r7").observations
         self.assertEqual(mill.text, "The Old Mill is haunted.")
-        self.repair()
+        self.semantic.rows.clear()
+        self.consolidate()
         self.assertEqual(self.character.entities.get("o1").observations, alice)
 
     def test_stores_marks_and_links(self):
@@ -84,26 +81,26 @@ class TestConsolidate(ConsolidationCase):
 
     def test_none_is_left(self):
         """A backlog is gone after one night; others have their turn between two batches."""
-        for number in range(2 * BATCH + 1):
+        for number in range(2 * PAGE_ENTRIES + 1):
             self.journal.add(f"Alice did thing {number}.")
         clock = Clock()
         running = consolidate_memories_to_semantic(self.script, self.character, reactor=clock)
         self.assertFalse(running.called)
-        self.assertEqual(len(self.journal.unconsolidated(9 * BATCH)), BATCH + 1)
+        self.assertEqual(len(self.journal.unconsolidated(9 * PAGE_ENTRIES)), PAGE_ENTRIES + 1)
         clock.advance(0)
         counts = wait_for(running)
-        self.assertEqual(counts["consolidated"], 2 * BATCH + 1)
+        self.assertEqual(counts["consolidated"], 2 * PAGE_ENTRIES + 1)
         told = self.character.entities.get("o1").observations
-        self.assertEqual(len(told), 2 * BATCH + 1)
+        self.assertEqual(len(told), 2 * PAGE_ENTRIES + 1)
 
     def test_ends_when_called(self):
         """Who speaks to the sleeper waits for one batch, not for a backlog."""
-        for number in range(2 * BATCH):
+        for number in range(2 * PAGE_ENTRIES):
             self.journal.add(f"fact {number}")
         spoken = []
         self.script.runtime.is_called = lambda: bool(spoken)
         self.semantic.before_add = lambda: spoken.append("Aria, wake up!")
-        self.assertEqual(self.consolidate()["consolidated"], BATCH)
+        self.assertEqual(self.consolidate()["consolidated"], PAGE_ENTRIES)
 
     def test_recalled_and_synthesised_text_never_becomes_a_memory(self):
         """What was remembered or summarised is left out, once, and blocks nothing behind it."""
@@ -118,7 +115,7 @@ class TestConsolidate(ConsolidationCase):
 
     def test_what_was_done_before_a_failure_stays_done(self):
         """The store goes away after one batch: that batch is marked and not done again."""
-        for number in range(BATCH + 3):
+        for number in range(PAGE_ENTRIES + 3):
             self.journal.add(f"fact {number}")
         calls = []
 
@@ -152,7 +149,7 @@ class TestConsolidate(ConsolidationCase):
             self.journal.forget_marks()
             self.semantic.rows.clear()
             self.semantic.before_add = partial(self.journal.change, **change)
-            self.assertEqual(self.consolidate()["consolidated"], 2)
+            self.assertEqual([self.consolidate()["consolidated"] for _ in "ab"], [1, 1])
             rows = self.semantic.rows.values()
             stored = [(turn.text, turn.audience) for turn in rows]
             entries = [(each.content, each.audience) for each in self.journal.entries]
@@ -187,7 +184,7 @@ class TestPruneAndRepair(ConsolidationCase):
         self.consolidate()
         self.semantic.rows.clear()
         self.semantic.before_add = lambda: self.journal.withdraw([gone.id])
-        self.repair()
+        self.consolidate()
         self.assertEqual(list(self.semantic.rows), [kept.id])
 
     def test_a_partly_lost_store_gets_back_only_what_it_lacks(self):
@@ -197,7 +194,7 @@ class TestPruneAndRepair(ConsolidationCase):
         self.consolidate()
         before = dict(self.semantic.rows)
         del self.semantic.rows[next(iter(before))]
-        self.assertEqual(self.repair()["repaired"], 1)
+        self.assertEqual(self.consolidate()["consolidated"], 1)
         self.assertEqual(self.semantic.rows, before)
 
 

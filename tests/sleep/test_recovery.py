@@ -18,7 +18,6 @@ from evennia_ai.sleep.compaction import (
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
 from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
-    repair_semantic_memory,
 )
 from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick
@@ -158,7 +157,7 @@ class TestRollback(MemoryWorldTest):
         wait_for(consolidate_memories_to_semantic(self.script, self.body))
         self.compact()
         self.roll_back()
-        wait_for(repair_semantic_memory(self.script, self.body))
+        wait_for(consolidate_memories_to_semantic(self.script, self.body))
         self.assertEqual(self.world.memories(), [])
 
     def test_a_stop_behind_the_rollback(self):
