@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.frames import moment_lines, one_line, row
+from evennia_ai.history.frames import moment_lines, one_line, quoted, row
 from evennia_ai.history.masking import unmasked
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, mask_of
 from evennia_ai.language.when import leaves_words
@@ -211,6 +211,11 @@ def draft_prompt(
         asker: Stable id of whom the turn answers; what they may not see is not shown.
     """
     tools, system = _fixed(script, character, audience, context, withdrawn, rules, asker)
+    place = script.game.place(asker)
+    # A small model says again what stands nearest to its answer, and reads a description of the
+    # room anew at each line, if it does not stand before the talk.
+    if is_small(script) and (text := place.pop("description", "")):
+        system += f"\n\nDescription of {one_line(place['key'])}: {quoted(text)}"
     history, older = shown_history(script, audience)
     traits = script.tools.traits
     regions = Regions(
@@ -219,7 +224,7 @@ def draft_prompt(
         history=tuple(_as_shown(m, found, traits.recalls) for m in history),
         archived=older,
         retrieved=_memory_lines(retrieved),
-        tail=(*answering, *present_lines(script, character, audience, asker), *talks),
+        tail=(*answering, *present_lines(script, place, audience, asker), *talks),
         ledger=_ledger(script, audience, trusted=True),
         since=since,
     )
@@ -380,13 +385,13 @@ def build_llm_messages(
 
 
 def present_lines(
-    script: Assistant, character: Character, audience: str, asker: str | None = None
+    script: Assistant, place: Mapping[str, Any], audience: str, asker: str | None = None
 ) -> list[str]:
     """The volatile tail: time, place, people present, what is known of them and what is here.
 
-    It holds what the assistant sees, and `asker` (stable id) may see too.
+    It holds what the assistant sees, and `asker` (stable id) may see too; `place` is the game's.
     """
-    place, seen = script.game.place(asker), script.seen(audience, trusted=True)
+    seen = script.seen(audience, trusted=True)
     people = sorted(script.game.present(asker), key=lambda person: person["id"] != asker)
     lines = moment_lines(
         script.game.time(script.now()),

@@ -19,6 +19,9 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[
 # All control characters but newline, then the ones that reorder or hide text.
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
+# A sentence that nothing comes behind, as where a call was written.
+_OPEN_END = re.compile(r"(?<=\w)\s*[,;]\s*\Z")
+
 _QUOTES = (
     ('"', '"'),
     ("\u201c", "\u201d"),
@@ -54,7 +57,8 @@ def clean_reply(text: str, names: Iterable[str] = ()) -> str:
     body, own = text[:CLEANED_CHARS], [*names]
     if called := "|".join(map(re.escape, filter(None, own))):  # Aria (smiling): …
         body = re.sub(rf"\A\W*(?:{called})\s*\([^()\n]{{1,40}}\)\s*:\s*", "", body, flags=re.I)
-    return unaddressed(strip_quotes(without_speaker(strip_markup(strip_control(body)), own)), own)
+    plain = strip_quotes(without_speaker(strip_markup(strip_control(body)), own))
+    return _OPEN_END.sub(".", unaddressed(plain, own))
 
 
 def unaddressed(text: str, names: Iterable[str]) -> str:

@@ -42,6 +42,8 @@ class TestLabels(unittest.TestCase):
             ("I am Aria, at your service.", "I am Aria, at your service."),
             ("Aria!", "Aria!"),
             ("Aria, ...", "Aria, ..."),
+            ("I like music, Aria", "I like music"),
+            ("I like music,", "I like music."),
         ):
             with self.subTest(text=text):
                 self.assertEqual(clean_reply(text, ["Aria"]), said)

@@ -32,13 +32,13 @@ class TestEntitiesMet(AssistantTest):
         """What is known of the room and of a thing in it stands in the prompt's tail."""
         self.talk()
         self.sleep()
-        bare = len(present_lines(self.script, self.aria, "public"))
+        bare = len(present_lines(self.script, self.script.game.place(), "public"))
         for place in (self.room1, self.obj1):
             known = self.aria.entities.get(stable_id(place))
             known = known or new_profile(stable_id(place), place.key, 0.0, "thing")
             told = observe(known, f"{place.key} is haunted.", 1.0, "m1")
             self.aria.entities.put({known.id: told})
-        tail = present_lines(self.script, self.aria, "public")
+        tail = present_lines(self.script, self.script.game.place(), "public")
         self.assertEqual(sum("is haunted [" in line for line in tail), 2, tail)
         self.assertEqual(len(tail), bare + 4)
 

@@ -502,9 +502,10 @@ class TestModelDown(TurnTest):
                 self.tick()
             self.say("Aria, what is my boat called?", self.alice)
             self.tick()
-            prompts[carries] = "\n".join(
-                message["content"] or "" for message in self.model.requests[-1].messages[-3:]
-            )
+            sent = self.model.requests[-1].messages
+            prompts[carries] = "\n".join(message["content"] or "" for message in sent[-3:])
+            described = [n for n, m in enumerate(sent) if "Description" in (m["content"] or "")]
+            self.assertEqual(described, [0 if carries is False else len(sent) - 1])
         speaking = f"You are {self.aria.key} and speak to {self.alice.key}."
         self.model.carries = False
         self.say("Aria, wie heißt mein Boot?", self.alice)

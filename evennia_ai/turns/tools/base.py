@@ -25,7 +25,7 @@ from evennia_ai.turns.tools.asking import Proposal
 from evennia_ai.turns.tools.parameters import Parameter, function_schema
 
 # So many of the newest lines of others are not said again.
-ECHOES = 8
+ECHOES, SMALL_ECHOES = 8, 40
 # So many of its own newest lines are not said again, but all that are remembered by a small model.
 OWN_LINES = 3
 # What stands in a stored call instead of a text that the game's moderation refused.
@@ -96,7 +96,7 @@ class ToolContext:
         own = [(text, asker == self.asker) for _, asker, text in said]
         examples = spoken_lines(self.script.config.examples or "", self.character.key)
         spoken = (m for m in self.seen.newest() if m.role == "user" and m.channel in SPEECH)
-        newest = list(islice(spoken, ECHOES))
+        newest = list(islice(spoken, SMALL_ECHOES if small else ECHOES))
         answered = [m.content for m in newest if m.id in self.source_message_ids]
         heard = [m.content for m in newest]
         for lines in (heard, answered):

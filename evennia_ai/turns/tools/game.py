@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from evennia_ai.language.script import folded
 from evennia_ai.turns.tools.base import Tool, ToolContext
 from evennia_ai.turns.tools.parameters import Text
 
-_DONE = "Done. Call noop unless there is more to do."
+# In brackets, as a small model says results aloud.
+_DONE = "(It was noticed. Call noop unless there is more to do.)"
 
 
 class _Aloud(Tool):
@@ -68,7 +70,8 @@ class Look(Tool):
 
     def run(self, ctx: ToolContext, target: str = "") -> str:
         """What the assistant sees."""
-        return str(ctx.game.look(target or None, ctx.asker))
+        is_room = folded(target.strip()) in ("", "room", "here")
+        return str(ctx.game.look(None if is_room else target, ctx.asker))
 
 
 class _Act(Tool):

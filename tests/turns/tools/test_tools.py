@@ -93,8 +93,11 @@ class TestBuiltinTools(AssistantTest):
             call("look"),
             call("look", target="brass lamp"),
             call("look", target="unicorn"),
+            call("look", target="Room"),
+            call("look", target="here"),
             call("move", direction="out"),
         )
+        self.assertEqual({results[0]}, {results[3], results[4]})
         self.assertIn("Room", results[0])
         self.assertIn("It glows.", results[1])
         self.assertIn("no `unicorn`", results[2])
