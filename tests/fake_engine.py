@@ -45,7 +45,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def serve(job):
+def serve(job, weights):
     """Answer every request with a greeting."""
     if "broken" in job.model:
         raise ValueError("this model cannot be loaded")

@@ -9,11 +9,17 @@ from pathlib import Path
 
 from evennia_ai.cli.new import is_game
 from evennia_ai.errors import ConfigError, LocalModelError
-from evennia_ai.llm_interaction.local_models.files import PREFIX, SMOLLM2, has_engine, weights_of
+from evennia_ai.llm_interaction.local_models.files import (
+    MISSING_EXTRA,
+    PREFIX,
+    SMOLLM2,
+    has_engine,
+    weights_of,
+)
 from evennia_ai.llm_interaction.local_models.gguf import megabytes, read_shape
 from evennia_ai.llm_interaction.local_models.process import SLOTS
 from evennia_ai.llm_interaction.local_models.pull import pull
-from evennia_ai.llm_interaction.local_models.supervisor import MISSING_EXTRA, LocalModels
+from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 
 OFFLINE = "offline"
 # A game's choice, written behind everything else in its secret settings.

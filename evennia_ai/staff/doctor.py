@@ -25,7 +25,12 @@ from evennia_ai.background import Worker, pause
 from evennia_ai.errors import LocalModelError, SpendError
 from evennia_ai.game.ports import shared_spend
 from evennia_ai.history.aside import ASIDE
-from evennia_ai.llm_interaction.local_models.files import PREFIX, has_engine, weights_of
+from evennia_ai.llm_interaction.local_models.files import (
+    MISSING_EXTRA,
+    PREFIX,
+    has_engine,
+    weights_of,
+)
 from evennia_ai.llm_interaction.local_models.gguf import megabytes, read_shape
 from evennia_ai.llm_interaction.local_models.process import (
     SLOTS,
@@ -33,7 +38,7 @@ from evennia_ai.llm_interaction.local_models.process import (
     free_memory,
     state_file,
 )
-from evennia_ai.llm_interaction.local_models.supervisor import MISSING_EXTRA, LocalModels
+from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tool_protocol import DROPPED
 from evennia_ai.processes import is_running

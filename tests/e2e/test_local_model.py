@@ -7,6 +7,7 @@ import os
 import signal
 import time
 import unittest
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -45,9 +46,10 @@ class TestLocalModel(unittest.TestCase):
         keep_model(game.folder, SMOLLM2)
         game.start()
         models = LocalModels(game.folder)
+        running = partial(models.running, SMOLLM2)
         mira, bram = game.player("Mira"), game.player("Bram")
-        self.assertTrue(wait_for(models.all_running, STARTS_S), "the model was not started")
-        [first] = models.all_running()
+        self.assertTrue(wait_for(running, STARTS_S), "the model was not started")
+        first = running()
         with game.admin() as owner:
             owner.ask(f"aiconfig Aria llm_timeout_s = {TIMEOUT_S}", "llm_timeout_s is now")
 
@@ -59,13 +61,13 @@ class TestLocalModel(unittest.TestCase):
         os.kill(first.pid, signal.SIGKILL)
         self.say(mira, "Aria, do you like music?")
         self.say(bram, "Aria, who are you?")
-        self.assertTrue(wait_for(models.all_running, STARTS_S), "the model did not come back")
-        [second] = models.all_running()
+        self.assertTrue(wait_for(running, STARTS_S), "the model did not come back")
+        second = running()
         self.assertNotEqual(second.pid, first.pid)
 
         game.reload(timeout_s=STARTS_S)
         self.say(mira, "Aria, are you still there?")
-        self.assertEqual([each.pid for each in models.all_running()], [second.pid])
+        self.assertEqual(running().pid, second.pid)
         self.assertNotIn("Traceback", game.log("server.log"))
         self.assertNotIn(second.key, game.log("model.log"))
 

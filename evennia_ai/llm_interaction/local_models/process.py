@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -72,19 +72,8 @@ class Serving:
             return None
 
 
-@dataclass(frozen=True)
-class Job:
-    """What an engine is to serve."""
-
-    model: str
-    weights: Path
-    window: int
-    slots: int
-    key: str
-
-
-# Serves a model from threads of its own; returns the port.
-Engine = Callable[[Job], int]
+# Serves a model with these weights, from threads of its own; returns the port.
+Engine = Callable[[Serving, Path], int]
 
 
 def state_file(folder: Path, model: str) -> Path:
@@ -92,15 +81,15 @@ def state_file(folder: Path, model: str) -> Path:
     return folder / "running" / (re.sub(r"[^\w.-]", "_", model) + ".json")
 
 
-def llama(job: Job) -> int:
+def llama(job: Serving, weights: Path) -> int:
     """Serve with llama.cpp."""
     from xllamacpp import CommonParams, Server
 
     params = CommonParams()
-    params.model.path = str(job.weights)
+    params.model.path = str(weights)
     params.model_alias = {job.model}
     # The library divides its context among the slots.
-    params.n_ctx, params.n_parallel = job.window * job.slots, job.slots
+    params.n_ctx, params.n_parallel = job.window * SLOTS, SLOTS
     params.hostnames, params.port = [LOOPBACK], 0
     params.api_keys = [job.key]
     params.use_jinja = True
@@ -151,13 +140,11 @@ def free_memory() -> int | None:
 
 
 def _serve(model: str, weights: Path, engine: Engine) -> Serving:
-    shape = read_shape(weights)
-    window = shape.fitting_window(SLOTS, free_memory())
-    key = secrets.token_urlsafe(24)
-    port = engine(Job(model, weights, window, SLOTS, key))
-    if not port:
+    window = read_shape(weights).fitting_window(SLOTS, free_memory())
+    job = Serving(model, os.getpid(), 0, secrets.token_urlsafe(24), window)
+    if not (port := engine(job, weights)):
         raise LocalModelError("it does not listen")
-    return Serving(model, os.getpid(), port, key, window)
+    return replace(job, port=port)
 
 
 def _log_to(path: Path, model: str) -> None:

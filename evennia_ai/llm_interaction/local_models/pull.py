@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evennia_ai.errors import LocalModelError
-from evennia_ai.llm_interaction.local_models.files import SMOLLM2, hub_name, place_of
+from evennia_ai.llm_interaction.local_models.files import MISSING_EXTRA, SMOLLM2, hub_name, place_of
 from evennia_ai.llm_interaction.local_models.gguf import megabytes, read_shape
 from evennia_ai.llm_interaction.local_models.process import free_memory
 
@@ -146,8 +146,6 @@ def _hub() -> Any:
     try:
         return importlib.import_module("huggingface_hub")
     except ImportError as error:
-        from evennia_ai.llm_interaction.local_models.supervisor import MISSING_EXTRA
-
         raise LocalModelError(MISSING_EXTRA) from error
 
 

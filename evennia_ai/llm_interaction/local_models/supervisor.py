@@ -10,12 +10,12 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 
 from evennia_ai.errors import LocalModelError
 from evennia_ai.llm_interaction.local_models.files import (
+    MISSING_EXTRA,
     PREFIX,
     has_engine,
     installed,
@@ -35,34 +35,8 @@ PROGRAM = (sys.executable, "-P", "-m", "evennia_ai.llm_interaction.local_models.
 # Loading a large model from a slow disk takes minutes.
 _LOAD_S = 600.0
 _POLL_S = 0.05
-
-
-# A process may be started twice at once, then after waits that double, six times in ten minutes.
-_MOST_STARTS, _PERIOD_S, _FIRST_WAIT_S = 6, 600.0, 2.0
-
-
-@dataclass
-class Starts:
-    """The newest starts of a process, in monotonic seconds by `clock`."""
-
-    clock: Callable[[], float] = time.monotonic
-    _at: list[float] = field(default_factory=list)
-
-    def begin(self) -> None:
-        """Note a start; `LocalModelError` if it must not be made now."""
-        now = self.clock()
-        self._at = [at for at in self._at if now - at < _PERIOD_S]
-        count, due = len(self._at), now
-        if count >= _MOST_STARTS:
-            due = self._at[0] + _PERIOD_S
-        elif count > 1:
-            due = self._at[-1] + _FIRST_WAIT_S * 2 ** (count - 2)
-        if due > now:
-            raise LocalModelError(
-                f"its process ended {count} times in {_PERIOD_S / 60:.0f} minutes; it is started "
-                f"again in {due - now:.0f} s. `server/logs/{LOG}` says why."
-            )
-        self._at.append(now)
+# One that runs says within this time that it does.
+_ANSWER_S = 5.0
 
 
 class LocalModels:
@@ -72,7 +46,6 @@ class LocalModels:
         game_dir: The game's folder.
         log_dir: Where `model.log` is written; by default the game's logs.
         program: The command that serves a model; `process.main` names its arguments.
-        clock: Monotonic seconds.
     """
 
     def __init__(
@@ -80,13 +53,11 @@ class LocalModels:
         game_dir: Path,
         log_dir: Path | None = None,
         program: Sequence[str] = PROGRAM,
-        clock: Callable[[], float] = time.monotonic,
     ):
         self.game_dir = game_dir
         self.folder = models_folder(game_dir)
         self.log = (log_dir or game_dir / "server" / "logs") / LOG
         self._program = tuple(program)
-        self._starts: defaultdict[str, Starts] = defaultdict(lambda: Starts(clock))
         self._guards: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._serving: dict[str, Serving] = {}
         self._children: dict[str, subprocess.Popen[bytes]] = {}
@@ -109,14 +80,16 @@ class LocalModels:
         """A model's process, whoever started it, if it is alive and answers."""
         path = state_file(self.folder, name)
         found = Serving.read(path)
-        is_there = found and found.port and is_alive(found.pid, str(path)) and answers(found)
-        return found if is_there else None
-
-    def all_running(self) -> list[Serving]:
-        """The processes of this game's models that answer."""
-        files = sorted((self.folder / "running").glob("*.json"))
-        states = [state for path in files if (state := Serving.read(path))]
-        return [found for state in states if (found := self.running(state.model))]
+        if not found or not found.port or not is_alive(found.pid, str(path)):
+            return None
+        connection = http.client.HTTPConnection(LOOPBACK, found.port, timeout=_ANSWER_S)
+        with contextlib.closing(connection):
+            try:
+                headers = {"Authorization": f"Bearer {found.key}"}
+                connection.request("GET", "/health", headers=headers)
+                return found if connection.getresponse().status == 200 else None
+            except (OSError, http.client.HTTPException):
+                return None
 
     def window(self, model: str) -> int | None:
         """The window of a model in tokens; None if it is not installed. Reads little of a file."""
@@ -142,7 +115,6 @@ class LocalModels:
         if self._program is PROGRAM and not has_engine():
             raise LocalModelError(MISSING_EXTRA)
         weights = weights_of(name, self.folder)
-        self._starts[name].begin()
         state = state_file(self.folder, name)
         state.parent.mkdir(parents=True, exist_ok=True)
         arguments = {"--model": name, "--weights": weights, "--state": state, "--log": self.log}
@@ -170,20 +142,3 @@ class LocalModels:
             time.sleep(_POLL_S)
         child.kill()
         raise LocalModelError(f"it did not load in {_LOAD_S / 60:.0f} minutes.")
-
-
-MISSING_EXTRA = (
-    "local models need more packages. Run `pip install 'evennia-ai[local]'`, then restart the game."
-)
-
-
-def answers(serving: Serving, timeout_s: float = 5.0) -> bool:
-    """Whether a process serves on the port of its state."""
-    connection = http.client.HTTPConnection(LOOPBACK, serving.port, timeout=timeout_s)
-    with contextlib.closing(connection):
-        try:
-            headers = {"Authorization": f"Bearer {serving.key}"}
-            connection.request("GET", "/health", headers=headers)
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
-            return False

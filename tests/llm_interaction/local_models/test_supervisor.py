@@ -9,12 +9,10 @@ import threading
 import unittest
 from pathlib import Path
 
-from twisted.internet.task import Clock
-
 from evennia_ai.errors import LocalModelError
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.local_models.process import LOG_BYTES, Serving, state_file
-from evennia_ai.llm_interaction.local_models.supervisor import LocalModels, Starts
+from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.values import ModelRequest
 from evennia_ai.processes import is_alive, wait_for
 from tests.gguf_files import write_model
@@ -34,17 +32,16 @@ class LocalCase(unittest.TestCase):
         os.environ["PYTHONPATH"] = str(ROOT)
         restore = {"PYTHONPATH": old} if old else {}
         self.addCleanup(lambda: (os.environ.pop("PYTHONPATH"), os.environ.update(restore)))
-        self.clock = Clock()
         self.models = self.local_models()
         write_model(self.models.folder / "x.gguf")
         self.addCleanup(self.end_all)
 
     def local_models(self):
-        return LocalModels(self.game, program=FAKE, clock=self.clock.seconds)
+        return LocalModels(self.game, program=FAKE)
 
     def end_all(self):
         """End them and see them gone: one that still logs would keep the folder from going."""
-        for found in self.models.all_running():
+        if found := self.models.running("x.gguf"):
             self.kill(found)
 
     def kill(self, serving):
@@ -73,7 +70,7 @@ class TestLocalModels(LocalCase):
             each.join()
         self.assertEqual(len(found), 4)
         self.assertEqual({one.pid for one in found}, {found[0].pid})
-        self.assertEqual(self.local_models().all_running(), [found[0]])
+        self.assertEqual(self.local_models().running("x.gguf"), found[0])
         self.assertEqual(self.models.window("local/x.gguf"), 8192)
 
     def test_the_key_is_secret(self):
@@ -93,7 +90,7 @@ class TestLocalModels(LocalCase):
         """The next request starts one, with another key; a stale state is not believed."""
         first = self.models.reach("local/x.gguf")
         self.kill(first)
-        self.assertEqual(self.models.all_running(), [])
+        self.assertIsNone(self.models.running("x.gguf"))
         second = self.models.reach("local/x.gguf")
         self.assertNotEqual(second.pid, first.pid)
         self.assertNotEqual(second.key, first.key)
@@ -102,21 +99,7 @@ class TestLocalModels(LocalCase):
         Serving("x.gguf", os.getpid(), second.port, second.key).write(path)
         self.assertIsNone(self.models.running("x.gguf"))
         path.write_text("{")
-        self.clock.advance(60)
         self.assertNotIn(self.models.reach("local/x.gguf").pid, (first.pid, second.pid))
-
-    def test_one_that_keeps_dying_is_left_alone(self):
-        """A process that ends at once is named with its log, and not started for ever."""
-        write_model(self.models.folder / "mute.gguf")
-        said = []
-        for _ in range(20):
-            with self.assertRaises(LocalModelError) as caught:
-                self.models.reach("local/mute.gguf")
-            said.append(str(caught.exception))
-            self.clock.advance(16)
-        self.assertIn("does not start", said[0])
-        self.assertEqual(sum("does not start" in each for each in said), 6)
-        self.assertIn("6 times in 10 minutes", said[-1])
 
     def test_what_cannot_be_loaded_says_why(self):
         """The library's own reason reaches the one who asks."""
@@ -125,6 +108,9 @@ class TestLocalModels(LocalCase):
             self.models.reach("local/broken.gguf")
         with self.assertRaisesRegex(LocalModelError, "does not exist"):
             self.models.reach("local/none.gguf")
+        write_model(self.models.folder / "mute.gguf")
+        with self.assertRaisesRegex(LocalModelError, "does not start"):
+            self.models.reach("local/mute.gguf")
         self.assertIsNone(self.models.window("local/none.gguf"))
 
     def test_it_ends_with_whoever_started_it(self):
@@ -139,7 +125,7 @@ class TestLocalModels(LocalCase):
         command = [sys.executable, "-c", code, str(self.game)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as starter:
             self.assertEqual(starter.stdout.readline(), b"up\n")
-            [serving] = self.models.all_running()
+            serving = self.models.running("x.gguf")
             starter.kill()
         self.assertTrue(wait_for(lambda: not self.lives(serving), ENDS_S))
         self.assertFalse(state_file(self.models.folder, "x.gguf").exists())
@@ -151,26 +137,6 @@ class TestLocalModels(LocalCase):
         self.models.reach("local/x.gguf")
         self.assertTrue(wait_for(lambda: self.models.log.stat().st_size < LOG_BYTES, ENDS_S))
         self.assertTrue(self.models.log.with_suffix(".log.1").exists())
-
-
-class TestStarts(unittest.TestCase):
-    def test_the_waits_grow(self):
-        """Two starts at once, four after growing waits, then none until time has passed."""
-        clock = Clock()
-        starts = Starts(clock.seconds)
-        starts.begin()
-        starts.begin()
-        for wait_s in (2, 4, 8, 16):
-            clock.advance(wait_s - 0.5)
-            with self.assertRaisesRegex(LocalModelError, "started again in"):
-                starts.begin()
-            clock.advance(0.5)
-            starts.begin()
-        clock.advance(300)
-        with self.assertRaisesRegex(LocalModelError, "6 times in 10 minutes"):
-            starts.begin()
-        clock.advance(300)
-        starts.begin()
 
 
 class TestClient(LocalCase):
@@ -189,7 +155,7 @@ class TestClient(LocalCase):
             reply = wait_for_deferred(self.client.complete(self.said), 60)
             self.assertEqual(reply.content, "Good evening.")
             self.assertEqual((reply.model, reply.cost), ("local/x.gguf", 0.0))
-            [serving] = self.models.all_running()
+            serving = self.models.running("x.gguf")
             self.kill(serving)
         self.assertEqual(self.client.facts("local/x.gguf").window.tokens, 8192)
         self.assertEqual(self.client.facts("local/x.gguf").price, (0.0, 0.0))
@@ -197,7 +163,7 @@ class TestClient(LocalCase):
     def test_the_game_s_own_model_is_loaded_before_the_first_line(self):
         """The warm-up starts it and does not wait for it."""
         wait_for_deferred(self.client.warm_up(), 60)
-        self.assertTrue(wait_for(self.models.all_running, 30))
+        self.assertTrue(wait_for(lambda: self.models.running("x.gguf"), 30))
 
     def test_what_is_missing_is_said_in_the_probe(self):
         """The doctor's line holds the reason and no word about addresses."""
