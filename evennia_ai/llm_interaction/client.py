@@ -16,9 +16,9 @@ import asyncio
 import math
 import random as random_module
 import time
-from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, succeed
@@ -30,8 +30,8 @@ from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.failures import Failure, failure_of
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
+from evennia_ai.llm_interaction.models import Models
 from evennia_ai.llm_interaction.own_machine import is_near
-from evennia_ai.llm_interaction.profile_book import Profiles
 from evennia_ai.llm_interaction.profiles import Profile, is_small_name
 from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, RetryPolicy
 from evennia_ai.llm_interaction.tokens import Counter, TokenCounter
@@ -42,8 +42,8 @@ from evennia_ai.llm_interaction.values import (
     ModelRequest,
     ProbeReport,
 )
-from evennia_ai.llm_interaction.window_lookup import Windows
-from evennia_ai.llm_interaction.windows import Window
+from evennia_ai.llm_interaction.window_lookup import ask_server
+from evennia_ai.llm_interaction.windows import KnownWindow, Window, figures_of
 
 T = TypeVar("T")
 _log = Logger(namespace="evennia_ai.model")
@@ -62,20 +62,14 @@ _LEAST_SHARE = 0.1
 # A server of the game's own that has not answered for so long may have to load its model and to
 # read the whole prompt: it gets so many times the time.
 KEEP_WARM_S, COLD_FACTOR = 300.0, 2.0
+# A server is asked for its window again after this long: it may have been started anew.
+_ASK_AGAIN_S = 300.0
+# An unknown refusal of a prompt with more tokens may be about its length.
+_LARGE_TOKENS = 2_000
 
 # LiteLLM keeps connections and a task on the loop it is first used from: one loop serves all
 # clients of the process.
 _shared_thread = AsyncioThread("evennia-ai-model")
-
-
-@dataclass
-class _Reached:
-    """What is known of one model at one address since the start."""
-
-    breaker: Breaker
-    answered_at: float = -math.inf
-    carries_tools: bool | None = None
-    next_trial: float = -math.inf
 
 
 class ModelClient:
@@ -93,7 +87,7 @@ class ModelClient:
         breaker: When to pause calls to a model.
         count: Counts the tokens of a text, on the background thread.
         local_models: Serves the models named ``local/…``; None: there are none.
-        profiles: What was learned of models before; by default nothing.
+        profiles: Where what is learned of models is kept; by default only in memory.
     """
 
     def __init__(
@@ -108,7 +102,7 @@ class ModelClient:
         breaker: BreakerPolicy = BreakerPolicy(),  # noqa: B008 - frozen
         count: Counter | None = None,
         local_models: LocalModels | None = None,
-        profiles: Profiles | None = None,
+        profiles: Path | None = None,
     ):
         self._address = (api_base or None, api_key or None)
         self._home = home_model
@@ -116,13 +110,10 @@ class ModelClient:
         self._clock = clock
         self._random = random
         self._retry = retry
-        self._reached: defaultdict[wire.Endpoint, _Reached]
-        self._reached = defaultdict(lambda: _Reached(Breaker(breaker, clock)))
         self._count = count or TokenCounter("gpt-4")
         self._local_models = local_models
-        self.profiles = profiles or Profiles()
+        self.models = Models(lambda: Breaker(breaker, clock), profiles)
         self._caller: wire.Caller | None = None
-        self._windows = Windows(clock)
         self._in_flight: set[Deferred[Any]] = set()
         self._loading: asyncio.Task[wire.Endpoint] | None = None
 
@@ -169,7 +160,7 @@ class ModelClient:
             is_free = model.startswith((wire.OFFLINE_PREFIX, LOCAL_PREFIX))
             return ModelFacts(known, price=(0.0, 0.0) if is_free else None)
         where = self._endpoint(model, model)
-        learned = () if where.is_offline else tuple(self.profiles.of(where.model).said())
+        learned = () if where.is_offline else tuple(self.models.of(where.model).profile.said())
         price = wire.price_of(self._caller.litellm, where)
         free = where.is_local or (not any(price or ()) and is_near(where.api_base or ""))
         small = is_small_name(model)
@@ -178,7 +169,9 @@ class ModelClient:
         return ModelFacts(known, self._carries_tools(where), learned, price, free, small)
 
     def _window(self, model: str) -> Window | None:
-        known = self._windows.of(model)
+        known = KnownWindow()
+        if self._caller:
+            known = self.models.of(self._endpoint(model, model).model).window
         if self._local_models and model.startswith(LOCAL_PREFIX):
             tokens = self._local_models.window(model)
             known = known.told(Window(tokens, "its process") if tokens else None)
@@ -196,31 +189,28 @@ class ModelClient:
         """
         if where.is_offline:
             return None
-        if self.profiles.of(where.model).no_tools:
+        known = self.models.of(where.model)
+        if known.profile.no_tools:
             return False
-        reached = self._reached[where]
-        if self._clock() >= reached.next_trial:
-            reached.next_trial = self._clock() + TRIAL_PAUSE_S
+        if self._clock() >= known.next_trial:
+            known.next_trial = self._clock() + TRIAL_PAUSE_S
             if wire.is_own_server(self._ready().litellm, where):
                 # A server that does not answer shows in the calls that matter.
                 self._start(self._try_tools(where)).addErrback(lambda _: None)
-        return reached.carries_tools
+        return known.carries_tools
 
     async def _try_tools(self, where: wire.Endpoint) -> None:
         async with asyncio.timeout(TRIAL_S):
             carries = await wire.carries_tools(self._ready(), where, TRIAL_S)
-        self._reached[where].carries_tools, self._reached[where].next_trial = carries, math.inf
+        known = self.models.of(where.model)
+        known.carries_tools, known.next_trial = carries, math.inf
         if carries is False:
-            self.profiles.keep(where.model, replace(self.profiles.of(where.model), no_tools=True))
+            self.models.keep(where.model, replace(known.profile, no_tools=True))
 
     def forget(self, model: str) -> Deferred[None]:
         """Forget what was learned of a model, its window, too."""
         if self._caller is not None:
-            where = self._endpoint(model, model)
-            self.profiles.forget(where.model)
-            self._reached[where].carries_tools = None
-            self._reached[where].next_trial = -math.inf
-        self._windows.forget(model)
+            self.models.forget(self._endpoint(model, model).model)
         return succeed(None)
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
@@ -247,7 +237,7 @@ class ModelClient:
         await wire.rehearse(self._ready().litellm)
         await asyncio.to_thread(self._count, "warm")
         if self._home:
-            await self._look_up(self._home, self._endpoint(self._home, self._home))
+            await self._look_up(self._endpoint(self._home, self._home))
             # A local one may take minutes to load: not waited for. The first request says why not.
             loading = self._ready().reached(self._endpoint(self._home, ""))
             self._loading = asyncio.create_task(loading)
@@ -266,7 +256,7 @@ class ModelClient:
         lost: list[ModelReply] = []
         for place, model in enumerate(models):
             where = self._endpoint(model, request.model)
-            await self._look_up(model, where)
+            await self._look_up(where)
             left_s = max(0.0, ends - self._clock())
             if where.is_offline:
                 share_s = max(_OFFLINE_GRACE_S, left_s)
@@ -281,7 +271,7 @@ class ModelClient:
                 attempts += tries
                 lost += wasted
                 if not where.is_offline:
-                    outcome = self._learned(request, model, outcome)
+                    outcome = self._learned(request, where, outcome)
             if isinstance(outcome, ModelReply):
                 reply = _with_cost_of(await self._counted(request, outcome), lost)
                 seconds = self._clock() - began
@@ -306,14 +296,23 @@ class ModelClient:
 
     def _is_cold(self, where: wire.Endpoint) -> bool:
         """Whether a model has to be loaded, or a long prompt to be read, before it answers."""
-        since = self._clock() - self._reached[where].answered_at
+        since = self._clock() - self.models.of(where.model).answered_at
         return since > KEEP_WARM_S and wire.is_own_server(self._ready().litellm, where)
 
-    async def _look_up(self, model: str, where: wire.Endpoint) -> None:
+    async def _look_up(self, where: wire.Endpoint) -> None:
         """Ask a server of the game's own for a model's window, if that is due."""
-        if where.api_base and wire.is_own_server(self._ready().litellm, where):
-            name = where.model.removeprefix(f"{where.provider}/")
-            await self._windows.look_up(model, where.api_base, where.api_key, name)
+        known, now, is_final = self.models.of(where.model), self._clock(), False
+        own = wire.is_own_server(self._ready().litellm, where)
+        if now < known.next_lookup or not (own and where.api_base):
+            return
+        known.next_lookup = now + _ASK_AGAIN_S
+        name = where.model.removeprefix(f"{where.provider}/")
+        try:
+            window, is_final = await ask_server(where.api_base, where.api_key, name)
+        finally:
+            if not is_final:
+                known.next_lookup = now
+        known.window = known.window.told(window)
 
     def _exceeds(self, request: ModelRequest, model: str, is_fallback: bool) -> bool:
         """Whether a request is known to be larger than a model's window.
@@ -325,23 +324,27 @@ class ModelClient:
         return known is not None and size > known.tokens
 
     def _learned(
-        self, request: ModelRequest, model: str, outcome: ModelReply | Failure
+        self, request: ModelRequest, where: wire.Endpoint, outcome: ModelReply | Failure
     ) -> ModelReply | Failure:
         """An outcome; what it says of the model's window is noted.
 
-        An unknown refusal may be an overflow.
+        An unknown refusal of a large prompt is taken for an overflow, once. If the smaller prompt
+        is refused, too, it was none: the window is as it was.
         """
-        windows, prompt_tokens = self._windows, request.prompt_tokens
+        known, sizes = self.models.of(where.model), (request.prompt_tokens, request.max_tokens)
         if isinstance(outcome, ModelReply):
-            windows.counted(model, prompt_tokens, outcome.prompt_tokens)
+            known.window = known.window.counted(request.prompt_tokens, outcome.prompt_tokens)
             return outcome
-        if outcome.kind == "bad_request" and windows.is_doubtful(model, prompt_tokens):
+        if outcome.kind == "bad_request" and known.doubted is not None:
+            known.window = known.doubted
+        elif outcome.kind == "bad_request" and request.prompt_tokens > _LARGE_TOKENS:
+            known.doubted = known.window
             outcome = replace(outcome, kind="context_window")
         if outcome.kind == "context_window":
-            sizes = prompt_tokens, request.max_tokens
-            windows.overflowed(model, outcome.said, sizes, self._in_table(model))
-        elif outcome.kind == "connection":
-            windows.lost(model)
+            listed = self._in_table(where.model)
+            known.window = known.window.overflowed(figures_of(outcome.said), *sizes, listed)
+        elif outcome.kind == "connection":  # one that comes back may have another window
+            known.next_lookup = -math.inf
         return outcome
 
     async def _ask(
@@ -353,11 +356,11 @@ class ModelClient:
         once in another one. Returns the outcome, how many HTTP calls were made, and replies that
         were paid for in vain.
         """
-        breaker = self._reached[where].breaker
+        model = self.models.of(where.model)
+        breaker, profile = model.breaker, model.profile
         until = self._clock() + share_s
         latest = until - _LEAST_SHARE * request.timeout_s
         outcome: ModelReply | Failure = Failure("breaker_open")
-        profile = self.profiles.of(where.model)
         tries = calls = 0
         wasted: list[ModelReply] = []
         while tries < self._retry.attempts and breaker.admits():
@@ -366,7 +369,7 @@ class ModelClient:
             calls += 1
             if where.is_offline or request.purpose == READ_AHEAD:
                 return outcome, calls, []
-            taught = self.profiles.taught(where.model, profile, request, outcome)
+            taught = model.taught(profile, request, outcome)
             if isinstance(outcome, ModelReply) and outcome.is_empty:
                 wasted.append(outcome)
             if taught != profile and self._clock() <= latest:
@@ -376,8 +379,8 @@ class ModelClient:
                 if not outcome.is_empty:
                     if outcome.native and profile.no_tools:  # so it was shown its tools
                         profile = replace(profile, no_tools=False)
-                        self._reached[where].carries_tools = True
-                    self.profiles.keep(where.model, profile)
+                        model.carries_tools = True
+                    self.models.keep(where.model, profile)
                 break
             tries += 1
             wait_s = self._wait_s(outcome, tries, breaker, latest)
@@ -403,20 +406,20 @@ class ModelClient:
         profile: Profile,
     ) -> ModelReply | Failure:
         """Make one HTTP call and report its outcome to the breaker."""
-        reached = self._reached[where]
+        model = self.models.of(where.model)
         try:
             async with asyncio.timeout(limit_s):
                 outcome: ModelReply | Failure = await self._ready().call(where, request, profile)
         except Exception as error:  # noqa: BLE001 - LiteLLM raises dozens of kinds; all are sorted
             outcome = failure_of(error)
         except BaseException:
-            reached.breaker.abandoned()
+            model.breaker.abandoned()
             raise
         if isinstance(outcome, Failure) and not outcome.is_answer:
-            reached.breaker.failed()
+            model.breaker.failed()
         else:
-            reached.breaker.succeeded()
-            reached.answered_at = self._clock()
+            model.breaker.succeeded()
+            model.answered_at = self._clock()
         return outcome
 
     def _wait_s(
@@ -450,9 +453,9 @@ class ModelClient:
             timeout_s=PROBE_S,
             purpose="probe",
         )
-        await self._look_up(model, where)
+        await self._look_up(where)
         began = self._clock()
-        outcome = await self._attempt(where, request, PROBE_S, self.profiles.of(where.model))
+        outcome = await self._attempt(where, request, PROBE_S, self.models.of(where.model).profile)
         seconds = self._clock() - began
         if isinstance(outcome, ModelReply):
             detail = f"`{model}` answered in {seconds:.1f} s"

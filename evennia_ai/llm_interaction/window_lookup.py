@@ -1,8 +1,7 @@
-"""What is learned of models' windows: asked of their servers, read from replies and refusals."""
+"""Asks servers for the windows of their models."""
 
 import asyncio
 import importlib
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from evennia_ai.llm_interaction.windows import (
@@ -10,17 +9,11 @@ from evennia_ai.llm_interaction.windows import (
     MODELS,
     PROPS,
     SHOWN,
-    KnownWindow,
     Window,
-    figures_of,
     window_in,
 )
 
 TIMEOUT_S = 2.0
-# A server is asked for its window again after this long: it may have been started anew.
-ASK_AGAIN_S = 300.0
-# An unknown refusal of a prompt with more tokens may be about its length.
-LARGE_TOKENS = 2_000
 
 
 class Answer(NamedTuple):
@@ -34,62 +27,6 @@ class Answer(NamedTuple):
 
     window: Window | None
     is_final: bool
-
-
-class Windows:
-    """The windows of models by their names; `clock` gives monotonic seconds."""
-
-    def __init__(self, clock: Callable[[], float]):
-        self._clock = clock
-        self._known: dict[str, KnownWindow] = {}
-        self._asked_until: dict[str, float] = {}
-        self._doubted: dict[str, KnownWindow] = {}
-
-    def of(self, model: str) -> KnownWindow:
-        """What is known of a model's window."""
-        return self._known.get(model, KnownWindow())
-
-    def forget(self, model: str) -> None:
-        """Begin anew with a model."""
-        for kept in (self._known, self._asked_until, self._doubted):
-            kept.pop(model, None)
-
-    async def look_up(self, model: str, address: str, api_key: str | None, name: str) -> None:
-        """Ask a server for a model's window, by the server's name of it, if that is due."""
-        now, is_final = self._clock(), False
-        if now < self._asked_until.get(model, now):
-            return
-        self._asked_until[model] = now + ASK_AGAIN_S
-        try:
-            window, is_final = await ask_server(address, api_key, name)
-        finally:
-            if not is_final:
-                self._asked_until.pop(model, None)
-        self._known[model] = self.of(model).told(window)
-
-    def counted(self, model: str, ours: int, theirs: int) -> None:
-        """Note the two counts of a prompt that was answered."""
-        self._known[model] = self.of(model).counted(ours, theirs)
-
-    def overflowed(self, model: str, said: str, sizes: tuple[int, int], listed: int | None) -> None:
-        """Note a refusal as too large: its text, and our count of the prompt and of the reply."""
-        self._known[model] = self.of(model).overflowed(figures_of(said), *sizes, listed)
-
-    def is_doubtful(self, model: str, prompt_tokens: int) -> bool:
-        """Whether an unknown refusal is taken for an overflow: of a large prompt, once a model.
-
-        If the smaller prompt is refused, too, it was none: the window is as it was.
-        """
-        if model in self._doubted:
-            self._known[model] = self._doubted[model]
-            return False
-        if prompt_tokens > LARGE_TOKENS:
-            self._doubted[model] = self.of(model)
-        return prompt_tokens > LARGE_TOKENS
-
-    def lost(self, model: str) -> None:
-        """Note that the server is gone: one that comes back may have another window."""
-        self._asked_until.pop(model, None)
 
 
 async def ask_server(address: str, api_key: str | None, model: str) -> Answer:

@@ -18,7 +18,6 @@ from evennia_ai.background import Worker
 from evennia_ai.errors import StoreError
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
-from evennia_ai.llm_interaction.profile_book import Profiles
 from evennia_ai.llm_interaction.tokens import counter_for
 from evennia_ai.protocol import MemoryBackend, ModelBackend
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
@@ -278,7 +277,7 @@ def make_mind(settings: MindSettings) -> Mind:
         api_key=settings.setting("LLM_API_KEY"),
         home_model=settings.model,
         local_models=_local_models(settings),
-        profiles=Profiles(directory / "profiles.json"),
+        profiles=directory / "profiles.json",
     )
     backend = settings.setting("MEMORY_BACKEND", MEM0_BACKEND)
     return Mind(

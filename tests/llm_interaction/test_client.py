@@ -378,7 +378,7 @@ class TestProfiles(LoopbackCase):
 
     def test_a_call_shows_that_tools_arrive(self):
         """A model that was thought to be shown no tools, and calls one, is told of them again."""
-        self.client.profiles.keep("openai/any", Profile(no_tools=True))
+        self.client.models.keep("openai/any", Profile(no_tools=True))
         self.server.script(loopback.calls(loopback.call("say", {"text": "Aye."})))
         self.assertTrue(self.ask(tools=(TOOL,)).native)
         self.assertTrue(self.client.facts("any").carries_tools)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from twisted.internet.task import Clock
 
 from evennia_ai.llm_interaction.failures import Failure
-from evennia_ai.llm_interaction.profile_book import Profiles
+from evennia_ai.llm_interaction.models import Models
 from evennia_ai.llm_interaction.profiles import (
     UNKNOWN,
     Profile,
@@ -19,6 +20,7 @@ from evennia_ai.llm_interaction.profiles import (
     plainest,
     reshaped,
 )
+from evennia_ai.llm_interaction.retry import Breaker, BreakerPolicy
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from tests.strategies import FEW
 
@@ -315,42 +317,46 @@ class TestBook(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.path = Path(folder.name) / "profiles.json"
-        self.book = Profiles(self.path)
+        self.book = self.models()
+
+    def models(self):
+        return Models(lambda: Breaker(BreakerPolicy(), Clock().seconds), self.path)
 
     def failed(self, kind, said=""):
         return Failure(kind, 400, said=said)
 
     def taught(self, profile, outcome, **more):
-        return self.book.taught("m", profile, request(**more), outcome)
+        return self.book.of("m").taught(profile, request(**more), outcome)
 
     def test_it_is_kept(self):
         """What was learned outlives a restart, until it is forgotten."""
         profile = Profile(no_system=True, without=("stop",))
         self.book.keep("m", profile)
-        self.assertEqual(Profiles(self.path).of("m"), profile)
+        self.assertEqual(self.models().of("m").profile, profile)
         self.assertEqual(profile.said(), ["takes no system role", "refuses the field `stop`"])
         self.book.forget("m")
-        self.assertEqual(Profiles(self.path).of("m"), UNKNOWN)
+        self.assertEqual(self.models().of("m").profile, UNKNOWN)
         self.book.forget("m")
 
     def test_a_guess_is_not_kept(self):
         """The plainest shape lasts until a restart: the refusal may have been an accident."""
         self.book.keep("m", plainest(UNKNOWN))
-        self.assertTrue(self.book.of("m").no_tools)
-        self.assertEqual(Profiles(self.path).of("m"), UNKNOWN)
+        self.assertTrue(self.book.of("m").profile.no_tools)
+        self.assertEqual(self.models().of("m").profile, UNKNOWN)
 
     def test_a_damaged_file(self):
         """It counts as none, and what is not understood of a profile is left out."""
         for text in ("{", "[1]", '{"m": 5, "n": {"without": 3, "odd": 1}}'):
             self.path.write_text(text)
-            book = Profiles(self.path)
-            self.assertEqual((book.of("m"), book.of("n")), (UNKNOWN, UNKNOWN))
+            book = self.models()
+            self.assertEqual((book.of("m").profile, book.of("n").profile), (UNKNOWN, UNKNOWN))
 
     def test_a_folder_that_cannot_be_written(self):
         """The profile holds until the restart."""
-        book = Profiles(self.path / "no" / "folder.json")
+        self.path = self.path / "no" / "folder.json"
+        book = self.models()
         book.keep("m", Profile(no_tools=True))
-        self.assertTrue(book.of("m").no_tools)
+        self.assertTrue(book.of("m").profile.no_tools)
 
     def test_an_unknown_refusal(self):
         """The plainest shape is tried once, and again only after the model answered in one."""
