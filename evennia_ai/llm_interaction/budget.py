@@ -1,7 +1,7 @@
 """Token budgets: usage, what fits a prompt or a request, and the record of what was left out."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evennia_ai.history.audience import PUBLIC
@@ -26,25 +26,17 @@ class TokenBudget:
     regions: dict[str, int]
     limit: int
     left_out: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
         """Tokens of all regions, the reserve included."""
         return sum(self.regions.values())
 
-    def to_dict(self) -> dict[str, Any]:
-        """As a plain dict, with the total."""
-        return {**asdict(self), "total": self.total}
-
     def __str__(self) -> str:
-        return budget_line(self.regions, self.limit)
-
-
-def budget_line(regions: Mapping[str, int], limit: int) -> str:
-    """Tokens by region, total and limit on one line, as people read it."""
-    shown = ", ".join(f"{name}: {tokens}" for name, tokens in regions.items())
-    return f"{shown} (total {sum(regions.values())}/{limit})"
+        """Tokens by region, total and limit on one line, as people read it."""
+        shown = ", ".join(f"{name}: {tokens}" for name, tokens in self.regions.items())
+        return f"{shown} (total {self.total}/{self.limit})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +118,7 @@ class BudgetEvent(Stored):
         )
 
     def __str__(self) -> str:
-        return budget_line(self.regions, self.limit)
+        return str(TokenBudget(self.regions, self.limit))
 
 
 def newest_that_fit(

@@ -17,7 +17,6 @@ from evennia_ai.llm_interaction.offline.transcript import Done, Talk
 MAX_FRESH, MAX_QUESTIONS = 12, 3  # lines and questions that one turn answers
 MAX_NOTES = 16  # that are written down at once before a compaction
 _EXTRACTION = regex.compile(r"pre[-_ ]compaction", regex.I)
-_LOOKED_UP = ("question", "source", "recall")
 # Lines after a tool, where they are not those for any tool.
 _DONE, _FAILED = {"give": "given", "emote": ""}, {"give": "nothing_to_give"}
 _DISOBEYED = {"move": "follow"}
@@ -25,15 +24,11 @@ _DISOBEYED = {"move": "follow"}
 
 def take_turn(talk: Talk, tools: Set[str]) -> Reply:
     """Answer what was heard last: first the tool calls it needs, then the words."""
-    acts = list(_acts(talk))
-    calls: list[ToolCall] = []
-    for act in acts:
-        call = _call_for(act, talk, tools)
-        if call and call.name in tools and call not in calls and not talk.result_of(call):
-            calls.append(call)
+    acts = [_answer(act, talk, tools) for act in _acts(talk)]
+    calls = [each.call for each in acts if each.call]
     if calls:
-        return Reply(None, tuple(calls))
-    said = list(dict.fromkeys(text for act in acts if (text := _said(act, talk, tools))))
+        return Reply(None, tuple(call for n, call in enumerate(calls) if call not in calls[:n]))
+    said = list(dict.fromkeys(each.text for each in acts if each.text))
     if not said and "noop" in tools:
         return Reply(None, (ToolCall("noop"),))
     return Reply(" ".join(said) or (line_for("chatter") if acts else ""))
@@ -52,15 +47,29 @@ def _acts(talk: Talk) -> Iterator[Act]:
                 yield act
 
 
-def _call_for(act: Act, talk: Talk, tools: Set[str]) -> ToolCall | None:
-    """The tool call that an act needs before words; None where it needs none."""
-    if act.kind in _LOOKED_UP:
-        return _looked_up(act, talk, tools).call
-    if act.kind in ("place", "ways"):
-        return None if talk.moment.get("place") else ToolCall("look")
-    name, arguments_of = _TOOLS.get(act.kind, ("", lambda act: {}))
-    arguments = arguments_of(act)
-    return ToolCall(name, arguments) if name and all(arguments.values()) else None
+def _answer(act: Act, talk: Talk, tools: Set[str]) -> Answer:
+    """What to say to an act, or the tool call that it needs before words."""
+    match act.kind:
+        case "source":
+            return answers.source(act, talk, tools)
+        case "recall":
+            return answers.recall(act, talk, tools)
+        case "question":
+            told = answers.answer(act.text, act.who, talk, tools)
+            if told.call or told.sure:
+                return told
+            own = surroundings.own_knowledge(act.text, talk)
+            return Answer(own) if own else answers.seen(act, talk, tools) or told
+        case "place" | "ways":
+            call = None if talk.moment.get("place") else ToolCall("look")
+        case _:
+            name, arguments_of = _TOOLS.get(act.kind, ("", lambda act: {}))
+            arguments = arguments_of(act)
+            call = ToolCall(name, arguments) if name and all(arguments.values()) else None
+    done = talk.result_of(call) if call else None
+    if call and call.name in tools and not done:
+        return Answer(call=call)
+    return Answer(_said(act, talk, done))
 
 
 def _way(act: Act) -> dict[str, Any]:
@@ -94,23 +103,8 @@ _TOOLS: dict[str, tuple[str, Callable[[Act], dict[str, Any]]]] = {
 }
 
 
-def _looked_up(act: Act, talk: Talk, tools: Set[str]) -> Answer:
-    """The answer to what is looked up, or the call it needs first."""
-    if act.kind == "source":
-        return answers.source(act, talk, tools)
-    if act.kind == "recall":
-        return answers.recall(act, talk, tools)
-    told = answers.answer(act.text, act.who, talk, tools)
-    if told.call or told.sure:
-        return told
-    if own := surroundings.own_knowledge(act.text, talk):
-        return Answer(own)
-    return answers.seen(act, talk, tools) or told
-
-
-def _said(act: Act, talk: Talk, tools: Set[str]) -> str:
-    if act.kind in _LOOKED_UP:
-        return _looked_up(act, talk, tools).text
+def _said(act: Act, talk: Talk, done: Done | None) -> str:
+    """What to say to an act whose tool call, if it needs one, is `done`."""
     if act.kind in ("fact", "remember"):
         writing = [done for done in talk.done if done.name == "add_journal_entry"]
         is_lost = bool(writing) and all(done.failed for done in writing)
@@ -123,8 +117,7 @@ def _said(act: Act, talk: Talk, tools: Set[str]) -> str:
     own = surroundings.answer(act, talk)
     if own is not None:
         return own
-    call = _call_for(act, talk, tools)
-    kind = act.kind if act.kind in LINES else _outcome(talk.result_of(call) if call else None)
+    kind = act.kind if act.kind in LINES else _outcome(done)
     return line_for(kind, act.text, act.who) if kind else ""
 
 
