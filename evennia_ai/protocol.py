@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # for annotations only
     from evennia_ai.background import Worker
     from evennia_ai.game.parts import Assistant as Assistant
     from evennia_ai.game.world import GameHandler as GameHandler
-    from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, ProbeReport
+    from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest
     from evennia_ai.mind.mind import MindStatus
     from evennia_ai.rag_memory.journal import JournalHandler
     from evennia_ai.rag_memory.profiles import EntityHandler
@@ -114,8 +114,8 @@ class ModelBackend(Protocol):
     def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
         """Ask a model; fails with `ModelError`. Cancelling the Deferred cancels the call."""
 
-    def probe(self, model: str) -> Deferred[ProbeReport]:
-        """Fires with whether a model can be reached."""
+    def probe(self, model: str) -> Deferred[ModelReply]:
+        """Ask a model for one word; fails with a `ModelError` of one line for people."""
 
     def facts(self, model: str) -> ModelFacts:
         """What is known of a model. Answers at once."""

@@ -29,7 +29,7 @@ from evennia_ai.language.times import spoken_time
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.dialects import read
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
-from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, ProbeReport
+from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest
 from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.mind.mind import Mind
 from evennia_ai.protocol import MemoryBackend, ModelBackend, Named, Store
@@ -104,12 +104,9 @@ class ScriptedModel:
         self._waiting.append((waiting, answer, request))
         return waiting
 
-    def probe(self, model: str) -> "Deferred[ProbeReport]":
-        reply = ModelReply(
-            content="ready", model=model, prompt_tokens=16, completion_tokens=1, cost=0.0
-        )
-        detail = f"`{model}` is scripted"
-        return succeed(ProbeReport(model, True, 0.0, "", detail, reply))
+    def probe(self, model: str) -> "Deferred[ModelReply]":
+        reply = ModelReply(content="ready", model=model, prompt_tokens=16, cost=0.0)
+        return succeed(replace(reply, completion_tokens=1))
 
     def release(self) -> None:
         """Let the answers that are held go; later calls are answered at once again."""

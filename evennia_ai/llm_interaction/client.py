@@ -40,7 +40,6 @@ from evennia_ai.llm_interaction.values import (
     ModelFacts,
     ModelReply,
     ModelRequest,
-    ProbeReport,
 )
 from evennia_ai.llm_interaction.window_lookup import ask_server
 from evennia_ai.llm_interaction.windows import KnownWindow, Window, figures_of
@@ -137,8 +136,11 @@ class ModelClient:
             done.addCallback(lambda _: self.facts(home)).addCallback(lambda _: None)
         return done
 
-    def probe(self, model: str) -> Deferred[ProbeReport]:
-        """Ask a model for one word, once, past its breaker; fires with a `ProbeReport`."""
+    def probe(self, model: str) -> Deferred[ModelReply]:
+        """Ask a model for one word, once, past its breaker; fires with its reply.
+
+        Fails with `ModelError`, whose text is one line for people, keys masked.
+        """
         return self._start(self._probe(model))
 
     @property
@@ -444,7 +446,7 @@ class ModelClient:
         said = reply.completion_tokens or tokens
         return replace(reply, prompt_tokens=prompt, completion_tokens=said, content_tokens=tokens)
 
-    async def _probe(self, model: str) -> ProbeReport:
+    async def _probe(self, model: str) -> ModelReply:
         where = self._endpoint(model, model)
         request = ModelRequest(
             model=model,
@@ -458,14 +460,13 @@ class ModelClient:
         outcome = await self._attempt(where, request, PROBE_S, self.models.of(where.model).profile)
         seconds = self._clock() - began
         if isinstance(outcome, ModelReply):
-            detail = f"`{model}` answered in {seconds:.1f} s"
-            reply = replace(await self._counted(request, outcome), model=model)
-            return ProbeReport(model, True, seconds, "", detail, reply)
+            reply = await self._counted(request, outcome)
+            return replace(reply, model=model, seconds=seconds)
         detail = _described(model, outcome)
         said = wire.masked(outcome.detail, *self._address)
         if said and outcome.kind != "local_model":
             detail = f"{detail}. It said: {said}"
-        return ProbeReport(model, False, seconds, outcome.kind, detail)
+        raise ModelError(detail, outcome.retryable, outcome.kind)
 
 
 def _with_cost_of(reply: ModelReply, lost: Sequence[ModelReply]) -> ModelReply:

@@ -122,24 +122,6 @@ class ModelFacts:
     small: bool = False
 
 
-@dataclass(frozen=True)
-class ProbeReport:
-    """Whether a model can be reached.
-
-    Args:
-        kind: The failure's kind, see `ModelError`; empty if it answered.
-        detail: One line for people, keys masked.
-        reply: What it answered, to be counted.
-    """
-
-    model: str
-    ok: bool
-    seconds: float
-    kind: str
-    detail: str
-    reply: ModelReply | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
     """What a turn is for.

@@ -19,7 +19,6 @@ from evennia_ai.llm_interaction.values import (
     ModelFacts,
     ModelReply,
     ModelRequest,
-    ProbeReport,
 )
 from evennia_ai.mind.link import Link
 from evennia_ai.mind.mind import MindSettings, MindStatus, log_failures, name_of
@@ -102,7 +101,7 @@ class RemoteModel:
         asked = self._link.ask("model.complete", request, key=request.key)
         return asked.addErrback(self._note_window)
 
-    def probe(self, model: str) -> "Deferred[ProbeReport]":
+    def probe(self, model: str) -> "Deferred[ModelReply]":
         return self._link.ask("model.probe", model)
 
     def facts(self, model: str) -> ModelFacts:

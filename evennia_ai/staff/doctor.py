@@ -22,7 +22,7 @@ from twisted.python.failure import Failure
 
 from evennia_ai import checks, conf, services
 from evennia_ai.background import Worker, pause
-from evennia_ai.errors import LocalModelError, SpendError
+from evennia_ai.errors import LocalModelError, ModelError, SpendError
 from evennia_ai.game.ports import shared_spend
 from evennia_ai.history.aside import ASIDE
 from evennia_ai.llm_interaction.local_models.files import (
@@ -436,15 +436,15 @@ def check_model(patient: Patient) -> Any:
     model = conf.model_name()
     client = patient.client or services.mind().model
     try:
-        report = yield shared_spend().probe(client, model, time.time())
+        reply = yield shared_spend().probe(client, model, time.time())
     except SpendError as error:
         return _remark(f"`{model}` was not asked: {error}", "Raise `EVENNIA_AI_SPEND_CAPS`.")
-    if not report.ok:  # its detail names the model
-        return _fault(report.detail, _REMEDIES.get(report.kind, f"Check `{checks.MODEL}`."))
+    except ModelError as error:  # it names the model
+        return _fault(str(error), _REMEDIES.get(error.kind, f"Check `{checks.MODEL}`."))
     if model == OFFLINE_MODEL:
         detail = "the offline model speaks: rules, no network, no key"
         return _remark(detail, f"For better conversation, set `{checks.MODEL}`.")
-    detail, facts = report.detail, client.facts(model)
+    detail, facts = f"`{model}` answered in {reply.seconds:.1f} s", client.facts(model)
     if facts.window:
         detail += f"; its window: {facts.window}"
     if facts.carries_tools is False:

@@ -16,7 +16,7 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.protocol import Assistant, ModelBackend
 from evennia_ai.turns.spend_book import (
     CALLS_A_MINUTE,
@@ -130,19 +130,19 @@ class SharedSpend:
         return self._setting() is None
 
     @inlineCallbacks
-    def probe(self, client: ModelBackend, model: str, now: float) -> Steps[ProbeReport]:
+    def probe(self, client: ModelBackend, model: str, now: float) -> Steps[ModelReply]:
         """Try a model as `ModelBackend.probe`, counted for the game; `SpendError` at its cap."""
         caps = caps_of("the game", self.limits(GAME), self.is_default)
         is_spared = self.is_default and self.runs_here(model)
         if cap := None if is_spared else reached(self.row(GAME).at(now), caps):
             raise SpendError(f"{cap} is reached, {cap.until}")
-        report: ProbeReport = yield client.probe(model)
-        if report.reply is not None and model != OFFLINE_MODEL:
+        reply: ModelReply = yield client.probe(model)
+        if model != OFFLINE_MODEL:
             with self.store.transaction():
                 self.forget_cached()
-                amount = Amount.of(report.reply).on(self.runs_here(model))
+                amount = Amount.of(reply).on(self.runs_here(model))
                 self.put(GAME, self.row(GAME).at(now).plus(amount))
-        return report
+        return reply
 
     def row(self, holder: str) -> SpendRow:
         """The row of a holder, as it is stored."""

@@ -714,18 +714,17 @@ class TestSecrets(LoopbackCase):
 
 class TestProbeAndWindow(LoopbackCase):
     def test_probe_of_a_model_that_answers(self):
-        """A probe says that the model answered, and costs one request of few tokens."""
-        report = wait_for(self.client.probe("any"))
-        self.assertEqual((report.ok, report.kind), (True, ""))
+        """A probe gives the reply, and costs one request of few tokens."""
+        self.assertEqual(wait_for(self.client.probe("any")).model, "any")
         self.assertLessEqual(self.server.bodies[0]["max_tokens"], 16)
 
     def test_probe_of_a_model_that_does_not(self):
         """A failing probe says what is wrong in one line, with the key masked, after one try."""
         self.server.script(failure(401, f"Bad key {KEY}"))
-        report = wait_for(self.client.probe("any"))
-        self.assertEqual((report.ok, report.kind), (False, "auth"))
-        self.assertIn("EVENNIA_AI_LLM_API_KEY", report.detail)
-        self.assertNotIn(KEY, report.detail + repr(report))
+        with self.assertRaisesRegex(ModelError, "EVENNIA_AI_LLM_API_KEY") as caught:
+            wait_for(self.client.probe("any"))
+        self.assertEqual(caught.exception.kind, "auth")
+        self.assertNotIn(KEY, str(caught.exception))
         self.assertEqual(len(self.server.requests), 1)
 
     def test_probe_goes_past_an_open_breaker(self):
@@ -734,7 +733,7 @@ class TestProbeAndWindow(LoopbackCase):
         self.server.script(failure(500))
         self.fail()
         self.assertEqual(self.fail().kind, "breaker_open")
-        self.assertTrue(wait_for(self.client.probe("any")).ok)
+        self.assertTrue(wait_for(self.client.probe("any")).content)
         self.assertEqual(self.ask().model, "any")
 
     def test_window(self):

@@ -75,7 +75,7 @@ class TestRequests(MindTest):
         self.server.script(text("Good evening."))
         reply = wait_for(model.complete(request()), START_S)
         self.assertEqual((reply.content, reply.model), ("Good evening.", "loopback"))
-        self.assertTrue(wait_for(model.probe("loopback"), START_S).ok)
+        self.assertTrue(wait_for(model.probe("loopback"), START_S).content)
         wait_for(mind.warm_up("loopback"), START_S)
         self.assertEqual(mind.model.facts("gpt-4o").window.tokens, 128_000)
         self.assertGreater(mind.model.facts("gpt-4o").price[1], 0)

@@ -7,11 +7,12 @@ from django.db import DatabaseError, OperationalError, connection
 from django.test import TestCase, override_settings
 from evennia.server.models import ServerConfig
 from evennia.utils.create import create_script
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, fail, succeed
 
 from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
-from evennia_ai.llm_interaction.values import ModelFacts
+from evennia_ai.errors import ModelError
+from evennia_ai.llm_interaction.values import ModelFacts, ModelReply
 from evennia_ai.staff import doctor
 from evennia_ai.staff.doctor import Check, Patient, report, run_checks
 from evennia_ai.testing import InlineWorker, ScriptedModel
@@ -47,24 +48,15 @@ class OwnScript(AssistantScript):
     """A game's own."""
 
 
-class Report:
-    """What a model client's probe fires with."""
-
-    reply = None
-
-    def __init__(self, ok, kind="", detail=""):
-        self.model, self.ok, self.kind, self.detail, self.seconds = "m", ok, kind, detail, 0.5
-
-
 class Probed:
     """A model client that answers probes as told."""
 
     def __init__(self, answer):
         self.answer = answer
 
-    def probe(self, model, api="chat", timeout_s=20.0):
-        """Fires with the answer."""
-        return succeed(self.answer)
+    def probe(self, model):
+        """Fires with the answer, or fails with it."""
+        return fail(self.answer) if isinstance(self.answer, ModelError) else succeed(self.answer)
 
     def facts(self, model):
         """Nothing is known of any model."""
@@ -91,7 +83,7 @@ class DoctorCase(TestCase):
         """An installation with a model and a store that behave as told."""
         return Patient(
             self.folder,
-            client=Probed(answer or Report(True)),
+            client=Probed(answer or ModelReply(content="ready", model="openai/x", cost=0.0)),
             store=store or Stored(True, "3 memories."),
             worker=InlineWorker(),
         )
@@ -214,7 +206,7 @@ class TestChecks(DoctorCase):
         """A refused key and a dead server have different remedies."""
         remedies = set()
         for kind in ("auth", "connection", "not_found", "something new"):
-            patient = self.patient(Report(False, kind, "no"))
+            patient = self.patient(ModelError("no", kind=kind))
             found = self.outcome(doctor.check_model, patient)
             self.assertIs(found.ok, False)
             remedies.add(found.remedy)
@@ -229,7 +221,7 @@ class TestChecks(DoctorCase):
     def test_the_model_is_named_once(self):
         """A line holds the model's name once; without a client, the game's own asks."""
         with override_settings(EVENNIA_AI_LLM_MODEL="openai/x"):
-            patient = self.patient(Report(False, "connection", "`openai/x` refused"))
+            patient = self.patient(ModelError("`openai/x` refused", kind="connection"))
             self.assertEqual(self.outcome(doctor.check_model, patient).line().count("openai/x"), 1)
             services.use(model=ScriptedModel())
             self.addCleanup(services.close)

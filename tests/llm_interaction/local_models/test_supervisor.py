@@ -9,7 +9,7 @@ import threading
 import unittest
 from pathlib import Path
 
-from evennia_ai.errors import LocalModelError
+from evennia_ai.errors import LocalModelError, ModelError
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.local_models.process import LOG_BYTES, Serving, state_file
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
@@ -167,6 +167,6 @@ class TestClient(LocalCase):
 
     def test_what_is_missing_is_said_in_the_probe(self):
         """The doctor's line holds the reason and no word about addresses."""
-        report = wait_for_deferred(self.client.probe("local/none.gguf"), 60)
-        self.assertEqual(report.kind, "local_model")
-        self.assertIn("does not exist", report.detail)
+        with self.assertRaisesRegex(ModelError, "does not exist") as caught:
+            wait_for_deferred(self.client.probe("local/none.gguf"), 60)
+        self.assertEqual(caught.exception.kind, "local_model")
