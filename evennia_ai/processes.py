@@ -81,15 +81,9 @@ def locked(path: Path) -> IO[bytes] | None:
     """An open file that is locked until it is closed; None if another one holds the lock."""
     file = open(path, "a+b")  # noqa: SIM115 - open while it is locked
     try:
-        if os.name == "nt":
-            import msvcrt
+        import fcntl  # not on Windows, where there is no process of the mind
 
-            file.seek(0)
-            vars(msvcrt)["locking"](file.fileno(), vars(msvcrt)["LK_NBLCK"], 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
         return None

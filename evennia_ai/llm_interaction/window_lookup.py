@@ -2,7 +2,7 @@
 
 import asyncio
 import importlib
-from typing import Any, NamedTuple
+from typing import Any
 
 from evennia_ai.llm_interaction.windows import (
     LOADED,
@@ -16,23 +16,11 @@ from evennia_ai.llm_interaction.windows import (
 TIMEOUT_S = 2.0
 
 
-class Answer(NamedTuple):
-    """What a server says of a model's window.
+async def ask_server(address: str, api_key: str | None, model: str) -> tuple[Window | None, bool]:
+    """Ask a server for the window of a model, by the name that the server knows, for `TIMEOUT_S`.
 
-    Args:
-        window: None if it says nothing.
-        is_final: Whether asking again soon would give the same answer. Not so where nobody
-            listens, and where the model is not loaded yet.
-    """
-
-    window: Window | None
-    is_final: bool
-
-
-async def ask_server(address: str, api_key: str | None, model: str) -> Answer:
-    """Ask a server for the window of a model, by the name that the server knows.
-
-    Takes at most `TIMEOUT_S`.
+    Returns it, None if the server says nothing, and whether asking again soon would give the same.
+    Not so where nobody listens, and where the model is not loaded yet.
     """
     httpx = importlib.import_module("httpx")
     root, headers = address.rstrip("/").removesuffix("/v1"), {}
@@ -63,7 +51,7 @@ async def ask_server(address: str, api_key: str | None, model: str) -> Answer:
                     shown = asked(SHOWN, "/api/show", "POST", json={"model": model})
                     windows = await asyncio.gather(asked(LOADED, "/api/ps"), shown)
         except TimeoutError:
-            return Answer(None, True)
+            return None, True
     window = min(filter(None, windows), key=lambda each: each.tokens, default=None)
     is_guess = window is not None and window.source == SHOWN
-    return Answer(window, is_reached and not is_guess)
+    return window, is_reached and not is_guess

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, fail, succeed
 from twisted.logger import Logger
@@ -226,12 +226,8 @@ def log_failures(results: Iterable[tuple[bool, Any]]) -> None:
 class UnusableBackend:
     """A `protocol.MemoryBackend` whose every call fails with the reason; searches go on without."""
 
-    def __init__(self, reason: str = "There is no memory back end."):
+    def __init__(self, reason: str):
         self._reason = reason
-
-    @classmethod
-    def from_settings(cls, *args: Any) -> "UnusableBackend":
-        return cls()
 
     def _refused(self, *args: Any, **options: Any) -> "Deferred[Any]":
         return fail(StoreError(self._reason))
@@ -259,7 +255,7 @@ def memory_backend(
         unusable = f"which cannot be used: {type(error).__name__}: {error}"
         why = f"`EVENNIA_AI_MEMORY_BACKEND` names `{path}`, {unusable}"
         _log.error("{why}", why=why)
-        return UnusableBackend(why)
+        return cast(MemoryBackend, UnusableBackend(why))
     return backend
 
 

@@ -8,7 +8,7 @@ import time
 from twisted.internet.task import Clock
 
 from evennia_ai.errors import WindowError
-from evennia_ai.llm_interaction.window_lookup import TIMEOUT_S, Answer, ask_server
+from evennia_ai.llm_interaction.window_lookup import TIMEOUT_S, ask_server
 from evennia_ai.llm_interaction.windows import LOADED, MODELS, NAMED, PROPS, SHOWN, Window
 from tests import loopback
 from tests.llm_interaction.test_client import KEY, LoopbackCase
@@ -30,7 +30,7 @@ class TestLookup(LoopbackCase):
     def test_llama(self):
         """llama.cpp is asked with the key, and answers at once."""
         self.server.pages["/props"] = PROPS_4096
-        self.assertEqual(self.asked(), Answer(Window(4096, PROPS), True))
+        self.assertEqual(self.asked(), (Window(4096, PROPS), True))
         self.assertEqual(self.paths(), ["/props", "/v1/models"])
         self.assertEqual(self.server.lookups[0].headers["authorization"], f"Bearer {KEY}")
 
@@ -38,37 +38,37 @@ class TestLookup(LoopbackCase):
         """vLLM lists the window of each model; the least of several answers counts."""
         listed = {"data": [{"id": "any", "max_model_len": 2048}]}
         self.server.pages.update({"/v1/models": listed, "/props": PROPS_4096})
-        self.assertEqual(self.asked(), Answer(Window(2048, MODELS), True))
+        self.assertEqual(self.asked(), (Window(2048, MODELS), True))
 
     def test_ollama(self):
         """Ollama's largest window is a guess, to be asked again; the loaded one is final."""
         self.server.pages["/api/show"] = {"model_info": {"llama.context_length": 131072}}
-        self.assertEqual(self.asked(), Answer(Window(131072, SHOWN), False))
+        self.assertEqual(self.asked(), (Window(131072, SHOWN), False))
         (shown,) = (each for each in self.server.lookups if each.path == "/api/show")
         self.assertEqual(shown.body, {"model": "any"})
         loaded = {"models": [{"name": "any:latest", "context_length": 4096}]}
         self.server.pages["/api/ps"] = loaded
-        self.assertEqual(self.asked(), Answer(Window(4096, LOADED), True))
+        self.assertEqual(self.asked(), (Window(4096, LOADED), True))
 
     def test_a_server_that_says_nothing(self):
         """A server without a word on windows is not asked again soon, one that is down is."""
-        self.assertEqual(self.asked(), Answer(None, True))
+        self.assertEqual(self.asked(), (None, True))
         nobody = asyncio.run(ask_server("http://127.0.0.1:9/v1", KEY, "any"))
-        self.assertEqual(nobody, Answer(None, False))
+        self.assertEqual(nobody, (None, False))
 
     def test_a_server_that_loads(self):
         """A server that answers with its own errors is asked again: it may be loading the model."""
         self.server.page_status = 503
-        self.assertEqual(self.asked(), Answer(None, False))
+        self.assertEqual(self.asked(), (None, False))
 
     def test_odd_answers(self):
         """Answers that are no JSON, or of another form, are none."""
         self.server.pages.update({"/props": ["x"], "/v1/models": "y", "/api/ps": 3})
-        self.assertEqual(self.asked(), Answer(None, True))
+        self.assertEqual(self.asked(), (None, True))
 
     def test_odd_addresses(self):
         """An address that is none raises nothing."""
-        self.assertIsNone(asyncio.run(ask_server("nothing", KEY, "m")).window)
+        self.assertIsNone(asyncio.run(ask_server("nothing", KEY, "m"))[0])
 
     def test_a_server_that_hangs(self):
         """The wait for a server that accepts and never answers is bounded."""
@@ -77,7 +77,7 @@ class TestLookup(LoopbackCase):
             answer = asyncio.run(
                 ask_server(f"http://127.0.0.1:{silent.getsockname()[1]}/v1", None, "m")
             )
-            self.assertEqual(answer, Answer(None, True))
+            self.assertEqual(answer, (None, True))
             self.assertLess(time.monotonic() - began, TIMEOUT_S + 2)
 
 

@@ -1,19 +1,35 @@
-"""The offline model's one entry: a request in, words or tool calls out. It keeps nothing."""
+"""The offline model: a request in, words or tool calls out. It keeps nothing.
 
-from collections.abc import Mapping, Sequence
+A turn is answered first by the tool calls it needs, then by words.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
+import regex
+
+from evennia_ai.errors import BoundError, NotObeyedError, UnaskedError
 from evennia_ai.history.frames import MESSAGES_LABEL
-from evennia_ai.language.tables import code_of, language_of, speaking
+from evennia_ai.language.tables import code_of, language_of, speaking, table_of
+from evennia_ai.language.words import words
 from evennia_ai.llm_interaction.contexts import fixed_language
-from evennia_ai.llm_interaction.offline import summary, turn
-from evennia_ai.llm_interaction.offline.reply import Reply, ToolCall, tool_names
-from evennia_ai.llm_interaction.offline.transcript import Line, Talk, read_talk, text_of
+from evennia_ai.llm_interaction.offline import answers, surroundings
+from evennia_ai.llm_interaction.offline.acts import Act, journal_text, read_acts
+from evennia_ai.llm_interaction.offline.answers import Answer
+from evennia_ai.llm_interaction.offline.reply import LINES, Reply, ToolCall, line_for
+from evennia_ai.llm_interaction.offline.summary import summarise
+from evennia_ai.llm_interaction.offline.transcript import Done, Line, Talk, read_talk
 
 __all__ = ["MODEL", "Reply", "ToolCall", "respond"]
 
 MODEL = "offline/extractive"
 MAX_LINES_READ = 60  # for the language of a talk
+MAX_FRESH, MAX_QUESTIONS = 12, 3  # lines and questions that one turn answers
+MAX_NOTES = 16  # that are written down at once before a compaction
+_EXTRACTION = regex.compile(r"pre[-_ ]compaction", regex.I)
+# Lines after a tool, where they are not those for any tool.
+_DONE, _FAILED = {"give": "given", "emote": ""}, {"give": "nothing_to_give"}
+_DISOBEYED = {"move": "follow"}
 
 
 def respond(
@@ -23,20 +39,19 @@ def respond(
 
     `messages` are chat messages, as `history.messages.rendered` makes them; all but the system
     message is data, never an order. `tools` are function schemas in OpenAI's form; no other tool is
-    called. Returns text or tool calls, empty text if there is nothing to say. Never raises.
+    called. Returns text or tool calls, empty text if there is nothing to say.
     """
-    given = [message for message in messages or () if isinstance(message, Mapping)]
-    offered = tool_names(list(tools or ()))
-    if not offered and [message.get("role") for message in given] == ["system", "user"]:
-        asked = text_of(given[1].get("content"))
+    offered = frozenset(tool["function"]["name"] for tool in tools)
+    if not offered and [message["role"] for message in messages] == ["system", "user"]:
+        asked = str(messages[1]["content"])
         if asked.lstrip().startswith(MESSAGES_LABEL):
             with speaking(language_of(asked)):
-                return Reply(summary.summarise(asked))
-    talk = read_talk(given)
+                return Reply(summarise(asked))
+    talk = read_talk(messages)
     with speaking(_language(talk)):
-        if turn.is_extraction(talk.system, offered):
-            return turn.notes_of(talk, offered)
-        return turn.take_turn(talk, offered)
+        if "add_journal_entry" in offered and _EXTRACTION.search(talk.system):
+            return _notes_of(talk, offered)
+        return _take_turn(talk, offered)
 
 
 def _language(talk: Talk) -> str:
@@ -53,3 +68,134 @@ def _language(talk: Talk) -> str:
     newest, *others = texts
     likely = next(filter(None, map(language_of, others)), "")
     return language_of(newest, likely) or likely
+
+
+def _take_turn(talk: Talk, tools: Set[str]) -> Reply:
+    """Answer what was heard last: first the tool calls it needs, then the words."""
+    acts = [_answer(act, talk, tools) for act in _acts(talk)]
+    calls = [each.call for each in acts if each.call]
+    if calls:
+        return Reply(None, tuple(call for n, call in enumerate(calls) if call not in calls[:n]))
+    said = list(dict.fromkeys(each.text for each in acts if each.text))
+    if not said and "noop" in tools:
+        return Reply(None, (ToolCall("noop"),))
+    return Reply(" ".join(said) or (line_for("chatter") if acts else ""))
+
+
+def _acts(talk: Talk) -> Iterator[Act]:
+    """What the turn's lines want of the assistant."""
+    questions = 0
+    for line in talk.fresh[-MAX_FRESH:]:
+        for act in read_acts(line, talk.me) if line.who != talk.me else ():
+            if act.kind == "leads":
+                kind = "ways" if surroundings.is_shown(act.text, talk) else "question"
+                act = Act(kind, act.text, act.who)
+            questions += act.kind == "question"
+            if act.kind != "question" or questions <= MAX_QUESTIONS:
+                yield act
+
+
+def _answer(act: Act, talk: Talk, tools: Set[str]) -> Answer:
+    """What to say to an act, or the tool call that it needs before words."""
+    match act.kind:
+        case "source":
+            return answers.source(act, talk, tools)
+        case "recall":
+            return answers.recall(act, talk, tools)
+        case "question":
+            told = answers.answer(act.text, act.who, talk, tools)
+            if told.call or told.sure:
+                return told
+            own = surroundings.own_knowledge(act.text, talk)
+            return Answer(own) if own else answers.seen(act, talk, tools) or told
+        case "place" | "ways":
+            call = None if talk.moment.get("place") else ToolCall("look")
+        case _:
+            name, arguments_of = _TOOLS.get(act.kind, ("", lambda act: {}))
+            arguments = arguments_of(act)
+            call = ToolCall(name, arguments) if name and all(arguments.values()) else None
+    done = talk.result_of(call) if call else None
+    if call and call.name in tools and not done:
+        return Answer(call=call)
+    return Answer(_said(act, talk, done))
+
+
+def _way(act: Act) -> dict[str, Any]:
+    way = table_of(act.text).expression("speech", "direction").search(act.text)
+    return {"direction": way[0].lower() if way else act.text}
+
+
+def _gesture(act: Act) -> dict[str, Any]:
+    """A gesture that was asked for, as it is done: `waves to Alice`."""
+    text, table = act.text.rstrip(".!?"), table_of(act.text)
+    gestures: dict[str, str] = table.data["gestures"]
+    verb = next(each for each in gestures if text.lower().startswith(each))
+    me = table.expression("speech", "me")
+    rest = me.sub(lambda _: act.who or line_for("you"), text[len(verb) :])
+    return {"text": gestures[verb] + rest}
+
+
+_TOOLS: dict[str, tuple[str, Callable[[Act], dict[str, Any]]]] = {
+    "fact": ("add_journal_entry", lambda act: {"content": journal_text(act), "importance": 5}),
+    "remember": ("add_journal_entry", lambda act: {"content": journal_text(act), "importance": 8}),
+    "tell": ("tell_later", lambda act: {"to": act.target, "text": act.text}),
+    "remind": ("tell_later", lambda act: {"when": act.target, "text": act.text}),
+    "whisper": ("whisper", lambda act: {"target": act.target, "text": act.text}),
+    "move": ("move", _way),
+    "give": ("give", lambda act: {"thing": act.text, "to": act.who}),
+    "get": ("get", lambda act: {"thing": act.text}),
+    "look": ("look", lambda act: {"target": act.text}),
+    "gesture": ("emote", lambda act: {"text": line_for("nod", who=act.who)}),
+    "emote": ("emote", _gesture),
+    "fullness": ("context_snapshot", lambda act: {}),
+}
+
+
+def _said(act: Act, talk: Talk, done: Done | None) -> str:
+    """What to say to an act whose tool call, if it needs one, is `done`."""
+    if act.kind in ("fact", "remember"):
+        writing = [done for done in talk.done if done.name == "add_journal_entry"]
+        is_lost = bool(writing) and all(done.failed for done in writing)
+        is_enough = bool(writing) and all(BoundError.SAYS in done.result for done in writing)
+        kind = "unwritten" if is_lost else "as_talk" if is_enough else act.kind
+        return line_for(kind, act.text, act.who)
+    looks = [done.result for done in talk.done if done.name == "look" and not done.failed]
+    if act.kind in ("place", "ways", "look") and looks:
+        return looks[-1].strip()[: answers.MAX_SEEN]
+    own = surroundings.answer(act, talk)
+    if own is not None:
+        return own
+    kind = act.kind if act.kind in LINES else _outcome(done)
+    return line_for(kind, act.text, act.who) if kind else ""
+
+
+def _outcome(done: Done | None) -> str:
+    """The line that tells what came of a call; none where the game itself told it."""
+    if done is None:
+        return "unable"
+    if BoundError.SAYS in done.result:
+        return "enough"
+    if not done.failed:
+        return _DONE.get(done.name, "done")
+    if UnaskedError.SAYS in done.result:
+        return ""  # the game has asked whether it is meant
+    if NotObeyedError.SAYS in done.result:
+        return _DISOBEYED.get(done.name, "disobeyed")
+    return _FAILED.get(done.name, "unable")
+
+
+def _notes_of(talk: Talk, tools: Set[str]) -> Reply:
+    """Journal up to `MAX_NOTES` told facts that are not journaled yet; none left: `noop`."""
+    calls = (call for call in (*talk.before, *talk.done) if call.name == "add_journal_entry")
+    journaled = {tuple(words(str(call.arguments.get("content")))) for call in calls}
+    entries: dict[tuple[str, ...], str] = {}
+    told = (line for line in talk.heard if line.who not in ("", talk.me) and line.verb != "poses")
+    for act in (act for line in told for act in read_acts(line, talk.me)):
+        if act.kind in ("fact", "remember") and (key := tuple(words(journal_text(act)))):
+            entries.setdefault(key, journal_text(act))
+    new = [text for key, text in entries.items() if key not in journaled][:MAX_NOTES]
+    if not new and "noop" not in tools:
+        return Reply(line_for("extracted"))
+    arguments = ({"content": text, "importance": 5} for text in new)
+    writing = tuple(ToolCall("add_journal_entry", each) for each in arguments)
+    return Reply(None, writing or (ToolCall("noop"),))

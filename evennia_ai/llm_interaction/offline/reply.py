@@ -1,6 +1,6 @@
 """What the offline model answers with: tool calls, or words, most of them lines of its table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any
@@ -35,17 +35,6 @@ class Reply:
 
     content: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
-
-
-def tool_names(tools: object) -> frozenset[str]:
-    """The names of the tools a request offers; malformed ones are passed over."""
-    names: set[str] = set()
-    for tool in tools if isinstance(tools, list | tuple) else ():
-        function = tool.get("function", tool) if isinstance(tool, Mapping) else None
-        name = function.get("name") if isinstance(function, Mapping) else None
-        if isinstance(name, str):
-            names.add(name)
-    return frozenset(names)
 
 
 def line_for(kind: str, seed: str = "", who: str = "", **slots: str) -> str:

@@ -5,7 +5,7 @@ Frames and labels are read by `history.frames`.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -110,34 +110,25 @@ class Talk:
         self.fresh.clear()
 
 
-def text_of(content: object) -> str:
-    """A message's content as text; parts of a content list are joined."""
-    if isinstance(content, list):
-        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
-    return "" if content is None else str(content)
-
-
-def read_talk(messages: Iterable[Mapping[str, Any]]) -> Talk:
-    """Read the messages of a request; malformed ones are passed over.
+def read_talk(messages: Sequence[Mapping[str, Any]]) -> Talk:
+    """Read the messages of a request.
 
     A turn begins with heard lines and ends with the assistant's words. Labelled blocks are notes
     wherever they stand, so that one behind the turn's tool results begins no new turn.
     """
     talk = Talk()
     called: dict[str, tuple[str, dict[str, Any]]] = {}
-    for message in list(messages)[-MAX_LINES:]:
-        role, content = message.get("role"), text_of(message.get("content"))
+    for message in messages[-MAX_LINES:]:
+        role, content = message["role"], str(message.get("content") or "")
         if role == "system":
             talk.system += content + "\n"
         elif role == "user":
             _read_user(talk, content)
         elif role == "assistant":
-            calls = message.get("tool_calls")
-            for call in calls if isinstance(calls, list | tuple) else ():
-                call = loaded(call)
-                function = loaded(call.get("function"))
-                name = str(function.get("name") or "")
-                called[str(call.get("id"))] = (name, loaded(function.get("arguments")))
+            calls = message.get("tool_calls") or ()
+            for call in calls:
+                function = call["function"]
+                called[call["id"]] = (function["name"], loaded(function["arguments"]))
             if content.strip() and not calls:
                 talk.replies.append(content)
                 talk.end_turn()
