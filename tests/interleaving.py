@@ -28,6 +28,7 @@ from evennia_ai.llm_interaction.prompt import (
     context_limit,
     context_usage,
 )
+from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
@@ -641,7 +642,7 @@ class Interleaving:
 
     def _check_prompts(self, script):
         for audience in AUDIENCES[:4]:
-            prompt = build_prompt(script, self.world.body, audience)
+            prompt = build_prompt(script, self.world.body, TurnRequest(audience))
             assert prompt.fits, f"prompt for {audience} is too large: {prompt.budget}"
             assert prompt.budget.total <= context_limit(script)
             check_pairs({"messages": prompt.messages})

@@ -1,7 +1,6 @@
 """`aibudget`: what an assistant's prompts hold, and what takes the most."""
 
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.contributors import contributors, newest_turn
@@ -54,7 +53,7 @@ class CmdAIBudget(AssistantCommand):
         script = self.assistant()
         event = newest_turn(script, self.audience)
         if event is None:
-            budget = draft_prompt(script, script.obj, PUBLIC).budget
+            budget = draft_prompt(script, script.obj).budget
             lines = [str(budget), "No turn was logged yet: this is what the next prompt holds."]
             return self.viewer.tell_records(lines + [f"Note: {note}" for note in budget.notes])
         lines = [str(event), f"{moment(utc_iso(event.at))} UTC, model {event.model}", *cuts(event)]

@@ -73,7 +73,7 @@ UNSEEN = "someone"
 _MARKS = re.compile(r"\[(?=[^\[\]\s]*[0-9])[^\[\]\s]{1,80}\]|\[[A-Z][A-Z ]{2,60}\]|\[Notice\]")
 # Where a model's reply goes on as a prompt would: with somebody's id, a label, or rows of the
 # present moment.
-_PROMPT = regex.compile(
+PROMPT_FORM = regex.compile(
     rf"(?:(?<!\w){_NAME} )?\[o\d+\.[^\[\]\s]{{1,80}}\]"
     r"|\[(?:Present moment|Memories|Notice|Instruction|Ledger|CONTEXT S\w+|EARLIER SUMMARY"
     r"|MESSAGES TO COMPACT)\]"
@@ -82,7 +82,6 @@ _PROMPT = regex.compile(
     r"|^(?:Time|Place|Present|Exits|Description):\s*$",
     re.MULTILINE,
 )
-_SENTENCE_END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)]*(?=\s)")
 
 
 def quoted(text: str) -> str:
@@ -182,19 +181,6 @@ def without_speaker(text: str, names: Iterable[str]) -> str:
     ):
         body = re.sub(rf"^{label}\s*", "", body, count=1, flags=re.I)
     return body.strip()
-
-
-def own_words(text: str) -> str:
-    """A model's reply without what it made up of the prompt's form; may be empty.
-
-    Small models go on with what they read: lines of other people, their ids, and labels. The reply
-    ends with the last sentence before the first of these.
-    """
-    found = _PROMPT.search(text)
-    if found is not None:
-        ends = [end.end() for end in _SENTENCE_END.finditer(text, 0, found.start())]
-        return text[: ends[-1]] if ends else ""
-    return text
 
 
 def notice(text: str) -> str:

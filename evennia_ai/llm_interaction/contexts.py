@@ -113,18 +113,14 @@ _WRITE_IN = "Write in {language}; leave names, numbers and quoted words as they 
 
 def language_rule(language: str) -> str:
     """What is said of the language of a reply: `language` is ``auto``, a code or a name."""
-    return _in_language(language, ANY_LANGUAGE, _ONE_LANGUAGE)
+    return (
+        ANY_LANGUAGE if language == AUTO else _ONE_LANGUAGE.format(language=language_name(language))
+    )
 
 
 def writing_rule(language: str) -> str:
     """What is said of the language of summaries and notes."""
-    return _in_language(language, KEEP_LANGUAGE, _WRITE_IN)
-
-
-def _in_language(language: str, any_language: str, one: str) -> str:
-    if language == AUTO:
-        return any_language
-    return one.format(language=language_name(language))
+    return KEEP_LANGUAGE if language == AUTO else _WRITE_IN.format(language=language_name(language))
 
 
 def language_name(language: str) -> str:

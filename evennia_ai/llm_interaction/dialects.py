@@ -76,32 +76,35 @@ def read(text: str, tools: Tools = MappingProxyType({}), reported: bool = False)
     return Read(rest.strip(), tuple(calls[:MOST_CALLS]), len(rest) < len(text.strip()))
 
 
+def replacements(*rows: str | tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Patterns, and what stands instead of what they find: nothing where no text is given."""
+    pairs = ((row, "") if isinstance(row, str) else row for row in rows)
+    return tuple((re.compile(pattern, re.I | re.M), instead) for pattern, instead in pairs)
+
+
 # Marks by one name each: signs for angles, bars and blanks, namespaces, attributes, letters' case.
 
 _BESIDE = "emotion|mood|status|state|stats|action|memory|ooc"
-_ALIKE = tuple(
-    (re.compile(pattern, re.I | re.M), instead)
-    for pattern, instead in (
-        (r"&lt;(/?\w[\w:=\"' ]{0,40})&gt;", r"<\1>"),
-        (
-            r"(</?)(?:\w{1,20}:|\uff5c\w{1,20}\uff5c)"
-            r"(?=(?:tool_calls?|function_calls|invoke|parameter)\b)",
-            r"\1",
-        ),
-        (r"<(/?)(?:[a-z]{1,20}_)?tool_?call(s?)>", r"<\1tool_call\2>"),
-        (
-            r"<(?:tool|tool_call|function)(?:=| name=)[\"']?([\w.\-]{1,60})[\"']?>",
-            r"<function=\1>",
-        ),
-        (r"<tool_call (?:id|index)=[^<>\n]{0,60}>", "<tool_call>"),
-        (r"\[TOOL_CALLS?\]", "[TOOL_CALLS]"),
-        # what a game's interface is to show beside the words; in a sentence it is a part of it
-        (rf"(?:^|(?<=[.!?\u2026\"*]))(?:[ \t]*<({_BESIDE})>[^<>]{{0,300}}</\1>)+", ""),
-        (rf"^(?:[ \t]*<({_BESIDE}|note|context)>[^<>]{{0,300}}</\1>)+", ""),
-        (rf"<({_BESIDE}|note|context)>([^<>]{{0,300}})</\1>", r"\2"),
-        (r"^(?:>>>|<\|recipient\|>\s*)all\s*(?:<\|content\|>)?", ""),
-        (r"^(?:>>>|<\|recipient\|>\s*)([\w.]{1,60})\s*(?:<\|content\|>|\n)", r"<function=\1>"),
-    )
+_ALIKE = replacements(
+    (r"&lt;(/?\w[\w:=\"' ]{0,40})&gt;", r"<\1>"),
+    (
+        r"(</?)(?:\w{1,20}:|\uff5c\w{1,20}\uff5c)"
+        r"(?=(?:tool_calls?|function_calls|invoke|parameter)\b)",
+        r"\1",
+    ),
+    (r"<(/?)(?:[a-z]{1,20}_)?tool_?call(s?)>", r"<\1tool_call\2>"),
+    (
+        r"<(?:tool|tool_call|function)(?:=| name=)[\"']?([\w.\-]{1,60})[\"']?>",
+        r"<function=\1>",
+    ),
+    (r"<tool_call (?:id|index)=[^<>\n]{0,60}>", "<tool_call>"),
+    (r"\[TOOL_CALLS?\]", "[TOOL_CALLS]"),
+    # what a game's interface is to show beside the words; in a sentence it is a part of it
+    rf"(?:^|(?<=[.!?\u2026\"*]))(?:[ \t]*<({_BESIDE})>[^<>]{{0,300}}</\1>)+",
+    rf"^(?:[ \t]*<({_BESIDE}|note|context)>[^<>]{{0,300}}</\1>)+",
+    (rf"<({_BESIDE}|note|context)>([^<>]{{0,300}})</\1>", r"\2"),
+    r"^(?:>>>|<\|recipient\|>\s*)all\s*(?:<\|content\|>)?",
+    (r"^(?:>>>|<\|recipient\|>\s*)([\w.]{1,60})\s*(?:<\|content\|>|\n)", r"<function=\1>"),
 )
 _BARS = re.compile(r"<[|\uff5c][^<>\n]{0,60}[|\uff5c]>")
 
@@ -451,26 +454,14 @@ def _of_line(text: str, found: re.Match[str], tools: Tools) -> tuple[list[Call],
         made = [(name, body)] if name else list(_payload(source, tools)) or [("", source)]
         return made, start + length
     more = text[start:].split("\n", 1)[0]
-    made = list(_with_text(name, more, line["mark"], tools))
-    return made, start + len(more) if made else 0
-
-
-def _with_text(name: str, more: str, mark: str, tools: Tools) -> Iterator[Call]:
-    """The call of a line with a name and perhaps a text.
-
-    Without a mark behind the name, the words after it are an argument only of a tool that has one:
-    others are prose.
-    """
-    text = more.strip(" \t\"'`:<>(){}[]*\r")
-    is_stop = not mark and not any(map(str.isalnum, text))  # as in `TOOL look.`
-    if not name:
-        return
-    if not text or is_stop:
-        yield name, "{}"
-    elif tools.get(name):
-        yield name, _dumped({tools[name]: text})
-    elif mark:
-        yield name, text
+    said, end = more.strip(" \t\"'`:<>(){}[]*\r"), start + len(more)
+    is_stop = not line["mark"] and not any(map(str.isalnum, said))  # as in `TOOL look.`
+    if name and (not said or is_stop):
+        return [(name, "{}")], end
+    if tools.get(name):
+        return [(name, _dumped({tools[name]: said}))], end
+    # Words behind a bare name are an argument only of a tool that has one: others are prose.
+    return ([(name, said)], end) if name and line["mark"] else ([], 0)
 
 
 # What stands in a call: JSON, XML, Python, or a name and arguments.
@@ -505,14 +496,7 @@ _NAME_KEYS = (
     *("recipient_name", "type"),
 )
 _ARGUMENT_KEYS = (
-    "arguments",
-    "parameters",
-    "args",
-    "input",
-    "action_input",
-    "tool_input",
-    "params",
-    "kwargs",
+    *("arguments", "parameters", "args", "input", "action_input", "tool_input", "params", "kwargs"),
 )
 
 
@@ -523,7 +507,8 @@ def _payload(body: str, tools: Tools) -> Iterator[Call]:
     if inner := list(_INNER.finditer(body)):
         ends = [*(each.start() for each in inner[1:]), len(body)]
         for each, end in zip(inner, ends, strict=True):
-            yield each["name"] or each["tag"], _arguments(_closed(body[each.end() : end]))
+            inside = re.split(r"</(?:function|invoke)>", body[each.end() : end])[0]
+            yield each["name"] or each["tag"], _arguments(inside)
     elif body[:1] in ("{", "[") and (made := list(_of_values(_loaded(body), tools))):
         yield from made
     elif body.startswith("[") or (body.endswith(")") and "(" in body):
@@ -532,10 +517,6 @@ def _payload(body: str, tools: Tools) -> Iterator[Call]:
         arguments = _arguments(found["body"])
         if isinstance(_loaded(arguments), dict):
             yield found["name"], arguments
-
-
-def _closed(body: str) -> str:
-    return re.split(r"</(?:function|invoke)>", body)[0]
 
 
 def _unfenced(text: str) -> str:
@@ -744,91 +725,67 @@ _TONE = (
     r"|gasp|pause|beat)\s?"
 )
 _ARROW = r"(?:[\u27a4\u25b6\u25ba\u2192]|\d\ufe0f?\u20e3)"
-_ROUND = tuple(
-    (re.compile(pattern, re.I | re.M), instead)
-    for pattern, instead in (
-        (r"\\n", "\n"),
-        (r"```\w*\s*```", ""),
-        (r"(?<!\S)/(?:no_?)?think\b[ \t]*", ""),
-        (r"^\[Result of [^\]\n]+\][^\n]*\n?", ""),
-        # The user greets me, so I should answer in character.
-        (rf"\A(?:{_ABOUT}\n+)+(?=\S)|(?<=\S)(?:\n+{_ABOUT})+\Z", ""),
-        (_TASK, ""),
-        (
-            r"\A(?:\W*(?:scene|setting|narration|emotion|mood|tone|character|name|speaker"
-            r"|action|turn \d+)\b\W*:[^\n]*\n\s*)+",
-            "",
-        ),
-        # Thought: … Final Answer: …, Aria's response: …, Dialogue: …
-        (
-            r"\A\s*(?s:\**(?:here(?:['\u2019]s| is) my )?"
-            r"(?:thoughts?(?: process)?|thinking|reasoning|analysis)\b\W.*?^)?"
-            r"[*#]{0,3}[ \t]?(?:here(?:['\u2019]s| is) my |(?-i:[A-Z])[\w-]{0,20}['\u2019]s )?"
-            r"(?:final )?"
-            r"(?:answer|response|reply|output|dialogue|speech)(?: as [\w ]{1,20})?"
-            r"(?:\**:\**[ \t]*|\**[ \t]*\n)\n*",
-            "",
-        ),
-        # Sure! Here is Aria's response: …
-        (
-            r"\A\s*(?:(?:sure|certainly|of course|okay|ok|absolutely)\b[!,.]*\s*)?"
-            r"(?:here(?:['\u2019]s| is| are)|this is)\b[^\n:]{0,60}"
-            r"\b(?:response|reply|answer|line|dialogue)\b[^\n:]{0,30}:\s*",
-            "",
-        ),
-        # As Aria, I would say: …, I'll respond as Aria: …, In character: …
-        (
-            r"\A\s*(?:as [\w' -]{1,40}, )?(?:i(?:['\u2019]d| would| might| will|['\u2019]ll)"
-            r" (?:say|respond|reply|answer)[^\n:]{0,30}|in[ -]character):\s*",
-            "",
-        ),
-        (r"\A#{1,6} [^\n]{1,40}\n", ""),
-        (
-            r"\A(?-i:[A-Z])\w{1,20}(?:>|, (?!\w*thing|morning|evening)[a-z]{3,15}ing"
-            r"(?:(?: \w+ly)?:(?!\s*(?-i:[a-z]))|(?: \w+){0,2}:(?=\s*[\"\u201c])))[ \t]+",
-            "",
-        ),
-        (r"\A\*\*[\w ]{2,30}\*\*\s*(\*[^*\n]{2,60}\*)\s*:\s*", r"\1 "),
-        (r"\A([\"\u201c][^\n]*[\"\u201d])\s*[\u2013\u2014-]+\s*(?-i:[A-Z])\w{1,20}\s*\Z", r"\1"),
-        (r"\A(?:\W*(?:user|human|player|\{\{user\}\})\W*:[^\n]*\n+)(?=[^\n:]{1,30}:)", ""),
-        # [smiles], {smiles}, ::smiles::, and what only sets a tone: [happy], <laugh>, [to Bram]
-        (
-            r"\A\s*[\[{<~:\u3010-]{1,2}(?!think|thought)((?-i:[a-z]){3,20}(?:s|ing))[\]}>~:\u3011-]{1,2}\s+",
-            r"*\1* ",
-        ),
-        (r"\A\s*[\u3010\uff08]([^\u3010\u3011\uff08\uff09\n]{1,40})[\u3011\uff09]\s*", r"*\1* "),
-        (rf"\A\s*[\[<{{]{_TONE}[\]>}}]\s*|(?<=[.!?\u2026\"])\s*[\[<{{(]{_TONE}[\]>}})]\s*\Z", ""),
-        # what is not for the room: ((brb)), //ooc brb, [Memory updated: …], {"mood": "happy"}
-        (r"[ \t]*(?:\(\([^()\n]{1,80}\)\)|\[\[[^\[\]\n]{1,80}\]\])", ""),
-        (r"\s*(?<![(/])[(/]+ ?ooc\b[^\n]*", ""),
-        (
-            r"(?<!\n)(?:\n\s*(?:[\[(*]+[^\n\])*]{0,200}\b(?:response|memory|journal|continue)\b[^\n]*[\])*]+"
-            r"|(?:tags|summary|translation|english|journal|memory|suggested \w+|scene):[^\n]*"
-            r"|(?:#\w+\s*)+|\{\s*\"\w+\":[^\n]*\}|```\w*\s*\{[^`]*\}\s*```"
-            r"|how (?:would|do) you (?:like|want) to proceed\?|your turn[!.]"
-            r"|(?:\[[^\[\]\n]{1,30}\]\s*){2,}))+\s*\Z",
-            "",
-        ),
-        # choices; a list that a colon announces is said
-        (
-            rf"^[ \t]*+(?!{_ARROW}|[^\n]*[:\uff1a]\W*$)([^\n]*\S)[ \t]*"
-            rf"(?:\n\s*{_ARROW}[^\n]+){{2,}}\Z",
-            r"\1",
-        ),
-        # (Thinking: …), [Internal monologue: …]
-        (
-            r"[(\[~*]{1,3}\s?(?:(?:internal|inner) (?:monologue|thoughts?)|think(?:s|ing)"
-            r"|thoughts?)\b[^()\[\]~*\n]{0,300}[)\]~*]{1,3}[ \t]*\n?",
-            "",
-        ),
-        (r"\A\s*\[\d\d?:\d\d(?::\d\d)?(?: ?[ap]m)?\]\s*", ""),
-        (r"\A\s*(?:\{\{char\}\}|ai|bot|npc|gpt4 correct \w+)\s*:\s*", ""),
-        (r",?[ \t]?\{\{\w{1,20}\}\}", ""),
-        # say Well met.  /me bows.  :bows
-        (r"\A\s*(?-i:say)[ :]+(?=(?-i:[\"\u201cA-Z]))", ""),
-        (r"\A\s*(?:/(?:me|em|emote|pose)|(?-i:emote|pose))\s+([^\n.!?]{2,120})[.\n]?", r"*\1* "),
-        (r"\A\s*:((?-i:[a-z])[^\n]{2,120})$", r"*\1*"),
-    )
+_ROUND = replacements(
+    (r"\\n", "\n"),
+    r"```\w*\s*```",
+    r"(?<!\S)/(?:no_?)?think\b[ \t]*",
+    r"^\[Result of [^\]\n]+\][^\n]*\n?",
+    # The user greets me, so I should answer in character.
+    rf"\A(?:{_ABOUT}\n+)+(?=\S)|(?<=\S)(?:\n+{_ABOUT})+\Z",
+    _TASK,
+    r"\A(?:\W*(?:scene|setting|narration|emotion|mood|tone|character|name|speaker"
+    r"|action|turn \d+)\b\W*:[^\n]*\n\s*)+",
+    # Thought: … Final Answer: …, Aria's response: …, Dialogue: …
+    r"\A\s*(?s:\**(?:here(?:['\u2019]s| is) my )?"
+    r"(?:thoughts?(?: process)?|thinking|reasoning|analysis)\b\W.*?^)?"
+    r"[*#]{0,3}[ \t]?(?:here(?:['\u2019]s| is) my |(?-i:[A-Z])[\w-]{0,20}['\u2019]s )?"
+    r"(?:final )?"
+    r"(?:answer|response|reply|output|dialogue|speech)(?: as [\w ]{1,20})?"
+    r"(?:\**:\**[ \t]*|\**[ \t]*\n)\n*",
+    # Sure! Here is Aria's response: …
+    r"\A\s*(?:(?:sure|certainly|of course|okay|ok|absolutely)\b[!,.]*\s*)?"
+    r"(?:here(?:['\u2019]s| is| are)|this is)\b[^\n:]{0,60}"
+    r"\b(?:response|reply|answer|line|dialogue)\b[^\n:]{0,30}:\s*",
+    # As Aria, I would say: …, I'll respond as Aria: …, In character: …
+    r"\A\s*(?:as [\w' -]{1,40}, )?(?:i(?:['\u2019]d| would| might| will|['\u2019]ll)"
+    r" (?:say|respond|reply|answer)[^\n:]{0,30}|in[ -]character):\s*",
+    r"\A#{1,6} [^\n]{1,40}\n",
+    r"\A(?-i:[A-Z])\w{1,20}(?:>|, (?!\w*thing|morning|evening)[a-z]{3,15}ing"
+    r"(?:(?: \w+ly)?:(?!\s*(?-i:[a-z]))|(?: \w+){0,2}:(?=\s*[\"\u201c])))[ \t]+",
+    (r"\A\*\*[\w ]{2,30}\*\*\s*(\*[^*\n]{2,60}\*)\s*:\s*", r"\1 "),
+    (r"\A([\"\u201c][^\n]*[\"\u201d])\s*[\u2013\u2014-]+\s*(?-i:[A-Z])\w{1,20}\s*\Z", r"\1"),
+    r"\A(?:\W*(?:user|human|player|\{\{user\}\})\W*:[^\n]*\n+)(?=[^\n:]{1,30}:)",
+    # [smiles], {smiles}, ::smiles::, and what only sets a tone: [happy], <laugh>, [to Bram]
+    (
+        r"\A\s*[\[{<~:\u3010-]{1,2}(?!think|thought)((?-i:[a-z]){3,20}(?:s|ing))[\]}>~:\u3011-]{1,2}\s+",
+        r"*\1* ",
+    ),
+    (r"\A\s*[\u3010\uff08]([^\u3010\u3011\uff08\uff09\n]{1,40})[\u3011\uff09]\s*", r"*\1* "),
+    rf"\A\s*[\[<{{]{_TONE}[\]>}}]\s*|(?<=[.!?\u2026\"])\s*[\[<{{(]{_TONE}[\]>}})]\s*\Z",
+    # what is not for the room: ((brb)), //ooc brb, [Memory updated: …], {"mood": "happy"}
+    r"[ \t]*(?:\(\([^()\n]{1,80}\)\)|\[\[[^\[\]\n]{1,80}\]\])",
+    r"\s*(?<![(/])[(/]+ ?ooc\b[^\n]*",
+    r"(?<!\n)(?:\n\s*(?:[\[(*]+[^\n\])*]{0,200}\b(?:response|memory|journal|continue)\b[^\n]*[\])*]+"
+    r"|(?:tags|summary|translation|english|journal|memory|suggested \w+|scene):[^\n]*"
+    r"|(?:#\w+\s*)+|\{\s*\"\w+\":[^\n]*\}|```\w*\s*\{[^`]*\}\s*```"
+    r"|how (?:would|do) you (?:like|want) to proceed\?|your turn[!.]"
+    r"|(?:\[[^\[\]\n]{1,30}\]\s*){2,}))+\s*\Z",
+    # choices; a list that a colon announces is said
+    (
+        rf"^[ \t]*+(?!{_ARROW}|[^\n]*[:\uff1a]\W*$)([^\n]*\S)[ \t]*"
+        rf"(?:\n\s*{_ARROW}[^\n]+){{2,}}\Z",
+        r"\1",
+    ),
+    # (Thinking: …), [Internal monologue: …]
+    r"[(\[~*]{1,3}\s?(?:(?:internal|inner) (?:monologue|thoughts?)|think(?:s|ing)"
+    r"|thoughts?)\b[^()\[\]~*\n]{0,300}[)\]~*]{1,3}[ \t]*\n?",
+    r"\A\s*\[\d\d?:\d\d(?::\d\d)?(?: ?[ap]m)?\]\s*",
+    r"\A\s*(?:\{\{char\}\}|ai|bot|npc|gpt4 correct \w+)\s*:\s*",
+    r",?[ \t]?\{\{\w{1,20}\}\}",
+    # say Well met.  /me bows.  :bows
+    r"\A\s*(?-i:say)[ :]+(?=(?-i:[\"\u201cA-Z]))",
+    (r"\A\s*(?:/(?:me|em|emote|pose)|(?-i:emote|pose))\s+([^\n.!?]{2,120})[.\n]?", r"*\1* "),
+    (r"\A\s*:((?-i:[a-z])[^\n]{2,120})$", r"*\1*"),
 )
 _SPOKEN_KEYS = (
     *("response", "reply", "say", "speech", "dialogue", "text", "message"),

@@ -27,7 +27,7 @@ from evennia_ai.language.numbers import with_values
 from evennia_ai.language.script import akin, folded, is_unparted, meets
 from evennia_ai.language.sentences import asks
 from evennia_ai.language.tables import DEFAULT, language_of, tables
-from evennia_ai.language.words import STARTERS, content_words, stem, telling_stem, words
+from evennia_ai.language.words import content_words, stem, telling_stem, words
 from evennia_ai.llm_interaction.items import Item, items_of, normal
 from evennia_ai.llm_interaction.turned import Clause, clause_of, clauses, is_denied, is_swapped
 
@@ -65,23 +65,16 @@ _DAY = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
 _GRAMMAR = regex.compile(r"\p{Hiragana}+")
 # A letter of a script without spaces whose letters are no words: it stands in anything.
 _SYLLABLE = regex.compile(r"[^\p{Han}]\p{M}*")
-_LOWER = re.compile(r"\b[^\W\d_A-Z]+\b")
 # Numbers that people write as words; of a language without a table no such words are known.
 _SPELLED_ELSEWHERE = frozenset(map(str, range(13)))
 _SPELLED_UNKNOWN = _SPELLED_ELSEWHERE.union(map(str, (*range(20, 101, 10), 1000)))
 
 
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(filter(None, map(telling_stem, text.split())))
-
-
-_LISTS = tables()[DEFAULT].data["lists"]
-# Ties between people. Each is supported by the words of its groups, and by no others.
-_TIE_GROUPS = tuple(map(_stems, _LISTS["ties"].strip().splitlines()))
-TIES: Mapping[str, frozenset[str]] = {
-    stem: frozenset().union(*(group for group in _TIE_GROUPS if stem in group))
-    for stem in frozenset().union(*_TIE_GROUPS)
-}
+# Stems of ties between people. Each is supported by the words of its groups, and by no others.
+_TIE_GROUPS = tuple(
+    frozenset(filter(None, map(telling_stem, row.split())))
+    for row in tables()[DEFAULT].data["lists"]["ties"].strip().splitlines()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +110,10 @@ class Ground:
         # Frames are English, whatever is spoken.
         self.said = without_marks("\n".join(h.text if h else line for h, line in heard))
         self.language = language_of(self.said)
+        self.is_english = self.language == DEFAULT
         self.normal = f" {normal(text, self.language)} {normal(', '.join(self.known))} "
         self.forms = frozenset(self.normal.split())
-        self.line_words = [words(line) for line in text.split("\n")]
-        self.words = [word for line in self.line_words for word in line]
+        self.words = [word for line in text.split("\n") for word in words(line)]
         self.places: dict[str, list[int]] = {}
         for place, line in enumerate(text.split("\n")):
             for each in set(_telling(line, self.language or DEFAULT)):
@@ -136,11 +129,6 @@ class Ground:
             if (heard := read_heard(line)) and not asks(heard.text)
             for part in clauses(heard.text)
         ]
-
-    @cached_property
-    def is_english(self) -> bool:
-        """Whether it seems to be English, whose number words can be read."""
-        return _is_english(self.said)
 
     @cached_property
     def days(self) -> frozenset[date]:
@@ -162,17 +150,14 @@ class Ground:
 
     def supports(self, words_of: str) -> bool:
         """Whether each of some words stands somewhere, or is of a date that may be meant."""
-        found = normal(words_of, self.language).split()
         return all(
-            word in self.forms or word in self.date_words or self._is_inflected(word)
-            for word in found
+            word in self.forms
+            or word in self.date_words
+            # in another form, as names have in most languages
+            or not (self.is_english or word.isdigit())
+            and any(akin(word, form) for form in self.forms if form[:2] == word[:2])
+            for word in normal(words_of, self.language).split()
         )
-
-    def _is_inflected(self, word: str) -> bool:
-        """Whether a word stands here in another form, as names do in most languages."""
-        if self.is_english or word.isdigit():
-            return False
-        return any(akin(word, form) for form in self.forms if form[:2] == word[:2])
 
     def forms_of(self, stem: str) -> list[str]:
         """The stems here that are forms of the same word, as `therapi` and `therapeutic`."""
@@ -192,13 +177,11 @@ class Sentence:
     Args:
         items: The summary's names, numbers and quoted words that stand in it.
         same_language: Whether the summary's words can be compared with the source's.
-        same_script: Whether its names can.
     """
 
     text: str
     items: tuple[Item, ...]
-    same_language: bool = True
-    same_script: bool = True
+    same_language: bool
 
     def named(self, kind: str) -> list[str]:
         """The texts of one kind of item."""
@@ -210,8 +193,8 @@ Rule = Callable[[Sentence, Ground], tuple[str, ...]]
 
 def unknown_names(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     """Names with a word that stands nowhere in the source."""
-    names = sentence.named("name") if sentence.same_script else ()
-    if not (ground.language or ground.is_english):  # where any word may begin a sentence
+    names = sentence.named("name")
+    if not ground.language:  # where any word may begin a sentence
         names = [name for name in names if not sentence.text.startswith(name)]
     return tuple(name for name in names if not ground.supports(name))
 
@@ -219,7 +202,7 @@ def unknown_names(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
 def unknown_numbers(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     """Numbers, by value, that stand nowhere in the source."""
     numbers = sentence.named("number")
-    if not sentence.same_language or not (ground.language or ground.is_english):
+    if not sentence.same_language or not ground.language:
         spelled = _SPELLED_ELSEWHERE if ground.language else _SPELLED_UNKNOWN
         numbers = [n for n in numbers if n[0].isdigit() and normal(n) not in spelled]
     dates = _dates(sentence.text, ground)
@@ -228,29 +211,36 @@ def unknown_numbers(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
 
 def unknown_quotes(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     """Quoted words that nobody said in this order."""
-    quotes = sentence.named("quote") if sentence.same_language else ()
-    return tuple(quote for quote in quotes if f" {normal(quote)} " not in ground.normal)
+    return tuple(q for q in sentence.named("quote") if f" {normal(q)} " not in ground.normal)
 
 
 def unknown_ties(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     """Ties of blood and marriage of which the source does not speak near these names."""
-    found = words(sentence.text) if sentence.same_language and ground.is_english else ()
-    names = [s for name in sentence.named("name") for s in map(telling_stem, words(name)) if s]
+    names = {telling_stem(word) for name in sentence.named("name") for word in words(name)}
+    there = names.intersection(ground.places)
+
+    def is_told(tie: str) -> bool:
+        return any(stretch >= {tie, *there} for stretch in _found_near((tie, *there), ground))
+
     return tuple(
         word
-        for word in found
-        for ties in [TIES.get(telling_stem(word))]
-        if ties and not any(_nearest([tie, *names], ground) for tie in ties)
+        for word in (words(sentence.text) if ground.is_english else ())
+        for ties in [[group for group in _TIE_GROUPS if telling_stem(word) in group]]
+        if ties and not any(map(is_told, frozenset().union(*ties)))
     )
 
 
 def unknown_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     """The content words without support, where too few of them stand near each other."""
-    claim = _claim(sentence, ground.language or DEFAULT) if sentence.same_language else ()
+    code = ground.language or DEFAULT
+    named = {word for item in sentence.items for word in words(item.text) if item.kind != "quote"}
+    left = " ".join(word for word in words(sentence.text) if word not in named)
+    stems = _telling(sentence.text if tables()[code].data.get("unparted") else left, code)
+    claim = dict.fromkeys(s for s in stems if s not in _narration(code) and not s.isdigit())
     is_heading = not sentence.items and sentence.text.rstrip("*").endswith((":", "："))
     if is_heading or len(claim) + len(sentence.items) < LEAST_CLAIM:
         return ()
-    best = max(_found_near(claim, ground), key=len, default=frozenset())
+    best = max(_found_near(tuple(claim), ground), key=len, default=frozenset())
     if len(best) >= CLAIM_SHARE * len(claim):
         return ()
     return tuple(stem for stem in claim if stem not in best)
@@ -259,7 +249,7 @@ def unknown_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
 def turned_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     """What somebody said, denied, or a debt given to whom it is owed."""
     code = ground.language
-    if not code or not sentence.same_language:
+    if not code or len(list(clauses(sentence.text))) > 1:
         return ()
     table, names = tables()[code], [*map(folded, sentence.named("name"))]
     text = folded(sentence.text)
@@ -285,22 +275,25 @@ RULES: Mapping[str, Rule] = {
 
 def grounded_in(text: str, source: str, known: Iterable[str] = ()) -> Grounded:
     """A summary without the sentences that a source, or names known besides, do not support."""
-    return grounded(text, Ground(source, known))
-
-
-def grounded(text: str, ground: Ground) -> Grounded:
-    """A summary without the sentences that its source does not support."""
+    ground = Ground(source, known)
     if len(_NUMBERED.findall(text)) > 1:  # the numbers of a list are nobody's
         text = _NUMBERED.sub("- ", text)
     found = list(_SENTENCE.finditer(text))
     if stands_apart(text, ground):
         return Grounded("", (Struck(text, "refusal", ("every word",)),) * len(found), len(found))
+    held = {"number"} | ({"name"} if _script(text) == _script(source) else set())
+    same_language = "name" in held and _same_language(text, ground)
+    rules = {rule: of for rule, of in RULES.items() if same_language or rule in held}
+    items = [(i, f" {normal(i.text, i.language)} ") for i in items_of(text, ground.known)]
     struck: list[Struck] = []
     kept: list[str] = []
     at = 0
-    for match, sentence in zip(found, _sentences(text, found, ground), strict=True):
+    for match in found:
         gap, at = text[at : match.start()], match.end()
-        wrong = ((rule, what) for rule, of in RULES.items() if (what := of(sentence, ground)))
+        words_in = f" {normal(match[0], ground.language)} "
+        inside = tuple(item for item, form in items if form in words_in)
+        sentence = Sentence(match[0], inside, same_language)
+        wrong = ((rule, what) for rule, of in rules.items() if (what := of(sentence, ground)))
         rule, what = next(wrong, ("", ()))
         if what:
             struck.append(Struck(sentence.text, rule, what))
@@ -315,25 +308,12 @@ def stands_apart(text: str, ground: Ground) -> bool:
     """Whether a short text has next to no word of its source, as a refusal in any language."""
     if len(text) > APART_CHARS or _script(text) != _script(ground.text):
         return False
-    if _is_english(text):  # whose refusals are known by their words
+    if language_of(text) == DEFAULT:  # whose refusals are known by their words
         return False
     telling = {word for word in words(text) if len(word) >= LEAST_LETTERS or is_unparted(word)}
     known = set(ground.words)
     found = sum(word in known or any(akin(word, each) for each in known) for word in telling)
     return len(telling) >= LEAST_CLAIM and found < APART_SHARE * len(telling)
-
-
-def _sentences(text: str, found: Iterable[re.Match[str]], ground: Ground) -> Iterator[Sentence]:
-    script = _script(text)
-    same_script = script == _script(ground.text)
-    same_language = same_script and _same_language(text, ground)
-    items = items_of(text, ground.known)
-    for match in found:
-        words_in = f" {normal(match[0], ground.language)} "
-        inside = tuple(
-            item for item in items if f" {normal(item.text, item.language)} " in words_in
-        )
-        yield Sentence(match[0], inside, same_language, same_script)
 
 
 def _telling(text: str, code: str) -> list[str]:
@@ -344,14 +324,6 @@ def _telling(text: str, code: str) -> list[str]:
     if table.data.get("unparted"):  # what stands in hiragana is grammar
         text = _GRAMMAR.sub(" ", text)
     return [stem(word, code) for word in content_words(text, table)]
-
-
-def _claim(sentence: Sentence, code: str) -> tuple[str, ...]:
-    """The stems of a sentence's content words: no names, numbers, or words that only narrate."""
-    named = {word for item in sentence.items for word in words(item.text) if item.kind != "quote"}
-    left = " ".join(word for word in words(sentence.text) if word not in named)
-    stems = _telling(sentence.text if tables()[code].data.get("unparted") else left, code)
-    return tuple(dict.fromkeys(s for s in stems if s not in _narration(code) and not s.isdigit()))
 
 
 @cache
@@ -384,13 +356,6 @@ def _found_near(stems: Sequence[str], ground: Ground) -> Iterator[frozenset[str]
         yield frozenset(inside)
 
 
-def _nearest(stems: Sequence[str], ground: Ground) -> bool:
-    """Whether some stems all stand within `NEAR_LINES` lines, those that stand anywhere."""
-    tie, *names = stems
-    wanted = {tie, *(name for name in names if name in ground.places)}
-    return any(found >= wanted for found in _found_near(tuple(wanted), ground))
-
-
 def _dates(text: str, ground: Ground) -> frozenset[str]:
     """The numbers, as they are compared, of the days in a text that the source may mean."""
     found = ((a or d, b or c) for a, b, c, d in _DATE.findall(text.lower()))
@@ -411,15 +376,7 @@ def _same_language(text: str, ground: Ground) -> bool:
     found, code = words(text), language_of(text)
     if code and ground.language:
         return code == ground.language
-    if len(found) < LANGUAGE_WORDS or (_is_english(text) and ground.is_english):
+    if len(found) < LANGUAGE_WORDS:
         return True
     little, known = [word for word in found if len(word) <= 4], set(ground.words)
     return sum(word in known for word in little) >= 0.4 * len(little)
-
-
-def _is_english(text: str) -> bool:
-    """Whether many of a text's words in lower case are common English ones."""
-    if code := language_of(text):
-        return code == DEFAULT
-    found = _LOWER.findall(without_marks(text))
-    return sum(word in STARTERS for word in found) >= 0.3 * len(found)

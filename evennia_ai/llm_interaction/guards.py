@@ -7,7 +7,7 @@ said.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from os.path import commonprefix
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import regex
 
-from evennia_ai.history.frames import own_words
+from evennia_ai.history.frames import PROMPT_FORM
 from evennia_ai.language.script import folded, is_unparted, places, size, words
 from evennia_ai.language.tables import DEFAULT, each_words, table_of, tables
 
@@ -30,8 +30,6 @@ REFRAIN_WORDS = 4
 SMALL_SENTENCES, SMALL_LINES = 4, 3
 # Anybody says `Aye, that may be so.` twice; a longer line said again is a model in a loop.
 REPEATABLE_WORDS = 7
-# So many words of the rules in a row are no accident.
-RULE_WORDS = 8
 # A sentence of so many words is held against others in any order; a share of those of the sentence
 # that it is nearly may be missing from it.
 NEAR_WORDS, NEAR_SHARE = 5, 0.25
@@ -45,6 +43,8 @@ FORM_LETTERS, FORM_SHARE = 4, 0.75
 RECITED_WORDS, RECITED_SHARE, RECITAL_WORDS = 4, 0.8, 15
 # A sentence about itself as `you` or by its name has more than so many of them.
 OWN_WORDS = 5
+# So many words of the rules in a row are no accident.
+RULE_WORDS = 8
 
 _FORM = re.compile(
     r"\[[^\W\d_][^\]\n]{1,60}\]|^(?:Time|Place|Present|Exits|Description):", re.MULTILINE
@@ -118,9 +118,8 @@ def without_prompt(text: str, around: Around) -> str:
     Small models invent labels of their own, leave gaps to be filled in: ``[Your name]``, and read
     out single rows of what is around them.
     """
-    text = own_words(text)
-    found = _ID.search(text) or (_FORM.search(text) if around.is_small else None)
-    return _before(text, found.start()) if found else text
+    forms = (PROMPT_FORM, _ID, _FORM) if around.is_small else (PROMPT_FORM, _ID)
+    return _before(text, (form.search(text) for form in forms))
 
 
 # Who speaks in the talks that models learned from.
@@ -175,8 +174,7 @@ def without_asides(text: str, around: Around) -> str:
     # Models write notes in English behind words of any language.
     tables_here = {table.code: table for table in (tables()[DEFAULT], table_of(text))}
     rules = [_ASIDES, *(table.expression("speech", "aside") for table in tables_here.values())]
-    starts = [found.start() for rule in rules if (found := rule.search(text))]
-    return _before(text, min(starts) + 1) if starts else text
+    return _before(text, (rule.search(text) for rule in rules))
 
 
 def without_own_label(text: str, around: Around) -> str:
@@ -195,7 +193,7 @@ def without_own_label(text: str, around: Around) -> str:
         regex.MULTILINE,
     )
     found = label.search(text)
-    return _before(text, found.start("at")) if found else text
+    return _before(text, [found.start("at")] if found else ())
 
 
 def without_calls(text: str, around: Around) -> str:
@@ -204,18 +202,17 @@ def without_calls(text: str, around: Around) -> str:
     plain = [name for name in names if "_" in name or name == "noop"]
     of_all, of_plain = ("|".join(each) or "(?!)" for each in (names, plain))
     named = re.compile(rf"\b(?:{of_plain})\b|\b(?:{of_all})(?:\(| (?:function|tool)\b)")
-    found = [at.start() for at in (_CALL.search(text), named.search(text)) if at]
-    return _before(text, min(found)) if found else text
+    return _before(text, (_CALL.search(text), named.search(text)))
 
 
 def without_rules(text: str, around: Around) -> str:
     """Without sentences that give out the rules, in any order of their words."""
-    rules = _runs(around.rules)
-    starts = [at for run, at in _windows(text) if run in rules][:1]
+    rules, found = f" {line_key(around.rules)} ", places(text)
+    runs = (found[at : at + RULE_WORDS] for at in range(len(found) - RULE_WORDS + 1))
+    starts = [run[0][0] for run in runs if f" {' '.join(word for _, word in run)} " in rules]
     lines = _told(tuple(around.rules.splitlines()), 9)
-    recited = (at for at, said, _ in _recited(text, lines) if len(said) > RECITED_WORDS)
-    starts += list(recited)[:1]
-    return _before(text, min(starts) + 1) if starts else text
+    starts += [at for at, said, _ in _recited(text, lines) if len(said) > RECITED_WORDS]
+    return _before(text, starts)
 
 
 def without_recital(text: str, around: Around) -> str:
@@ -233,7 +230,7 @@ def without_recital(text: str, around: Around) -> str:
             starts += [] if _QUESTION.search(sentence.group()) else [sentence.start()]
     if len({word for _, said, _ in found for word in said}) >= RECITAL_WORDS:
         starts += [at for at, *_ in found[1:2] or found]
-    return _before(text, min(starts) + 1) if starts else text
+    return _before(text, starts)
 
 
 @lru_cache(maxsize=32)
@@ -421,28 +418,19 @@ GUARDS: Mapping[str, Guard] = {
 }
 
 
-def _before(text: str, at: int) -> str:
-    """The whole sentences of a text before a place."""
-    ends = [end.end() for end in _CLOSED.finditer(text, 0, at) if end.end() < at]
+def _before(text: str, unsound: Iterable[int | re.Match[str] | regex.Match[str] | None]) -> str:
+    """The whole sentences of a text before the first of some places; all of it without any."""
+    starts = [at if isinstance(at, int) else at.start() for at in unsound if at is not None]
+    if not starts:
+        return text
+    first = min(starts)
+    ends = [end.end() for end in _CLOSED.finditer(text, 0, first + 1) if end.end() <= first]
     return text[: ends[-1]] if ends else ""
 
 
 def _trimmed(text: str) -> str:
     """A text cut before a word, without an opening mark that was left at its end."""
     return text.rstrip().rstrip("\"'\u201c\u2018(*-").rstrip()
-
-
-@lru_cache(maxsize=8)
-def _runs(rules: str) -> Collection[tuple[str, ...]]:
-    return frozenset(run for run, _ in _windows(rules))
-
-
-def _windows(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """All runs of `RULE_WORDS` words of a text, and where each begins."""
-    found = places(text)
-    for place in range(len(found) - RULE_WORDS + 1):
-        stretch = found[place : place + RULE_WORDS]
-        yield tuple(word for _, word in stretch), stretch[0][0]
 
 
 def _loop(said: list[str]) -> int | None:

@@ -1,4 +1,7 @@
-"""Names, numbers and quoted words of a text, and which of them another text holds.
+"""What a summary must not lose of its source: names, numbers and quoted words.
+
+They may survive in the summary, in the journal or in the ledger. What is found in none of them is
+appended in one capped line, without asking a model again; the rest becomes a journal entry.
 
 An item is found in a text if its words stand there in a row, whatever their case, accents,
 possessives and plurals; numbers are compared by value, so that ``1,200`` is ``1200`` and
@@ -18,12 +21,13 @@ from typing import Any, Literal
 import regex
 
 from evennia_ai.history.frames import one_line, without_marks
-from evennia_ai.history.messages import Message, tool_calls
+from evennia_ai.history.messages import Counter, Message, tool_calls
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.language.numbers import numbers_in, with_values
 from evennia_ai.language.script import bordered, folded, holds, words_of
 from evennia_ai.language.tables import DEFAULT, Table, table_of, tables
 from evennia_ai.language.words import singular
+from evennia_ai.llm_interaction.budget import capped
 
 # Longer ones are speech, whose names and numbers count by themselves.
 QUOTE_WORDS = 8
@@ -32,7 +36,11 @@ _QUOTE_CHARS = 120
 TOOL_CHARS = 2000
 _JSON_DEPTH = 6
 _ACRONYM_LETTERS = 5
-
+APPENDIX_TITLE = "Also mentioned:"
+# Most of a summary's cap the line of missing things may take.
+APPENDIX_SHARE = 0.25
+# So many names of a source are kept, by which it is found again.
+NAMED = 3
 
 # `I` is never a name; a letter alone is, as an initial.
 _CAPITAL = r"(?!I\b)\p{Lu}\w*(?:['-][^\W\d_]\w*)*"
@@ -89,7 +97,8 @@ def items_of(text: str, known_names: Iterable[str] = ()) -> tuple[Item, ...]:
     )
     text = _BLANKS.sub(" ", text)
     known = list(dict.fromkeys(name.strip() for name in known_names if name.strip()))
-    quotes = [(at, Item("quote", body)) for at, body in _quotes(text)]
+    marked = ((match.start(), _quoted_words(match)) for match in _QUOTED.finditer(text))
+    quotes = [(at, Item("quote", body)) for at, body in marked if body]
     # Quote marks in place of short quotations, so that their words count once.
     bare = _QUOTED.sub(lambda m: '"' * len(m[0]) if _quoted_words(m) else m[0], text)
     table = table_of(text)
@@ -140,13 +149,73 @@ def missing(items: Iterable[Item], *texts: str) -> tuple[Item, ...]:
     return tuple(item for item in wanted if item not in found)
 
 
-def _of(code: str) -> Table:
-    return tables()[code]
+@dataclass(frozen=True)
+class Covered:
+    """A summary with what it must not lose.
+
+    Args:
+        text: The summary with its appended line.
+        share: Share of the source's items kept in summary, journal or ledger before anything was
+            appended.
+        lost: What was kept nowhere.
+        overflow: What of that had no room in the line either.
+        named: Some names in the source, by which it is found again.
+    """
+
+    text: str
+    share: float = 1.0
+    lost: tuple[Item, ...] = ()
+    overflow: tuple[Item, ...] = ()
+    named: tuple[str, ...] = ()
+
+
+def covered(
+    items: Sequence[Item], text: str, elsewhere: Sequence[str], cap: int, count: Counter
+) -> Covered:
+    """A summary's text with a line of what it lost, under the cap.
+
+    Where text and line are too long together the text is cut first, and what stood in the part
+    that was cut off counts as lost too.
+
+    Args:
+        items: Those of what was summarised.
+        text: The summary.
+        elsewhere: Texts in which a thing is kept besides.
+        cap: Most tokens of the text with its line.
+        count: Counts tokens.
+    """
+    lost, room = missing(items, text, *elsewhere), int(cap * APPENDIX_SHARE)
+    line, overflow = appendix(lost, room, count)
+    if line and count(text) + count(line) + 1 > cap:
+        text = capped(text, cap - room - 1, count)
+        lost = missing(items, text, *elsewhere)
+        line, overflow = appendix(lost, room, count)
+    names = dict.fromkeys(item.text for item in items if item.kind == "name")
+    share = 1.0 - len(lost) / len(items) if items else 1.0
+    text = f"{text}\n{line}" if line else text
+    return Covered(text, share, lost, overflow, tuple(names)[:NAMED])
+
+
+def appendix(
+    items: Sequence[Item], cap_tokens: int, count: Counter
+) -> tuple[str, tuple[Item, ...]]:
+    """As many items, in order, as the cap allows as one line, and those that did not fit."""
+
+    def line(of: Sequence[Item]) -> str:
+        texts = (f'"{one_line(i.text)}"' if i.kind == "quote" else one_line(i.text) for i in of)
+        return f"{APPENDIX_TITLE} {', '.join(texts)}." if of else ""
+
+    low, high = 0, len(items)
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = count(line(items[:middle])) <= cap_tokens
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return line(items[:low]), tuple(items[low:])
 
 
 def _inflected(item: Item, normals: Iterable[str]) -> bool:
     """Whether a name stands in another form in a text, as names do in most languages."""
-    is_other = item.kind == "name" and not _of(item.language).data.get("exact_stems")
+    is_other = item.kind == "name" and not tables()[item.language].data.get("exact_stems")
     return is_other and any(holds(text.split(), _key(item).split()) for text in normals)
 
 
@@ -157,7 +226,7 @@ def normal(text: str, code: str = "") -> str:
     """
     code = code or table_of(text).code
     text = with_values(folded(text), code)
-    if not _of(code).data.get("exact_stems"):
+    if not tables()[code].data.get("exact_stems"):
         return " ".join(words_of(text))
     return " ".join(singular(word.removesuffix("'s")) for word in _WORDS.findall(text))
 
@@ -166,7 +235,7 @@ def normal(text: str, code: str = "") -> str:
 def _key(item: Item) -> str:
     """What of an item is looked for: its normal form, a name without its titles."""
     words = normal(item.text, item.language).split(" ")
-    titles = _of(item.language).words("titles")
+    titles = tables()[item.language].words("titles")
     while item.kind == "name" and len(words) > 1 and words[0] in titles:
         del words[0]
     return " ".join(words)
@@ -203,12 +272,6 @@ def _quoted_words(match: regex.Match[str]) -> str:
     """The words of a short quotation; empty for a longer one."""
     body = next(filter(None, match.groups())).strip(" .,;:!?-")
     return body if 0 < len(body.split()) <= QUOTE_WORDS else ""
-
-
-def _quotes(text: str) -> Iterator[tuple[int, str]]:
-    for match in _QUOTED.finditer(text):
-        if body := _quoted_words(match):
-            yield match.start(), body
 
 
 def _known(text: str, names: Iterable[str], table: Table) -> Iterator[tuple[int, str]]:

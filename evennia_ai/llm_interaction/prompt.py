@@ -1,7 +1,7 @@
 """From an assistant's state to the request a model gets, within its budget."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
     CONTEXT_PRE_COMPACTION,
     CONTEXTS,
+    PromptContext,
     plain_identity,
     system_prompt,
     written_language,
@@ -24,7 +25,6 @@ from evennia_ai.llm_interaction.regions import (
     Caps,
     Prompt,
     Regions,
-    as_text_protocol,
     effective_caps,
     fit_prompt,
     note_line,
@@ -33,8 +33,7 @@ from evennia_ai.llm_interaction.regions import (
     tools_tokens,
 )
 from evennia_ai.llm_interaction.room import Room
-from evennia_ai.llm_interaction.tool_calls import main_arguments, tool_instructions
-from evennia_ai.llm_interaction.tool_protocol import tool_protocol
+from evennia_ai.llm_interaction.tool_calls import as_text, main_arguments, tool_instructions
 from evennia_ai.llm_interaction.transcript import (
     FACTS_STOPS,
     STOPS,
@@ -42,7 +41,7 @@ from evennia_ai.llm_interaction.transcript import (
     as_transcript,
 )
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL as OFFLINE_MODEL
-from evennia_ai.llm_interaction.values import ModelRequest
+from evennia_ai.llm_interaction.values import ModelRequest, TurnRequest
 from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.recall.values import Hit, brief
@@ -71,6 +70,34 @@ SMALL_REPEAT_PENALTY = 1.1
 # many of the newest messages.
 COOL, WARM = 0.3, 0.9
 MESSAGES_AGAIN = 4
+# A turn that anybody may hear and nobody asked for.
+ORDINARY = TurnRequest()
+
+
+@dataclass(frozen=True)
+class ToolProtocol:
+    """Whether tool calls are written as text, and why so, in plain words."""
+
+    is_text: bool
+    why: str
+
+    def __str__(self) -> str:
+        return f"{'text' if self.is_text else 'native'} ({self.why})"
+
+
+NATIVE = ToolProtocol(False, "the provider's tool calling")
+DROPPED = ToolProtocol(True, "the model's template drops tools: calls are written as text")
+CARRIED = ToolProtocol(False, "the model's template carries tools")
+
+
+def tool_protocol(script: Assistant) -> ToolProtocol:
+    """How an assistant's model is told of its tools, as far as is known now."""
+    if script.model_name == OFFLINE_MODEL:
+        return NATIVE
+    if script.config.llm_api == "completion":
+        return ToolProtocol(True, "base models write calls as text")
+    carries = script.mind.model.facts(script.model_name).carries_tools
+    return NATIVE if carries is None else CARRIED if carries else DROPPED
 
 
 def context_limit(script: Assistant, model: str = "") -> int:
@@ -121,13 +148,10 @@ def context_caps(script: Assistant, model: str = "") -> Caps:
     )
 
 
-def room_of(script: Assistant, model: str = "") -> Room:
-    """The room of its history, under the limit of a model, its own by default; constant time.
-
-    The fixed regions are those of the last prompt.
-    """
-    caps = context_caps(script, model)
-    return Room(context_limit(script, model), script.runtime.fixed_tokens, caps.volatile)
+def room_of(script: Assistant) -> Room:
+    """The room of its history beside the fixed regions of the last prompt; constant time."""
+    caps = context_caps(script)
+    return Room(context_limit(script), script.runtime.fixed_tokens, caps.volatile)
 
 
 def context_usage(script: Assistant) -> float:
@@ -140,23 +164,20 @@ def context_usage(script: Assistant) -> float:
 
 
 def build_prompt(
-    script: Assistant,
-    character: Character,
-    audience: str = PUBLIC,
-    context: str = CONTEXT_AWAKE,
-    **options: Any,
+    script: Assistant, character: Character, request: TurnRequest = ORDINARY, **options: Any
 ) -> Prompt:
     """The prompt of a model call that is made now; its budget is noted.
 
     Arguments and result are those of `draft_prompt`.
     """
-    prompt = draft_prompt(script, character, audience, context, **options)
+    prompt = draft_prompt(script, character, request, **options)
     model = options.get("model", "")
-    if context == CONTEXT_AWAKE:
+    if request.context == CONTEXT_AWAKE:
         if not model:
             _note_fixed(script, prompt)
         script.runtime.left_out = frozenset(prompt.budget.left_out)
-    note_request(script, prompt.budget, context, model or script.model_name, audience)
+    name = model or script.model_name
+    note_request(script, prompt.budget, request.context, name, request.audience)
     return prompt
 
 
@@ -177,17 +198,11 @@ def note_request(
 def draft_prompt(
     script: Assistant,
     character: Character,
-    audience: str = PUBLIC,
-    context: str = CONTEXT_AWAKE,
-    retrieved: Sequence[Hit] = (),
+    request: TurnRequest = ORDINARY,
     withdrawn: Sequence[str] = (),
-    rules: str | None = None,
-    talks: Sequence[str] = (),
-    answering: Sequence[str] = (),
     since: str | None = None,
     found: Mapping[str, str] = MappingProxyType({}),
     model: str = "",
-    asker: str | None = None,
 ) -> Prompt:
     """The prompt of one model call, of which nothing is noted.
 
@@ -197,44 +212,32 @@ def draft_prompt(
     Args:
         script: The assistant's script.
         character: Its body.
-        audience: Whom the turn is for; only what they may know is shown.
-        context: Name of the prompt context.
-        retrieved: Memories, most relevant first.
+        request: What the turn is for; only what its audience and its asker may know is shown.
         withdrawn: Names of tools not offered any more.
-        rules: Text instead of the context's rules.
-        talks: Lines on what those present last spoke of.
-        answering: The lines that the turn answers, as rows of the present moment.
         since: Id of the newest message when the turn began. What came after it stands behind the
             present moment, so that the turn's tool results come last.
         found: What this turn's searches gave, by the id of the result, where less is stored.
         model: The model it is for, if not its own: a fallback may have a smaller window.
-        asker: Stable id of whom the turn answers; what they may not see is not shown.
     """
-    tools, system = _fixed(script, character, audience, context, withdrawn, rules, asker)
-    place = script.game.place(asker)
+    regions = _fixed(script, character, request, withdrawn)
+    place, system = script.game.place(request.asker), regions.system
     # A small model says again what stands nearest to its answer, and reads a description of the
     # room anew at each line, if it does not stand before the talk.
     if is_small(script) and (text := place.pop("description", "")):
         system += f"\n\nDescription of {one_line(place['key'])}: {quoted(text)}"
-    history, older = shown_history(script, audience)
-    traits = script.tools.traits
-    regions = Regions(
+    history, older = shown_history(script, request.audience)
+    recalls = script.tools.traits.recalls
+    present = present_lines(script, place, request.audience, request.asker)
+    regions = replace(
+        regions,
         system=system,
-        tools=tools,
-        history=tuple(_as_shown(m, found, traits.recalls) for m in history),
+        history=tuple(_as_shown(m, found, recalls) for m in history),
         archived=older,
-        retrieved=_memory_lines(retrieved),
-        tail=(*answering, *present_lines(script, place, audience, asker), *talks),
-        ledger=_ledger(script, audience, trusted=True),
+        retrieved=_memory_lines(request.retrieved),
+        tail=(*request.answering, *present, *request.talks),
         since=since,
     )
     return _fitted(script, regions, model)
-
-
-def _ledger(script: Assistant, audience: str, trusted: bool = False) -> tuple[tuple[str, str], ...]:
-    """The rows of the notes that an audience may see."""
-    notes = script.seen(audience, trusted=trusted).pinned()
-    return tuple(note_row(n.kind, note_line(n.id, n.at, n.by, n.text)) for n in notes)
 
 
 def _memory_lines(hits: Sequence[Hit]) -> tuple[str, ...]:
@@ -267,7 +270,7 @@ def _fitted(script: Assistant, regions: Regions, model: str = "") -> Prompt:
 
 def _tools_cost(script: Assistant) -> Callable[[Sequence[dict[str, Any]], Counter], int]:
     """What counts the tokens of tools as they are sent: described as text, or as schemas."""
-    if not _writes_calls(script):
+    if not tool_protocol(script).is_text:
         return tools_tokens
     brief = is_small(script)
     return lambda tools, count: text_tokens(tool_instructions(tools, brief), count)
@@ -275,8 +278,7 @@ def _tools_cost(script: Assistant) -> Callable[[Sequence[dict[str, Any]], Counte
 
 def measure_fixed(script: Assistant, character: Character) -> Prompt:
     """Measure the tokens of the fixed regions without a turn, as at start; returns their prompt."""
-    tools, system = _fixed(script, character, PUBLIC, CONTEXT_AWAKE)
-    prompt = _fitted(script, Regions(system, tools, (), ledger=_ledger(script, PUBLIC)))
+    prompt = _fitted(script, _fixed(script, character, ORDINARY))
     _note_fixed(script, prompt)
     return prompt
 
@@ -287,16 +289,11 @@ def _note_fixed(script: Assistant, prompt: Prompt) -> None:
 
 
 def _fixed(
-    script: Assistant,
-    character: Character,
-    audience: str,
-    context: str,
-    withdrawn: Sequence[str] = (),
-    rules: str | None = None,
-    asker: str | None = None,
-) -> tuple[tuple[dict[str, Any], ...], str]:
-    """The tool schemas and the system text."""
-    situation, serves = CONTEXTS[context], _serving(script, audience, asker)
+    script: Assistant, character: Character, request: TurnRequest, withdrawn: Sequence[str] = ()
+) -> Regions:
+    """The tool schemas, the system text and the notes of the ledger."""
+    situation = CONTEXTS[request.context]
+    serves = _serving(script, request.audience, request.asker)
     tools = tuple(
         tool.schema()
         for tool in script.tools.offered(situation.extracting, is_small(script))
@@ -304,21 +301,28 @@ def _fixed(
         # Nothing else may be done unasked.
         if not situation.unasked or tool.silent or (tool.speaks and not tool.to_one)
     )
-    rules = rules or (situation.short_rules if is_small(script) else None)
-    return tools, _system(script, character, context, rules, script.config.language)
+    rules = request.rules or (situation.short_rules if is_small(script) else None)
+    system = _system(script, character, situation, rules, script.config.language)
+    notes = script.seen(request.audience, trusted=True).pinned()
+    ledger = tuple(note_row(n.kind, note_line(n.id, n.at, n.by, n.text)) for n in notes)
+    return Regions(system, tools, ledger=ledger)
 
 
 def _system(
-    script: Assistant, character: Character, context: str, rules: str | None, language: str
+    script: Assistant,
+    character: Character,
+    context: PromptContext,
+    rules: str | None,
+    language: str,
 ) -> str:
     """The system text; base models get a description, no rules."""
     config, name = script.config, character.key
     if config.llm_api == "completion" and script.model_name != OFFLINE_MODEL:
         return plain_identity(name, config.persona, language)
     persona, has_room = config.persona, context_limit(script) >= EXAMPLES_WINDOW_TOKENS
-    if config.examples and has_room and CONTEXTS[context].speaks and not is_small(script):
+    if config.examples and has_room and context.speaks and not is_small(script):
         persona += f"\n\n{EXAMPLES_HEAD}\n{config.examples}"
-    return system_prompt(CONTEXTS[context], name, persona, rules, language)
+    return system_prompt(context, name, persona, rules, language)
 
 
 def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[str]:
@@ -353,7 +357,7 @@ def is_small(script: Assistant) -> bool:
     facts = script.mind.model.facts(script.model_name)
     if facts.small or context_limit(script) >= SMALL_WINDOW_TOKENS:
         return facts.small
-    return _writes_calls(script) or facts.carries_tools is False
+    return tool_protocol(script).is_text or facts.carries_tools is False
 
 
 def shown_history(script: Assistant, audience: str) -> tuple[tuple[Message, ...], int]:
@@ -378,10 +382,10 @@ def build_llm_messages(
     character: Character,
     audience: str = PUBLIC,
     context: str = CONTEXT_AWAKE,
-    **options: Any,
+    **fields: Any,
 ) -> list[dict[str, Any]]:
-    """The messages sent to the model, within budget; arguments as for `build_prompt`."""
-    return list(build_prompt(script, character, audience, context, **options).messages)
+    """The messages sent to the model, within budget; arguments as for `TurnRequest`."""
+    return list(build_prompt(script, character, TurnRequest(audience, context, **fields)).messages)
 
 
 def present_lines(
@@ -419,45 +423,45 @@ def model_request(
     prompt: Prompt,
     purpose: str,
     max_tokens: int | None = None,
-    offline: bool = False,
     model: str = "",
 ) -> ModelRequest:
-    """The request for a prompt, by the assistant's API and tool protocol, or `offline`'s.
+    """The request for a prompt, by the assistant's API and tool protocol.
 
-    `model` is its own, or a fallback, after which only later fallbacks are asked.
+    `model` is its own, the offline one, or a fallback, after which only later ones are asked.
     """
     config, fallbacks = script.config, tuple(script.config.llm_fallback_models)
-    name = OFFLINE_MODEL if offline else model or script.model_name
-    offline, small = name == OFFLINE_MODEL, is_small(script)
+    name, small = model or script.model_name, is_small(script)
     if name in fallbacks:
         fallbacks = fallbacks[fallbacks.index(name) + 1 :]
     situation, reserve = CONTEXTS.get(purpose), prompt.budget.regions["Reserve"]
     is_aloud = situation is not None and situation.speaks
-    common: dict[str, Any] = {
-        "model": name,
-        "fallback_models": () if offline else fallbacks,
-        "timeout_s": config.llm_timeout_s,
-        "purpose": purpose,
-        "prompt_tokens": prompt.budget.total - reserve,
-        "called": main_arguments(prompt.tools),
-        "reported": not is_aloud,
-    }
-    if small and is_aloud and not offline:
-        reserve = min(reserve, SMALL_REPLY_TOKENS)
-    common["max_tokens"] = max_tokens or reserve
-    if offline:
-        return ModelRequest(messages=prompt.messages, tools=prompt.tools, **common)
-    if prompt.tools and _writes_calls(script):
-        prompt = as_text_protocol(prompt, tool_instructions(prompt.tools, small))
-    penalty = {"repeat_penalty": SMALL_REPEAT_PENALTY} if small else {}
-    common |= {"thinking": config.llm_thinking, "extra": {**penalty, **config.llm_extra}}
-    if config.llm_api == "completion":
-        if situation is not None and situation.extracting:
-            text = as_facts_prompt(prompt.messages)
-            return ModelRequest(api="completion", prompt=text, stop=FACTS_STOPS, **common)
-        text = as_transcript(prompt.messages, character.key)
-        return ModelRequest(api="completion", prompt=text, stop=STOPS, **common)
-    return ModelRequest(messages=prompt.messages, tools=prompt.tools, **common)
+    is_brief = small and is_aloud and name != OFFLINE_MODEL
+    request = ModelRequest(
+        model=name,
+        messages=prompt.messages,
+        tools=prompt.tools,
+        timeout_s=config.llm_timeout_s,
+        purpose=purpose,
+        prompt_tokens=prompt.budget.total - reserve,
+        called=main_arguments(prompt.tools),
+        reported=not is_aloud,
+        max_tokens=max_tokens or (min(reserve, SMALL_REPLY_TOKENS) if is_brief else reserve),
+    )
+    if name == OFFLINE_MODEL:
+        return request
+    extra = {**({"repeat_penalty": SMALL_REPEAT_PENALTY} if small else {}), **config.llm_extra}
+    thinking = config.llm_thinking
+    request = replace(request, fallback_models=fallbacks, thinking=thinking, extra=extra)
+    if prompt.tools and tool_protocol(script).is_text:
+        shown = as_text(prompt.messages, tool_instructions(prompt.tools, small), request.called)
+        request = replace(request, messages=tuple(shown), tools=())
+    if config.llm_api != "completion":
+        return request
+    if situation is not None and situation.extracting:
+        text, stops = as_facts_prompt(request.messages), FACTS_STOPS
+    else:
+        text, stops = as_transcript(request.messages, character.key), STOPS
+    return replace(request, api="completion", prompt=text, stop=stops, messages=(), tools=())
 
 
 def job_prompt(
@@ -474,7 +478,7 @@ def job_prompt(
     `tokens` are those of the text, `summary_tokens` those of a summary in the reply.
     """
     language = written_language(script.config.language, text.splitlines())
-    system = _system(script, character, CONTEXT_PRE_COMPACTION, rules, language)
+    system = _system(script, character, CONTEXTS[CONTEXT_PRE_COMPACTION], rules, language)
     messages = ({"role": "system", "content": system}, {"role": "user", "content": text})
     sizes = {
         "System": text_tokens(system, script.counter),
@@ -519,8 +523,3 @@ def asked_once_more(asked: ModelRequest) -> ModelRequest:
     starts = range(min(len(messages) - 1, max(1, len(messages) - MESSAGES_AGAIN)), 0, -1)
     start = next((n for n in starts if messages[n].get("role") == "user"), 1)
     return replace(asked, extra=extra, messages=messages[:1] + messages[start:])
-
-
-def _writes_calls(script: Assistant) -> bool:
-    """Whether tools are offered as text."""
-    return tool_protocol(script).is_text

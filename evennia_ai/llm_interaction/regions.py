@@ -31,7 +31,6 @@ from evennia_ai.history.messages import (
 )
 from evennia_ai.history.pairs import mended, newest_turn
 from evennia_ai.llm_interaction.budget import REGIONS, TokenBudget, newest_that_fit, shortened
-from evennia_ai.llm_interaction.tool_calls import as_text, main_arguments
 
 # Volatile regions and the reply's reserve together take at most this share of the limit; a
 # summary and the ledger at most the others, or a few words.
@@ -55,7 +54,6 @@ class Caps:
     tail: int
     reserve: int
     summary: int
-    shrunk: bool = False
     ledger: int = 0
 
     @property
@@ -68,15 +66,13 @@ def effective_caps(
     retrieved: int, tail: int, reserve: int, summary: int, limit: int, ledger: int = 0
 ) -> Caps:
     """Caps that leave room for a history: configured ones, scaled down where they are too large."""
-    wanted = (retrieved, tail, reserve, summary, ledger)
     share = min(1.0, int(limit * VOLATILE_SHARE) / max(1, retrieved + tail + reserve))
     if share < 1:
         parts = int(retrieved * share), int(tail * share), max(16, int(reserve * share))
         retrieved, tail, reserve = parts
     summary = min(summary, max(LEAST_CAP, int(limit * SUMMARY_SHARE)))
     ledger = min(ledger, max(LEAST_CAP, int(limit * LEDGER_SHARE)))
-    shrunk = wanted != (retrieved, tail, reserve, summary, ledger)
-    return Caps(retrieved, tail, reserve, summary, shrunk, ledger)
+    return Caps(retrieved, tail, reserve, summary, ledger)
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,7 @@ class Regions:
 
     system: str
     tools: tuple[Schema, ...]
-    history: tuple[Message, ...]
+    history: tuple[Message, ...] = ()
     retrieved: tuple[str, ...] = ()
     tail: tuple[str, ...] = ()
     ledger: tuple[Row, ...] = ()
@@ -256,7 +252,8 @@ def fit_prompt(
     tools = tools_cost(offered, count)
     count = functools.cache(count)
     room = limit - tools - caps.reserve
-    raw = _counted(mended([m for m in regions.history if not m.is_summary]), count)
+    said = mended([m for m in regions.history if not m.is_summary])
+    raw = [m if m.tokens else m.counted(count) for m in said]
     # The newest turn is what is to be answered: up to a quarter of the room is its own.
     least = min(max(0, room // 4), total_tokens(raw[newest_turn(raw) :]))
     sections = _sections(regions, caps, count)
@@ -331,10 +328,6 @@ def fit_history(
     return *newest_that_fit(fitted, max(0, room)), notes
 
 
-def _counted(messages: Sequence[Message], count: Counter) -> list[Message]:
-    return [m if m.tokens else m.counted(count) for m in messages]
-
-
 def shorten_message(message: Message, cap_tokens: int, count: Counter) -> Message:
     """A message cut in its middle to about `cap_tokens`; what is stored stays whole."""
     short = message
@@ -364,7 +357,11 @@ def joined(messages: Sequence[Message], count: Counter) -> tuple[list[dict[str, 
     token before it. A message without words or calls is left out.
     """
     shown: list[dict[str, Any]] = []
-    items = [item for message in messages if _says(item := rendered(message))]
+    items = [
+        item
+        for item in map(rendered, messages)
+        if item["content"] or item.get("tool_calls") or item["role"] == "tool"
+    ]
     saved = OVERHEAD_TOKENS * (len(messages) - len(items))
     for role, run in itertools.groupby(items, lambda item: item["role"]):
         if role != "user":
@@ -375,16 +372,3 @@ def joined(messages: Sequence[Message], count: Counter) -> tuple[list[dict[str, 
         saved += sum(OVERHEAD_TOKENS - count(f"{end}\n") + count(end) for end in ends)
         shown.append({"role": role, "content": "\n".join(lines)})
     return shown, saved
-
-
-def _says(item: dict[str, Any]) -> bool:
-    return bool(item["content"] or item.get("tool_calls")) or item["role"] == "tool"
-
-
-def as_text_protocol(prompt: Prompt, instructions: str) -> Prompt:
-    """The prompt for a model without tool calling: tools and their results as plain text.
-
-    `instructions` say how tools are called; they follow the system text.
-    """
-    messages = as_text(prompt.messages, instructions, main_arguments(prompt.tools))
-    return replace(prompt, messages=tuple(messages), tools=())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from evennia_ai.history.frames import without_speaker
 from evennia_ai.language.tables import table_of
+from evennia_ai.llm_interaction.dialects import replacements
 
 # A telnet screen is 80 columns by about 24 lines; four of these are a screen and a half.
 REPLY_CHARS = 600
@@ -22,29 +23,10 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u2
 # A sentence that nothing comes behind, as where a call was written.
 _OPEN_END = re.compile(r"(?<=\w)\s*[,;]\s*\Z")
 
-_QUOTES = (
-    ('"', '"'),
-    ("\u201c", "\u201d"),
-    ("'", "'"),
-    ("\u2018", "\u2019"),
-    ("\u00ab", "\u00bb"),
-    ("„", "“"),
-    ("„", "”"),
-    ("»", "«"),
-    ("「", "」"),
-    ("『", "』"),
+_QUOTED = re.compile(
+    r"\"([^\"]+)\"|'([^']+)'|\u201c([^\u201c\u201d]+)\u201d|\u2018([^\u2018\u2019]+)\u2019"
+    r"|\u00ab([^\u00ab\u00bb]+)\u00bb|„([^„“]+)“|„([^„”]+)”|»([^«»]+)«|「([^「」]+)」|『([^『』]+)』"
 )
-
-
-def speakable(
-    text: str, names: Iterable[str] = (), limit: int = REPLY_CHARS, most_pieces: int = REPLY_PIECES
-) -> "SplitReply":
-    """A model's reply of any length cleaned and split; see `clean_reply` and `split_reply`.
-
-    Of a runaway reply only the beginning is cleaned; the rest counts as left out.
-    """
-    split = split_reply(clean_reply(text, names), limit, most_pieces)
-    return SplitReply(split.pieces, split.left_out + max(0, len(text) - CLEANED_CHARS))
 
 
 def clean_reply(text: str, names: Iterable[str] = ()) -> str:
@@ -54,10 +36,11 @@ def clean_reply(text: str, names: Iterable[str] = ()) -> str:
     `names`, markup, control characters, outer quotes and blank lines; may be empty. Thoughts and
     marks were taken out before, see `dialects`.
     """
-    body, own = text[:CLEANED_CHARS], [*names]
+    body, own = text[:CLEANED_CHARS].replace("\r\n", "\n").replace("\r", "\n"), [*names]
+    body = _CONTROL.sub("", _ANSI.sub("", body).replace("\t", " "))
     if called := "|".join(map(re.escape, filter(None, own))):  # Aria (smiling): …
         body = re.sub(rf"\A\W*(?:{called})\s*\([^()\n]{{1,40}}\)\s*:\s*", "", body, flags=re.I)
-    plain = strip_quotes(without_speaker(strip_markup(strip_control(body)), own))
+    plain = strip_quotes(without_speaker(strip_markup(body), own))
     return _OPEN_END.sub(".", unaddressed(plain, own))
 
 
@@ -75,12 +58,6 @@ def unaddressed(text: str, names: Iterable[str]) -> str:
     return rest[0].upper() + rest[1:] if is_said else text
 
 
-def strip_control(text: str) -> str:
-    """Text without ANSI sequences and control characters; tabs become spaces."""
-    text = _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-    return _CONTROL.sub("", text.replace("\t", " "))
-
-
 def strip_quotes(text: str) -> str:
     """Text without one pair of quote marks around all of it; a JSON string is decoded.
 
@@ -89,11 +66,8 @@ def strip_quotes(text: str) -> str:
     body = text.strip()
     if body.count('"') == 1 and len(body) > 1:
         body = body.removeprefix('"').removesuffix('"').strip()
-    for left, right in _QUOTES:
-        inner = body[1:-1]
-        whole = len(body) > 2 and body.startswith(left) and body.endswith(right)
-        if whole and left not in inner and right not in inner:
-            return inner.strip()
+    if _QUOTED.fullmatch(body):
+        return body[1:-1].strip()
     if body.startswith('"'):
         try:
             return str(json.loads(body)).strip()
@@ -103,24 +77,19 @@ def strip_quotes(text: str) -> str:
 
 
 # Each rule reduces one kind of markup to the words inside it, in this order.
-_MARKUP: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.M), ""),
-    (
-        re.compile(
-            r"!?\[([^\[\]\n]{1,300})\]\([^()\n]{0,500}(?:\([^()\n]{0,99}\))?[^()\n]{0,99}\)"
-        ),
-        r"\1",
-    ),
-    (re.compile(r"<((?:https?|mailto):[^\s<>]{1,500})>"), r"\1"),
-    (re.compile(r"^[ \t]*#{1,6}[ \t]+", re.M), ""),
-    (re.compile(r"^[ \t]*(?:(?:- ?){3,}|(?:\* ?){3,}|(?:_ ?){3,})[ \t]*$", re.M), ""),
-    (re.compile(r"^[ \t]*(?:[-*+\u2022\u2013\u2014][ \t]+|>[ \t]?)", re.M), ""),
-    (re.compile(r"\*\*|~~|(?<!\w)__(?=\w)|(?<=\S)__(?!\w)"), ""),
-    (re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,500})(?<=\S)\*(?![\w*])"), r"\1"),
-    (re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,500})(?<=\S)_(?!\w)"), r"\1"),
-    (re.compile(r"`+"), ""),
-    (re.compile(r"\\(?:boxed|text)\{([^{}\n]*)\}"), r"\1"),
-    (re.compile(r"</?(?:b|i|u|em|strong|code|pre|p|br|div|span|ul|ol|li)\s?/?>", re.I), ""),
+_MARKUP = replacements(
+    r"^[ \t]*(?:```|~~~)[^\n]*$",
+    (r"!?\[([^\[\]\n]{1,300})\]\([^()\n]{0,500}(?:\([^()\n]{0,99}\))?[^()\n]{0,99}\)", r"\1"),
+    (r"<((?:https?|mailto):[^\s<>]{1,500})>", r"\1"),
+    r"^[ \t]*#{1,6}[ \t]+",
+    r"^[ \t]*(?:(?:- ?){3,}|(?:\* ?){3,}|(?:_ ?){3,})[ \t]*$",
+    r"^[ \t]*(?:[-*+\u2022\u2013\u2014][ \t]+|>[ \t]?)",
+    r"\*\*|~~|(?<!\w)__(?=\w)|(?<=\S)__(?!\w)",
+    (r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,500})(?<=\S)\*(?![\w*])", r"\1"),
+    (r"(?<!\w)_(?=[^\s_])([^_\n]{1,500})(?<=\S)_(?!\w)", r"\1"),
+    r"`+",
+    (r"\\(?:boxed|text)\{([^{}\n]*)\}", r"\1"),
+    r"</?(?:b|i|u|em|strong|code|pre|p|br|div|span|ul|ol|li)\s?/?>",
 )
 
 
@@ -140,18 +109,21 @@ class SplitReply:
     left_out: int = 0
 
 
-def split_reply(text: str, limit: int = REPLY_CHARS, most_pieces: int = REPLY_PIECES) -> SplitReply:
-    """Split a cleaned reply at paragraph, sentence or word borders.
+def speakable(
+    text: str, names: Iterable[str] = (), limit: int = REPLY_CHARS, most_pieces: int = REPLY_PIECES
+) -> SplitReply:
+    """A model's reply of any length, cleaned (see `clean_reply`) and split for a game's screen.
 
-    A piece has at most `limit` characters; text after `most_pieces` pieces is left out.
+    A piece has at most `limit` characters and ends at a paragraph, a sentence or a word; text after
+    `most_pieces` pieces, and of a runaway reply what was not cleaned, is left out.
     """
     pieces: list[str] = []
-    rest = text.strip()
+    rest = clean_reply(text, names)
     while rest and len(pieces) < most_pieces:
         at = _border(rest, limit)
         pieces.append(rest[:at].rstrip())
         rest = rest[at:].lstrip()
-    return SplitReply(tuple(pieces), len(rest))
+    return SplitReply(tuple(pieces), len(rest) + max(0, len(text) - CLEANED_CHARS))
 
 
 def _border(text: str, limit: int) -> int:

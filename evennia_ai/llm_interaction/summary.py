@@ -2,17 +2,13 @@
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from evennia_ai.errors import ModelError, WindowError
-from evennia_ai.history.frames import (
-    MESSAGES_LABEL,
-    is_day,
-    is_framed,
-    source_line,
-)
+from evennia_ai.history.frames import MESSAGES_LABEL, is_day, is_framed, source_line
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, rendered, tool_calls
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
@@ -105,13 +101,9 @@ def numbered_lines(
     messages: Sequence[Message], numbered: bool = True
 ) -> tuple[list[str], dict[int, Message]]:
     """The same lines, numbered from 1 if wanted, and the message of each number."""
-    lines = message_lines(messages)
+    lines, number = message_lines(messages), count(1)
     if numbered:
-        number = 0
-        for place, line in enumerate(lines):
-            if not is_day(line):
-                number += 1
-                lines[place] = f"{number}. {line}"
+        lines = [line if is_day(line) else f"{next(number)}. {line}" for line in lines]
     return lines, dict(enumerate(messages, 1))
 
 
@@ -154,35 +146,31 @@ def ask_model(
 
     `user_tokens` are those of the user message, if they were counted already.
     """
-    config = script.config
+    config, counter = script.config, script.counter
     if user_tokens is None:
-        user_tokens = yield script.mind.work(count_tokens, user, script.counter)
+        user_tokens = yield script.mind.work(count_tokens, user, counter)
     name = model or config.compact_model or script.model_name
-    common: dict[str, Any] = {
-        "model": name,
-        "max_tokens": max_tokens or config.reply_reserve_tokens,
-        "thinking": config.llm_thinking,
-        # Penalties would drop names that recur.
-        "extra": {k: v for k, v in config.llm_extra.items() if "penalty" not in k},
-        "timeout_s": config.llm_timeout_s,
-        "purpose": purpose,
-        "reported": True,
-    }
-    if config.llm_api == "completion" and name != OFFLINE_MODEL:
-        text = as_summary_prompt(system, user)
-        request = ModelRequest(api="completion", prompt=text, stop=("\n\n",), **common)
-    else:
-        messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
-        request = ModelRequest(messages=messages, **common)
-    system_tokens = text_tokens(system, script.counter)
     sizes = {
-        "System": system_tokens,
+        "System": text_tokens(system, counter),
         "History": user_tokens + OVERHEAD_TOKENS,
-        "Reserve": request.max_tokens,
+        "Reserve": max_tokens or config.reply_reserve_tokens,
     }
     budget = TokenBudget(sizes, context_limit(script, name))
-    prompt_tokens = budget.total - budget.regions["Reserve"]
-    request = replace(request, prompt_tokens=prompt_tokens)
+    request = ModelRequest(
+        model=name,
+        messages=({"role": "system", "content": system}, {"role": "user", "content": user}),
+        max_tokens=sizes["Reserve"],
+        thinking=config.llm_thinking,
+        # Penalties would drop names that recur.
+        extra={k: v for k, v in config.llm_extra.items() if "penalty" not in k},
+        timeout_s=config.llm_timeout_s,
+        purpose=purpose,
+        reported=True,
+        prompt_tokens=budget.total - sizes["Reserve"],
+    )
+    if config.llm_api == "completion" and name != OFFLINE_MODEL:
+        text = as_summary_prompt(system, user)
+        request = replace(request, api="completion", prompt=text, stop=("\n\n",), messages=())
     trigger = script.runtime.compacting if purpose == "summary" else ""
     event = note_request(script, budget, purpose, name, trigger=trigger)
     reply: ModelReply = yield script.spend.complete(request)
@@ -402,12 +390,10 @@ def accepted(reply: ModelReply) -> str:
         raise ModelError("a tool call instead of a summary")
     if not text:
         raise ModelError("an empty summary")
-    if text.startswith(MESSAGES_LABEL):
-        raise ModelError("an echo of the request instead of a summary")
     if is_refusal(text):
         raise ModelError("a refusal instead of a summary", kind="refused")
     own = "\n".join(line for line in text.split("\n") if not is_framed(line))
-    if len(own) < len(text) / 2:
+    if text.startswith(MESSAGES_LABEL) or len(own) < len(text) / 2:
         raise ModelError("an echo of the request instead of a summary")
     text, kept = own, without_loops(without_repeats(own), Around())
     if len(kept) < len(text) / 2:

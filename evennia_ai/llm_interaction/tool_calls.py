@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any, TypedDict
 
 from evennia_ai.history.frames import tool_result
-from evennia_ai.llm_interaction.dialects import MOST_CALLS
 
 # Longer arguments are no arguments of any tool here; they must be readable JSON all the same.
 ARGUMENT_CHARS = 100_000
@@ -124,11 +123,6 @@ _NAME = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
 _PLAIN = re.compile(
     r"""[^\s"'`:<>(){}\[\]*](?:[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]*[^\s"'`:<>(){}\[\]*])?"""
 )
-
-
-def bounded(calls: Sequence[Call]) -> tuple[tuple[Call, ...], int]:
-    """The first `MOST_CALLS` calls of a reply, and how many were left out."""
-    return tuple(calls[:MOST_CALLS]), max(0, len(calls) - MOST_CALLS)
 
 
 def storable_call(call: Call) -> dict[str, Any]:

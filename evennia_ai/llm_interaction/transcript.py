@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from evennia_ai.history.frames import (
     ANSWER_KEY,
-    Heard,
     blocks,
     label_of,
     names_present,
@@ -37,7 +36,7 @@ EXAMPLES = (
     ("", "That I do not know. You could ask at the mill."),
 )
 FACTS = "Facts worth keeping, one a line, with names and numbers:\n-"
-FACTS_STOPS = ("\n\n",)
+FACTS_STOPS: tuple[str, ...] = ("\n\n",)
 MOST_FACTS = 8
 SUMMARY = "SUMMARY:"
 
@@ -54,13 +53,13 @@ def as_facts_prompt(messages: Sequence[Mapping[str, object]]) -> str:
     """The same for an extraction: it ends where the first fact is to be written."""
     about = [str(each["content"]) for each in messages if each["role"] == "system"]
     shown = "\n".join(str(each["content"]) for each in messages if each["role"] == "user")
-    lines = [line for row in shown.splitlines() if (line := _source_row(row))]
+    lines = [line for row in shown.splitlines() if (line := _line(row))]
     return "\n".join([*about, "", *lines, "", FACTS])
 
 
 def as_summary_prompt(task: str, source: str) -> str:
     """The request of a summary: the plain task, the lines, and where the summary begins."""
-    lines = [line for each in source.splitlines() if (line := _source_row(each))]
+    lines = [line for each in source.splitlines() if (line := _line(each))]
     return "\n".join([task, "", *lines, "", SUMMARY])
 
 
@@ -92,7 +91,7 @@ def _parts(messages: Iterable[Mapping[str, object]], name: str) -> tuple[list[st
                 elif label and read_tool_result(block) is None:
                     about += _rows(block.splitlines()[1:])
                 else:
-                    talk += [line for row in block.splitlines() if (line := _talk_row(row))]
+                    talk += [line for row in block.splitlines() if (line := _line(row))]
     return [*about, *scene], talk, own
 
 
@@ -115,32 +114,17 @@ def _rows(rows: Sequence[str]) -> list[str]:
     return [_flat(row.text) for row in found if row]
 
 
-def _talk_row(row: str) -> str:
-    """A line of the talk; empty for one that is nothing."""
+def _line(row: str) -> str:
+    """A line of the talk, or of a summary's request; empty for one that is nothing."""
     if heard := read_heard(row):
-        return _heard(heard)
+        if heard.verb == "poses" or not heard.text:
+            return f"{heard.who} {_flat(heard.text) or f'{heard.verb}.'}"
+        return _spoken(heard.who, heard.text)
     if result := read_tool_result(row):
         return f"({_flat(result.text)})"
+    if made := read_source_line(row):  # what tools gave out is no news to a summary
+        return "" if made.tool or not made.text else _flat(f"I: {made.text}")
     return _flat(without_marks(row))
-
-
-def _source_row(row: str) -> str:
-    """A line of a summary's request; what tools gave out and labels are left out."""
-    if heard := read_heard(row):
-        return _heard(heard)
-    if made := read_source_line(row):
-        return "" if made.tool else _flat(f"I: {made.text}") if made.text else ""
-    return _flat(without_marks(row))
-
-
-def _heard(heard: Heard) -> str:
-    if not heard.text:
-        return f"{heard.who} {heard.verb}."
-    return (
-        f"{heard.who} {_flat(heard.text)}"
-        if heard.verb == "poses"
-        else _spoken(heard.who, heard.text)
-    )
 
 
 def _spoken(who: str, text: str) -> str:

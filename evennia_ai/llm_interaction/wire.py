@@ -20,7 +20,7 @@ from typing import Any
 
 from evennia_ai.errors import LocalModelError, ModelError
 from evennia_ai.llm_interaction.cache_marks import marked, wants_marks
-from evennia_ai.llm_interaction.dialects import Read, read, repaired
+from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
 from evennia_ai.llm_interaction.failures import failure_of, sorted_failure
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.process import Serving
@@ -43,20 +43,9 @@ _ONE_OF_TWO = "claude"
 _OWN_SERVERS_ONLY = ("min_p", "repeat_penalty", "repetition_penalty")
 _EFFORTS = {"off": "none", "low": "low", "high": "high"}
 # Addresses of providers that LiteLLM's list of compatible servers does not hold.
-_PROVIDERS = (
-    "openai.com",
-    "anthropic.com",
-    "openrouter.ai",
-    "googleapis.com",
-    "azure.com",
-    "amazonaws.com",
-    "cohere.com",
-    "mistral.ai",
-    "together.ai",
-    "cloudflare.com",
-    "fireworks.ai",
-    "cerebras.ai",
-    "huggingface.co",
+_PROVIDERS = re.compile(
+    r"(?:openai|anthropic|googleapis|azure|amazonaws|cohere|cloudflare)\.com"
+    r"|(?:openrouter|mistral|together|fireworks|cerebras)\.ai|huggingface\.co"
 )
 # Long enough that a template that shows it adds more tokens than a cached prompt can hide.
 _TRIAL_TOOL = {
@@ -193,7 +182,7 @@ def is_own_server(litellm: ModuleType, where: Endpoint) -> bool:
     if where.is_offline or not where.api_base:
         return False
     known = (str(each).rstrip("/") for each in litellm.openai_compatible_endpoints)
-    return not any(each in where.api_base for each in (*_PROVIDERS, *known))
+    return not (_PROVIDERS.search(where.api_base) or any(each in where.api_base for each in known))
 
 
 async def carries_tools(caller: "Caller", where: Endpoint, timeout_s: float) -> bool | None:
@@ -329,7 +318,7 @@ class Caller:
             answer = Read(text)
             if not where.is_offline:
                 answer = read(text, request.called, request.reported)
-            calls = [_parts(each, request.called) for each in made or ()]
+            calls = [_parts(each, request.called) for each in (made or ())[:MOST_CALLS]]
             calls = calls or [("", *each) for each in answer.calls]
             return ModelReply(
                 content=answer.text,

@@ -32,6 +32,7 @@ MEM0_BACKEND = "evennia_ai.rag_memory.mem0.Mem0Backend"
 WORK = frozenset(
     f"evennia_ai.{name}"
     for name in (
+        "llm_interaction.items.covered",
         "llm_interaction.items.items_of",
         "llm_interaction.items.source_items",
         "llm_interaction.budget.packed",
@@ -40,7 +41,6 @@ WORK = frozenset(
         "llm_interaction.summary.shortened",
         "llm_interaction.tokens.count_tokens",
         "recall.embedding.dimensions",
-        "sleep.compaction.coverage.covered",
     )
 )
 

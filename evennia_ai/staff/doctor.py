@@ -39,8 +39,7 @@ from evennia_ai.llm_interaction.local_models.process import (
     state_file,
 )
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.llm_interaction.tool_protocol import DROPPED
+from evennia_ai.llm_interaction.prompt import DROPPED, OFFLINE_MODEL
 from evennia_ai.processes import is_running
 from evennia_ai.protocol import MemoryBackend, ModelBackend
 from evennia_ai.staff.show import counted

@@ -19,8 +19,8 @@ from evennia_ai.llm_interaction.prompt import (
     limit_source,
     measure_fixed,
     room_of,
+    tool_protocol,
 )
-from evennia_ai.llm_interaction.tool_protocol import tool_protocol
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.sleep.compaction.due import no_room
 from evennia_ai.staff.show import ago, counted, moment, price_of
@@ -253,15 +253,14 @@ def warnings(script: "AssistantScript") -> list[str]:
             f"{script.model_name} holds {window.tokens:,} ({window.source}): the smaller figure "
             "is used. Nothing has to be done; a server with a larger window remembers more."
         )
-    if caps.shrunk:
-        wanted = (
-            ("`memory_inject_tokens`", caps.retrieved, config.memory_inject_tokens),
-            ("room and people", caps.tail, TAIL_TOKENS),
-            ("`reply_reserve_tokens`", caps.reserve, config.reply_reserve_tokens),
-            ("a summary", caps.summary, script.summary_max_tokens),
-            ("`ledger_max_tokens`", caps.ledger, config.ledger_max_tokens),
-        )
-        shown = (f"{what} {used:,} of {most:,}" for what, used, most in wanted if used < most)
+    wanted = (
+        ("`memory_inject_tokens`", caps.retrieved, config.memory_inject_tokens),
+        ("room and people", caps.tail, TAIL_TOKENS),
+        ("`reply_reserve_tokens`", caps.reserve, config.reply_reserve_tokens),
+        ("a summary", caps.summary, script.summary_max_tokens),
+        ("`ledger_max_tokens`", caps.ledger, config.ledger_max_tokens),
+    )
+    if shown := [f"{what} {used:,} of {most:,}" for what, used, most in wanted if used < most]:
         found.append(f"limits are lowered to fit {limit:,} tokens: {', '.join(shown)}")
     if cap := script.spend.reached():
         found.append(f"{cap} is reached: no replies {cap.until}")

@@ -28,12 +28,7 @@ from evennia_ai.llm_interaction.prompt import (
 from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply
 from evennia_ai.llm_interaction.reply_trace import TRACE, ReplyTrace
-from evennia_ai.llm_interaction.tool_calls import (
-    batches,
-    bounded,
-    storable_call,
-    tool_call,
-)
+from evennia_ai.llm_interaction.tool_calls import batches, storable_call, tool_call
 from evennia_ai.llm_interaction.values import (
     OVERTAKEN,
     ModelReply,
@@ -216,22 +211,15 @@ class _Turn:
 
     def _prompt(self) -> Prompt:
         """The prompt of the next call."""
-        script, request = self.script, self.request
-        with script.state.pinned():
+        with self.script.state.pinned():
             return build_prompt(
-                script,
+                self.script,
                 self.character,
-                request.audience,
-                request.context,
-                retrieved=request.retrieved,
+                self.request,
                 withdrawn=self.tools.withdrawn,
-                rules=request.rules,
-                talks=request.talks,
-                answering=request.answering,
                 since=self.since,
                 found=self.found,
                 model=self.model,
-                asker=request.asker,
             )
 
     @inlineCallbacks
@@ -291,7 +279,7 @@ class _Turn:
         """The offline model's answer; it answers what else this turn asks, too."""
         self.is_offline, purpose = True, self.request.context
         self.report.fell_back = True
-        asked = model_request(self.script, self.character, prompt, purpose=purpose, offline=True)
+        asked = model_request(self.script, self.character, prompt, purpose, model=OFFLINE_MODEL)
         reply = yield self.script.spend.complete(asked, self.request.asker)
         return self._read(reply)
 
@@ -343,9 +331,7 @@ class _Turn:
     def _read(self, reply: ModelReply) -> _Answer:
         """What a reply says and calls."""
         content = reply.content or ""
-        calls, left_out = bounded(reply.tool_calls)
-        if left_out:
-            self.script.log(f"a reply had {left_out} tool calls too many, left out", warning=True)
+        calls: Sequence[Mapping[str, Any]] = reply.tool_calls
         names, pose, offered = [self.character.key], "", self.script.tools.offered()
         is_long = len(content) > CLEANED_CHARS
         is_guarded = self.context.speaks and reply.model != OFFLINE_MODEL

@@ -6,7 +6,7 @@ that a later prompt that begins in the same way is read in a moment.
 
 from evennia_ai.llm_interaction.client import KEEP_WARM_S
 from evennia_ai.llm_interaction.prompt import draft_prompt, model_request
-from evennia_ai.llm_interaction.values import READ_AHEAD
+from evennia_ai.llm_interaction.values import READ_AHEAD, TurnRequest
 from evennia_ai.protocol import Assistant
 
 
@@ -29,7 +29,7 @@ def read_ahead(script: Assistant, asker: str) -> None:
     """
     if not script.enabled or not script.mind.model.facts(script.model_name).own:
         return
-    prompt = draft_prompt(script, script.obj, asker=asker)
+    prompt = draft_prompt(script, script.obj, TurnRequest(asker=asker))
     request = model_request(script, script.obj, prompt, READ_AHEAD, max_tokens=1)
     script.log(f"{script.model_name} reads {request.prompt_tokens:,} tokens ahead")
     script.spend.ahead(request).addCallbacks(

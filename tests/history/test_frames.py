@@ -11,10 +11,10 @@ from evennia_ai.history.frames import (
     heard_line,
     on_one_line,
     one_line,
-    own_words,
     quoted,
     unquoted,
 )
+from evennia_ai.llm_interaction.guards import Around, without_prompt
 from evennia_ai.llm_interaction.offline.transcript import heard_lines
 from tests.strategies import FEW, awkward_texts
 
@@ -154,7 +154,7 @@ class TestOwnWords(unittest.TestCase):
             ('I am here. Exits: up Description: "Smoke.', "I am here."),
         ):
             with self.subTest(reply):
-                self.assertEqual(own_words(reply), own)
+                self.assertEqual(without_prompt(reply, Around()), own)
 
     def test_kept(self):
         """Signs, keys, ids of memories and quotations are an assistant's own words."""
@@ -166,18 +166,18 @@ class TestOwnWords(unittest.TestCase):
             'Sure: "Never again", he said.',
         ):
             with self.subTest(reply):
-                self.assertEqual(own_words(reply), reply)
+                self.assertEqual(without_prompt(reply, Around()), reply)
 
     @given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="[]:")))
     def test_others_stay(self, reply):
         """What holds no frame is said as it is."""
-        self.assertEqual(own_words(reply), reply)
+        self.assertEqual(without_prompt(reply, Around()), reply)
 
     @given(names, ids, st.sampled_from(["say", "whisper", "page"]), st.text())
     def test_every_heard_line(self, name, speaker_id, channel, text):
         """A heard line, as prompts show it, is nobody's reply."""
         line = heard_line(name, f"o1.{speaker_id}", channel, text)
-        self.assertNotIn("[o1.", own_words(f"Yes. {line}"))
+        self.assertNotIn("[o1.", without_prompt(f"Yes. {line}", Around()))
 
 
 class TestSourceLines(unittest.TestCase):

@@ -95,7 +95,9 @@ class TestBudgetsAlways(unittest.TestCase):
         """The regions' sum is within the limit, and is what the request holds within 2 %."""
         aria = assistant(config, history, pinned)
         memories = [Hit("m1", 1.0, "Bob", text, None) for text in retrieved]
-        prompt = build_prompt(aria, aria.obj, audience, context, retrieved=memories)
+        prompt = build_prompt(
+            aria, aria.obj, TurnRequest(audience, context, retrieved=tuple(memories))
+        )
         event = aria.budgets.newest()
         self.assertEqual((event.regions, event.limit), (prompt.budget.regions, prompt.budget.limit))
         self.assertEqual(tuple(event.regions), REGIONS)

@@ -1,53 +1,18 @@
 """What a summary may say: what its source supports."""
 
 import unittest
-from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import heard_line
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.language.words import telling_stem
 from evennia_ai.llm_interaction.grounding import (
-    NEAR_LINES,
     RULES,
-    Ground,
-    _found_near,
-    grounded,
     grounded_in,
 )
-from evennia_ai.llm_interaction.summary import accepted, format_messages_for_compaction
-from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.llm_interaction.summary import format_messages_for_compaction
 from tests.strategies import FEW, awkward_texts
-
-WORDS = ("smithy", "ferry", "goats", "crowns", "river")
-
-
-def stretches(stems, ground):
-    """For each mark, the stems within `NEAR_LINES` lines up to it."""
-    marks = sorted((place, stem) for stem in stems for place in ground.places.get(stem, ()))
-    for end, (place, _) in enumerate(marks, 1):
-        yield frozenset(stem for at, stem in marks[:end] if at > place - NEAR_LINES)
-
-
-class TestStretches(unittest.TestCase):
-    """Words that stand near each other in a source."""
-
-    @given(st.lists(st.sets(st.sampled_from(WORDS)), max_size=40))
-    def test_only_the_fullest_are_looked_at(self, lines):
-        """They hold whatever any stretch holds, and are no more than the lines."""
-        ground = Ground("\n".join(" ".join(sorted(line)) for line in lines))
-        stems = [telling_stem(word) for word in WORDS]
-        with mock.patch.object(ground, "forms_of", return_value=frozenset()):
-            found = list(_found_near(stems, ground))
-        self.assertLessEqual(len(found), len(lines))
-        every = list(stretches(stems, ground))
-        self.assertLessEqual(set(found), set(every))
-        for stretch in every:
-            self.assertTrue(any(stretch <= fullest for fullest in found))
-
 
 TALK = (
     ("Alice", "I forge nails and hinges in the smithy by the river."),
@@ -163,7 +128,7 @@ class TestUnsupported(unittest.TestCase):
             "Alice forges nails. She and Bob have a son. Wilma keeps goats.\n"
             "Dr. Gustav Holm came.\n\nThe ferry was late."
         )
-        found = grounded(summary, Ground(SOURCE))
+        found = grounded_in(summary, SOURCE)
         self.assertEqual(found.text, "Alice forges nails. Wilma keeps goats.\nThe ferry was late.")
         self.assertEqual(found.sentences, 5)
         self.assertEqual([each.rule for each in found.struck], ["tie", "name"])
@@ -240,19 +205,6 @@ class TestLanguages(unittest.TestCase):
         self.assertEqual(grounded_in("抱歉，我无法总结这段对话。", japanese).text, "")
         long = "Sie nähte Kleider in Wismar. " * 30
         self.assertNotIn("refusal", struck(long, GERMAN))
-
-
-class TestForm(unittest.TestCase):
-    """A summary has a form of its own."""
-
-    def test_lines_of_the_request(self):
-        """Lines in the request's form are left out; where they are most of it, it is an echo."""
-        own = "Alice forges nails and hinges in a smithy by the river, and owes Bob twelve crowns."
-        lines = '[2026-05-08]\nBob [o12.bo] says: "Hm."\nassistant: "Hello."'
-        self.assertEqual(accepted(ModelReply(content=f"{own}\n{lines}")), own)
-        for echo in (lines, f"They met.\n{lines}"):
-            with self.assertRaisesRegex(ModelError, "echo"):
-                accepted(ModelReply(content=echo))
 
 
 class TestRequest(unittest.TestCase):

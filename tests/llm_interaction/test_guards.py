@@ -7,7 +7,6 @@ from time import process_time
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from evennia_ai.history.frames import heard_line
 from evennia_ai.language.tables import tables
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.guards import (
@@ -85,28 +84,9 @@ class TestSound(unittest.TestCase):
         once = guarded("".join(pieces), around).text
         self.assertEqual(guarded(once, around).text, once)
 
-    @FEW
-    @given(distinct)
-    def test_distinct_words(self, words):
-        """Words none of which comes twice are left as they are."""
-        line = " ".join(words)
-        self.assertEqual(guarded(line, AROUND).text, line)
-
 
 class TestEach(unittest.TestCase):
     """What each guard cuts."""
-
-    def test_the_prompt(self):
-        """A heard line in its frame, or a label."""
-        line = heard_line("Dora", "o9.x", "say", "hi")
-        for tail in (
-            line,
-            "[Present moment]\nTime: two",
-            "\nExits:\nYou are here.",
-        ):
-            found = guarded(f"{OPENING} {tail}", AROUND)
-            self.assertEqual(found.text, OPENING)
-            self.assertEqual(found.cuts, ("goes on with the prompt",))
 
     def test_labels_of_its_own(self):
         """A small model's bracketed labels; others may mean what they write."""
@@ -115,56 +95,6 @@ class TestEach(unittest.TestCase):
             text = f"{OPENING} {tail}"
             self.assertEqual(guarded(text, SMALL).text, OPENING)
             self.assertEqual(guarded(text, AROUND).text, text)
-
-    def test_asides(self):
-        """Notes, menus, figures and what a model says as a model; a character's lists stay."""
-        for tail in (
-            "\n\n(Note: I kept it short, as you asked.)",
-            "\n[OOC: shall we go on?]",
-            "\nOOC: shall we go on?",
-            " What do you do?\n1. Order an ale\n2. Leave",
-            "\nYour options:\n1. Order an ale\n2. Leave",
-            "\nHP: 20/20 | Mood: merry",
-            "\nMood: merry\nLocation: bar",
-            " As an AI language model, I have no ale.",
-            "\n---\nA new scene.",
-            "\nTo: Admin Subject: the boat",
-            " To add journal entry: Mira has a boat.",
-            " I did so without any function call.",
-        ):
-            with self.subTest(tail):
-                found = guarded(f"{OPENING}{tail}", AROUND)
-                self.assertEqual((found.text, found.cuts), (OPENING, ("steps out of character",)))
-        for text in (
-            "We have three:\n1. ale\n2. mead\n3. stew",
-            "What do you do? I pour ale.",
-            "Note my words: it will rain.",
-            "The time: noon.",
-            "To Oxmoor: two days on foot.",
-            "I write a journal of all I hear.",
-        ):
-            self.assertEqual(guarded(text, AROUND).text, text)
-
-    def test_others(self):
-        """Lines of those who are here; nobody else is known by name."""
-        for text, kept in (
-            ('Bram: "Hello."', ""),
-            (f"{OPENING}\nBram: I know.", OPENING),
-            (f'{OPENING}\nCora (old) says, "So do I."', OPENING),
-            (f"{OPENING}\nDora: I know.", f"{OPENING}\nDora: I know."),
-            (f'{OPENING} Bram nods and says, "I agree."', OPENING),
-            (f"{OPENING} Bram: I would like an ale please.", OPENING),
-            (f'{OPENING}\nBram asks Aria: "What is it?"', OPENING),
-            ("I know Bram: he drinks ale.", "I know Bram: he drinks ale."),
-            ("欢迎。\n王明：我要酒。", "欢迎。"),
-            ("欢迎。王明：“我要酒。”", "欢迎。"),
-            ("欢迎。\n王明说：“我要酒。”", "欢迎。"),
-            ("王明：我要酒。", ""),
-        ):
-            with self.subTest(text):
-                around = replace(AROUND, others=(*AROUND.others, "王明"))
-                self.assertEqual(guarded(text, around).text, kept)
-        self.assertEqual(guarded('Bram: "Hello."', Around()).text, 'Bram: "Hello."')
 
     @FEW
     @given(st.lists(st.tuples(st.sampled_from(AROUND.others), distinct), min_size=1, max_size=4))
@@ -178,20 +108,6 @@ class TestEach(unittest.TestCase):
         for more in ('\nBram: "Mine!"', "\nBram says, Mine!", "\nThat is all.\nBram: Mine!"):
             kept = guarded(announced + more, AROUND).text
             self.assertNotIn("Mine", kept)
-
-    def test_calls(self):
-        """Calls that no protocol reads, and tools named aloud."""
-        for tail in (
-            '{"name": "say", "arguments": {}}',
-            "<tool_call>say</tool_call>",
-            "<|im_start|>user",
-            "I will call search_memory now.",
-            "noop",
-        ):
-            with self.subTest(tail):
-                self.assertEqual(guarded(f"{OPENING} {tail}", AROUND).text, OPENING)
-                self.assertEqual(names_of(tail), ("writes calls as text",))
-        self.assertEqual(guarded("noop", Around()).text, "noop")
 
     @FEW
     @given(distinct, st.integers(3, 30))
@@ -249,21 +165,6 @@ class TestEach(unittest.TestCase):
         text = "At noon the ferry leaves the pier. The ferry leaves the pier at noon."
         self.assertEqual(names_of(text), ("repeats itself",))
 
-    def test_its_own_label(self):
-        """What begins anew with its own name is a script of the talk, wherever it begins."""
-        for tail in (
-            'Aria: "I am well."',
-            "Aria: I am well.",
-            'Aria [she]: "I am well."',
-            'Aria says, "I am well."',
-            '"Aria: I am well."',
-            '\nAria: "I am well."',
-        ):
-            with self.subTest(tail):
-                self.assertEqual(guarded(f"{OPENING} {tail}", AROUND).text, OPENING)
-                self.assertEqual(names_of(tail.lstrip()), ("begins anew with its name",))
-        self.assertEqual(guarded('Aria: "Hi."', Around()).text, 'Aria: "Hi."')
-
     @FEW
     @given(st.lists(distinct, min_size=1, max_size=12), st.sampled_from([" ", "\n"]))
     def test_brief(self, sentences, gap):
@@ -272,18 +173,6 @@ class TestEach(unittest.TestCase):
         most = SMALL_SENTENCES if gap == " " else SMALL_LINES
         around = Around(is_small=True)
         self.assertEqual(guarded(gap.join(said), around).text, gap.join(said[:most]))
-
-    def test_broken_off(self):
-        """The end of a reply that became too long, unless a sentence ended there."""
-        torn = Around(is_cut_off=True)
-        for text, kept in (
-            ("One is here. Two is the", "One is here."),
-            ("One is here.", "One is here."),
-            ("One and tw", "One and"),
-            ("One", "One"),
-            ("\u3053\u308c\u3067\u3059\u3002\u6b21\u306e", "\u3053\u308c\u3067\u3059\u3002"),
-        ):
-            self.assertEqual(guarded(text, torn).text, kept)
 
     def test_echoes(self):
         """Each sentence was said just now, whatever the marks; with something new it is said."""

@@ -9,13 +9,27 @@ from hypothesis import strategies as st
 
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.llm_interaction.items import TOOL_CHARS, Item, items_of, missing, source_items
+from evennia_ai.llm_interaction.items import (
+    APPENDIX_TITLE,
+    TOOL_CHARS,
+    Item,
+    appendix,
+    covered,
+    items_of,
+    missing,
+    source_items,
+)
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from tests.strategies import FEW, MANY, awkward_texts, call, heard, histories, reply, result
 
 TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
 
 NAMES = ("Mara Voss", "Roland", "Golden Cup", "Norvik", "Tower of Ash", "O'Brien", "José")
+
+
+some_items = st.lists(
+    st.builds(Item, st.sampled_from(("name", "number", "quote")), st.text(min_size=1, max_size=30))
+)
 
 
 def texts(kind, *sources, known=()):
@@ -274,3 +288,42 @@ class TestMissing(unittest.TestCase):
         self.assertEqual(missing(items, source), ())
         self.assertEqual(missing(items, source.upper()), ())
         self.assertEqual(missing(items), items)
+
+
+class TestAppendix(unittest.TestCase):
+    """The line that names what no summary did."""
+
+    def test_overflow(self):
+        """What does not fit is given back; a cap below the first leaves no line."""
+        items = items_of("of Roland, Mara and Norvik")
+        self.assertEqual(appendix(items, 24, len)[1], items[1:])
+        self.assertEqual(appendix(items, 10, len), ("", items))
+
+    @MANY
+    @given(some_items, st.integers(0, 200))
+    def test_cap(self, items, cap):
+        """The line is one line within its cap, and no item is lost between it and the rest."""
+        line, rest = appendix(items, cap, len)
+        self.assertLessEqual(len(line), cap)
+        self.assertLessEqual(len(line.splitlines()), 1)
+        self.assertEqual(tuple(items)[len(items) - len(rest) :], rest)
+        self.assertEqual(bool(line), len(rest) < len(items))
+        if rest:
+            longer, _ = appendix(items[: len(items) - len(rest) + 1], 10**6, len)
+            self.assertGreater(len(longer), cap)
+
+
+class TestCovered(unittest.TestCase):
+    """A summary with its line."""
+
+    def test_what_is_kept_elsewhere_is_not_appended(self):
+        """The journal and the ledger count; what of a text is cut off counts as lost."""
+        items = items_of("of Roland, Mara and 17")
+        summary = covered(items, "Roland came.", ["Mara sings."], 100, len)
+        self.assertEqual(summary.text, f"Roland came.\n{APPENDIX_TITLE} 17.")
+        self.assertEqual([item.text for item in summary.lost], ["17"])
+        self.assertAlmostEqual(summary.share, 2 / 3)
+        self.assertEqual(summary.named, ("Roland", "Mara"))
+        summary = covered(items, "It was late. " * 9 + "Roland, Mara.", (), 100, len)
+        self.assertLessEqual(len(summary.text), 100)
+        self.assertIn("Roland", [item.text for item in summary.lost])

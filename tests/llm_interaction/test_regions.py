@@ -20,15 +20,14 @@ from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.regions import (
     Caps,
     Regions,
-    as_text_protocol,
     effective_caps,
-    fit_history,
     fit_prompt,
     joined,
     shorten_message,
     tools_tokens,
 )
 from evennia_ai.llm_interaction.tokens import counter_for, estimate
+from evennia_ai.llm_interaction.tool_calls import as_text
 from evennia_ai.turns.tools.parameters import Text, function_schema
 from tests.strategies import (
     FEW,
@@ -106,24 +105,12 @@ class TestCaps(unittest.TestCase):
         """What takes more than a quarter together shrinks in proportion; summaries to a tenth."""
         for wanted, limit, caps in (
             ((10, 10, 30, 20), 200, Caps(10, 10, 30, 20)),
-            ((100, 100, 200, 20), 400, Caps(25, 25, 50, 20, True)),
-            ((0, 0, 0, 800), 4000, Caps(0, 0, 0, 400, True)),
-            ((0, 0, 0, 800), 100, Caps(0, 0, 0, 40, True)),
+            ((100, 100, 200, 20), 400, Caps(25, 25, 50, 20)),
+            ((0, 0, 0, 800), 4000, Caps(0, 0, 0, 400)),
+            ((0, 0, 0, 800), 100, Caps(0, 0, 0, 40)),
         ):
             self.assertEqual(effective_caps(*wanted, limit), caps)
-
-    @FEW
-    @given(*[st.integers(0, 100_000)] * 4, st.integers(50, 200_000))
-    def test_room_is_left(self, retrieved, tail, reserve, summary, limit):
-        """About three quarters of the limit are left; no cap grows but a tiny reserve."""
-        caps = effective_caps(retrieved, tail, reserve, summary, limit)
-        self.assertLessEqual(caps.volatile, limit // 4 + 16)
-        self.assertLessEqual(caps.retrieved, retrieved)
-        self.assertLessEqual(caps.tail, tail)
-        self.assertLessEqual(caps.reserve, max(16, reserve))
-        self.assertLessEqual(caps.summary, summary)
-        same = (caps.retrieved, caps.tail, caps.reserve, caps.summary)
-        self.assertEqual(caps.shrunk, same != (retrieved, tail, reserve, summary))
+            self.assertLessEqual(caps.volatile, limit // 4)
 
 
 class TestFitPromptByExample(unittest.TestCase):
@@ -272,15 +259,6 @@ class TestFitPromptAlways(unittest.TestCase):
         self.assertLessEqual(len(shown), whole)
 
     @FEW
-    @given(prompts())
-    def test_newest_are_kept(self, made):
-        """What is left out is older than what is shown; every message is one or the other."""
-        prompt, regions, _ = made
-        raw = mended([m for m in regions.history if not m.is_summary])
-        raw = [m.id for m in raw if m.id]
-        self.assertEqual(list(prompt.budget.left_out), raw[: len(prompt.budget.left_out)])
-
-    @FEW
     @given(histories(markers=False), st.integers(1500, 9000))
     def test_the_newest_turn_is_always_shown(self, history, limit):
         """With room for it the newest message or exchange is never left out."""
@@ -301,20 +279,6 @@ class TestFitPromptAlways(unittest.TestCase):
                 self.assertNotIn(f"tag<{message.id}>", shown)
             elif message.role != "tool":
                 self.assertEqual(shown.count(f"tag<{message.id}>"), 1)
-
-
-class TestFitHistory(unittest.TestCase):
-    """History in the form a provider takes."""
-
-    @FEW
-    @given(histories(markers=False), st.integers(-10, 3000), st.sampled_from(sorted(COUNTERS)))
-    def test_within_room(self, history, room, name):
-        """What is kept holds no more than the room, each with its true count, all paired."""
-        count = COUNTERS[name]
-        left_out, kept, _ = fit_history(counted(mended(history), count), room, count)
-        self.assertLessEqual(sum(m.tokens for m in kept), max(0, room))
-        self.assertEqual([m.tokens for m in kept], [message_tokens(m, count) for m in kept])
-        self.assertEqual(faults(kept), [])
 
 
 class TestShortenMessage(unittest.TestCase):
@@ -354,16 +318,6 @@ class TestShortenMessage(unittest.TestCase):
         self.assertIn("characters left out here", noted["shortened"])
         self.assertEqual(len(json.loads(long["function"]["arguments"])["text"]), 4500)
 
-    @FEW
-    @given(texts, st.integers(1, 400))
-    def test_what_is_stored_stays(self, text, cap):
-        """The message that is shortened is not altered; all but its text is as it was."""
-        message = heard(text, id="m1", tokens=9)
-        short = shorten_message(message, cap, words)
-        self.assertEqual(message, heard(text, id="m1", tokens=9))
-        self.assertEqual((short.id, short.role), ("m1", "user"))
-        self.assertEqual(short.tokens, message_tokens(short, words))
-
 
 def joined_lines(messages):
     return joined(messages, len)[0]
@@ -386,20 +340,6 @@ class TestJoinedLines(unittest.TestCase):
                 {"role": "user", "content": line},
             ],
         )
-
-    @FEW
-    @given(histories())
-    def test_as_if_one_by_one(self, history):
-        """The same as when each line is added to the message before it."""
-        shown = []
-        for message in history:
-            [item] = joined_lines([message]) or [None]
-            if item and item["role"] == "user" and shown and shown[-1]["role"] == "user":
-                both = f"{shown[-1]['content']}\n{item['content']}"
-                shown[-1] = {"role": "user", "content": both}
-            elif item:
-                shown.append(item)
-        self.assertEqual(joined_lines(history), shown)
 
     @FEW
     @given(histories(markers=False))
@@ -437,12 +377,11 @@ class TestOtherProtocols(unittest.TestCase):
     def test_text_protocol(self):
         """Calls and results are lines of text; the rules of calling stand in the first message."""
         before = self.prompt()
-        prompt = as_text_protocol(before, "Write TOOL lines.")
-        self.assertEqual(prompt.tools, ())
-        self.assertEqual(prompt.messages[0]["content"], "You are Aria.\n\nWrite TOOL lines.")
+        messages = as_text(before.messages, "Write TOOL lines.", {})
+        self.assertEqual(messages[0]["content"], "You are Aria.\n\nWrite TOOL lines.")
         line = "TOOL look"
         self.assertEqual(
-            [(m["role"], m["content"]) for m in prompt.messages[2:]],
+            [(m["role"], m["content"]) for m in messages[2:]],
             [
                 ("assistant", f"Well.\n{line}\n{line}"),
                 ("user", "[Result of look] a mill"),
@@ -453,13 +392,5 @@ class TestOtherProtocols(unittest.TestCase):
             ],
         )
         self.assertEqual(before.messages[0]["content"], "You are Aria.")
-        self.assertTrue(all(set(m) == {"role", "content"} for m in prompt.messages))
-
-    def test_text_protocol_without_rules(self):
-        """Where no system message is left, the rules of calling are one."""
-        prompt = as_text_protocol(prompt_of([heard("hi")], system=""), "Write TOOL lines.")
-        self.assertEqual(prompt.messages[0], {"role": "system", "content": "Write TOOL lines."})
-        self.assertEqual(len(prompt.messages), 2)
-        self.assertEqual(
-            as_text_protocol(prompt_of(system=""), "Rules.").messages[0]["content"], "Rules."
-        )
+        self.assertTrue(all(set(m) == {"role", "content"} for m in messages))
+        self.assertEqual(as_text((), "Rules.", {}), [{"role": "system", "content": "Rules."}])

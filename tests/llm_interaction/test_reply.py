@@ -1,7 +1,7 @@
 import time
 import unittest
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from evennia_ai.llm_interaction import reply as cleaning
@@ -9,7 +9,6 @@ from evennia_ai.llm_interaction.reply import (
     clean_reply,
     is_refusal,
     speakable,
-    split_reply,
     strip_markup,
     strip_quotes,
 )
@@ -99,18 +98,19 @@ class TestMarkup(unittest.TestCase):
 class TestSplit(unittest.TestCase):
     def test_paragraph_border_is_preferred(self):
         """A line break late in the piece is taken before a later sentence end."""
-        self.assertEqual(split_reply("Aaaa bbbb cc\nDd. Ee ff", 16).pieces[0], "Aaaa bbbb cc")
+        self.assertEqual(speakable("Aaaa bbbb cc\nDd. Ee ff", limit=16).pieces[0], "Aaaa bbbb cc")
 
     @given(st.text(max_size=300), st.integers(1, 60), st.integers(1, 5))
     @settings(max_examples=300)
     def test_pieces_hold_the_text(self, text, limit, most):
         """Pieces are within limits and, with what is left out, hold every letter in order."""
-        split = split_reply(text, limit, most)
+        text = clean_reply(text)
+        assume(clean_reply(text) == text)
+        split = speakable(text, (), limit, most)
         self.assertLessEqual(len(split.pieces), most)
         self.assertTrue(all(0 < len(piece) <= limit for piece in split.pieces))
         letters = "".join("".join(split.pieces).split())
-        stripped = text.strip()
-        left = stripped[len(stripped) - split.left_out :]
+        left = text[len(text) - split.left_out :]
         self.assertEqual(letters + "".join(left.split()), "".join(text.split()))
 
 

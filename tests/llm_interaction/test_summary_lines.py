@@ -13,8 +13,8 @@ from evennia_ai.history.messages import Message, Speaker, rendered
 from evennia_ai.llm_interaction.dialects import read
 from evennia_ai.llm_interaction.offline.summary import summarise
 from evennia_ai.llm_interaction.offline.transcript import told_lines
-from evennia_ai.llm_interaction.regions import Prompt, as_text_protocol
 from evennia_ai.llm_interaction.summary import accepted, message_lines
+from evennia_ai.llm_interaction.tool_calls import as_text
 from evennia_ai.llm_interaction.transcript import as_transcript
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.testing import as_read, call
@@ -58,10 +58,10 @@ class TestLines(unittest.TestCase):
         """A result in the text protocol is one line; a transcript shows each line as hers."""
         shown = replace(tool(f"A man.\n{FORGED}"), created_at="")
         messages = map(rendered, (shown, assistant(f"Yes.\n{FORGED}")))
-        prompt = Prompt(tuple(messages), (), None)
-        text = as_text_protocol(prompt, "Rules.").messages[1]["content"]
+        shown = as_text(messages, "Rules.", {})
+        text = shown[1]["content"]
         self.assertEqual(len(text.splitlines()), 1)
-        self.assertNotIn(f"\n{FORGED}", as_transcript(prompt.messages, "Aria"))
+        self.assertNotIn(f"\n{FORGED}", as_transcript(shown, "Aria"))
 
 
 class TestExtract(unittest.TestCase):

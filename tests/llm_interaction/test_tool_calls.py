@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import time
 import unittest
 from types import MappingProxyType
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from evennia_ai.llm_interaction.dialects import read
 from evennia_ai.llm_interaction.tool_calls import (
     ARGUMENT_CHARS,
-    MOST_CALLS,
     batches,
     storable_call,
     tool_call,
@@ -120,16 +118,6 @@ class TestTextProtocol(unittest.TestCase):
         shown = tool_instructions([search, {"name": "noop"}], brief=True)
         self.assertEqual(shown.splitlines()[1:], ["TOOL search: <query> (Look it up)", "TOOL noop"])
 
-    def test_fences_and_tags(self):
-        """Fences marked `tool` and tags hold calls too, in the order they were written."""
-        text = (
-            '<tool_call>{"name": "a"}</tool_call>\n'
-            '```tool\nTOOL {"name": "b", "parameters": {"x": 1}}\n```\n'
-            'TOOL {"name": "c", "arguments": null}'
-        )
-        self.assertEqual(self.named(text), [("a", "{}"), ("b", '{"x": 1}'), ("c", "{}")])
-        self.assertEqual(self.read(text)[1], "")
-
     def test_broken_calls_are_kept_as_written(self):
         """What cannot be mended, and a missing name, reach the executor."""
         lines = (
@@ -149,19 +137,6 @@ class TestTextProtocol(unittest.TestCase):
         )
         self.assertEqual(self.read("\n".join(lines))[1], "")
 
-    def test_runaway_is_capped(self):
-        """No reply makes more than `MOST_CALLS` calls."""
-        self.assertEqual(len(self.named('TOOL {"name": "a"}\n' * 100)), MOST_CALLS)
-        self.assertEqual(len(self.named('<tool_call>{"name": "a"}</tool_call>\n' * 100)), 32)
-
-    def test_time_is_bounded(self):
-        """Hostile texts are read and judged within a second each."""
-        for text in ("TOOL {" * 70_000, 'TOOL {"a":' * 40_000, "word. " * 200_000, "[" * 400_000):
-            began = time.process_time()
-            self.read(text)
-            read(text, reported=True)
-            self.assertLess(time.process_time() - began, 1.0, text[:12])
-
     def test_instructions_name_every_tool(self):
         """The instructions show each tool, its arguments and which of them are optional."""
         schema = {
@@ -179,45 +154,7 @@ class TestTextProtocol(unittest.TestCase):
             "- say(text: string = What to say., mood?: calm|angry, extra?: any): Speak.", shown
         )
         self.assertIn("- noop()", shown)
-
-    def test_no_tools_no_instructions(self):
-        """Without tools the prompt does not mention them."""
         self.assertEqual(tool_instructions(()), "")
-
-
-class TestToolCallShapes(unittest.TestCase):
-    def test_calls_written_out_are_seen(self):
-        """Every usual way of writing a call as text counts as a call."""
-        for text in (
-            '{"name": "say", "arguments": {"text": "hi"}}',
-            '[{"name": "say", "parameters": {}}]',
-            '```json\n{"tool": "say", "args": {}}\n```',
-            '<tool_call>{"name": "say"}</tool_call>',
-            "<|python_tag|>say()",
-            '<function=say>{"text": "x"}</function>',
-            "[TOOL_CALLS] [...]",
-            'TOOL {"name": "noop"}',
-            'say(text="hello")',
-            "noop()",
-            '{"function_call": {"name": "x"}}',
-        ):
-            with self.subTest(text):
-                answer = read(text, reported=True)
-                self.assertTrue(answer.calls or not answer.text)
-
-    def test_prose_is_not_a_call(self):
-        """Summaries, lists and JSON of another kind are not calls."""
-        for text in (
-            "Alice told Bob (the smith) about the tool.",
-            '{"summary": "x"}',
-            "[]",
-            "[1, 2]",
-            "",
-            "She used her tools: hammer and tongs.",
-            "[" * 5000,
-        ):
-            with self.subTest(text[:30]):
-                self.assertFalse(read(text, reported=True).calls)
 
 
 class TestStorable(unittest.TestCase):

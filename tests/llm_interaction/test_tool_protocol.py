@@ -7,11 +7,14 @@ from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.client import TRIAL_PAUSE_S, ModelClient
 from evennia_ai.llm_interaction.contexts import RULES, SHORT_RULES
 from evennia_ai.llm_interaction.prompt import (
+    CARRIED,
+    DROPPED,
+    NATIVE,
     SMALL_REPEAT_PENALTY,
     SMALL_REPLY_TOKENS,
     is_small,
+    tool_protocol,
 )
-from evennia_ai.llm_interaction.tool_protocol import CARRIED, DROPPED, NATIVE, tool_protocol
 from evennia_ai.llm_interaction.values import ModelRequest, TurnRequest
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.testing import FakeAssistant, ScriptedModel
@@ -148,7 +151,9 @@ class TestToolProtocol(unittest.TestCase):
         ):
             self.assertEqual(tool_protocol(self.aria(carries)), wanted)
         self.assertTrue(tool_protocol(self.aria(True, llm_api="completion")).is_text)
-        self.assertEqual(tool_protocol(self.aria(False), "offline/extractive"), NATIVE)
+        offline = self.aria(False)
+        offline.model_name = "offline/extractive"
+        self.assertEqual(tool_protocol(offline), NATIVE)
         self.assertIn("drops tools", str(DROPPED))
 
     def asked(self, aria):

@@ -5,7 +5,7 @@ import unittest
 from pathlib import Path
 
 from evennia_ai.history.frames import heard_line
-from evennia_ai.llm_interaction.grounding import Ground, grounded
+from evennia_ai.llm_interaction.grounding import grounded_in
 from evennia_ai.llm_interaction.summary import accepted, request_text
 from evennia_ai.llm_interaction.values import ModelReply
 
@@ -17,7 +17,7 @@ def ground(talk):
     rows = [row.split(": ", 1) for row in talk["lines"].strip().splitlines()]
     people = sorted({who for who, _ in rows})
     lines = [heard_line(who, f"o1.{people.index(who)}a", "say", text) for who, text in rows]
-    return Ground(request_text(["[2026-11-22]", *lines]), people)
+    return request_text(["[2026-11-22]", *lines]), people
 
 
 class TestTalks(unittest.TestCase):
@@ -27,7 +27,7 @@ class TestTalks(unittest.TestCase):
         """Hardly a sentence is struck, and never most of a summary."""
         told = [(ground(talk), text) for talk in TALKS for text in talk["true"]]
         struck = {
-            text: grounded(accepted(ModelReply(content=text)), source) for source, text in told
+            text: grounded_in(accepted(ModelReply(content=text)), *source) for source, text in told
         }
         cut = {text: found.struck for text, found in struck.items() if found.struck}
         self.assertLessEqual(len(cut), 0.04 * len(told), cut)
@@ -41,7 +41,7 @@ class TestTalks(unittest.TestCase):
             "Zusammenfassung des Gesprächs:\n1. Oskar schläft in der alten Mühle.\n"
             "2. Er schuldet Konrad 340 Taler.\n7) Veit meldet einen Einbruch am Nordtor."
         )
-        found = grounded(text, ground(TALKS[0]))
+        found = grounded_in(text, *ground(TALKS[0]))
         self.assertEqual(found.struck, ())
         self.assertIn("\n- Oskar schläft", found.text)
 
@@ -51,9 +51,9 @@ class TestTalks(unittest.TestCase):
         Names without capitals, and German ones behind no noun, pass: they look like any noun.
         """
         told = [(ground(talk), talk["true"][0], text) for talk in TALKS for text in talk["false"]]
-        alone = [text for source, _, text in told if not grounded(text, source).struck]
+        alone = [text for source, _, text in told if not grounded_in(text, *source).struck]
         self.assertLessEqual(len(alone), 0.18 * len(told), alone)
-        whole = [(text, grounded(f"{true}\n{text}", source)) for source, true, text in told]
+        whole = [(text, grounded_in(f"{true}\n{text}", *source)) for source, true, text in told]
         behind = [
             text
             for text, found in whole

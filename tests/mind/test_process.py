@@ -15,7 +15,7 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.budget import packed
 from evennia_ai.llm_interaction.grounding import grounded_in
-from evennia_ai.llm_interaction.items import items_of, source_items
+from evennia_ai.llm_interaction.items import covered, items_of, source_items
 from evennia_ai.llm_interaction.summary import shortened
 from evennia_ai.llm_interaction.tokens import TokenCounter, count_tokens
 from evennia_ai.llm_interaction.values import ModelReply
@@ -23,7 +23,6 @@ from evennia_ai.mind.mind import WORK, find, name_of
 from evennia_ai.mind.wire import socket_path
 from evennia_ai.recall.embedding import dimensions
 from evennia_ai.recall.values import Hit, Query, Turn
-from evennia_ai.sleep.compaction.coverage import covered
 from tests.loopback import HANG, failure, slow, text
 from tests.mind.case import KEY, START_S, MindTest, is_alive, pump, request
 from tests.waiting import pump_until, wait_for

@@ -28,6 +28,7 @@ from evennia_ai.llm_interaction.prompt import (
     room_of,
 )
 from evennia_ai.llm_interaction.room import TARGET_SHARE
+from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
@@ -235,7 +236,9 @@ class Run:
 
     def prompts(self):
         """What would be sent to each audience; summaries in use are named by their number."""
-        sent = [build_prompt(self.script, self.body, viewer).messages for viewer in VIEWERS]
+        sent = [
+            build_prompt(self.script, self.body, TurnRequest(viewer)).messages for viewer in VIEWERS
+        ]
         text = json.dumps(sent)
         records = (r for r in self.script.history.summaries() if r.status != ROLLED_BACK)
         for number, record in enumerate(records):
@@ -409,7 +412,7 @@ class TestAnySequence(Counted):
 
     def assert_prompts_are_legal(self, run):
         for viewer in VIEWERS:
-            prompt = build_prompt(run.script, run.body, viewer)
+            prompt = build_prompt(run.script, run.body, TurnRequest(viewer))
             self.assertTrue(prompt.fits, prompt.budget)
             self.assertLessEqual(prompt.budget.total, context_limit(run.script))
             check_pairs({"messages": self.distinct(prompt.messages)})
@@ -435,7 +438,7 @@ class TestAnySequence(Counted):
             run.relieve(threshold)
             if context_usage(run.script) < threshold:
                 for viewer in VIEWERS:
-                    prompt = build_prompt(run.script, run.body, viewer)
+                    prompt = build_prompt(run.script, run.body, TurnRequest(viewer))
                     self.assertEqual(prompt.budget.left_out, ())
         assume(run.compactions)
         self.note(SHAPES, shapes([m for part, _ in parts for m in part]))

@@ -13,6 +13,7 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.stored import Unreadable
 from evennia_ai.llm_interaction.prompt import draft_prompt
+from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.privacy.export import export_player
 from evennia_ai.testing import FakeGame, call
 from evennia_ai.turns.errands import KEY, Errand, Errands
@@ -154,7 +155,7 @@ class TestErrands(MemoryWorldTest):
         def prompt_for(said):
             line = Message("user", said, id=new_id("m"), speaker=ALICE, channel="say")
             self.script.history.append([line])
-            return draft_prompt(self.script, self.script.obj, asker=ALICE.id)
+            return draft_prompt(self.script, self.script.obj, TurnRequest(asker=ALICE.id))
 
         self.script.game.obeys = lambda asker: False
         self.script.game.things = lambda asker=None: ()

@@ -37,7 +37,7 @@ from evennia_ai.llm_interaction.prompt import (
 from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.summary import numbered_lines, request_text, summary_prompt
 from evennia_ai.llm_interaction.tokens import count_tokens
-from evennia_ai.llm_interaction.tool_calls import bounded, storable_call, tool_call
+from evennia_ai.llm_interaction.tool_calls import storable_call, tool_call
 from evennia_ai.llm_interaction.transcript import read_facts
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant, Character
@@ -310,7 +310,7 @@ class _Job:
         event = note_request(script, prompt.budget, purpose, script.model_name, scope, trigger)
         reply = yield script.spend.complete(model_request(script, self.character, prompt, purpose))
         script.spent(reply, purpose, script.budgets.answered(event, reply))
-        calls, _ = bounded(reply.tool_calls)
+        calls = reply.tool_calls
         if not calls and script.config.llm_api == "completion" and reply.model != OFFLINE_MODEL:
             facts = [json.dumps({"content": fact}) for fact in read_facts(reply.content or "")]
             calls = tuple(tool_call(new_id("call_"), ENTRY, fact) for fact in facts)

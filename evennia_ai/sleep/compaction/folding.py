@@ -25,13 +25,12 @@ from evennia_ai.history.records import (
     Segment,
     SummaryRecord,
 )
-from evennia_ai.llm_interaction.items import items_of, source_items
+from evennia_ai.llm_interaction.items import Covered, covered, items_of, source_items
 from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summarise_lines
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal_entry import COVERAGE, SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.sleep.compaction.cascade import due_groups, roots
-from evennia_ai.sleep.compaction.coverage import Covered, covered
 
 SYNTHESIS_IMPORTANCE = 7
 NO_SUMMARY = "A few lines, archived without a summary."
