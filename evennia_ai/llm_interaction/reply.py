@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from evennia_ai.history.frames import without_speaker
 from evennia_ai.language.tables import table_of
+from evennia_ai.language.words import words
 from evennia_ai.llm_interaction.dialects import replacements
 
 # A telnet screen is 80 columns by about 24 lines; four of these are a screen and a half.
@@ -54,6 +55,11 @@ def unaddressed(text: str, names: Iterable[str]) -> str:
         return text
     call = rf"^(?:{called})\s*[,،、，]\s*|(?<!\s)\s*+[,،、，][^\S\n]*(?:{called})(?=\W*$)"
     rest = re.sub(call, "", text, flags=re.IGNORECASE)
+    greeting = re.sub(rf"(?<=\w)\s+(?:{called})(?=\W*$)", "", text, flags=re.IGNORECASE)
+    if greeting != text and table_of(text).words("small").issuperset(
+        words(greeting)
+    ):  # `Good evening Aria!`
+        rest = greeting
     is_said = rest != text and any(map(str.isalnum, rest))
     return rest[0].upper() + rest[1:] if is_said else text
 

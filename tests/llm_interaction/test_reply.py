@@ -38,6 +38,8 @@ class TestLabels(unittest.TestCase):
             ("Aria, your boat is the Heron.", "Your boat is the Heron."),
             ("Good night, Aria.", "Good night."),
             ("aria، وصلت السفينة", "وصلت السفينة"),
+            ("Good evening Aria!", "Good evening!"),
+            ("I am Aria.", "I am Aria."),
             ("I am Aria, at your service.", "I am Aria, at your service."),
             ("Aria!", "Aria!"),
             ("Aria, ...", "Aria, ..."),

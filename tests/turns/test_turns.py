@@ -470,6 +470,11 @@ class TestModelDown(TurnTest):
         self.say("Aria, are you there?", self.alice)
         self.tick()
         self.assertEqual(self.spoken(), ["Here I am."])
+        recited = f"I am {self.aria.key} and speak to {self.alice.key}."
+        self.model.answers = [recited, "As well as ever."]
+        self.say("Aria, how are you?", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken()[-1], "As well as ever.")
         for nothing in ("TOOL noop.", "TOOL trace_memories.", 'TOOL dance: a "jig"'):
             self.model.requests.clear()
             self.model.answers = [nothing, nothing, "offline words"]

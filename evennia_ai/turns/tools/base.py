@@ -99,10 +99,13 @@ class ToolContext:
         newest = list(islice(spoken, SMALL_ECHOES if small else ECHOES))
         answered = [m.content for m in newest if m.id in self.source_message_ids]
         heard = [m.content for m in newest]
+        own_name, people = self.character.key, self.game.present(self.asker)
         for lines in (heard, answered):
-            lines += [unaddressed(line, [self.character.key]) for line in lines]
+            lines += [unaddressed(line, [own_name]) for line in lines]
+        if small:  # it recites the row that says so
+            heard += [f"I am {own_name} and speak to {person['key']}." for person in people]
         return Around(
-            others=tuple(str(person["key"]) for person in self.game.present(self.asker)),
+            others=tuple(str(person["key"]) for person in people),
             known=known_lines(
                 [*((line, True) for line in examples), *(own if small else own[-OWN_LINES:])],
                 heard,
