@@ -475,6 +475,10 @@ class TestModelDown(TurnTest):
         self.say("Aria, how are you?", self.alice)
         self.tick()
         self.assertEqual(self.spoken()[-1], "As well as ever.")
+        self.model.answers = ['You told me: "I don\'t eat fish."', "Then I have beans."]
+        self.say("Aria, I don't eat fish.", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken()[-1], "Then I have beans.")
         for nothing in ("TOOL noop.", "TOOL trace_memories.", 'TOOL dance: a "jig"'):
             self.model.requests.clear()
             self.model.answers = [nothing, nothing, "offline words"]

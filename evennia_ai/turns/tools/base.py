@@ -15,6 +15,7 @@ from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.llm_interaction.contexts import IDENTITY, RULES, SHORT_RULES
 from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
+from evennia_ai.llm_interaction.offline.reply import line_for
 from evennia_ai.llm_interaction.prompt import is_small
 from evennia_ai.llm_interaction.reply import unaddressed
 from evennia_ai.protocol import Assistant, Character, GameHandler
@@ -102,8 +103,10 @@ class ToolContext:
         own_name, people = self.character.key, self.game.present(self.asker)
         for lines in (heard, answered):
             lines += [unaddressed(line, [own_name]) for line in lines]
-        if small:  # it recites the row that says so
+        if small:  # it recites the row that says so, and says what the offline model said
             heard += [f"I am {own_name} and speak to {person['key']}." for person in people]
+            answered += [line_for("told_by_you", words=line) for line in answered]
+            heard += answered
         return Around(
             others=tuple(str(person["key"]) for person in people),
             known=known_lines(
