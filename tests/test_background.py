@@ -115,14 +115,6 @@ class TestAsyncioThread(unittest.TestCase):
         pump_until(lambda: called)
         self.assertIs(called[0], threading.main_thread())
 
-    def test_helper_threads_are_daemons(self):
-        """Blocking pieces of asyncio libraries run on daemon threads as well."""
-
-        async def where():
-            return await asyncio.to_thread(threading.current_thread)
-
-        self.assertTrue(wait_for(self.thread.submit(where())).daemon)
-
 
 HANGING = """
 import asyncio, time

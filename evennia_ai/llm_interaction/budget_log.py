@@ -5,7 +5,7 @@ nothing more to the database. The audit log has a line for each answered request
 """
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from evennia_ai.history.audience import members
 from evennia_ai.history.records import as_dict, as_list
@@ -53,12 +53,6 @@ class BudgetLog:
     def events(self) -> tuple[BudgetEvent, ...]:
         """The logged events, oldest first."""
         return tuple(self._kept)
-
-    def newest(
-        self, chosen: Callable[[BudgetEvent], bool] = lambda event: True
-    ) -> BudgetEvent | None:
-        """The newest event, or the newest of those chosen; None if there is none."""
-        return next(filter(chosen, reversed(self._kept)), None)
 
     def forget(self, people: Collection[str]) -> None:
         """Drop the events of private talk with these people (stable ids)."""

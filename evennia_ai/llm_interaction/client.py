@@ -14,7 +14,7 @@ address, from overflow errors, and from the tokens that replies count (`windows.
 
 import asyncio
 import math
-import random as random_module
+import random
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
@@ -33,8 +33,15 @@ from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.models import Models
 from evennia_ai.llm_interaction.own_machine import is_near
 from evennia_ai.llm_interaction.profiles import Profile, is_small_name
-from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, RetryPolicy
-from evennia_ai.llm_interaction.tokens import Counter, TokenCounter
+from evennia_ai.llm_interaction.retry import (
+    OPEN,
+    REST_CAP_S,
+    TOTAL_FACTOR,
+    Breaker,
+    BreakerPolicy,
+    RetryPolicy,
+)
+from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import (
     READ_AHEAD,
     ModelFacts,
@@ -68,7 +75,9 @@ _LARGE_TOKENS = 2_000
 
 # LiteLLM keeps connections and a task on the loop it is first used from: one loop serves all
 # clients of the process.
-_shared_thread = AsyncioThread("evennia-ai-model")
+_thread = AsyncioThread("evennia-ai-model")
+# For what a provider did not count.
+_count = TokenCounter("gpt-4")
 
 
 class ModelClient:
@@ -79,12 +88,9 @@ class ModelClient:
         api_key: Its key; never shown.
         home_model: The model `api_base` and `api_key` were configured for. Models of other
             providers are sent to their own addresses. By default each request's first model.
-        thread: Where calls run; by default one thread for all clients.
         clock: Monotonic seconds.
-        random: Source of jitter, numbers in 0..1.
         retry: When to try again.
         breaker: When to pause calls to a model.
-        count: Counts the tokens of a text, on the background thread.
         local_models: Serves the models named ``local/…``; None: there are none.
         profiles: Where what is learned of models is kept; by default only in memory.
     """
@@ -94,22 +100,16 @@ class ModelClient:
         api_base: str | None = None,
         api_key: str | None = None,
         home_model: str | None = None,
-        thread: AsyncioThread | None = None,
         clock: Callable[[], float] = time.monotonic,
-        random: Callable[[], float] = random_module.random,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
         breaker: BreakerPolicy = BreakerPolicy(),  # noqa: B008 - frozen
-        count: Counter | None = None,
         local_models: LocalModels | None = None,
         profiles: Path | None = None,
     ):
         self._address = (api_base or None, api_key or None)
         self._home = home_model
-        self._thread = thread or _shared_thread
         self._clock = clock
-        self._random = random
         self._retry = retry
-        self._count = count or TokenCounter("gpt-4")
         self._local_models = local_models
         self.models = Models(lambda: Breaker(breaker, clock), profiles)
         self._caller: wire.Caller | None = None
@@ -216,7 +216,7 @@ class ModelClient:
         return succeed(None)
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
-        deferred = self._thread.submit(work)
+        deferred = _thread.submit(work)
         self._in_flight.add(deferred)
 
         def end(result: T) -> T:
@@ -224,10 +224,6 @@ class ModelClient:
             return result
 
         return deferred.addBoth(end)
-
-    def _log(self, text: str, **values: object) -> None:
-        """A warning in the server log, from the background thread."""
-        self._thread.notify(_log.warn, text, **values)
 
     def _ready(self) -> wire.Caller:
         """The caller, LiteLLM imported. On the background thread, where it may block."""
@@ -237,7 +233,7 @@ class ModelClient:
 
     async def _warm_up(self) -> None:
         await wire.rehearse(self._ready().litellm)
-        await asyncio.to_thread(self._count, "warm")
+        await asyncio.to_thread(_count, "warm")
         if self._home:
             await self._look_up(self._endpoint(self._home, self._home))
             # A local one may take minutes to load: not waited for. The first request says why not.
@@ -252,7 +248,7 @@ class ModelClient:
         began, attempts = self._clock(), 0
         if self._is_cold(self._endpoint(request.model, request.model)):
             request = replace(request, timeout_s=COLD_FACTOR * request.timeout_s)
-        ends = began + self._retry.total_factor * request.timeout_s
+        ends = began + TOTAL_FACTOR * request.timeout_s
         models = (request.model, *request.fallback_models)
         failures: list[tuple[str, Failure]] = []
         lost: list[ModelReply] = []
@@ -280,7 +276,8 @@ class ModelClient:
                 return replace(reply, model=model, attempts=attempts, seconds=seconds)
             failures.append((model, outcome))
             described = _described(model, outcome)
-            self._log("{described} ({purpose})", described=described, purpose=request.purpose)
+            said = f"{described} ({request.purpose})"
+            _thread.notify(_log.warn, "{said}", said=said)
             if not place and outcome.kind == "context_window":
                 break  # a shorter prompt for this model is better than another model
         # The error's kind is that of the first model that was asked.
@@ -388,13 +385,9 @@ class ModelClient:
             wait_s = self._wait_s(outcome, tries, breaker, latest)
             if wait_s is None:
                 break
-            self._log(
-                "`{model}` ({purpose}): {kind}; trying again in {wait_s:.1f} s",
-                model=where.model,
-                purpose=request.purpose,
-                kind=outcome.kind,
-                wait_s=wait_s,
-            )
+            said = f"`{where.model}` ({request.purpose}): {outcome.kind}"
+            again = f"{said}; trying again in {wait_s:.1f} s"
+            _thread.notify(_log.warn, "{said}", said=again)
             await asyncio.sleep(wait_s)
         if isinstance(outcome, ModelReply) and outcome.is_empty:
             outcome = Failure("empty")
@@ -428,21 +421,21 @@ class ModelClient:
         self, failure: Failure, attempt: int, breaker: Breaker, latest: float
     ) -> float | None:
         """Seconds until the next attempt, None for no further one."""
-        wait_s = self._retry.wait_s(failure, attempt, self._random())
+        wait_s = self._retry.wait_s(failure, attempt, random.random())
         if wait_s is not None and self._clock() + wait_s <= latest and breaker.state != OPEN:
             return wait_s
         if failure.kind == "credit":
             breaker.rest(CREDIT_REST_S)
         elif failure.retry_after_s:
-            breaker.rest(min(failure.retry_after_s, self._retry.rest_cap_s))
+            breaker.rest(min(failure.retry_after_s, REST_CAP_S))
         return None
 
     async def _counted(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
         """A reply with its tokens, by our own counter where the provider did not count."""
-        count, prompt = self._count, reply.prompt_tokens
-        tokens = await asyncio.to_thread(count, reply.content) if reply.content else 0
+        prompt = reply.prompt_tokens
+        tokens = await asyncio.to_thread(_count, reply.content) if reply.content else 0
         if not prompt:
-            prompt = await asyncio.to_thread(wire.prompt_tokens, request, count)
+            prompt = await asyncio.to_thread(wire.prompt_tokens, request, _count)
         said = reply.completion_tokens or tokens
         return replace(reply, prompt_tokens=prompt, completion_tokens=said, content_tokens=tokens)
 

@@ -14,6 +14,9 @@ from evennia_ai.llm_interaction.failures import Failure
 CLOSED, OPEN, HALF_OPEN = "closed", "open", "half-open"
 # An unreadable reply is requested only once more: it costs as much as a good one.
 _MOST_ATTEMPTS = {"bad_response": 2}
+# A whole request, all models, takes at most this many times its `timeout_s`. 2 x 60 s is the
+# default time of a turn. And the longest pause of a model because of a Retry-After.
+TOTAL_FACTOR, REST_CAP_S = 2.0, 300.0
 
 
 @dataclass(frozen=True)
@@ -25,16 +28,11 @@ class RetryPolicy:
         base_s: Wait before the second attempt; it doubles for each one more.
         max_wait_s: Longest wait, also for a Retry-After. If the server asks for more, the next
             model is tried at once.
-        total_factor: The whole request, all models, takes at most this many times its
-            `timeout_s`. 2 x 60 s is the default time of a turn.
-        rest_cap_s: Longest pause of a model because of a Retry-After.
     """
 
     attempts: int = 3
     base_s: float = 0.5
     max_wait_s: float = 30.0
-    total_factor: float = 2.0
-    rest_cap_s: float = 300.0
 
     def wait_s(self, failure: Failure, attempt: int, jitter: float) -> float | None:
         """Seconds to wait after attempt number `attempt` (from 1), None for no further one.

@@ -131,7 +131,8 @@ def _since_start(counts: Mapping[str, int]) -> str:
 
 def _context_lines(script: "AssistantScript") -> list[str]:
     config, compaction = script.config, compaction_state(script)
-    last = script.budgets.newest(lambda event: event.purpose in CONTEXTS)
+    asked = [event for event in script.budgets.events() if event.purpose in CONTEXTS]
+    last = asked[-1] if asked else None
     if compaction.startswith("on"):  # else the triggers do not fire
         compaction += (
             f"; in a lull from {config.compact_sleep_threshold:.0%} full, "

@@ -36,7 +36,7 @@ class TestBudgetLine(BudgetTest):
         self.turn()
         *sizes, total, limit = map(int, LINE.search(self.typed("aibudget Aria")).groups())
         self.assertEqual((sum(sizes), limit), (total, 6000))
-        self.assertEqual(total, self.script.budgets.newest().total)
+        self.assertEqual(total, self.script.budgets.events()[-1].total)
         self.assertTold("aibudget", "model scripted/model")
 
     def test_before_the_first_turn(self):

@@ -70,12 +70,12 @@ class TestBudgetLog(unittest.TestCase):
             self.assertLessEqual(event.total, event.limit)
             self.assertGreater(event.regions["History"], 100)
         self.turn()
-        self.assertEqual(script.budgets.newest().trigger, "")
+        self.assertEqual(script.budgets.events()[-1].trigger, "")
 
     def test_others(self):
         """Any other request by the way of summaries is logged by its purpose, untriggered."""
         wait_for(call_llm_simple(self.aria, "Be brief.", "Who?", purpose="memory"))
-        event = self.aria.budgets.newest()
+        event = self.aria.budgets.events()[-1]
         self.assertEqual((event.purpose, event.trigger), ("memory", ""))
         self.assertEqual(event.regions["History"], self.aria.count("Who?") + 4)
         self.assertEqual(event.regions["System"], self.aria.count("Be brief.") + 4)

@@ -98,7 +98,7 @@ class TestBudgetsAlways(unittest.TestCase):
         prompt = build_prompt(
             aria, aria.obj, TurnRequest(audience, context, retrieved=tuple(memories))
         )
-        event = aria.budgets.newest()
+        event = aria.budgets.events()[-1]
         self.assertEqual((event.regions, event.limit), (prompt.budget.regions, prompt.budget.limit))
         self.assertEqual(tuple(event.regions), REGIONS)
         self.assertTrue(prompt.fits)

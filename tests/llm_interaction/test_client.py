@@ -1,10 +1,7 @@
 import logging
 import os
-import subprocess
-import sys
 import time
 import unittest
-from email.utils import formatdate
 from pathlib import Path
 from typing import ClassVar
 from unittest.mock import patch
@@ -18,7 +15,7 @@ from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.dialects import MOST_CHARS
 from evennia_ai.llm_interaction.profiles import Profile
-from evennia_ai.llm_interaction.retry import BreakerPolicy, RetryPolicy
+from evennia_ai.llm_interaction.retry import TOTAL_FACTOR, BreakerPolicy, RetryPolicy
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelRequest
 from tests import loopback
 from tests.loopback import HANG, RESET, TRUNCATED, LoopbackServer, failure, rate_limited, text
@@ -159,11 +156,6 @@ class TestReplies(LoopbackCase):
             self.assertEqual((reply.content, reply.tool_calls, reply.attempts), ("", (), 1))
             self.assertEqual(reply.content_tokens, 0)
 
-    def test_refusal_is_a_reply(self):
-        """What a refusal means is for the caller to judge."""
-        self.server.script(loopback.refusal())
-        self.assertIn("can't help", self.ask().content)
-
     def test_huge_reply(self):
         """Of 200,000 words the beginning arrives, its tokens counted off the reactor thread."""
         self.server.script(loopback.huge(200_000))
@@ -196,14 +188,6 @@ class TestReplies(LoopbackCase):
         self.ask()
         self.assertIsNone(self.client.facts("no/such-model").price)
         self.assertIsNone(ModelClient().facts("gpt-4o").price)  # LiteLLM is not loaded yet
-
-    def test_many_calls_at_a_time(self):
-        """Twenty slow calls take as long as one."""
-        self.server.respond = lambda body: loopback.slow(0.4)
-        began = time.monotonic()
-        for call in [self.client.complete(request()) for _ in range(20)]:
-            wait_for(call)
-        self.assertLess(time.monotonic() - began, 3)
 
 
 class TestFaults(LoopbackCase):
@@ -251,7 +235,7 @@ class TestFaults(LoopbackCase):
         began = time.monotonic()
         error = self.fail(timeout_s=0.3)
         self.assertEqual((error.kind, error.retryable), ("timeout", True))
-        self.assertLess(time.monotonic() - began, 0.3 * QUICK.total_factor + 1)
+        self.assertLess(time.monotonic() - began, 0.3 * TOTAL_FACTOR + 1)
         pump_until(lambda: all(record.client_left for record in self.server.requests))
 
     def test_nobody_listens(self):
@@ -291,11 +275,6 @@ class TestFaults(LoopbackCase):
                         self.assertIsInstance(self.ask(api=api).content, str)
                     except ModelError as error:
                         self.assertIn(error.kind, ("bad_response", "bad_request", "server"))
-
-    def test_slow_reply_within_the_time_is_no_fault(self):
-        """A slow answer is waited for."""
-        self.server.script(loopback.slow(0.5, "At last."))
-        self.assertEqual(self.ask(timeout_s=3).content, "At last.")
 
 
 class TestProxies(LoopbackCase):
@@ -468,13 +447,6 @@ class TestRetryAfter(LoopbackCase):
         self.assertGreaterEqual(self.gap_s(), 0.6)
         self.assertLess(self.gap_s(), 1.6)
 
-    def test_a_date_is_honoured(self):
-        """So it is with an HTTP date."""
-        self.server.script(rate_limited(formatdate(time.time() + 2, usegmt=True)), text("Here."))
-        self.ask()
-        # A date has whole seconds, and so has the one it is compared with.
-        self.assertGreaterEqual(self.gap_s(), 0.9)
-
     def test_too_long_a_wait_goes_to_the_next_model(self):
         """Nobody waits an hour: the fallback is asked at once, and the model left alone."""
         self.server.script(rate_limited(3600))
@@ -508,7 +480,7 @@ class TestFallbacks(LoopbackCase):
         self.server.respond = lambda body: HANG if body["model"] == "a" else text("B")
         began = time.monotonic()
         self.assertEqual(self.ask(model="a", fallback_models=("b",), timeout_s=0.5).model, "b")
-        self.assertLess(time.monotonic() - began, 0.5 * QUICK.total_factor + 0.5)
+        self.assertLess(time.monotonic() - began, 0.5 * TOTAL_FACTOR + 0.5)
 
     def test_the_offline_model_answers_when_all_are_down(self):
         """The offline model is asked without the address, also when the time is used up."""
@@ -581,24 +553,6 @@ class TestBreakerOfTheClient(LoopbackCase):
         self.clock.advance(1)
         self.ask(model="a", fallback_models=("b",))
         self.assertEqual(self.asked("a"), 5)
-
-    def test_recovery_closes_it(self):
-        """When the model is back, the probe's answer is the caller's and the breaker closes."""
-        for _ in range(2):
-            self.ask(model="a", fallback_models=("b",))
-        self.server.respond = lambda body: text("A")
-        self.clock.advance(30)
-        self.assertEqual(self.ask(model="a", fallback_models=("b",)).model, "a")
-        self.assertEqual(self.ask(model="a").model, "a")
-
-    def test_all_open_is_an_error_of_its_own(self):
-        """With nothing else to ask, an open breaker is a `ModelError` that may be retried."""
-        for _ in range(2):
-            self.fail(model="a")
-        before = len(self.server.requests)
-        error = self.fail(model="a")
-        self.assertEqual((error.kind, error.retryable), ("breaker_open", True))
-        self.assertEqual(len(self.server.requests), before)
 
     def test_bad_requests_do_not_open_it(self):
         """A request that is refused as such says nothing against the model."""
@@ -736,45 +690,6 @@ class TestProbeAndWindow(LoopbackCase):
         self.assertTrue(wait_for(self.client.probe("any")).content)
         self.assertEqual(self.ask().model, "any")
 
-    def test_window(self):
-        """The window is read once LiteLLM is loaded, and None before and for unknown models."""
-        self.assertIsNone(self.client.facts("gpt-4o").window)
-        wait_for(self.client.warm_up(), 60)
-        self.assertEqual(self.client.facts("gpt-4o").window.tokens, 128000)
-        self.assertEqual(self.client.facts("openai/gpt-4o").window.tokens, 128000)
-        self.assertIsNone(self.client.facts("nobody/knows").window)
-
-
-HANGING_GAME = """
-import sys, time
-from twisted.internet import reactor
-from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.dialects import MOST_CHARS
-from evennia_ai.llm_interaction.values import ModelRequest
-base, calls = sys.argv[1], int(sys.argv[2])
-client = ModelClient(api_base=base, api_key="k")
-def ask(_):
-    said = ({"role": "user", "content": "hi"},)
-    for number in range(calls):
-        api = "completion" if number % 2 else "chat"
-        asked = ModelRequest(model="m", messages=said, prompt="hi", api=api)
-        client.complete(asked).addErrback(lambda failed: None)
-    print("asked", flush=True)
-    reactor.callInThread(wait_for_input)
-def wait_for_input():
-    sys.stdin.readline()
-    reactor.callFromThread(reactor.stop)
-client.warm_up().addCallback(ask)
-reactor.run()
-print("stopped", flush=True)
-"""
-
-
-class TestLoading(LoopbackCase):
-    def test_quiet(self):
-        """LiteLLM's own logger says nothing, as it quotes prompts."""
-        self.assertGreater(logging.getLogger("LiteLLM").level, logging.CRITICAL)
-
 
 class TestCacheMarks(LoopbackCase):
     """What providers that cache only what is marked are sent."""
@@ -798,31 +713,3 @@ class TestCacheMarks(LoopbackCase):
         )
         self.ask(messages=self.MESSAGES)
         self.assertEqual(self.server.bodies[-1]["messages"], list(self.MESSAGES))
-
-    def test_in_the_provider_s_own_form(self):
-        """LiteLLM hands the marks on in the body that Anthropic's API takes."""
-        self.fail(model="anthropic/claude-sonnet-4-5", messages=self.MESSAGES)
-        body = self.server.bodies[-1]
-        self.assertEqual(body["system"][0]["cache_control"], self.MARK)
-        sent = [part for message in body["messages"] for part in message["content"]]
-        self.assertEqual(
-            {part["text"] for part in sent if "cache_control" in part},
-            {"Indeed.", "[Present moment]\nTime: noon"},
-        )
-
-
-class TestProcessEnd(LoopbackCase):
-    def test_hanging_calls_do_not_hold_up_the_exit(self):
-        """A process with calls in flight ends at once when its reactor stops."""
-        self.server.respond = lambda body: HANG
-        command = [sys.executable, "-W", "ignore", "-c", HANGING_GAME, self.server.url, "6"]
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
-        )
-        with process:
-            self.assertEqual(process.stdout.readline().strip(), "asked")
-            self.server.wait_for_requests(6, 30)
-            process.stdin.write("\n")
-            process.stdin.flush()
-            self.assertEqual(process.stdout.readline().strip(), "stopped")
-            self.assertEqual(process.wait(30), 0)  # the calls hang for longer

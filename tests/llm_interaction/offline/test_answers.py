@@ -273,20 +273,3 @@ class TestTime(unittest.TestCase):
             with self.subTest(time=time, question=question):
                 (act,) = read_acts(Line("Alice", question), "Aria")
                 self.assertEqual(answer(act, Talk(moment={"time": time})), want)
-
-
-class TestBenchmark(unittest.TestCase):
-    def test_outcomes(self):
-        """An offer counts as one only where it says that it is not certain."""
-        from benchmarks.offline_plain import outcome_of
-
-        for expected, reply, want in (
-            ("bees", 'Ann told me: "Bees."', "answered"),
-            ("bees", 'I don\'t know for certain: "Bees."', "offered"),
-            ("bees", "I don't know.", "unknown"),
-            ("bees", 'Ann told me: "Geese."', "wrong"),
-            ("", "I don't know.", "admitted"),
-            ("", 'Ann told me: "Geese."', "wrong"),
-        ):
-            with self.subTest(reply):
-                self.assertEqual(outcome_of(expected, reply), want)
