@@ -101,8 +101,10 @@ class Link:
         if self._is_left:
             return fail(_failure(name, "the Server stops"))
         number = f"{self._mark}-{next(self._numbers)}"
+        if key and f"{name} {key}" not in self._requests:
+            number = f"{name} {key}"
         try:
-            data = dumps(("ask", number, name, args, key))
+            data = dumps(("ask", number, name, args))
         except (TypeError, ValueError) as error:
             return fail(_failure(name, f"the request cannot be sent: {error}", retryable=False))
         request = Request(name, data, Deferred(lambda _: self._cancel(number)))

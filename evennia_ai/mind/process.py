@@ -48,7 +48,6 @@ class Call:
 
     number: str
     name: str
-    key: str
     owner: Wire | None
     running: "Deferred[Any] | None" = None
     answer: Any = None
@@ -93,8 +92,8 @@ class Desk:
     def received(self, wire: Wire, message: Any) -> None:
         """Take a message."""
         match message:
-            case "ask", number, name, args, key:
-                self._ask(wire, number, name, args, key)
+            case "ask", number, name, args:
+                self._ask(wire, number, name, args)
             case "drop", number:
                 self._drop(number)
             case "got", number:
@@ -105,25 +104,17 @@ class Desk:
             case ("end",):
                 self._end()
 
-    def _ask(self, wire: Wire, number: str, name: str, args: tuple[Any, ...], key: str) -> None:
-        call = self._calls.get(number) or self._orphan(name, key)
-        if call is None:
-            self._calls[number] = call = Call(number, name, key, wire)
+    def _ask(self, wire: Wire, number: str, name: str, args: tuple[Any, ...]) -> None:
+        """Make a call, or hand on one that an earlier Server made, unless it failed."""
+        call = self._calls.get(number)
+        if call is None or (call.owner is None and isinstance(call.answer, AssistantError)):
+            self._calls[number] = call = Call(number, name, wire)
             call.running = running = maybeDeferred(self._run, name, args)
             running.addBoth(self._done, call)
             return
-        self._calls[number] = self._calls.pop(call.number)
-        call.number, call.owner = number, wire
+        call.owner = wire
         if call.running is None:
             self._send(call)
-
-    def _orphan(self, name: str, key: str) -> Call | None:
-        """The call of an earlier Server that is made again, unless it failed."""
-        for call in self._calls.values():
-            is_same = key and call.owner is None and (call.name, call.key) == (name, key)
-            if is_same and not isinstance(call.answer, AssistantError):
-                return call
-        return None
 
     def _run(self, name: str, args: tuple[Any, ...]) -> Any:
         if name == "work":
