@@ -82,8 +82,12 @@ def _told(candidates: Sequence[Match], last: Match, question: str, asker: str, m
         chosen = list(dict.fromkeys([best, last]))
     else:
         chosen = [match for match in candidates[:MAX_NEAR] if match.share or not best.share]
-    told = (quoted(match.claim.line, match.claim.quote, asker, me) for match in chosen)
-    quotes = list(dict.fromkeys(told))
+    said = [f" {' '.join(words(match.claim.quote))} " for match in chosen]
+    quotes = [
+        quoted(match.claim.line, match.claim.quote, asker, me)
+        for at, match in enumerate(chosen)
+        if not any(each in said[at] for each in said[:at])  # a note of the same
+    ]
     if not best.sure:
         return Answer(" ".join([line_for("nearest", question, asker), *quotes]))
     if quotes[1:]:
