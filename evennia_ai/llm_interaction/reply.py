@@ -53,7 +53,7 @@ def unaddressed(text: str, names: Iterable[str]) -> str:
     called = "|".join(re.escape(name) for name in names if name)
     if not called:
         return text
-    call = rf"^(?:{called})\s*[,،、，]\s*|(?<!\s)\s*+[,،、，][^\S\n]*(?:{called})(?=\W*$)"
+    call = rf"^(?:{called})\s*[,،、，]\s*|(?<!\s)\s*+[,،、，][^\S\n]*(?:{called})(?=\W*$|[.!?]\s)"
     rest = re.sub(call, "", text, flags=re.IGNORECASE)
     greeting = re.sub(rf"(?<=\w)\s+(?:{called})(?=\W*$)", "", text, flags=re.IGNORECASE)
     if greeting != text and table_of(text).words("small").issuperset(

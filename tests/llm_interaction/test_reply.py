@@ -37,6 +37,7 @@ class TestLabels(unittest.TestCase):
         for text, said in (
             ("Aria, your boat is the Heron.", "Your boat is the Heron."),
             ("Good night, Aria.", "Good night."),
+            ("Good night, Aria. Sleep well.", "Good night. Sleep well."),
             ("aria، وصلت السفينة", "وصلت السفينة"),
             ("Good evening Aria!", "Good evening!"),
             ("I am Aria.", "I am Aria."),
