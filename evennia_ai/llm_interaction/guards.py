@@ -270,11 +270,9 @@ def _words(sentence: str) -> tuple[str, ...]:
 
 def without_loops(text: str, around: Around) -> str:
     """Without what says the same again and again: the first time is kept."""
-    found = places(text)
-    loop, again = _loop([word for _, word in found]), _said_again(text, around.is_small)
-    starts = [found[loop][0]] if loop is not None else []
-    starts += [again] if again is not None else []
-    return _trimmed(text[: min(starts)]) if starts else text
+    starts = [at for at in (_loop(text), _said_again(text, around.is_small)) if at is not None]
+    # without an opening mark that is left at the end
+    return text[: min(starts)].rstrip().rstrip("\"'\u201c\u2018(*-").rstrip() if starts else text
 
 
 def without_repeats(text: str) -> str:
@@ -354,8 +352,6 @@ def is_near(key: str, other: str, names: Collection[str] = (), asks: bool = Fals
     if not -most <= first - second <= 2 * most:
         return False
     one, two = _counted(key), _counted(other)
-    if len(two.keys() - one.keys()) > most:
-        return False
     more, less = list((one - two).elements()), list((two - one).elements())
     if max(len(less), len(more) / 2) > most:
         return False
@@ -428,20 +424,16 @@ def _before(text: str, unsound: Iterable[int | re.Match[str] | regex.Match[str] 
     return text[: ends[-1]] if ends else ""
 
 
-def _trimmed(text: str) -> str:
-    """A text cut before a word, without an opening mark that was left at its end."""
-    return text.rstrip().rstrip("\"'\u201c\u2018(*-").rstrip()
-
-
-def _loop(said: list[str]) -> int | None:
+def _loop(text: str) -> int | None:
     """Where the second of like stretches that follow each other begins, the earliest such."""
-    found = []
+    words_at, found = places(text), list[int]()
+    said = [word for _, word in words_at]
     for length in range(1, min(LOOP_WORDS, len(said) // 2) + 1):
         run, least = 0, length if length >= RHYTHM_WORDS else max(2 * length - 1, RHYTHM_WORDS)
         for place in range(length, len(said)):
             run = run + 1 if said[place] == said[place - length] else 0
             if run >= least:
-                found.append(place - run + 1)
+                found.append(words_at[place - run + 1][0])
                 break
     return min(found, default=None)
 

@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, Literal
+from typing import Literal
 
 import regex
 
@@ -34,7 +34,6 @@ QUOTE_WORDS = 8
 _QUOTE_CHARS = 120
 # Of what a tool was called with only the beginning: a long listing is not what a talk was about.
 TOOL_CHARS = 2000
-_JSON_DEPTH = 6
 _ACRONYM_LETTERS = 5
 APPENDIX_TITLE = "Also mentioned:"
 # Most of a summary's cap the line of missing things may take.
@@ -130,7 +129,12 @@ def source_items(
         names.append(speaker)
         parts += [speaker, *map(_unwrapped, message.content.split("\n"))]
         for call in tool_calls(message):
-            parts.append(_arguments_text(call.get("function") or {}, traits)[:TOOL_CHARS])
+            function = call.get("function") or {}
+            kinds = (
+                (str,) if function.get("name") in traits.tells_nothing_new else (str, int, float)
+            )
+            text = _arguments_text(str(function.get("arguments") or ""), kinds)
+            parts.append(text[:TOOL_CHARS])
     return items_of("\n".join(parts), names)
 
 
@@ -248,24 +252,14 @@ def _unwrapped(line: str) -> str:
     return body[1:-1] if whole else body
 
 
-def _arguments_text(call: Mapping[str, Any], traits: ToolTraits) -> str:
-    """The values a tool was called with, one a line; of one that tells nothing new, the texts."""
-    text = str(call.get("arguments") or "")
+def _arguments_text(arguments: str, kinds: Collection[type]) -> str:
+    """The values a tool was called with, one a line; of JSON that was cut off, what is there."""
     try:
-        values = _values(json.loads(text), _JSON_DEPTH)
+        values = json.loads(arguments)
     except (ValueError, RecursionError):
-        # Of JSON that was cut off, without its quote marks.
-        return text.replace('"', " ") if text.lstrip()[:1] in ("{", "[") else text
-    texts_only = call.get("name") in traits.tells_nothing_new
-    return "\n".join(str(each) for each in values if isinstance(each, str) or not texts_only)
-
-
-def _values(value: Any, depth: int) -> Iterator[object]:
-    if isinstance(value, Mapping | list):
-        for part in value.values() if isinstance(value, Mapping) else value:
-            yield from _values(part, depth - 1) if depth else ()
-    elif isinstance(value, str) or type(value) in (int, float):
-        yield value
+        return arguments.replace('"', " ") if arguments.lstrip()[:1] in ("{", "[") else arguments
+    values = values.values() if isinstance(values, Mapping) else [values]
+    return "\n".join(str(value) for value in values if type(value) in kinds)
 
 
 def _quoted_words(match: regex.Match[str]) -> str:

@@ -25,7 +25,6 @@ from evennia_ai.llm_interaction.regions import (
     Caps,
     Prompt,
     Regions,
-    effective_caps,
     fit_prompt,
     note_line,
     note_row,
@@ -138,14 +137,13 @@ def context_caps(script: Assistant, model: str = "") -> Caps:
     """The caps of the regions as they hold under the limit of a model, its own by default."""
     config, most = script.config, script.summary_max_tokens
     is_base = config.llm_api == "completion"
-    return effective_caps(
+    return Caps(
         config.memory_inject_tokens,
         TAIL_TOKENS,
         config.reply_reserve_tokens,
         min(most, PLAIN_SUMMARY_TOKENS) if is_base else most,
-        context_limit(script, model),
         config.ledger_max_tokens,
-    )
+    ).under(context_limit(script, model))
 
 
 def room_of(script: Assistant) -> Room:

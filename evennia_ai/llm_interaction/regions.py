@@ -48,7 +48,7 @@ Schema = dict[str, Any]
 
 @dataclass(frozen=True)
 class Caps:
-    """Most tokens of each region, after shrinking to the limit."""
+    """Most tokens of each region."""
 
     retrieved: int
     tail: int
@@ -61,18 +61,16 @@ class Caps:
         """What is set aside before the history: retrieved memories, tail and reply."""
         return self.retrieved + self.tail + self.reserve
 
-
-def effective_caps(
-    retrieved: int, tail: int, reserve: int, summary: int, limit: int, ledger: int = 0
-) -> Caps:
-    """Caps that leave room for a history: configured ones, scaled down where they are too large."""
-    share = min(1.0, int(limit * VOLATILE_SHARE) / max(1, retrieved + tail + reserve))
-    if share < 1:
-        parts = int(retrieved * share), int(tail * share), max(16, int(reserve * share))
-        retrieved, tail, reserve = parts
-    summary = min(summary, max(LEAST_CAP, int(limit * SUMMARY_SHARE)))
-    ledger = min(ledger, max(LEAST_CAP, int(limit * LEDGER_SHARE)))
-    return Caps(retrieved, tail, reserve, summary, ledger)
+    def under(self, limit: int) -> "Caps":
+        """These caps, scaled down where they leave too little of a limit for a history."""
+        share = min(1.0, int(limit * VOLATILE_SHARE) / max(1, self.volatile))
+        return Caps(
+            int(self.retrieved * share),
+            int(self.tail * share),
+            self.reserve if share == 1 else max(16, int(self.reserve * share)),
+            min(self.summary, max(LEAST_CAP, int(limit * SUMMARY_SHARE))),
+            min(self.ledger, max(LEAST_CAP, int(limit * LEDGER_SHARE))),
+        )
 
 
 @dataclass(frozen=True)

@@ -247,20 +247,17 @@ class Caller:
         free = where.is_offline or where.is_local
         request = reshaped(request, UNKNOWN if where.is_offline else profile)
         where = await self.reached(where)
-        optional = {
+        options: dict[str, Any] = {
+            "model": where.model,
             "api_base": where.api_base,
             "api_key": where.api_key,
             "stop": list(request.stop) or None,
             "tools": list(request.tools) or None,
-        }
-        options: dict[str, Any] = {
-            "model": where.model,
             profile.limit_field: request.max_tokens,
             # The request's own timeout, not the time left: LiteLLM keeps one client per value.
             "timeout": request.timeout_s,
             "max_retries": 0,
             "num_retries": 0,
-            **{name: value for name, value in optional.items() if value is not None},
             **further_fields(request, where.model, is_own_server(self.litellm, where)),
         }
         if profile.names_thinking:

@@ -15,7 +15,6 @@ from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.guards import guarded
-from evennia_ai.llm_interaction.narration import told_apart
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     asked_once_more,
@@ -26,7 +25,7 @@ from evennia_ai.llm_interaction.prompt import (
     model_request,
 )
 from evennia_ai.llm_interaction.regions import Prompt
-from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply
+from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, told_apart
 from evennia_ai.llm_interaction.reply_trace import TRACE, ReplyTrace
 from evennia_ai.llm_interaction.tool_calls import batches, storable_call, tool_call
 from evennia_ai.llm_interaction.values import (

@@ -20,7 +20,7 @@ from evennia_ai.llm_interaction.items import (
     source_items,
 )
 from evennia_ai.turns.tools import BUILTIN_TOOLS
-from tests.strategies import FEW, MANY, awkward_texts, call, heard, histories, reply, result
+from tests.strategies import MANY, call, heard, histories, reply, result
 
 TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
 
@@ -172,13 +172,9 @@ class TestSources(unittest.TestCase):
     """What is read, and what is passed over."""
 
     def test_results(self):
-        """Nobody said what a tool gave out; what it was called with counts."""
-        kept = call("c1", "add_journal_entry", json.dumps({"content": "Roland owes 5."}))
-        told = reply("", tool_calls=[kept])
-        done = replace(result("c1", "Entry e1 written for Norvik."), name="add_journal_entry")
+        """Nobody said what a tool gave out."""
         seen = replace(result("c2", "You see the Tower of Ash."), name="look")
-        found = [item.text for item in source_items([told, done, seen], TRAITS)]
-        self.assertEqual(found, ["Roland", "5"])
+        self.assertEqual(source_items([seen], TRAITS), ())
         self.assertEqual(names("Noted. I will."), [])
 
     def test_noise(self):
@@ -197,17 +193,16 @@ class TestSources(unittest.TestCase):
             messages = [reply("", tool_calls=[call("c1", "write", arguments)])]
             return " ".join(item.text for item in source_items(messages, TRAITS))
 
-        value = {"Speaker": "so Alice", "Count": 7, "list": ["of Norvik", None, True, 2.5]}
-        self.assertEqual(found(json.dumps(value)), "Alice 7 Norvik 2.5")
-        for deep in ("[" * 5000, "[" * 20 + '"Alice"' + "]" * 20):
-            self.assertEqual(found(deep), "")
+        value = {"Speaker": "so Alice", "Count": 7, "sure": True, "list": ["of Norvik"]}
+        self.assertEqual(found(json.dumps(value)), "Alice 7")
+        for text in ("[" * 5000, '"so Alice"', "null"):
+            self.assertEqual(found(text), "Alice" * ("A" in text))
 
     def test_numbers_of_tools(self):
         """Numbers a tool was called with count; how weighty a note is does not."""
         paid = call("c1", "pay", json.dumps({"to": "Norvik", "amount": 200}))
-        kept = call(
-            "c2", "add_journal_entry", json.dumps({"content": "so Roland", "importance": 7})
-        )
+        note = json.dumps({"content": "so Roland", "importance": 7})
+        kept = call("c2", "add_journal_entry", note)
         found = [i.text for i in source_items([reply("", tool_calls=[paid, kept])], TRAITS)]
         self.assertEqual(found, ["Norvik", "200", "Roland"])
 
@@ -250,13 +245,6 @@ class TestSources(unittest.TestCase):
         keys = [message.speaker_name for message in history]
         found = missing(items, *said, *keys)
         self.assertEqual([item for item in found if item.kind != "quote"], [])
-
-    @FEW
-    @given(st.lists(awkward_texts, max_size=4), st.lists(awkward_texts, max_size=3))
-    def test_any_text(self, lines, known):
-        """Any text is read, the same each time."""
-        text = "\n".join(lines)
-        self.assertEqual(items_of(text, known), items_of(text, known))
 
 
 class TestMissing(unittest.TestCase):

@@ -20,7 +20,6 @@ from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.regions import (
     Caps,
     Regions,
-    effective_caps,
     fit_prompt,
     joined,
     shorten_message,
@@ -71,7 +70,7 @@ def request_tokens(prompt, count):
 
 def prompt_of(history=(), limit=1000, count=words, system="You are Aria.", **regions):
     """A prompt of a history counted by `count`, with caps shrunk to the limit."""
-    caps = effective_caps(60, 60, 60, 60, limit)
+    caps = Caps(60, 60, 60, 60).under(limit)
     tools = regions.pop("tools", ())
     made = Regions(system, tools, counted(history, count), **regions)
     return fit_prompt(made, caps, limit, count)
@@ -94,7 +93,7 @@ def prompts(draw):
     )
     limit = draw(st.one_of(st.integers(0, 400), st.integers(400, 20_000)))
     wanted = draw(st.tuples(*[st.integers(0, 800)] * 4))
-    prompt = fit_prompt(regions, effective_caps(*wanted, limit), limit, count)
+    prompt = fit_prompt(regions, Caps(*wanted).under(limit), limit, count)
     return prompt, regions, count
 
 
@@ -109,7 +108,7 @@ class TestCaps(unittest.TestCase):
             ((0, 0, 0, 800), 4000, Caps(0, 0, 0, 400)),
             ((0, 0, 0, 800), 100, Caps(0, 0, 0, 40)),
         ):
-            self.assertEqual(effective_caps(*wanted, limit), caps)
+            self.assertEqual(Caps(*wanted).under(limit), caps)
             self.assertLessEqual(caps.volatile, limit // 4)
 
 

@@ -99,18 +99,6 @@ class TestTextProtocol(unittest.TestCase):
         for text in ("TOOL is a word", "TOOL: nothing of it", "TOOLS: look", "A TOOL look"):
             self.assertEqual(read_calls(text, lambda: "c1", main), ((), text))
 
-    def test_calls_are_written_short(self):
-        """The shortest form that holds the arguments is written."""
-        main = {"look": "target"}
-        for arguments, line in (
-            ("", "TOOL look"),
-            ('{"target": "pike"}', "TOOL look: pike"),
-            ('{"target": "a\\nb"}', 'TOOL look {"target": "a\\nb"}'),
-            ('{"target": 5}', 'TOOL look {"target": 5}'),
-            ('{"other": "pike"}', 'TOOL look {"other": "pike"}'),
-        ):
-            self.assertEqual(write_call(tool_call("c1", "look", arguments), main), line)
-
     def test_brief_instructions_are_lines_that_can_be_read(self):
         """For small models each tool is the line that calls it, and what it does."""
         parameters = {"properties": {"query": {"type": "string"}}, "required": ["query"]}
