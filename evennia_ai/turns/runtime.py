@@ -92,7 +92,6 @@ class Runtime(Heard):
     compaction_requested: bool = False
     room_for: tuple[AssistantConfig, int] | None = None
     compaction_waits: tuple[int, float] = (0, 0.0)
-    spent_told: str = ""
     counts: "Counter[str]" = field(default_factory=Counter)
     budgets: "deque[BudgetEvent]" = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
     left_out: frozenset[str] = frozenset()

@@ -20,6 +20,7 @@ from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.protocol import Assistant, ModelBackend
 from evennia_ai.turns.spend_book import (
     CALLS_A_MINUTE,
+    NEAR,
     Amount,
     Cap,
     Price,
@@ -27,7 +28,6 @@ from evennia_ai.turns.spend_book import (
     caps_of,
     fitted,
     likely,
-    reached,
     read_limits,
 )
 
@@ -103,6 +103,7 @@ class SharedSpend:
     Attributes:
             calls: Of each call that goes on: its holders, and what it is likely to cost.
             unpriced: Models whose last reply came without a price.
+            alerted: What staff were told of caps, by holder and cap: the day or month, and how far.
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class SharedSpend:
         self.runs_here = runs_here
         self.calls: dict[str, tuple[frozenset[str], Amount]] = {}
         self.unpriced: set[str] = set()
+        self.alerted: dict[tuple[str, Cap], tuple[str, str]] = {}
         self._setting = setting
         self._rows: dict[str, SpendRow] = {}
 
@@ -132,17 +134,25 @@ class SharedSpend:
     @inlineCallbacks
     def probe(self, client: ModelBackend, model: str, now: float) -> Steps[ModelReply]:
         """Try a model as `ModelBackend.probe`, counted for the game; `SpendError` at its cap."""
-        caps = caps_of("the game", self.limits(GAME), self.is_default)
-        is_spared = self.is_default and self.runs_here(model)
-        if cap := None if is_spared else reached(self.row(GAME).at(now), caps):
-            raise SpendError(f"{cap} is reached, {cap.until}")
+        for cap in caps_of("the game", self.limits(GAME), self.is_default):
+            is_spared = cap.spares_own and self.runs_here(model)
+            if not is_spared and cap.is_reached(self.row(GAME).at(now)):
+                raise SpendError(f"{cap} is reached, {cap.until}")
         reply: ModelReply = yield client.probe(model)
         if model != OFFLINE_MODEL:
-            with self.store.transaction():
-                self.forget_cached()
-                amount = Amount.of(reply).on(self.runs_here(model))
-                self.put(GAME, self.row(GAME).at(now).plus(amount))
+            self.count([GAME], Amount.of(reply).on(self.runs_here(model)), now)
         return reply
+
+    def count(self, holders: Iterable[str], amount: Amount, now: float) -> None:
+        """Add an amount to the rows of holders, in one transaction."""
+        try:
+            with self.store.transaction():
+                self.forget_cached(GAME)  # a doctor in a shell counts its call there, too
+                for holder in holders:
+                    self.put(holder, self.row(holder).at(now).plus(amount))
+        except BaseException:
+            self.forget_cached()
+            raise
 
     def row(self, holder: str) -> SpendRow:
         """The row of a holder, as it is stored."""
@@ -228,7 +238,6 @@ class SpendHandler:
     def add(self, tokens: int, cost: float | None) -> None:
         """Count what was spent without a call through `complete`."""
         self._count(Amount(1, tokens, cost or 0.0, unpriced=int(cost is None)), "")
-        self._tell_staff("")
 
     def tell_staff(self, asker: str | None) -> None:
         """Alert staff of the caps that allow somebody no answer, if they were not yet."""
@@ -241,27 +250,20 @@ class SpendHandler:
         used up.
         """
         models = self._script.model_name, *self._script.config.llm_fallback_models
-        return self._reached(self.holders(self._account(asker), models), share)
+        return self._reached(self._account(asker), models, share)
 
-    def _reached(
-        self, holders: Iterable[tuple[str, tuple[Cap, ...]]], share: float = 1.0
-    ) -> Cap | None:
-        rows = ((self.row(key), caps) for key, caps in holders)
-        return next((cap for row, caps in rows if (cap := reached(row, caps, share))), None)
+    def _reached(self, account: str, models: Iterable[str], share: float = 1.0) -> Cap | None:
+        caps = self._all_caps(account, models)
+        return next((cap for key, cap in caps if cap.is_reached(self.row(key), share)), None)
 
-    def holders(
-        self, account: str = "", models: Iterable[str] | None = None
-    ) -> list[tuple[str, tuple[Cap, ...]]]:
-        """Whose spend a call is, and the caps of each: the assistant (""), the game, an account.
+    def _all_caps(self, account: str, models: Iterable[str] = ()) -> list[tuple[str, Cap]]:
+        """The caps of a call, each with its holder: the assistant (""), the game, an account.
 
-        Caps that spare all of the `models` that may answer are left out.
+        Those that spare all of the `models` that may answer are left out.
         """
-        keys = ("", GAME, account) if account else ("", GAME)
-        is_own = models is not None and all(map(self.shared.runs_here, models))
-        return [
-            (key, tuple(cap for cap in self.caps(key) if not (is_own and cap.spares_own)))
-            for key in keys
-        ]
+        is_own = bool(models) and all(map(self.shared.runs_here, models))
+        caps = ((key, cap) for key in dict.fromkeys(("", GAME, account)) for cap in self.caps(key))
+        return [(key, cap) for key, cap in caps if not (is_own and cap.spares_own)]
 
     def caps(self, holder: str = "") -> tuple[Cap, ...]:
         """The caps of the assistant, or of another holder."""
@@ -295,8 +297,8 @@ class SpendHandler:
     @property
     def is_unpriced(self) -> bool:
         """Whether caps of money do not count the assistant's model, as nobody knows its price."""
-        caps = [cap for _, caps in self.holders() for cap in caps if cap.unit == "cost"]
-        return bool(caps) and self._script.model_name in self.shared.unpriced
+        is_capped = any(cap.unit == "cost" for _, cap in self._all_caps(""))
+        return is_capped and self._script.model_name in self.shared.unpriced
 
     def complete(self, request: ModelRequest, asker: str | None = None) -> "Deferred[ModelReply]":
         """Ask a model within the caps, for somebody (stable id) or for the assistant itself.
@@ -332,42 +334,36 @@ class SpendHandler:
         price = self._price(request)
         asked = fitted(request, price, self.call_limits)
         if isinstance(asked, Cap):
-            told = f"{asked} {self.row().day.label}"  # once a day for each assistant and cap
-            if self._script.runtime.spent_told != told:
-                self._script.runtime.spent_told = told
-                self._alert(asked, asked.limit)
+            self._alert("", asked, asked.limit, self.row().day.label)
             raise SpendError(f"{asked} leaves no room for it")
         models = request.model, *request.fallback_models
         self._admit(account, models)
         amount = likely(asked, price).on(all(map(self.shared.runs_here, models)))
-        call, holders = new_id("s"), filter(None, (self._own, GAME, account))
-        self.shared.calls[call] = (frozenset(holders), amount)
+        call = new_id("s")
+        self.shared.calls[call] = (frozenset(self._keys(account)), amount)
         try:
             reply: ModelReply = yield self._script.mind.model.complete(asked)
         except BaseException as error:
             # The provider may go on with a cancelled call; one that failed is not billed.
             self._settle(call, account, amount if isinstance(error, CancelledError) else Amount())
             raise
-        is_free = reply.model == OFFLINE_MODEL
-        if not is_free:
-            (self.shared.unpriced.add if reply.cost is None else self.shared.unpriced.discard)(
-                request.model
-            )
-        is_own = self.shared.runs_here(reply.model)
-        self._settle(call, account, Amount() if is_free else Amount.of(reply).on(is_own))
+        spent = Amount()
+        if reply.model != OFFLINE_MODEL:
+            unpriced = self.shared.unpriced
+            (unpriced.add if reply.cost is None else unpriced.discard)(request.model)
+            spent = Amount.of(reply).on(self.shared.runs_here(reply.model))
+        self._settle(call, account, spent)
         script = self._script
         self.shared.note(script.scope, request.purpose, account, reply, script.now())
         return reply
 
     def _admit(self, account: str, models: Iterable[str]) -> None:
         """Raise `SpendError` if a cap is reached, or calls that go on may use all it leaves."""
-        holders = self.holders(account, models)
-        if cap := self._reached(holders):
+        if cap := self._reached(account, models):
             self._tell_staff(account)
             raise SpendError(f"{cap} is reached, {cap.until}")
-        for key, caps in holders:
-            row = self.row(key).plus(self.shared.pending(key or self._own))
-            if cap := reached(row, caps):
+        for key, cap in self._all_caps(account, models):
+            if cap.is_reached(self.row(key).plus(self.shared.pending(key or self._own))):
                 raise SpendError(f"calls that go on may use all that {cap} leaves")
 
     def _price(self, request: ModelRequest) -> Price | None:
@@ -391,36 +387,34 @@ class SpendHandler:
         """Count what a call has cost."""
         del self.shared.calls[call]
         try:
-            self._count(amount, account)
-            self._tell_staff(account)
+            if amount != Amount():
+                self._count(amount, account)
         except Exception as error:  # noqa: BLE001 - the reply must not be lost with it
             self._script.log_error("counting a call", error)
 
     def _count(self, amount: Amount, account: str) -> None:
-        """Add an amount to the rows of all its holders, in one transaction."""
-        if amount == Amount():
-            return
-        try:
-            with self.shared.store.transaction():
-                self.shared.forget_cached(GAME)  # a doctor in a shell counts its call there, too
-                for holder in ("", GAME, *filter(None, [account])):
-                    self._put(holder, self.row(holder).plus(amount))
-        except BaseException:
-            self.shared.forget_cached()
-            raise
+        """Add an amount to the rows of all its holders."""
+        self.shared.count(self._keys(account), amount, self._script.now())
+        self._tell_staff(account)
+
+    def _keys(self, account: str) -> list[str]:
+        own = self._own if self._script.pk else ""  # a deleted assistant has nothing to keep
+        return list(filter(None, (own, GAME, account)))
 
     def _tell_staff(self, account: str) -> None:
         """Alert staff of caps that are reached or nearly so, once in a window for each."""
-        for key, caps in self.holders(account):
-            for cap in caps:
-                row = self.row(key)
-                if notice := cap.notice(row):
-                    self._put(key, row.noted(cap, notice))
-                    self._alert(cap, cap.spent(row))
+        for key, cap in self._all_caps(account):
+            row = self.row(key)
+            self._alert(key, cap, cap.spent(row), row.window(cap.window).label)
 
-    def _alert(self, cap: Cap, spent: float) -> None:
+    def _alert(self, holder: str, cap: Cap, spent: float, window: str) -> None:
+        is_reached, alerted = spent >= cap.limit, self.shared.alerted
+        news = window, "reached" if is_reached else "near"
+        if spent < NEAR * cap.limit or alerted.get((holder or self._own, cap)) == news:
+            return
+        alerted[holder or self._own, cap] = news
         self._script.audit("spend limit", cap=str(cap), spent=spent, limit=cap.limit)
-        if spent >= cap.limit:
+        if is_reached:
             self._script.alert(f"{cap} is reached: no replies {cap.until}")
         else:
             share = f"{cap.shown(spent)} ({spent / cap.limit:.0%})"
@@ -434,7 +428,7 @@ class SpendHandler:
         model = getattr(self._script.mind.memories, "billed_embedder", "")
         if not model:
             return True
-        if self._reached(self.holders()) is not None:
+        if self._reached("", ()) is not None:
             self._tell_staff("")
             return False
         tokens = sum(len(text.encode()) for text in texts) // _EMBEDDED_BYTES

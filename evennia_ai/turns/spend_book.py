@@ -5,9 +5,9 @@ are plain and frozen; `assistant.spend` reads, changes and stores them.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, replace
-from math import isfinite
+from math import copysign, inf, isfinite
 
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.records import as_amount, as_count, as_time
@@ -90,29 +90,21 @@ class Amount(Stored):
 class Window(Stored):
     """What was spent in one day or month.
 
-    Args:
-        label: The day or month, as ``2026-05-17`` or ``2026-05``.
-        told: The notices that staff got in it, see `Cap.notice`.
+    `label` is the day or month, as ``2026-05-17`` or ``2026-05``.
     """
 
     label: str = ""
     spent: Amount = Amount()
-    told: tuple[str, ...] = ()
 
     def at(self, now: float, length: int) -> "Window":
         """The window of a time: this one, or a new one once it has passed.
 
         A clock that is set back frees nothing. A window far ahead becomes the present one.
         """
-        label = _label(now, length)
-        if self.label <= label:
-            return self if self.label == label else Window(label)
-        is_near = self.label <= _label(now + SET_BACK_S, length)
-        return self if is_near else replace(self, label=label)
-
-
-def _label(at: float, length: int) -> str:
-    return utc_iso(as_time(at))[:length]
+        label, ahead = (utc_iso(as_time(at))[:length] for at in (now, now + SET_BACK_S))
+        if self.label < label:
+            return Window(label)
+        return self if self.label <= ahead else replace(self, label=label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +133,6 @@ class SpendRow(Stored):
         day, month = (replace(each, spent=each.spent + amount) for each in (self.day, self.month))
         return replace(self, day=day, month=month)
 
-    def noted(self, cap: "Cap", notice: str) -> "SpendRow":
-        """The row with a notice of a cap as told."""
-        window = self.window(cap.window)
-        noted = replace(window, told=(*window.told, notice))
-        return replace(self, day=noted) if cap.window == "day" else replace(self, month=noted)
-
 
 @dataclass(frozen=True, slots=True)
 class Cap:
@@ -171,6 +157,10 @@ class Cap:
         spared = spent.own if self.spares_own and self.unit == "tokens" else 0
         return float(getattr(spent, self.unit) - spared)
 
+    def is_reached(self, row: SpendRow, share: float = 1.0) -> bool:
+        """Whether it, or a share of it, is used up."""
+        return self.spent(row) >= share * self.limit
+
     def shown(self, number: float) -> str:
         """A number in the cap's unit, in words."""
         return f"{number:,.0f} tokens" if self.unit == "tokens" else f"${number:,.4g}"
@@ -183,14 +173,6 @@ class Cap:
         """When it ends by itself."""
         ends = {"day": "until tomorrow (UTC)", "month": "until the next month (UTC)"}
         return ends.get(self.window, "until an admin raises it")
-
-    def notice(self, row: SpendRow) -> str:
-        """What staff must be told of it and were not: ``reached …``, ``near …``, or nothing."""
-        spent, told = self.spent(row), row.window(self.window).told
-        reached, near = (f"{word} {self.unit} {self.limit:g}" for word in ("reached", "near"))
-        if spent >= self.limit:
-            return "" if reached in told else reached
-        return near if spent >= NEAR * self.limit and near not in told else ""
 
 
 def caps_of(
@@ -205,11 +187,6 @@ def caps_of(
     )
 
 
-def reached(row: SpendRow, caps: Iterable[Cap], share: float = 1.0) -> Cap | None:
-    """The first cap that a row has reached, or a share of it."""
-    return next((cap for cap in caps if cap.spent(row) >= share * cap.limit), None)
-
-
 # US dollars for a token of a prompt, of a reply.
 Price = tuple[float, float]
 
@@ -217,8 +194,8 @@ Price = tuple[float, float]
 def likely(request: ModelRequest, price: Price | None) -> Amount:
     """What a call will cost at most if its prompt was counted well."""
     prompt = prompt_tokens(request)
-    dear = price or (0.0, 0.0)
-    cost = prompt * dear[0] + request.max_tokens * dear[1]
+    per_prompt, per_reply = price or (0.0, 0.0)
+    cost = prompt * per_prompt + request.max_tokens * per_reply
     return Amount(1, prompt + request.max_tokens, cost)
 
 
@@ -242,18 +219,16 @@ def fitted(
         limits: ``tokens`` and ``cost`` of a call, as far as there are caps.
     """
     prompt, room = prompt_tokens(request), request.max_tokens
-    tokens, cost = limits.get("tokens"), limits.get("cost")
-    least = min(LEAST_REPLY_TOKENS, request.max_tokens)
-    if tokens is not None:
-        room = min(room, int(tokens) - prompt)
-        if room < least:
-            return Cap("the call", "call", "tokens", tokens)
-    if cost is not None and price is not None:
-        left = cost - prompt * price[0]
-        if left >= 0 and price[1]:
-            room = int(min(room, left / price[1]))
-        if left < 0 or room < least:
-            return Cap("the call", "call", "cost", cost)
+    least = min(LEAST_REPLY_TOKENS, room)
+    for unit, limit in limits.items():
+        rates = price if unit == "cost" else (1.0, 1.0)
+        if limit is None or rates is None:
+            continue
+        left = limit - prompt * rates[0]
+        most = left / rates[1] if rates[1] else copysign(inf, left)
+        if most < least:
+            return Cap("the call", "call", unit, limit)
+        room = int(min(room, most))
     return request if room == request.max_tokens else replace(request, max_tokens=room)
 
 
@@ -268,17 +243,12 @@ def read_limits(value: object) -> tuple[Mapping[str, Mapping[str, float]], tuple
         return CLOSED, (f"it is of type `{type(value).__name__}`, not a dict",)
     wrong = []
     for scope, part in value.items():
-        names = SCOPES.get(scope, ())
-        if not names:
+        if not (names := SCOPES.get(scope, ())):
             wrong.append(f"`{scope}` is none of {', '.join(SCOPES)}")
-        elif not isinstance(part, Mapping):
-            wrong.append(f"`{scope}` is not a dict")
-        else:
-            for name, limit in part.items():
-                if name not in names:
-                    wrong.append(f"`{name}` of `{scope}` is none of {', '.join(names)}")
-                elif limit is not None and not _is_limit(limit):
-                    wrong.append(f"`{name}` of `{scope}` is not a number from 0 up")
+        elif not isinstance(part, Mapping) or not (
+            set(part) <= set(names) and all(x is None or _is_limit(x) for x in part.values())
+        ):
+            wrong.append(f"`{scope}` takes a dict of {', '.join(names)} to numbers from 0 up")
     if wrong:
         return CLOSED, tuple(wrong)
     caps = {
