@@ -43,18 +43,12 @@ _FLAGS |= {"false": False, "off": False, "no": False, "0": False}
 
 @dataclass(frozen=True)
 class Allowed:
-    """What options may name in a game; None: anything.
+    """What options may name in a game; None: anything."""
 
-    Args:
-        models: The models that may be used; stars stand for anything.
-        tools: The names of all tools.
-        lock_functions: The names of all lock functions.
-        fields: The fields of a request to a model that `llm_extra` may set, to numbers.
-    """
-
-    models: Collection[str] | None = None
-    tools: Collection[str] | None = None
-    lock_functions: Collection[str] | None = None
+    models: Collection[str] | None = None  # the models that may be used; stars stand for anything
+    tools: Collection[str] | None = None  # the names of all tools
+    lock_functions: Collection[str] | None = None  # the names of all lock functions
+    # The fields of a request to a model that `llm_extra` may set, to numbers.
     fields: Collection[str] | None = None
 
 
@@ -64,26 +58,18 @@ Refusal = Callable[[Any, Allowed], str]
 
 @dataclass(frozen=True)
 class Kind:
-    """What values an option or a setting takes.
+    """What values an option or a setting takes."""
 
-    Args:
-        says: The values in plain words, for help and error messages.
-        check: Returns a value in its stored form; `ValueError` or the like for one that is none.
-        unit: Of numbers, for help.
-        field: Of a form: ``text``, ``long``, ``list``, ``number``, ``choice`` or ``switch``.
-        words: The values of a choice, as typed.
-        keys: Of a dict: the names it may have; empty if any.
-        of: Of a dict: what its values are.
-        refused: Why a game does not allow a value that is one; empty if it does.
-    """
-
-    says: str
+    says: str  # the values in plain words, for help and error messages
+    # Returns a value in its stored form; `ValueError` or the like for one that is none.
     check: Check
-    unit: str = ""
+    unit: str = ""  # of numbers, for help
+    # Of a form: ``text``, ``long``, ``list``, ``number``, ``choice`` or ``switch``.
     field: str = "text"
-    words: tuple[str, ...] = ()
-    keys: tuple[str, ...] = ()
-    of: "Kind | None" = None
+    words: tuple[str, ...] = ()  # the values of a choice, as typed
+    keys: tuple[str, ...] = ()  # of a dict: the names it may have; empty if any
+    of: "Kind | None" = None  # of a dict: what its values are
+    # Why a game does not allow a value that is one; empty if it does.
     refused: Refusal = lambda value, allowed: ""
 
 

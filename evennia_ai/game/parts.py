@@ -112,14 +112,7 @@ class Assistant:
     @cached_property
     def state(self) -> StateHandler:
         """Mode, signals, configuration."""
-        return StateHandler(
-            self.store,
-            lambda problem: self.trouble(str(problem)),
-            lambda: self.allowed,
-            lambda: self.spend.limits,
-            lambda limits: self.spend.keep_limits(limits),
-            lambda: self.shared_options(),
-        )
+        return StateHandler(self)
 
     @cached_property
     def history(self) -> HistoryHandler:

@@ -58,7 +58,7 @@ from evennia_ai.llm_interaction.reply import speakable
 from evennia_ai.protocol import Named
 from evennia_ai.rag_memory.lore import Verdict
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.turns.rounds import BARRED, LOST, THERE, WALKS
+from evennia_ai.turns.routine import BARRED, LOST, THERE, WALKS
 
 DESCRIPTION_CHARS = 600
 # Exits of the longest way by a routine.
@@ -332,7 +332,7 @@ class GameHandler:
             raise ToolError(f"you could not go `{self._name(way)}`{told}")
 
     def step_towards(self, place: str) -> str:
-        """Walk through the next exit on the way to a room, by name: a word of `turns.rounds`.
+        """Walk through the next exit on the way to a room, by name: a word of `turns.routine`.
 
         By ways that are open to the body; where there are none, up to the barred one.
         """

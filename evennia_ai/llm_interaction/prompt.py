@@ -299,7 +299,7 @@ def _fixed(
         # Nothing else may be done unasked.
         if not situation.unasked or tool.silent or (tool.speaks and not tool.to_one)
     )
-    rules = request.rules or (situation.short_rules if is_small(script) else None)
+    rules = situation.short_rules if is_small(script) else None
     system = _system(script, character, situation, rules, script.config.language)
     notes = script.seen(request.audience, trusted=True).pinned()
     ledger = tuple(note_row(n.kind, note_line(n.id, n.at, n.by, n.text)) for n in notes)

@@ -136,7 +136,6 @@ class TurnRequest:
         passed_over: What was found with them and not taken.
         max_iterations: Most model calls.
         deadline: Time after which no further model call is made, seconds since the epoch.
-        rules: Text instead of the context's rules.
         talks: Lines on what those present last spoke of.
         answering: The lines it answers, as rows of the prompt's present moment.
     """
@@ -150,13 +149,8 @@ class TurnRequest:
     passed_over: tuple[Hit, ...] = ()
     max_iterations: int = 8
     deadline: float = float("inf")
-    rules: str | None = None
     talks: tuple[str, ...] = ()
     answering: tuple[str, ...] = ()
-
-
-# Why a turn stopped whose late answer was not said: who asked had gone on to something else.
-OVERTAKEN = "overtaken"
 
 
 @dataclass(slots=True)
@@ -165,9 +159,7 @@ class TurnReport:
 
     Args:
         iterations: Model calls made.
-        stopped_by: ``noop``, ``reply``, ``unspoken`` (a reply that was not fit to be said),
-            ``silence``, ``model`` (it failed after something was said), ``other_tool``,
-            ``iterations``, ``deadline``, ``tokens``, ``too_large``, ``spend`` or `OVERTAKEN`.
+        is_overtaken: Whether its late answer was not said, as who asked had gone on meanwhile.
         spoken: What was said, in order.
         tools: Names of the tools called, in order.
         cost: US dollars of all model calls; None if one of them is unknown.
@@ -177,7 +169,7 @@ class TurnReport:
 
     iterations: int = 0
     fell_back: bool = False
-    stopped_by: str = "iterations"
+    is_overtaken: bool = False
     spoken: list[str] = field(default_factory=list)
     tools: list[str] = field(default_factory=list)
     prompt_tokens: int = 0

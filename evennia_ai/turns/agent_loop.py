@@ -13,7 +13,7 @@ from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
 from evennia_ai.llm_interaction.budget import BudgetEvent
-from evennia_ai.llm_interaction.contexts import CONTEXTS
+from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
 from evennia_ai.llm_interaction.guards import guarded
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
@@ -29,7 +29,6 @@ from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, told_ap
 from evennia_ai.llm_interaction.reply_trace import TRACE, ReplyTrace
 from evennia_ai.llm_interaction.tool_calls import batches, storable_call, tool_call
 from evennia_ai.llm_interaction.values import (
-    OVERTAKEN,
     ModelReply,
     ModelRequest,
     TurnReport,
@@ -84,7 +83,7 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
         if answer is None:
             break
         reply, text, calls = answer.reply, answer.text, answer.calls
-        if script.moderator is not None and turn.context.speaks:
+        if script.moderator is not None:
             text, calls = yield turn.moderated(text, calls)
         calls = turn.permitted(calls)
         if not calls:
@@ -92,16 +91,15 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
             break
         aside = text or aside
         ended, concluded = yield turn.act(text, calls, reply)
-        staged = answer.is_staged
         if not report.spoken and turn.tools.is_overtaken():
-            report.stopped_by = OVERTAKEN
+            report.is_overtaken = True
             break
         concluded &= bool(aside or report.spoken or turn.tools.has_acted)
         # The offline model costs nothing, and says what came of it.
-        if ended or staged or (concluded and reply.model != OFFLINE_MODEL):
-            if aside and (staged or not report.spoken) and turn.is_fit(aside, reply.model):
+        if ended or answer.is_staged or (concluded and reply.model != OFFLINE_MODEL):
+            is_open = answer.is_staged or not report.spoken
+            if aside and is_open and turn.is_fit(aside, reply.model):
                 turn.speak(aside)
-            report.stopped_by = "noop"
             break
         traits, names = script.tools.traits, {call["function"].get("name") for call in calls}
         notes = notes + 1 if names <= traits.tells_nothing_new - traits.recalls else 0
@@ -112,20 +110,13 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
 
 @dataclass(frozen=True)
 class _Answer:
-    """A reply, read.
-
-    Args:
-        text: What it says, cleaned, as far as it is sound.
-        calls: Its tool calls in the API's form.
-        cuts: Names of the guards that cut it.
-        is_staged: Whether its one call is the pose that it told beside what it says.
-    """
+    """A reply, read."""
 
     reply: ModelReply
-    text: str
-    calls: Sequence[Mapping[str, Any]]
-    cuts: tuple[str, ...] = ()
-    is_staged: bool = False
+    text: str  # what it says, cleaned, as far as it is sound
+    calls: Sequence[Mapping[str, Any]]  # its tool calls in the API's form
+    cuts: tuple[str, ...] = ()  # names of the guards that cut it
+    is_staged: bool = False  # whether its one call is the pose that it told beside what it says
 
     @property
     def is_lost(self) -> bool:
@@ -138,7 +129,6 @@ class _Turn:
 
     def __init__(self, script: Assistant, request: TurnRequest):
         self.script, self.character, self.request = script, script.obj, request
-        self.context = CONTEXTS[request.context]
         self.report = TurnReport()
         self.tools = ToolContext(
             script,
@@ -148,15 +138,14 @@ class _Turn:
             self.report.spoken,
             request.source_ids,
             request.retrieved,
-            unasked=self.context.unasked,
+            unasked=request.context == CONTEXT_UNASKED,
         )
-        proposals, own_lines = script.runtime.proposals, self.tools.own_lines()
-        if confirmed(
-            proposals.get(request.asker or ""), own_lines, self.character.key, script.now()
-        ):
-            self.tools.confirmed = proposals[request.asker or ""]
-        elif own_lines:
-            proposals.pop(request.asker or "", None)
+        asker, lines = request.asker or "", self.tools.own_lines()
+        proposal = script.runtime.proposals.get(asker)
+        if confirmed(proposal, lines, self.character.key, script.now()):
+            self.tools.confirmed = proposal
+        elif lines:
+            script.runtime.proposals.pop(asker, None)
         newest = next(script.seen(request.audience).newest(), None)
         self.since = newest.id if newest else None  # what the turn itself adds comes behind it
         self.model = ""  # whom the prompt is made for, if not its own model
@@ -175,14 +164,12 @@ class _Turn:
         script, request, report = self.script, self.request, self.report
         tokens = report.prompt_tokens + report.completion_tokens
         if script.now() >= request.deadline or tokens > TURN_CONTEXTS * context_limit(script):
-            report.stopped_by = "deadline" if script.now() >= request.deadline else "tokens"
             return None
         answer: _Answer | None = None
         for fits_left in range(FITS, -1, -1):
             yield script.breathe()
             prompt = self._prompt()
             if not prompt.fits:
-                report.stopped_by = "too_large"
                 script.trouble(f"the prompt cannot fit: {prompt.budget}")
                 return None
             event = script.budgets.events()[-1]
@@ -202,8 +189,7 @@ class _Turn:
             return None
         self._count(answer.reply)
         self.budget = script.budgets.answered(event, answer.reply)
-        if self.context.speaks:
-            script.runtime.keep_prompt(self.budget.at, [*prompt.messages, *prompt.tools])
+        script.runtime.keep_prompt(self.budget.at, [*prompt.messages, *prompt.tools])
         script.spent(answer.reply, request.context, self.budget)
         yield script.breathe()
         return answer
@@ -241,15 +227,13 @@ class _Turn:
         except SpendError:
             if is_needed:
                 raise  # the question is kept
-            self.report.stopped_by = "spend"
             return None
         except ModelError as error:
             is_too_large = isinstance(error, WindowError) and may_shorten
-            if is_too_large or not self.context.speaks or self.context.unasked:
+            if is_too_large or self.tools.unasked:
                 raise
             script.model_failed(error, request)
             if not is_needed:
-                self.report.stopped_by = "model"
                 return None
             if not wants_offline:
                 raise
@@ -263,8 +247,7 @@ class _Turn:
 
     def _is_needed(self) -> bool:
         """Whether somebody waits for words, and got none yet."""
-        is_asked = self.context.speaks and not self.context.unasked
-        return is_asked and not (self.report.spoken or self.tools.has_acted)
+        return not (self.tools.unasked or self.report.spoken or self.tools.has_acted)
 
     def _wants_offline(self) -> bool:
         return self.script.config.llm_offline_fallback and self.script.model_name != OFFLINE_MODEL
@@ -333,7 +316,7 @@ class _Turn:
         calls: Sequence[Mapping[str, Any]] = reply.tool_calls
         names, pose, offered = [self.character.key], "", self.script.tools.offered()
         is_long = len(content) > CLEANED_CHARS
-        is_guarded = self.context.speaks and reply.model != OFFLINE_MODEL
+        is_guarded = reply.model != OFFLINE_MODEL
         if is_guarded and not is_long:
             content, pose = told_apart(content, names)
         text = clean_reply(content, names)
@@ -357,7 +340,7 @@ class _Turn:
 
     def permitted(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
         """The calls that may be made; of a turn that nobody asked for those that speak or pose."""
-        if not self.context.unasked:
+        if not self.tools.unasked:
             return calls
         traits = self.script.tools.traits
         aloud = traits.speaks - traits.to_one
@@ -398,7 +381,7 @@ class _Turn:
             audience = private(str(person) for person in people) if people else request.audience
             self.store(audience, text, [storable_call(call) for call in batch], reply)
             try:
-                outcome = yield execute_tool_calls(batch, self.tools, self.context.extracting)
+                outcome = yield execute_tool_calls(batch, self.tools)
                 answered = request.audience if outcome.ended else ""
                 meta = {**self._meta, ANSWERED: answered}
                 history.append(
@@ -445,8 +428,8 @@ class _Turn:
         return None if person is None else str(person["id"])
 
     def store(self, audience: str, text: str, calls: Sequence[Any], reply: ModelReply) -> None:
-        """Add the assistant's message to the history, unless it is empty or unspoken."""
-        if not calls and not (text and self.context.speaks):
+        """Add the assistant's message to the history, unless it is empty."""
+        if not calls and not text:
             return
         metadata: dict[str, Any] = {"model": reply.model, **self._meta}
         if self.tools.retrieved:  # a note must not rest on what only repeats a memory
@@ -455,7 +438,7 @@ class _Turn:
                 metadata[MEMORIES] = [hit.to_dict() for hit in memories]
         speaking = self.script.tools.traits.speaks
         speaks = text or any(call["function"].get("name") in speaking for call in calls)
-        if self.budget and self.context.speaks and speaks:
+        if self.budget and speaks:
             metadata[TRACE] = self._trace(self.budget).to_text()
         counted = reply.content_tokens if len(text) > _COUNT_CHARS else None
         message = Message(
@@ -497,17 +480,17 @@ class _Turn:
         if self.is_refused and not (said or self.report.spoken):
             # Who asked sees it, and `ai/why` names it.
             script.runtime.refused = (script.now(), request.audience)
-            self.report.stopped_by = "moderation"
             if emote := script.emote("trouble"):
                 script.game.show(emote, request.audience, request.channel, request.asker)
             return
         if said in self.report.spoken:
             said = text = ""
-        if said and self.context.speaks and not self.is_fit(said, reply.model):
-            self.report.stopped_by = OVERTAKEN if self.tools.is_overtaken() else "unspoken"
+        if said and not self.is_fit(said, reply.model):
+            self.report.is_overtaken = self.tools.is_overtaken()
             return
         self.store(request.audience, text, (), reply)
-        self.speak(said)
+        if said:
+            self.speak(said)
 
     def is_fit(self, text: str, model: str) -> bool:
         """Whether a reply may be said. The offline model and moderation may repeat themselves."""
@@ -524,9 +507,6 @@ class _Turn:
     def speak(self, text: str) -> None:
         """Say the reply to the turn's audience."""
         request = self.request
-        self.report.stopped_by = "reply" if text else "silence"
-        if not text or not self.context.speaks:
-            return
         is_aloud = request.audience == PUBLIC and request.channel == "say"
         said = self.tools.by_name(text) if is_aloud else text
         try:

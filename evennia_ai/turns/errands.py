@@ -15,26 +15,17 @@ DAY_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Errand(Stored):
-    """Words to be delivered.
+    """Words to be delivered."""
 
-    Args:
-        id: By which its author names it.
-        by: Who leaves them.
-        to: Who gets them.
-        text: The words, as they were given.
-        at: When they were given, seconds since the epoch.
-        due: When they are delivered, at the earliest, in seconds of their clock; 0 where they wait
-            until the person comes to the assistant.
-        game: Whether that clock is the game's own.
-    """
-
-    id: str
-    by: Speaker
-    to: Speaker
-    text: str
-    at: float
+    id: str  # by which its author names it
+    by: Speaker  # who leaves them
+    to: Speaker  # who gets them
+    text: str  # the words, as they were given
+    at: float  # when they were given, seconds since the epoch
+    # When they are delivered, at the earliest, in seconds of their clock; 0 where they wait
+    # until the person comes to the assistant.
     due: float = 0.0
-    game: bool = False
+    game: bool = False  # whether that clock is the game's own
 
     def check(self) -> None:
         """It has words, and somebody they are for."""

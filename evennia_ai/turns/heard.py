@@ -85,53 +85,35 @@ class TurnLock:
 
 @dataclass(frozen=True)
 class Unanswered:
-    """A turn that failed because no model answered.
-
-    Args:
-        group: The events it was for.
-        tries: How often it was tried.
-        due: When it is tried again, seconds since the epoch.
-    """
+    """A turn that failed because no model answered."""
 
     group: Group
-    tries: int
-    due: float
+    tries: int  # how often it was tried
+    due: float  # when it is tried again, seconds since the epoch
 
 
 @dataclass
 class Heard:
-    """Events on their way from the ear to an answer.
+    """Events on their way from the ear to an answer. Groups are named by their keys."""
 
-    Args:
-        lock: What ticks and all else that must not run at the same time hold.
-        queue: Heard events not yet in the history, oldest first.
-        queue_saved: Whether the saved copy of the queue is up to date.
-        last_spoke_at: When somebody else spoke last, and `player_spoke_at` a player.
-        dropped: Events not taken since the last drain because the queue was full.
-        answering: Stored groups of events that a turn answers now or next.
-        stored: Events stored while something held the lock, for the next tick.
-        waiting: Of events not answered yet: when they were heard, and `lock.worked_s` then.
-        signed: Groups, by key, that were shown that it is thinking, and wait on.
-        unanswered: Turns that failed and are tried again, by their groups' keys.
-        forgotten: Who asked to be forgotten (stable ids) while they were answered.
-        overtaken: Groups, by key, whose late answer was not said, as they had asked anew; the next
-            answer is for all of it, and is said.
-    """
-
-    lock: TurnLock = field(default_factory=TurnLock)
-    queue: list[Message] = field(default_factory=list)
-    queue_saved: bool = True
-    dropped: int = 0
+    lock: TurnLock = field(default_factory=TurnLock)  # of all that must not run at the same time
+    queue: list[Message] = field(default_factory=list)  # not yet in the history, oldest first
+    queue_saved: bool = True  # whether its saved copy is up to date
+    dropped: int = 0  # events not taken since the last drain because it was full
     last_heard_at: float = field(default_factory=time.time)
-    last_spoke_at: float = field(default_factory=time.time)
+    last_spoke_at: float = field(default_factory=time.time)  # when somebody else spoke
     player_spoke_at: float = 0.0
+    # Turns that failed and are tried again.
     unanswered: dict[tuple[str, str], Unanswered] = field(default_factory=dict)
-    answering: tuple[Group, ...] = ()
-    stored: tuple[Message, ...] = ()
+    answering: tuple[Group, ...] = ()  # stored, and answered by a turn now or next
+    stored: tuple[Message, ...] = ()  # while something held the lock, for the next tick
+    # Of events not answered yet: when they were heard, and `lock.worked_s` then.
     waiting: dict[str, tuple[float, float]] = field(default_factory=dict)
+    # Groups that were shown that it is thinking, and wait on.
     signed: set[tuple[str, str]] = field(default_factory=set)
+    # Groups whose late answer was not said, as they had asked anew; the next one is, for all of it.
     overtaken: set[tuple[str, str]] = field(default_factory=set)
-    forgotten: frozenset[str] = frozenset()
+    forgotten: frozenset[str] = frozenset()  # who asked to be, while they were answered
 
     def hear(self, event: Message, at: float, by_player: bool = True) -> None:
         """Queue an event. If the queue is full, whoever has most lines in it loses his newest."""

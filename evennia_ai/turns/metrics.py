@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -52,33 +53,16 @@ SPEND_BY = ("day", "assistant", "purpose", "model", "account")
 
 
 @dataclass(frozen=True)
-class PromptFigure:
-    """One prompt: when (epoch seconds), what for, tokens by region, and the share in use."""
-
-    at: float
-    purpose: str
-    sizes: tuple[int, ...]
-    total: int
-    limit: int
-    usage: float
-
-
-@dataclass(frozen=True)
 class SpendFigure:
-    """Calls added up: `of` is a day, assistant, purpose, model or account, as was asked for.
-
-    Args:
-        cost: US dollars of the calls whose price is known.
-        unpriced: How many calls have no known price.
-    """
+    """Calls added up: `of` is a day, assistant, purpose, model or account, as was asked for."""
 
     of: str
     calls: int
     prompt_tokens: int
     reply_tokens: int
     cached_tokens: int
-    cost: float
-    unpriced: int
+    cost: float  # US dollars of the calls whose price is known
+    unpriced: int  # how many calls have no known price
 
 
 @dataclass
@@ -103,8 +87,7 @@ class Figures:
     def note_prompt(self, scope: str, event: BudgetEvent) -> None:
         """Note the budget of a request that is made by the assistant of a scope."""
         sizes = ",".join(map(str, event.sizes))
-        total = sum(event.sizes)
-        row = (event.at, scope, event.purpose, sizes, total, event.limit, event.usage)
+        row = (event.at, scope, event.purpose, sizes, event.total, event.limit, event.usage)
         self._note("prompts", row)
 
     def note_spend(
@@ -142,17 +125,12 @@ class Figures:
         self._fails = True
         return None
 
-    def prompts(self, scope: str, since: float) -> "Deferred[list[PromptFigure]]":
+    def prompts(self, scope: str, since: float) -> "Deferred[list[BudgetEvent]]":
         """Fires with the prompts of a scope since epoch seconds `since`, oldest first."""
-        ask = "SELECT at, purpose, sizes, total, most, share FROM prompts"
+        ask = "SELECT at, purpose, sizes, most, share FROM prompts"
         ask += " WHERE assistant = ? AND at >= ? ORDER BY at"
         found = self.on_thread(self._read, ask, (scope, since))
-        return found.addCallback(
-            lambda rows: [
-                PromptFigure(at, purpose, tuple(map(int, sizes.split(","))), *rest)
-                for at, purpose, sizes, *rest in rows
-            ]
-        )
+        return found.addCallback(lambda rows: list(starmap(_prompt, rows)))
 
     def spend(
         self, by: str, since: str, where: Mapping[str, str] | None = None
@@ -238,7 +216,12 @@ def _thin(file: sqlite3.Connection) -> None:
     file.execute("DELETE FROM spend WHERE day < ?", (utc_iso(oldest)[:10],))
 
 
-def stacked(figures: Sequence[PromptFigure]) -> dict[str, list[float]]:
+def _prompt(at: float, purpose: str, sizes: str, limit: int, usage: float) -> BudgetEvent:
+    places = tuple(map(int, sizes.split(",")))
+    return BudgetEvent(at=at, purpose=purpose, model="", sizes=places, limit=limit, usage=usage)
+
+
+def stacked(figures: Sequence[BudgetEvent]) -> dict[str, list[float]]:
     """Prompts as columns of a chart: times, tokens of each region, limits."""
     columns: dict[str, list[float]] = {"at": [figure.at for figure in figures]}
     for place, region in enumerate(REGIONS):

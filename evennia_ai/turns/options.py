@@ -341,31 +341,21 @@ class Problem:
 
 @dataclass(frozen=True)
 class Layer:
-    """Options that a group of assistants shares.
+    """Options that a group of assistants shares."""
 
-    Args:
-        source: Where they come from, in words.
-        values: Options by name, as they are stored.
-        allowed: What they may name.
-    """
-
-    source: str
-    values: Mapping[str, Any]
-    allowed: Allowed = Allowed()
+    source: str  # where they come from, in words
+    values: Mapping[str, Any]  # options by name, as they are stored
+    allowed: Allowed = Allowed()  # what they may name
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """A configuration, what is wrong with it, and where its values come from.
+    """A configuration, what is wrong with it, and where its values come from."""
 
-    Args:
-        config: The values.
-        problems: One for each value that is not used, or not as it was meant.
-        sources: The source of each option that does not have its default.
-    """
-
-    config: AssistantConfig = AssistantConfig()
+    config: AssistantConfig = AssistantConfig()  # the values
+    # One for each value that is not used, or not as it was meant.
     problems: tuple[Problem, ...] = ()
+    # The source of each option that does not have its default.
     sources: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -46,82 +46,61 @@ _SET_BACK_S = 1.0
 
 @dataclass
 class Runtime(Heard):
-    """One assistant's live state, besides what it heard.
+    """One assistant's live state, besides what it heard. Times are seconds since the epoch."""
 
-    Args:
-        fixed_tokens: Tokens of system text, tools and ledger in the last prompt.
-        room_for: For which configuration and limit it was checked whether there is room to talk.
-        compaction_waits: How many automatic compactions failed in a row, and when the next may be
-            tried, seconds since the epoch.
-        last_error_at: When the last trouble was, in seconds since the epoch.
-        error_passes: Whether a turn that succeeds clears the last trouble.
-        counts: Ticks, turns, errors and the like, since the server started.
-        budgets: The newest token budgets; `Assistant.budgets` reads and writes them.
-        left_out: Ids of the live messages that the last turn's prompt had no room for.
-        behind: The compaction in the background, if one runs, and what fired it.
-        prepared: A night's next compaction, with what was extracted for it.
-        compacting: What fired the compaction whose summaries are being made; empty if none are.
-        extracts: Whether no model is asked for them.
-        better_tries: How often the owed summaries were tried in vain, and when to try again,
-            seconds since the epoch.
-        prompts: The prompts of the newest turns, packed, with the time of their budget.
-        said: The newest lines it spoke: audience, who was answered, and the words.
-        called: The turn that is about to begin because somebody spoke to it.
-        sign: What will tell those who wait that it is thinking.
-        language: The code of the language that was heard last.
-        trouble_shown_at: When it showed last that no model answers, seconds since the epoch.
-        declined: When it showed last that it answers no more for a while, by groups' keys.
-        refused: When moderation refused a whole reply last, and the turn's audience.
-        proposals: Acts that wait for a yes of the one who asked, by stable id.
-        notes: When what each person said caused the newest notes, by stable id.
-        rest_s: Most seconds between two ticks while there is nothing to do.
-        cue: The newest reason to speak unasked that no turn has taken.
-        stop: The entry of its routine that holds, and since when.
-        stop_told: Whether it has excused itself for that entry.
-        company_at: When a player was last near, at a tick.
-        ends: Whether the server stops: what is heard from now on is saved at once.
-        cannot_store: Whether the last tick failed because the database could not be written.
-        logged: When each error was logged last, by its text, on the monotonic clock.
-    """
-
-    fixed_tokens: int = 0
+    fixed_tokens: int = 0  # of system text, tools and ledger in the last prompt
     last_turn_at: float = 0.0
-    last_error: str = ""
+    last_error: str = ""  # the last trouble, and when it was
     last_error_at: float = 0.0
-    error_passes: bool = False
+    error_passes: bool = False  # whether a turn that succeeds clears it
     compaction_requested: bool = False
+    # For which configuration and limit it was checked whether there is room to talk.
     room_for: tuple[AssistantConfig, int] | None = None
+    # How many automatic compactions failed in a row, and when the next may be tried.
     compaction_waits: tuple[int, float] = (0, 0.0)
-    counts: "Counter[str]" = field(default_factory=Counter)
+    counts: "Counter[str]" = field(default_factory=Counter)  # ticks, turns, errors and the like
+    # The newest token budgets; `Assistant.budgets` reads and writes them.
     budgets: "deque[BudgetEvent]" = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
-    left_out: frozenset[str] = frozenset()
+    left_out: frozenset[str] = frozenset()  # ids of live messages the last prompt had no room for
+    # The compaction in the background, if one runs, and what fired it.
     behind: "tuple[Deferred[Any], str] | None" = None
-    prepared: "Compaction | None" = None
-    compacting: str = ""
-    extracts: bool = False
+    prepared: "Compaction | None" = None  # a night's next, with what was extracted for it
+    compacting: str = ""  # what fired the one whose summaries are being made
+    extracts: bool = False  # whether no model is asked for them
+    # How often the owed summaries were tried in vain, and when to try again.
     better_tries: tuple[int, float] = (0, 0.0)
+    # The prompts of the newest turns, packed, with the time of their budget.
     prompts: "deque[tuple[float, bytes]]" = field(
         default_factory=lambda: deque(maxlen=PROMPTS_KEPT)
     )
+    # The newest lines it spoke: audience, who was answered, and the words.
     said: "deque[tuple[str, str | None, str]]" = field(
         default_factory=lambda: deque(maxlen=LINES_REMEMBERED)
     )
-    called: IDelayedCall | None = None
-    sign: IDelayedCall | None = None
-    language: str = ""
-    trouble_shown_at: float = float("-inf")
+    called: IDelayedCall | None = None  # the turn that is about to begin, as somebody spoke to it
+    sign: IDelayedCall | None = None  # what will tell those who wait that it is thinking
+    language: str = ""  # code of the one that was heard last
+    trouble_shown_at: float = float("-inf")  # when it showed last that no model answers
+    # When it showed last that it answers no more for a while, by groups' keys.
     declined: dict[tuple[str, str], float] = field(default_factory=dict)
+    # When moderation refused a whole reply last, and the turn's audience.
     refused: tuple[float, str] | None = None
-    proposals: dict[str, Proposal] = field(default_factory=dict)
-    notes: dict[str, "deque[float]"] = field(default_factory=dict)
-    rest_s: float = field(default_factory=lambda: random.uniform(*REST_S))
-    company_at: float = float("-inf")
-    cue: Cue | None = None
-    stop: tuple[str, float] | None = None
-    stop_told: bool = False
-    ends: bool = False
-    cannot_store: bool = False
-    logged: dict[str, float] = field(default_factory=dict)
+    proposals: dict[str, Proposal] = field(
+        default_factory=dict
+    )  # acts that wait for a yes, by asker
+    notes: dict[str, "deque[float]"] = field(
+        default_factory=dict
+    )  # times of them, by who caused them
+    rest_s: float = field(
+        default_factory=lambda: random.uniform(*REST_S)
+    )  # most, with nothing to do
+    company_at: float = float("-inf")  # when a player was last near, at a tick
+    cue: Cue | None = None  # the newest reason to speak unasked that no turn has taken
+    stop: tuple[str, float] | None = None  # the entry of its routine that holds, and since when
+    stop_told: bool = False  # whether it has excused itself for that entry
+    ends: bool = False  # whether the server stops: what is heard from now on is saved at once
+    cannot_store: bool = False  # whether the last tick could not write into the database
+    logged: dict[str, float] = field(default_factory=dict)  # when each error was, monotonic clock
     _last_seen_at: float = 0.0
 
     def note_trouble(self, text: str, at: float, passes: bool = False) -> None:

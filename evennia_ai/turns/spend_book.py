@@ -47,25 +47,15 @@ LEAST_REPLY_TOKENS = 16
 
 @dataclass(frozen=True, slots=True)
 class Amount(Stored):
-    """A sum of calls.
+    """A sum of calls."""
 
-    Args:
-        calls: How many.
-        tokens: Of prompts and replies; tokens of texts that were embedded.
-        cost: US dollars; calls whose price is unknown count 0.
-        cached: Prompt tokens that came out of a provider's cache, which are among the tokens.
-        cached_cost: What these cost, which is part of the cost.
-        own: Tokens of models on the game's own machine, which are among the tokens.
-        unpriced: Calls whose price is unknown, which are among the calls.
-    """
-
-    calls: int = 0
-    tokens: int = 0
-    cost: float = 0.0
-    cached: int = 0
-    cached_cost: float = 0.0
-    own: int = 0
-    unpriced: int = 0
+    calls: int = 0  # how many
+    tokens: int = 0  # of prompts and replies; tokens of texts that were embedded
+    cost: float = 0.0  # US dollars; calls whose price is unknown count 0
+    cached: int = 0  # prompt tokens that came out of a provider's cache, which are among the tokens
+    cached_cost: float = 0.0  # what these cost, which is part of the cost
+    own: int = 0  # tokens of models on the game's own machine, which are among the tokens
+    unpriced: int = 0  # calls whose price is unknown, which are among the calls
 
     @classmethod
     def of(cls, reply: ModelReply) -> "Amount":
@@ -136,20 +126,13 @@ class SpendRow(Stored):
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """A limit of what may be spent.
+    """A limit of what may be spent."""
 
-    Args:
-        holder: Whose spend it limits, in words: ``the game``, ``Aria``.
-        window: ``day``, ``month`` or ``call``.
-        unit: ``tokens`` or ``cost``.
-        spares_own: Whether models on the game's own machine do not count.
-    """
-
-    holder: str
-    window: str
-    unit: str
+    holder: str  # whose spend it limits, in words: ``the game``, ``Aria``
+    window: str  # ``day``, ``month`` or ``call``
+    unit: str  # ``tokens`` or ``cost``
     limit: float
-    spares_own: bool = False
+    spares_own: bool = False  # whether models on the game's own machine do not count
 
     def spent(self, row: SpendRow) -> float:
         """How much of it is used up."""

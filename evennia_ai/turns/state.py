@@ -1,6 +1,6 @@
 """What an assistant stores of itself: mode, signals, the queue of heard lines."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from operator import is_not
@@ -10,8 +10,7 @@ from evennia_ai.errors import ConfigError
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import as_dict
 from evennia_ai.history.stored import each_readable
-from evennia_ai.kinds import Allowed
-from evennia_ai.protocol import Store
+from evennia_ai.protocol import Assistant
 from evennia_ai.turns.cues import Used
 from evennia_ai.turns.options import (
     OPTIONS,
@@ -53,35 +52,20 @@ class Kept(Generic[T]):
 
 
 class StateHandler:
-    """Reads and writes the script's runtime and configuration Attributes.
+    """Reads and writes the script's runtime and configuration Attributes."""
 
-    `report` is called once with each configuration value that cannot be used. `allowed` returns
-    what options may name. `limits` returns the spend limits that were set by way of `configure`,
-    which Attributes may only lower, and `keep_limits` keeps them. `layers` returns the options that
-    the game gives to a group.
-
-    Attributes:
-        dreamt: Whether the memory steps ran in this sleep; they run once a sleep.
-        hold: Whether automatic compaction waits for a manual one, after a rollback.
-        followers: Primary keys of the accounts that are told of compactions.
-        last_sleep: When the last sleep cycle was and its report.
-        extracted: Ids of what extractions since the last compaction wrote.
-        owed: Summaries that are still to be made again, by id, and whether facts were extracted
-            from their messages.
-        routine: The entry of its routine that it did last.
-        routine_alert: The one that staff were told it cannot follow.
-        outbox: Ids that rollbacks withdrew and that must still leave index and semantic memory.
-    """
-
-    dreamt = Kept("dreamt", False)
+    dreamt = Kept("dreamt", False)  # whether the memory steps ran in this sleep
+    # Whether automatic compaction waits for a manual one, after a rollback.
     hold = Kept("compaction_hold", False)
-    followers = Kept[list[int]]("followers", [])
-    last_sleep = Kept[dict[str, Any]]("last_sleep", {})
-    extracted = Kept[list[str]]("last_extraction", [])
+    followers = Kept[list[int]]("followers", [])  # keys of accounts that are told of compactions
+    last_sleep = Kept[dict[str, Any]]("last_sleep", {})  # when the last cycle was and its report
+    extracted = Kept[list[str]]("last_extraction", [])  # ids, since the last compaction
+    # Summaries that are still to be made again, and whether facts were extracted from their lines.
     owed = Kept[dict[str, bool]]("summaries_owed", {})
+    # Ids that rollbacks withdrew and that must still leave index and semantic memory.
     outbox = Kept[list[str]]("compaction_outbox", [])
-    routine = Kept("routine_done", "")
-    routine_alert = Kept("routine_alert", "")
+    routine = Kept("routine_done", "")  # the entry of its routine that it did last
+    routine_alert = Kept("routine_alert", "")  # the one that staff were told it cannot follow
 
     @property
     def unasked(self) -> Used:
@@ -92,24 +76,14 @@ class StateHandler:
     def unasked(self, used: Used) -> None:
         self.store.set("initiative_used", used.to_dict())
 
-    def __init__(
-        self,
-        store: Store,
-        report: Callable[[Problem], None],
-        allowed: Callable[[], Allowed],
-        limits: Callable[[], Mapping[str, float]],
-        keep_limits: Callable[[Mapping[str, float | None]], None],
-        layers: Callable[[], tuple[Layer, ...]],
-    ):
-        self.store = store
-        self.allowed, self._layers = allowed, layers
-        self._report, self._limits, self._keep_limits = report, limits, keep_limits
+    def __init__(self, assistant: Assistant):
+        self._assistant, self.store = assistant, assistant.store
         self._reported: set[tuple[str, str]] = set()
         self._stamps: tuple[object, ...] | None = None
         self._shared: tuple[Layer, ...] = ()
         self._configuration = Configuration()
         self._pinned: AssistantConfig | None = None
-        store.preload((*OPTIONS, *RUNTIME_KEYS))
+        self.store.preload((*OPTIONS, *RUNTIME_KEYS))
 
     @contextmanager
     def pinned(self) -> Iterator[None]:
@@ -125,7 +99,7 @@ class StateHandler:
         """The configuration now; read again when an Attribute was changed."""
         if self._pinned is not None:
             return self._pinned
-        limits, layers = self._limits(), self._layers()
+        limits, layers = self._assistant.spend.limits, self._assistant.shared_options()
         stamps, before = (*self.store.stamps(OPTIONS), limits), self._stamps
         if before is None or layers != self._shared or any(map(is_not, before, stamps)):
             self._stamps, self._shared = stamps, layers
@@ -133,13 +107,13 @@ class StateHandler:
             for problem in self._configuration.problems:
                 if (problem.name, problem.value) not in self._reported:
                     self._reported.add((problem.name, problem.value))
-                    self._report(problem)
+                    self._assistant.trouble(str(problem))
         return self._configuration.config
 
     def _read(self, layers: tuple[Layer, ...], limits: Mapping[str, float]) -> Configuration:
         values = {name: self.store.get(name, default=_UNSET) for name in OPTIONS}
         own = {name: value for name, value in values.items() if value is not _UNSET}
-        result = configured(*layers, Layer("set here", own, self.allowed()))
+        result = configured(*layers, Layer("set here", own, self._assistant.allowed))
         caps = result.config.spend_caps
         bounds = {**configured(*layers).config.spend_caps, **limits}
         kept = {name: cap for name, cap in bounds.items() if lifts(cap, caps.get(name))}
@@ -217,14 +191,14 @@ class StateHandler:
                 self.store.delete(name)
             if "spend_caps" in values or "spend_caps" in unset:
                 caps = as_dict(values.get("spend_caps"))
-                self._keep_limits({name: caps.get(name) for name in OWN_LIMITS})
+                self._assistant.spend.keep_limits({name: caps.get(name) for name in OWN_LIMITS})
 
     def configure_as(self, other: "StateHandler") -> None:
         """Take over the options that another assistant has set."""
         names = [name for name in OPTIONS if other.store.stamp(name) is not None]
         caps = other.config().spend_caps
         self.configure({name: other.store.get(name) for name in names})
-        self._keep_limits({name: caps.get(name) for name in OWN_LIMITS})
+        self._assistant.spend.keep_limits({name: caps.get(name) for name in OWN_LIMITS})
 
     def enable(self, on: bool) -> None:
         """Switch thinking on or off."""

@@ -4,9 +4,7 @@
 most ticks have nothing to do.
 """
 
-from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any
 
 from twisted.internet.defer import CancelledError, inlineCallbacks
 
@@ -26,7 +24,7 @@ from evennia_ai.language.words import plain
 from evennia_ai.llm_interaction.budget import shortened
 from evennia_ai.llm_interaction.contexts import answer_language
 from evennia_ai.llm_interaction.prompt import context_usage, is_small, shown_history
-from evennia_ai.llm_interaction.values import OVERTAKEN, TurnReport, TurnRequest
+from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.injection import chosen, subject
 from evennia_ai.rag_memory.lore import used
@@ -53,7 +51,7 @@ from evennia_ai.turns.events import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.heard import Unanswered
 from evennia_ai.turns.initiative import note_arrivals, speak_unasked
 from evennia_ai.turns.options import within_hours
-from evennia_ai.turns.rounds import follow_routine
+from evennia_ai.turns.routine import follow_routine
 from evennia_ai.turns.spend import RATE_S
 
 # Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
@@ -308,12 +306,7 @@ class Tick:
         script, runtime, last = self.script, self.runtime, group.events[-1]
         asker, seen = last.speaker_id or None, script.seen(group.audience, trusted=True)
         given, passed_over = yield self._retrieved(group, seen)
-        lines = (event.content for event in group.events[-ANSWERED_LINES:] if event.speaker)
-        language = answer_language(script.config.language, lines, runtime.language)
-        if is_small(script):  # it follows what it reads last
-            talks: tuple[str, ...] = (f"Answer in {language}.",) if language else ()
-        else:
-            talks = _talks(group, seen.newest(), script.game.present(asker), script.now())
+        talks, answering = self._tail_lines(group, seen)
         request = TurnRequest(
             audience=group.audience,
             channel=last.channel or "say",
@@ -324,7 +317,7 @@ class Tick:
             max_iterations=script.config.max_react_iterations,
             deadline=script.now() + script.turn_timeout_s,
             talks=talks,
-            answering=self._answering(group, language),
+            answering=answering,
         )
         shown_to = request.audience, request.channel, request.asker
         try:
@@ -339,7 +332,7 @@ class Tick:
                 script.note_reply(last.speaker_id)
             runtime.unanswered.pop(group.key, None)
             runtime.overtaken.discard(group.key)
-            if report.stopped_by == OVERTAKEN and runtime.asks_anew(group.key):
+            if report.is_overtaken and runtime.asks_anew(group.key):
                 runtime.overtaken.add(group.key)  # the next turn answers both
                 runtime.unanswered[group.key] = Unanswered(group, 0, script.now())
             return report
@@ -347,20 +340,34 @@ class Tick:
             script.game.show_typing(False, *shown_to)
             runtime.last_turn_at = script.now()
 
-    def _answering(self, group: Group, language: str) -> tuple[str, ...]:
-        """The newest lines of a group, as the prompt names them again, and their language.
+    def _tail_lines(self, group: Group, seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What those present last spoke of, and the newest lines of a group, to answer them.
 
-        For small models with who speaks to whom.
+        A small model is told who speaks to whom and the language instead: it follows what it reads
+        last.
         """
-        events = group.events[-ANSWERED_LINES:]
-        speakers = [(event, event.speaker) for event in events if event.speaker]
-        rows = [
+        script, now = self.script, self.script.now()
+        lines = [(e, e.speaker) for e in group.events[-ANSWERED_LINES:] if e.speaker]
+        answering = [
             answer_line(by.key, by.id, event.channel, shortened(event.content, ANSWERED_CHARS))
-            for event, by in speakers
+            for event, by in lines
         ]
-        if speakers and is_small(self.script):
-            rows.insert(0, speaking_line(self.script.obj.key, speakers[-1][1].key))
-        return (*rows, f"Language of your answer: {language}") if language else tuple(rows)
+        language = answer_language(
+            script.config.language, (event.content for event, _ in lines), self.runtime.language
+        )
+        if language:
+            answering.append(f"Language of your answer: {language}")
+        if is_small(script):
+            if lines:
+                answering.insert(0, speaking_line(script.obj.key, lines[-1][1].key))
+            return (f"Answer in {language}.",) if language else (), tuple(answering)
+        answered = {event.id for event in group.events}
+        topics = last_topics((m for m in seen.newest() if m.id not in answered), now).items()
+        asker = group.events[-1].speaker_id or None
+        names = {person["id"]: person["key"] for person in script.game.present(asker)}
+        here = [(names[partner], topic) for partner, topic in topics if partner in names]
+        talks = (f"{one_line(name)} last spoke of: {quoted(topic)}" for name, topic in here)
+        return tuple(islice(talks, TALKS_SHOWN)), tuple(answering)
 
     @inlineCallbacks
     def _retrieved(self, group: Group, seen: Seen) -> Steps[tuple[Hits, Hits]]:
@@ -420,19 +427,6 @@ class Tick:
             return False
         soon = SCHEDULE_IDLE_S if idle is None else min(SCHEDULE_IDLE_S, idle)
         return quiet >= soon and within_hours(config.sleep_schedule, self.script.clock_time)
-
-
-def _talks(
-    group: Group, newest: Iterable[Message], present: Iterable[Mapping[str, Any]], now: float
-) -> tuple[str, ...]:
-    """What those present last spoke of with the assistant before this, newest first."""
-    names = {person["id"]: person["key"] for person in present}
-    answered = {event.id for event in group.events}
-    topics = last_topics((m for m in newest if m.id not in answered), now).items()
-    here = [(names[partner], topic) for partner, topic in topics if partner in names]
-    return tuple(
-        f"{one_line(name)} last spoke of: {quoted(topic)}" for name, topic in here[:TALKS_SHOWN]
-    )
 
 
 def _indexed_text(message: Message) -> str:

@@ -41,57 +41,36 @@ _ENDS = regex.compile(r"(?<=[.!?;؟।])\s+|(?<=[。！？])")
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody in a room.
+    """Somebody in a room."""
 
-    Args:
-        id: Stable id.
-        names: Name and aliases.
-        kind: ``player``, ``assistant`` or ``scripted`` (a character nobody plays).
-        attention: Of an assistant: what it answers.
-        awake: Whether it is awake.
-    """
-
-    id: str
-    names: tuple[str, ...]
-    kind: str = "player"
-    attention: str = "room"
-    awake: bool = True
+    id: str  # stable id
+    names: tuple[str, ...]  # name and aliases
+    kind: str = "player"  # ``player``, ``assistant`` or ``scripted`` (a character nobody plays)
+    attention: str = "room"  # of an assistant: what it answers
+    awake: bool = True  # whether it is awake
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Something said, posed, whispered or paged.
+    """Something said, posed, whispered or paged."""
 
-    Args:
-        speaker: Stable id of who spoke.
-        text: The words; of a pose what stands behind the name.
-        channel: ``say``, ``pose``, ``whisper`` or ``page``.
-        at: Seconds since the epoch.
-        receivers: Of a whisper or page: stable ids of whom it was meant for.
-    """
-
-    speaker: str
-    text: str
-    channel: str = "say"
-    at: float = 0.0
-    receivers: tuple[str, ...] = ()
+    speaker: str  # stable id of who spoke
+    text: str  # the words; of a pose what stands behind the name
+    channel: str = "say"  # ``say``, ``pose``, ``whisper`` or ``page``
+    at: float = 0.0  # seconds since the epoch
+    receivers: tuple[str, ...] = ()  # of a whisper or page: stable ids of whom it was meant for
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """What a room's manners remember.
+    """What a room's manners remember."""
 
-    Args:
-        partners: Whom each speaker talked with last, and when: ids, seconds since the epoch.
-        spoke: When each assistant was last chosen to answer.
-        unattended: Replies to characters without a person behind them since a person spoke.
-        player: Who that person was.
-    """
-
+    # Whom each speaker talked with last, and when: ids, seconds since the epoch.
     partners: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    # When each assistant was last chosen to answer.
     spoke: Mapping[str, float] = field(default_factory=dict)
-    unattended: int = 0
-    player: str = ""
+    unattended: int = 0  # replies to characters without a person behind them since a person spoke
+    player: str = ""  # who that person was
 
 
 def answerers(

@@ -31,17 +31,11 @@ _SEPARATORS = re.compile(r"[\s.,:;!?¡¿…。、，！؟-]+")
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """An act that waits for its asker's yes.
+    """An act that waits for its asker's yes."""
 
-    Args:
-        tool: The tool's name.
-        arguments: What its values mean, as JSON, keys sorted.
-        at: When the asker was asked, seconds since the epoch.
-    """
-
-    tool: str
-    arguments: str
-    at: float
+    tool: str  # the tool's name
+    arguments: str  # what its values mean, as JSON, keys sorted
+    at: float  # when the asker was asked, seconds since the epoch
 
     def is_like(self, other: "Proposal") -> bool:
         """Whether another call would do the same."""

@@ -93,9 +93,7 @@ class ToolOutcome:
 
 
 @inlineCallbacks
-def execute_tool_calls(
-    calls: Sequence[Mapping[str, Any]], ctx: ToolContext, extracting: bool = False
-) -> Steps[ToolOutcome]:
+def execute_tool_calls(calls: Sequence[Mapping[str, Any]], ctx: ToolContext) -> Steps[ToolOutcome]:
     """Run tool calls one after the other; fires with a `ToolOutcome`.
 
     A tool that fails, is unknown, refused or called with bad arguments gives an error as its
@@ -107,7 +105,7 @@ def execute_tool_calls(
         name = str(function.get("name") or "")
         acted = False
         try:
-            tool = _usable(name, ctx, registry.offered(extracting))
+            tool = _usable(name, ctx, registry.offered())
             arguments = read_arguments(function.get("arguments"), tool.parameters)
             if tool.speaks and arguments.get("text") == NOT_SAID:
                 raise ToolError("that may not be said here; say something else or call noop")

@@ -25,30 +25,18 @@ VALUE_CHARS, SHOWN_CHARS = 120, 400
 
 @dataclass(frozen=True, slots=True)
 class WaitingCall(Stored):
-    """A call that waits.
+    """A call that waits."""
 
-    Args:
-        number: By which staff name it.
-        tool: The tool's name.
-        arguments: As the model wrote them, a JSON text.
-        asker: Stable id of the one who asked, empty if nobody did; `asker_name` then.
-        audience: Of the turn it was made in.
-        known_to: Who may know of it: a whisper's receiver, or the turn's audience.
-        channel: How the one who asked spoke.
-        at: When it was made, seconds since the epoch.
-        sources: Ids of the messages the turn answered.
-    """
-
-    number: int
-    tool: str
-    arguments: str = "{}"
-    asker: str = ""
+    number: int  # by which staff name it
+    tool: str  # the tool's name
+    arguments: str = "{}"  # as the model wrote them, a JSON text
+    asker: str = ""  # stable id of the one who asked, empty if nobody did; `asker_name` then
     asker_name: str = ""
-    audience: str = STAFF
-    known_to: str = STAFF
-    channel: str = "say"
-    at: float = 0.0
-    sources: tuple[str, ...] = ()
+    audience: str = STAFF  # of the turn it was made in
+    known_to: str = STAFF  # who may know of it: a whisper's receiver, or the turn's audience
+    channel: str = "say"  # how the one who asked spoke
+    at: float = 0.0  # when it was made, seconds since the epoch
+    sources: tuple[str, ...] = ()  # ids of the messages the turn answered
 
     def check(self) -> None:
         """It has a number and names a tool."""
