@@ -1,6 +1,6 @@
 """Answers a question from what people told: searches, quotes, or says it does not know."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass
 
 import regex
@@ -11,9 +11,7 @@ from evennia_ai.language.words import content_words, words
 from evennia_ai.llm_interaction.offline.acts import Act, read_acts, told_part
 from evennia_ai.llm_interaction.offline.matching import (
     Claim,
-    Match,
     fits_kind,
-    latest,
     matches,
     read_claims,
     read_question,
@@ -70,29 +68,20 @@ def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
             return Answer(call=call)
     if not candidates:
         return Answer(line_for("unknown", question, asker))
-    return _told(candidates, latest(asked, candidates[0], candidates), question, asker, talk.me)
-
-
-def _told(candidates: Sequence[Match], last: Match, question: str, asker: str, me: str) -> Answer:
-    """The best candidates as quotes; `last` is what was told last about the same as the best."""
     best = candidates[0]
-    if best.sure and last.share >= best.share:
-        chosen = [last]
-    elif best.sure or last is not best:
-        chosen = list(dict.fromkeys([best, last]))
-    else:
-        chosen = [match for match in candidates[:MAX_NEAR] if match.share or not best.share]
+    chosen = [match for match in candidates[:MAX_NEAR] if match.share or not best.share]
+    if best.sure:  # what the same person told last
+        same = [m for m in candidates if m.sure and m.claim.line.who == best.claim.line.who]
+        chosen = [max(same, key=lambda match: match.claim.rank)]
     said = [f" {' '.join(words(match.claim.quote))} " for match in chosen]
     quotes = [
-        quoted(match.claim.line, match.claim.quote, asker, me)
+        quoted(match.claim.line, match.claim.quote, asker, talk.me)
         for at, match in enumerate(chosen)
         if not any(each in said[at] for each in said[:at])  # a note of the same
     ]
-    if not best.sure:
-        return Answer(" ".join([line_for("nearest", question, asker), *quotes]))
-    if quotes[1:]:
-        return Answer(line_for("later", first=quotes[0], second=quotes[1]), sure=True)
-    return Answer(quotes[0], sure=True)
+    if best.sure:
+        return Answer(quotes[0], sure=True)
+    return Answer(" ".join([line_for("nearest", question, asker), *quotes]))
 
 
 def _search(query: str, talk: Talk, tools: Set[str]) -> ToolCall | None:

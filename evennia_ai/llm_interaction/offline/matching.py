@@ -214,24 +214,3 @@ def fits_kind(question: Question, claim: Claim) -> bool:
     if question.kind in ("why", "name"):
         return bool(signs)
     return any(roots_of(each) - question.roots for each in signs)
-
-
-def latest(question: Question, best: Match, candidates: Sequence[Match]) -> Match:
-    """What the person who told the best match told last about the same thing.
-
-    A later telling counts where it shares two words with the earlier one, and either answers the
-    question just as well or sounds like news.
-    """
-    last, who = best, best.claim.line.who
-    for other in sorted(candidates, key=lambda match: match.claim.rank):
-        if other.claim.line.who != who or other.claim.rank <= last.claim.rank:
-            continue
-        common = table_of(best.claim.quote).words("stop")
-        shared = (best.claim.roots & other.claim.roots) - common - roots_of(who)
-        is_same = shared & question.roots and len(shared) >= 2
-        if is_same and (
-            other.share >= best.share
-            or table_of(other.claim.quote).expression("speech", "news").search(other.claim.quote)
-        ):
-            last = other
-    return last

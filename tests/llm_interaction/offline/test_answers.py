@@ -93,13 +93,6 @@ class TestQuoting(unittest.TestCase):
         for hits, is_offered in (([axe, *others], True), ([*others, axe], False)):
             self.assertEqual("axe" in play("What is Ines armed with?", hits), is_offered)
 
-    def test_an_uncertain_update_stands_beside_the_first(self):
-        """A later telling that shares less with the question is quoted behind the first."""
-        first = hit("I keep my spare oars by the oak.", at="2026-01-01T10:00:00")
-        later = hit("The oak fell, I moved the oars.", memory_id="m2", at="2026-01-02T10:00:00")
-        reply = play("Where does Alice keep the spare oars?", [later, first])
-        self.assertRegex(reply, 'by the oak." And later: Alice told me: "The oak fell')
-
     def test_history_memories_and_ledger(self):
         """What the prompt shows is found without any hit, with its speaker."""
         for block in (
