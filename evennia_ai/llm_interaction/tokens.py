@@ -44,16 +44,11 @@ def use_shipped_vocabularies() -> bool:
 
     Returns whether `TIKTOKEN_CACHE_DIR` is set.
     """
-    if os.environ.get("TIKTOKEN_CACHE_DIR"):
-        return True
     spec = importlib.util.find_spec("litellm")
-    if spec is None or not spec.submodule_search_locations:
-        return False
-    folder = Path(spec.submodule_search_locations[0]) / "litellm_core_utils" / "tokenizers"
-    if not folder.is_dir():
-        return False
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
-    return True
+    folder = Path(str(spec and spec.origin)).parent / "litellm_core_utils" / "tokenizers"
+    if folder.is_dir():
+        os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(folder))
+    return "TIKTOKEN_CACHE_DIR" in os.environ
 
 
 @functools.lru_cache(maxsize=8)

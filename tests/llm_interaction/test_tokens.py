@@ -35,7 +35,7 @@ def count_tokens(text, model="gpt-4"):
 
 @contextlib.contextmanager
 def packages(**sources):
-    """A place for importable modules, by name and source; None hides a module that is installed.
+    """A place for importable modules, by name and source.
 
     The counters' caches are emptied before and after.
     """
@@ -45,10 +45,7 @@ def packages(**sources):
     os.environ.pop("TIKTOKEN_CACHE_DIR", None)
     with tempfile.TemporaryDirectory() as folder:
         for name, source in sources.items():
-            if source is None:
-                sys.modules[name] = None
-            else:
-                Path(folder, f"{name}.py").write_text(source)
+            Path(folder, f"{name}.py").write_text(source)
         sys.path.insert(0, folder)
         importlib.invalidate_caches()
         forget_counters()
@@ -128,11 +125,6 @@ class TestOtherCounters(unittest.TestCase):
         self.assertIs(counter_for("gpt-4"), estimate)
         self.assertEqual(count_tokens("a" * 40), 13)
 
-    def test_no_tiktoken(self):
-        """Without tiktoken there is the estimate."""
-        with packages(tiktoken=None):
-            self.assert_estimates()
-
     def test_broken_vocabulary(self):
         """With a tiktoken that cannot read its vocabulary there is the estimate."""
         for error in ("OSError('no network')", "ValueError('no such vocabulary')"):
@@ -148,11 +140,3 @@ class TestOtherCounters(unittest.TestCase):
 
         with packages(), mock.patch("importlib.util.find_spec", without):
             self.assert_estimates()
-
-    def test_litellm_of_another_make(self):
-        """A litellm that ships no vocabularies is as good as none."""
-        empty = mock.Mock(submodule_search_locations=["/nowhere"])
-        with packages(), mock.patch("importlib.util.find_spec", lambda name: empty):
-            self.assertFalse(use_shipped_vocabularies())
-        with packages(litellm="x = 1"):
-            self.assertFalse(use_shipped_vocabularies())
