@@ -48,9 +48,10 @@ class Answer:
 def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
     """Answer `asker`'s question, or name the search that should come before.
 
-    The question is searched for as it was asked, and where that brings no answer, once more by
-    its names and content words. What the searches in `talk` found is evidence.
+    The question is searched for as it was asked. What the searches in `talk` found is evidence.
     """
+    if call := _search(question, talk, tools):
+        return Answer(call=call)
     # In a game an unframed line may be a description; in a plain chat it is the user's.
     lines = [line for line in talk.evidence() if line.who or line.verb == "note" or not asker]
     claims = read_claims(lines, talk.me, talk.assistants())
@@ -62,10 +63,6 @@ def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
     for place, line in enumerate(found_lines(searched.result if searched else "")):
         places.setdefault(line.id, place)
     candidates = matches(asked, claims, places)
-    sure = bool(candidates) and candidates[0].sure
-    for search in (question, "" if sure else asked.keywords):
-        if call := _search(search, talk, tools):
-            return Answer(call=call)
     if not candidates:
         return Answer(line_for("unknown", question, asker))
     best = candidates[0]

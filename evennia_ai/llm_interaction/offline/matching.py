@@ -62,7 +62,6 @@ class Question:
     names: frozenset[str]  # that an answer must hold
     terms: frozenset[str]  # what else it asks about
     roots: frozenset[str]  # all its words
-    keywords: str  # the words of its names and terms, for a search
     table: Table  # of its language
 
 
@@ -141,20 +140,18 @@ def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
     skipped = root_set(table.get("heads", kind)) | roots_of(me, table.code)
     skipped |= frame_of(table)
     people = known | capitals(asked)  # a question begins with the word that asks
-    names: dict[str, str] = {}
-    terms: dict[str, str] = {}
+    names: set[str] = set()
+    terms: set[str] = set()
     told = {root(word, table.code): word for word in content_words(lower, table, ("stop",))}
     # `Where do I come from?` has nothing but words that only frame other questions.
     is_own = skipped.issuperset(told) and _says(lower, table, "first_person")
     if is_own or _says(lower, table, "first_person_owner"):
-        names |= {root(word, table.code): word for word in words(asker)}
+        names |= roots_of(asker, table.code)
     for stem, word in told.items():
         if is_own or stem not in skipped:
             named = any(same_word(word, name, table.code) for name in people)
-            (names if named else terms)[stem] = word
-    keywords = " ".join(dict.fromkeys([*names.values(), *terms.values()]))
-    roots = _roots(lower, asker, me)
-    return Question(kind, frozenset(names), frozenset(terms), roots, keywords, table)
+            (names if named else terms).add(stem)
+    return Question(kind, frozenset(names), frozenset(terms), _roots(lower, asker, me), table)
 
 
 def _shared(asked: Set[str], told: Set[str], table: Table, language: str = "") -> frozenset[str]:

@@ -98,32 +98,19 @@ class TestSmallTalk(unittest.TestCase):
                 seen = [*asked, calling(*reply.tool_calls), outcome]
                 self.assertEqual(respond(seen, TOOLS).content, "A cave.")
 
-    def test_manners(self):
-        """Insults, praise and apologies get a polite word and are not written down."""
-        for text in ("Aria, you are stupid", "Aria, shut up!", "Aria, I love you", "Aria, sorry."):
-            with self.subTest(text=text):
-                reply = respond([SYSTEM, said("Bob", text), moment("Bob")], TOOLS)
-                self.assertFalse(reply.tool_calls)
-                self.assertTrue(reply.content)
-
-    def test_called_by_name(self):
-        """Her name gets her attention, alone or where Bob asks if she is here."""
-        for text in ("Aria?", "Aria, still here?"):
-            with self.subTest(text):
-                reply = respond([SYSTEM, said("Bob", text), moment("Bob")], TOOLS)
-                self.assertRegex(reply.content, "here.*Bob|Bob.*here")
-
-    def test_rule_based(self):
-        """Asked in whatever words, it says that it is rule-based."""
-        for text in (
-            "Are you a bot?",
-            "Are you ChatGPT, Aria?",
-            "Who made you, Aria?",
-            "Aria, how do you work?",
+    def test_small_talk(self):
+        """Insults, praise, her name alone and what she is get a fitting word and are not kept."""
+        for want, texts in (
+            (".", ("you are stupid", "shut up!", "I love you", "sorry.")),
+            ("here.*Bob|Bob.*here", ("", "still here?")),
+            ("rule-based", ("are you a bot?", "who made you?", "how do you work?")),
         ):
-            with self.subTest(text=text):
-                reply = respond([SYSTEM, said("Bob", text), moment("Bob")], TOOLS)
-                self.assertIn("rule-based", reply.content)
+            for text in texts:
+                with self.subTest(text):
+                    heard = said("Bob", f"Aria, {text}" if text else "Aria?")
+                    reply = respond([SYSTEM, heard, moment("Bob")], TOOLS)
+                    self.assertFalse(reply.tool_calls)
+                    self.assertRegex(reply.content, want)
 
     def test_what_was_i_told(self):
         """It lists what the speaker asked it to remember, and nobody else's words."""
