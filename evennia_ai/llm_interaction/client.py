@@ -34,7 +34,6 @@ from evennia_ai.llm_interaction.models import Models
 from evennia_ai.llm_interaction.own_machine import is_near
 from evennia_ai.llm_interaction.profiles import Profile, is_small_name
 from evennia_ai.llm_interaction.retry import (
-    OPEN,
     REST_CAP_S,
     TOTAL_FACTOR,
     Breaker,
@@ -422,7 +421,7 @@ class ModelClient:
     ) -> float | None:
         """Seconds until the next attempt, None for no further one."""
         wait_s = self._retry.wait_s(failure, attempt, random.random())
-        if wait_s is not None and self._clock() + wait_s <= latest and breaker.state != OPEN:
+        if wait_s is not None and self._clock() + wait_s <= latest and not breaker.is_open:
             return wait_s
         if failure.kind == "credit":
             breaker.rest(CREDIT_REST_S)

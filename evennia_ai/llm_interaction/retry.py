@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from evennia_ai.llm_interaction.failures import Failure
 
-CLOSED, OPEN, HALF_OPEN = "closed", "open", "half-open"
 # An unreadable reply is requested only once more: it costs as much as a good one.
 _MOST_ATTEMPTS = {"bad_response": 2}
 # A whole request, all models, takes at most this many times its `timeout_s`. 2 x 60 s is the
@@ -72,21 +71,19 @@ class Breaker:
         self._probing = False
 
     @property
-    def state(self) -> str:
-        """``closed``, ``open`` or ``half-open``."""
-        if self._open_until is None:
-            return CLOSED
-        return HALF_OPEN if self._now() >= self._open_until else OPEN
+    def is_open(self) -> bool:
+        """Whether no call may go out now."""
+        return self._open_until is not None and self._now() < self._open_until
 
     def admits(self) -> bool:
         """Whether a call may go out now; half-open, the first caller becomes the probe.
 
         After True, call `succeeded`, `failed` or `abandoned`.
         """
-        if self.state == HALF_OPEN and not self._probing:
-            self._probing = True
-            return True
-        return self.state == CLOSED
+        if self.is_open or self._probing:
+            return False
+        self._probing = self._open_until is not None
+        return True
 
     def succeeded(self) -> None:
         """The model answered: close."""

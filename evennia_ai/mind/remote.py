@@ -98,8 +98,15 @@ class RemoteModel:
         self._facts: dict[str, tuple[float, ModelFacts]] = {}
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
+
+        def learn_window(failure: Failure) -> Any:
+            """A prompt was too large: learn the window before anybody makes another one."""
+            if not isinstance(failure.value, WindowError):
+                return failure
+            return self.learn(failure.value.model).addBoth(lambda _: failure)
+
         asked = self._link.ask("model.complete", request, key=request.key)
-        return asked.addErrback(self._note_window)
+        return asked.addErrback(learn_window)
 
     def probe(self, model: str) -> "Deferred[ModelReply]":
         return self._link.ask("model.probe", model)
@@ -127,12 +134,6 @@ class RemoteModel:
             self._facts[model] = time.monotonic(), facts
 
         return self._link.ask("model.facts", model).addCallback(note)
-
-    def _note_window(self, failure: Failure) -> Any:
-        """A prompt was too large: learn the window before anybody makes another one."""
-        if not isinstance(failure.value, WindowError):
-            return failure
-        return self.learn(failure.value.model).addBoth(lambda _: failure)
 
 
 class RemoteMind:
@@ -197,8 +198,5 @@ class RemoteMind:
 
     def close(self) -> "Deferred[None]":
         """Leave the process, or end it with the game."""
-        if self._ends:
-            self.link.end()
-        else:
-            self.link.leave()
+        (self.link.end if self._ends else self.link.leave)()
         return succeed(None)
