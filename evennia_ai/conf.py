@@ -32,7 +32,7 @@ from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.mind.mind import MindSettings
 from evennia_ai.turns.options import check_option
-from evennia_ai.turns.spend_book import CALLS_A_MINUTE, read_limits
+from evennia_ai.turns.spend_book import read_limits
 
 PREFIX = "EVENNIA_AI_"
 
@@ -225,12 +225,6 @@ def spend_caps() -> Any:
 def runs_here(model: str) -> bool:
     """Whether a model runs on the game's own machine."""
     return own_machine.runs_here(model, model_name(), setting("LLM_API_BASE"), os.environ)
-
-
-def calls_a_minute() -> int:
-    """The most model calls that one ordinary player causes, by ``EVENNIA_AI_SPEND_CAPS``."""
-    limits = read_limits(spend_caps())[0].get("player", {})
-    return int(limits.get("calls_minute", CALLS_A_MINUTE))
 
 
 def wrong_options() -> Iterator[str]:

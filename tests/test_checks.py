@@ -162,7 +162,7 @@ class TestCheckSettings(unittest.TestCase):
                 self.assertEqual(conf.setting(name), wanted)
                 self.assertEqual(ids(), [])
         with mock.patch.dict(os.environ, {"EVENNIA_AI_SPEND_CAPS": CAPS}):
-            self.assertEqual(conf.calls_a_minute(), 5)
+            self.assertEqual(read_limits(conf.spend_caps())[0]["player"], {"calls_minute": 5})
         for name in ("TOOLS", "MEM0_CONFIG"):
             with mock.patch.dict(os.environ, {f"EVENNIA_AI_{name}": "{broken"}):
                 self.assertEqual(ids(), ["E001"])

@@ -36,7 +36,7 @@ from evennia_ai.turns.moderation import Moderator
 from evennia_ai.turns.options import Layer
 from evennia_ai.turns.runtime import Runtime, runtime_for
 from evennia_ai.turns.schema import SCRIPT
-from evennia_ai.turns.spend import CallRate, SharedSpend
+from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.tools.execution import ToolRegistry
 
 if TYPE_CHECKING:
@@ -341,8 +341,8 @@ def shared_spend() -> SharedSpend:
     """The rows of the game and of accounts, and the calls that go on."""
 
     def make() -> SharedSpend:
-        note, rate = services.figures().note_spend, CallRate(conf.calls_a_minute)
-        return SharedSpend(SpendRows(), conf.spend_caps, note, rate, conf.runs_here)
+        note = services.figures().note_spend
+        return SharedSpend(SpendRows(), conf.spend_caps, note, conf.runs_here)
 
     return services.kept("spend", make)
 

@@ -5,7 +5,6 @@ charts show may be lost without harm. The reactor thread only appends to a list;
 """
 
 import sqlite3
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -79,10 +78,8 @@ class Figures:
     on_thread: Callable[..., "Deferred[Any]"]
     later: Callable[..., IDelayedCall]
     _rows: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
-    _waits: bool = False
     _writes: int = 0
     _fails: bool = False
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note_prompt(self, scope: str, event: BudgetEvent) -> None:
         """Note the budget of a request that is made by the assistant of a scope."""
@@ -104,13 +101,12 @@ class Figures:
 
     def _note(self, table: str, row: tuple[Any, ...]) -> None:
         self._rows.append((table, row))
-        if not self._waits:
-            self._waits = True
+        if len(self._rows) == 1:
             self.later(FLUSH_S, self.flush)
 
     def flush(self) -> "Deferred[Any]":
         """Write what waits; fires when it is written, or lost because it could not be."""
-        rows, self._rows, self._waits = self._rows, [], False
+        rows, self._rows = self._rows, []
         return self.on_thread(self._write, rows).addCallbacks(self._written, self._lost)
 
     def _written(self, _: object) -> None:
@@ -160,7 +156,7 @@ class Figures:
     # On the thread.
 
     def _write(self, rows: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
-        with self._lock, closing(self._opened()) as file, file:
+        with closing(self._opened()) as file, file:
             for table, row in rows:
                 file.execute(_ADD[table], row)
             self._writes += 1
@@ -168,11 +164,11 @@ class Figures:
                 _thin(file)
 
     def _read(self, ask: str, values: Sequence[Any]) -> list[Any]:
-        with self._lock, closing(self._opened()) as file:
+        with closing(self._opened()) as file:
             return file.execute(ask, values).fetchall()
 
     def _forget(self, accounts: Sequence[str]) -> None:
-        with self._lock, closing(self._opened()) as file, file:
+        with closing(self._opened()) as file, file:
             for account in accounts:
                 file.execute(_TO_NOBODY, (account,))
                 file.execute("DELETE FROM spend WHERE account = ?", (account,))

@@ -54,42 +54,6 @@ class RowStore(Protocol):
         """All writes inside it take effect, or none; also those of assistants' Attributes."""
 
 
-class CallRate:
-    """Which players cause too many model calls, of all assistants together, in any minute.
-
-    A player is a text of `GameHandler.payer`; times are seconds since the epoch. It is kept
-    in memory alone.
-
-    Args:
-        most: Returns how many calls one of them may cause.
-    """
-
-    def __init__(self, most: Callable[[], int] = lambda: CALLS_A_MINUTE):
-        self._most = most
-        self._calls: dict[str, list[float]] = {}
-        self._refused: dict[str, float] = {}
-
-    def allows(self, payer: str, now: float) -> bool:
-        """Whether a player, or nobody, may cause a call now; a refusal is noted."""
-        if not payer or len(self._recent(payer, now)) < self._most():
-            return True
-        self._refused = {**self.refused(now), payer: now}
-        return False
-
-    def count(self, payer: str, now: float) -> None:
-        """Note a call; players who have caused none lately are forgotten."""
-        if payer:
-            self._calls[payer] = [*self._recent(payer, now), now]
-            self._calls = {who: times for who in self._calls if (times := self._recent(who, now))}
-
-    def refused(self, now: float) -> dict[str, float]:
-        """The players who were refused a call in the last minute, and when."""
-        return {who: at for who, at in self._refused.items() if 0 <= now - at < RATE_S}
-
-    def _recent(self, payer: str, now: float) -> list[float]:
-        return [at for at in self._calls.get(payer, ()) if 0 <= now - at < RATE_S]
-
-
 class SharedSpend:
     """What all assistants of a game share: the rows, and the calls that go on.
 
@@ -97,13 +61,7 @@ class SharedSpend:
         store: Where the rows are kept.
         setting: Returns the setting ``EVENNIA_AI_SPEND_CAPS``.
         note: Notes a call for charts: assistant (scope), purpose, account, reply, epoch seconds.
-        rate: Bounds the calls that one player causes.
         runs_here: Returns whether a model, by name, runs on the game's own machine.
-
-    Attributes:
-            calls: Of each call that goes on: its holders, and what it is likely to cost.
-            unpriced: Models whose last reply came without a price.
-            alerted: What staff were told of caps, by holder and cap: the day or month, and how far.
     """
 
     def __init__(
@@ -111,20 +69,39 @@ class SharedSpend:
         store: RowStore,
         setting: Callable[[], object],
         note: Callable[[str, str, str, ModelReply, float], None] = lambda *call: None,
-        rate: CallRate | None = None,
         runs_here: Callable[[str], bool] = lambda model: False,
     ):
-        self.store, self.note, self.rate = store, note, rate or CallRate()
-        self.runs_here = runs_here
+        self.store, self.note, self.runs_here = store, note, runs_here
+        # Of each call that goes on: its holders, and what it is likely to cost.
         self.calls: dict[str, tuple[frozenset[str], Amount]] = {}
-        self.unpriced: set[str] = set()
+        self.unpriced: set[str] = set()  # models whose last reply came without a price
+        # What staff were told of caps, by holder and cap: the day or month, and how far.
         self.alerted: dict[tuple[str, Cap], tuple[str, str]] = {}
         self._setting = setting
         self._rows: dict[str, SpendRow] = {}
+        self._made: dict[str, list[float]] = {}  # times of the calls that each player caused lately
 
     def limits(self, scope: str) -> Mapping[str, float]:
-        """The limits of ``game``, ``account`` or ``call``."""
+        """The limits of ``game``, ``account``, ``call`` or ``player``."""
         return read_limits(self._setting())[0].get(scope, {})
+
+    def may_call(self, payer: str, now: float) -> bool:
+        """Whether a player (`GameHandler.payer`), or nobody, may cause a call now."""
+        most = self.limits("player").get("calls_minute", CALLS_A_MINUTE)
+        return not payer or len(self._recent(payer, now)) < most
+
+    def note_call(self, payer: str, now: float) -> None:
+        """Note a call; players who have caused none lately are forgotten."""
+        if payer:
+            self._made[payer] = [*self._recent(payer, now), now]
+            self._made = {who: times for who in self._made if (times := self._recent(who, now))}
+
+    def busy(self, now: float) -> set[str]:
+        """The players who may cause no call now."""
+        return {payer for payer in self._made if not self.may_call(payer, now)}
+
+    def _recent(self, payer: str, now: float) -> list[float]:
+        return [at for at in self._made.get(payer, ()) if 0 <= now - at < RATE_S]
 
     @property
     def is_default(self) -> bool:
@@ -197,12 +174,7 @@ def _read(text: str) -> SpendRow:
 
 
 class SpendHandler:
-    """One assistant's spend.
-
-    Args:
-        script: The assistant.
-        shared: What it shares with the others.
-    """
+    """One assistant's spend, and what it shares with the others."""
 
     def __init__(self, script: Assistant, shared: SharedSpend):
         self._script, self.shared = script, shared
@@ -286,11 +258,8 @@ class SpendHandler:
     @property
     def call_limits(self) -> dict[str, float]:
         """The limits of one call: ``tokens`` and ``cost``, as far as there are some."""
-        limits, own = (
-            dict(self.shared.limits("call")),
-            self._script.config.spend_caps.get("tokens_call"),
-        )
-        if own is not None:
+        limits = dict(self.shared.limits("call"))
+        if (own := self._script.config.spend_caps.get("tokens_call")) is not None:
             limits["tokens"] = min(own, limits.get("tokens", own))
         return limits
 
@@ -308,7 +277,7 @@ class SpendHandler:
         """
         if not self.may_answer(asker):
             return fail(SpendError("this player has caused enough calls for a while"))
-        self.shared.rate.count(self._payer(asker), self._script.now())
+        self.shared.note_call(self._payer(asker), self._script.now())
         if request.model == OFFLINE_MODEL:
             return self._script.mind.model.complete(request)
         return self._paid(request, self._account(asker))
@@ -319,12 +288,12 @@ class SpendHandler:
 
     def may_answer(self, asker: str | None) -> bool:
         """Whether somebody (stable id), or nobody, may cause a model call now."""
-        return self.shared.rate.allows(self._payer(asker), self._script.now())
+        return self.shared.may_call(self._payer(asker), self._script.now())
 
     def is_flooded(self, speakers: Iterable[str]) -> bool:
-        """Whether one of these (stable ids) goes on talking beyond what is answered."""
-        refused = self.shared.rate.refused(self._script.now())
-        return bool(refused) and any(self._payer(speaker) in refused for speaker in speakers)
+        """Whether one of these (stable ids) has caused as many calls as one may."""
+        busy = self.shared.busy(self._script.now())
+        return bool(busy) and any(self._payer(speaker) in busy for speaker in speakers)
 
     def _payer(self, asker: str | None) -> str:
         return self._script.game.payer(asker) if asker else ""
@@ -369,12 +338,8 @@ class SpendHandler:
     def _price(self, request: ModelRequest) -> Price | None:
         """The highest known price among the models that may answer; None if none is known."""
         models = {request.model, *request.fallback_models} - {OFFLINE_MODEL}
-        facts = {model: self._script.mind.model.facts(model) for model in models}
-        prices = [each.price for each in facts.values() if each.price]
-        prices += [(0.0, 0.0)] * any(m in self.shared.unpriced for m in models)
-        if not prices:
-            return None
-        return max(each[0] for each in prices), max(each[1] for each in prices)
+        known = [price for m in models if (price := self._script.mind.model.facts(m).price)]
+        return (max(each[0] for each in known), max(each[1] for each in known)) if known else None
 
     def _account(self, asker: str | None) -> str:
         return self._script.game.account_id(asker) if asker else ""

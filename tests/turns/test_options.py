@@ -152,6 +152,15 @@ class TestChecked(unittest.TestCase):
         within_hours(stored, lambda game: (asked.append(game), (hour, minute))[1])
         self.assertEqual(asked, [before.startswith("game")])
 
+    def test_over_midnight(self):
+        """A span that ends before it begins runs over midnight; its end is not in it."""
+
+        def at(minute):
+            return within_hours("23:00-06:00", lambda game: divmod(minute, 60))
+
+        inside = [minute for minute in range(1440) if at(minute)]
+        self.assertEqual(inside, [*range(360), *range(1380, 1440)])
+
     def test_unknown_option(self):
         """An unknown option is named, with where to find those there are."""
         with self.assertRaisesRegex(ConfigError, "no option `colour`.*aiconfig"):

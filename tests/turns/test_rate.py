@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.testing import call
-from evennia_ai.turns.spend import RATE_S, CallRate
+from evennia_ai.testing import MemoryRows, call
+from evennia_ai.turns.spend import RATE_S, SharedSpend
 from evennia_ai.turns.spend_book import CALLS_A_MINUTE
 from tests.asked import model_down
 from tests.base import CHARACTER, PLAYED
@@ -20,6 +20,11 @@ from tests.waiting import pump_until, wait_for
 
 NAMES = ("Boris", "Cleo", "Dora", "Egon")
 MINUTE = 120  # lines, one each half second
+
+
+def bounded(most):
+    """What assistants share where a player may cause so many calls a minute."""
+    return SharedSpend(MemoryRows(), lambda: {"player": {"calls_minute": most}})
 
 
 class TestCallRate(unittest.TestCase):
@@ -31,11 +36,11 @@ class TestCallRate(unittest.TestCase):
     )
     def test_no_minute_holds_more(self, asked, most):
         """However calls are asked for, no minute of one player holds more than allowed."""
-        rate, now, made = CallRate(lambda: most), 1000.0, []
+        rate, now, made = bounded(most), 1000.0, []
         for payer, wait_s in asked:
             now += wait_s
-            if rate.allows(payer, now):
-                rate.count(payer, now)
+            if rate.may_call(payer, now):
+                rate.note_call(payer, now)
                 made.append((payer, now))
             inside = [at for who, at in made if who == payer and now - at < RATE_S]
             self.assertLessEqual(len(inside), most)
@@ -44,10 +49,10 @@ class TestCallRate(unittest.TestCase):
 
     def test_a_clock_that_is_set_back(self):
         """Calls that lie ahead stop nobody."""
-        rate = CallRate(lambda: 1)
-        rate.count("a", 9_000.0)
-        self.assertFalse(rate.allows("a", 9_001.0))
-        self.assertTrue(rate.allows("a", 100.0))
+        rate = bounded(1)
+        rate.note_call("a", 9_000.0)
+        self.assertFalse(rate.may_call("a", 9_001.0))
+        self.assertTrue(rate.may_call("a", 100.0))
 
 
 class RateTest(CommandLineTest):

@@ -208,34 +208,25 @@ class ToolContext:
 
 
 class Tool(ABC):
-    """One thing the assistant can do. Subclasses set the names and implement `run`.
+    """One thing the assistant can do. Subclasses set the names and implement `run`."""
 
-    Attributes:
-        name: As the model calls it.
-        parameters: What it takes, by argument name.
-        lock: Evennia lock string, checked for the assistant and for the one who asked.
-        public_act: Whether others than the turn's audience would notice. Refused in private.
-        obeyed: Whether it is done only for those whom the assistant obeys.
-        ends_turn: Whether the turn is over after it.
-        concludes: Whether a reply of such calls alone ends the turn where they succeed and the
-            one who asked notices something of it: nothing new is left to tell the model.
-        serves: When a prompt offers it: always, or to an ``obeyed`` asker, to one ``met``
-            on an earlier day or with a bond, to one who may leave an ``errand``, where there are
-            ``things``, ``older`` talk, or where memory is nearly ``full``.
-        basic: Whether small models are offered it too, which write their calls as text.
-        speaks, to_one, silent, recalls, tells_nothing_new, extracts: Traits the rest of the
-            package asks for; `ToolTraits` says what each means.
-    """
-
-    name: ClassVar[str] = ""
-    parameters: ClassVar[Mapping[str, Parameter]] = {}
-    lock: ClassVar[str] = "tool:all()"
+    name: ClassVar[str] = ""  # as the model calls it
+    parameters: ClassVar[Mapping[str, Parameter]] = {}  # what it takes, by argument name
+    lock: ClassVar[str] = "tool:all()"  # of Evennia: for the assistant and for the one who asked
+    # Whether others than the turn's audience would notice. Refused in private.
     public_act: ClassVar[bool] = False
-    obeyed: ClassVar[bool] = False
-    ends_turn: ClassVar[bool] = False
+    obeyed: ClassVar[bool] = False  # whether it is done only for those whom the assistant obeys
+    ends_turn: ClassVar[bool] = False  # whether the turn is over after it
+    # Whether a reply of such calls alone ends the turn where they succeed and the one who asked
+    # notices something of it: nothing new is left to tell the model.
     concludes: ClassVar[bool] = False
+    # When a prompt offers it: always, or to an ``obeyed`` asker, to one ``met`` on an earlier day
+    # or with a bond, to one who may leave an ``errand``, where there are ``things`` or ``older``
+    # talk, or where memory is nearly ``full``.
     serves: ClassVar[str] = ""
+    # Whether small models are offered it too, which write their calls as text.
     basic: ClassVar[bool] = False
+    # Traits the rest of the package asks for; `ToolTraits` says what each means.
     speaks: ClassVar[bool] = False
     to_one: ClassVar[bool] = False
     silent: ClassVar[bool] = False

@@ -64,29 +64,6 @@ class TestWaitingCalls(unittest.TestCase):
             self.assertIsNone(WaitingCalls.if_readable({"calls": rows, "next": 2}))
         self.assertIsNone(SCRIPT[None, KEY]("junk"))
 
-    @given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 9)), max_size=40))
-    @FEW
-    def test_bounds(self, made):
-        """Never more than the bounds, each once, under numbers that only grow."""
-        held, used = WaitingCalls(), []
-        for asker, which in made:
-            new = call(asker=asker, arguments=f'{{"thing": "{which}"}}')
-            try:
-                held = held.with_call(new)
-            except ToolError:
-                of_one = [each for each in held.calls if each.asker == asker]
-                self.assertTrue(
-                    any(each.is_like(new) for each in held.calls)
-                    or len(of_one) >= MOST_OF_ONE
-                    or len(held.calls) >= MOST_WAITING
-                )
-                continue
-            used.append(held.calls[-1].number)
-            if which == 9:
-                held = held.without([used[-1]])
-        self.assertEqual(used, sorted(set(used)))
-        self.assertLessEqual(len(held.calls), MOST_WAITING)
-
     def test_a_full_list(self):
         """Also many people together fill only so much."""
         held = WaitingCalls()
