@@ -168,7 +168,16 @@ class _Turn:
         answer: _Answer | None = None
         for fits_left in range(FITS, -1, -1):
             yield script.breathe()
-            prompt = self._prompt()
+            with script.state.pinned():
+                prompt = build_prompt(
+                    script,
+                    self.character,
+                    request,
+                    withdrawn=self.tools.withdrawn,
+                    since=self.since,
+                    found=self.found,
+                    model=self.model,
+                )
             if not prompt.fits:
                 script.trouble(f"the prompt cannot fit: {prompt.budget}")
                 return None
@@ -193,19 +202,6 @@ class _Turn:
         script.spent(answer.reply, request.context, self.budget)
         yield script.breathe()
         return answer
-
-    def _prompt(self) -> Prompt:
-        """The prompt of the next call."""
-        with self.script.state.pinned():
-            return build_prompt(
-                self.script,
-                self.character,
-                self.request,
-                withdrawn=self.tools.withdrawn,
-                since=self.since,
-                found=self.found,
-                model=self.model,
-            )
 
     @inlineCallbacks
     def _complete(self, prompt: Prompt, may_shorten: bool) -> Steps[_Answer | None]:

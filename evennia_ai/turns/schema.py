@@ -42,11 +42,6 @@ def queued_events(value: object) -> list[Any]:
     ]
 
 
-def account_keys(value: object) -> list[int]:
-    """The primary keys in a stored list."""
-    return [each for each in as_list(value) if type(each) is int]
-
-
 def sleep_report(value: object) -> dict[str, Any] | None:
     """The report of a sleep cycle and when it was; None if it is none, or cannot be shown."""
     raw = as_dict(value)
@@ -84,7 +79,7 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     ERRANDS: lambda value: (read := Errands.if_readable(value)) and read.to_dict(),
     "initiative_used": lambda value: (used := Used.if_readable(value)) and used.to_dict(),
     QUARANTINE: lambda value: (read := Quarantined.if_readable(value)) and read.to_dict(),
-    "followers": account_keys,
+    "followers": lambda value: [each for each in as_list(value) if type(each) is int],
     "greeted": as_dict,
     "tombstones": as_dict,
     "last_extraction": as_texts,
