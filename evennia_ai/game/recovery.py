@@ -24,7 +24,7 @@ RESTART_S = 60.0
 
 def repair_at_start(script: Assistant) -> None:
     """Clear the signal of an extraction, end a dream, and restore what was heard."""
-    script.state.signal("pre_compaction", None)
+    script.state.signals = {}
     if script.state.phase in ("dreaming", "waking"):
         script.state.set_mode("sleep", "sleeping")
     restore_queue(script)

@@ -57,6 +57,7 @@ class StateHandler:
     dreamt = Kept("dreamt", False)  # whether the memory steps ran in this sleep
     # Whether automatic compaction waits for a manual one, after a rollback.
     hold = Kept("compaction_hold", False)
+    signals = Kept[dict[str, Any]]("context_signals", {})  # context signals that are set
     followers = Kept[list[int]]("followers", [])  # keys of accounts that are told of compactions
     last_sleep = Kept[dict[str, Any]]("last_sleep", {})  # when the last cycle was and its report
     extracted = Kept[list[str]]("last_extraction", [])  # ids, since the last compaction
@@ -155,19 +156,6 @@ class StateHandler:
             self.store.set("sleep_phase", phase)
             if mode == AWAKE:
                 self.dreamt = False
-
-    def signals(self) -> dict[str, Any]:
-        """The context signals that are set."""
-        return as_dict(self.store.get("context_signals"))
-
-    def signal(self, name: str, value: object) -> None:
-        """Set a context signal, or clear it with None."""
-        before = self.signals()
-        signals = {**before, name: value}
-        if value is None:
-            del signals[name]
-        if value is not None or signals != before:
-            self.store.set("context_signals", signals)
 
     def load_queue(self) -> list[Message]:
         """Events that were heard but not yet in the history when they were last saved.

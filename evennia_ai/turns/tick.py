@@ -271,7 +271,7 @@ class Tick:
         runtime, state = self.runtime, self.script.state
         if len(runtime.passed()) < STORED_UNANSWERED or runtime.answering:
             return
-        is_compacting = self.runtime.compacting or SIGNAL in state.signals()
+        is_compacting = self.runtime.compacting or SIGNAL in state.signals
         if (runtime.lock.is_exclusive and not is_compacting) or not self.script.history.is_answered:
             return
         try:

@@ -181,8 +181,8 @@ def _proof(script: Any, notes: list[str]) -> dict[str, int]:
         wrong.append(str(error))
     if not prompt.fits:
         wrong.append(f"the prompt does not fit: {prompt.budget}")
-    if script.state.signals() or script.state.outbox:
-        wrong.append(f"left: {script.state.signals()}, {script.state.outbox}")
+    if script.state.signals or script.state.outbox:
+        wrong.append(f"left: {script.state.signals}, {script.state.outbox}")
     notes += wrong[:5]
     return {"violations": len(wrong)}
 

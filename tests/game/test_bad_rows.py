@@ -280,7 +280,7 @@ class TestJunkEverywhere(BadRowTest):
         self.say("Borg, hello")
         bad.save_queue()
         bad.spend.add(10, 0.1)
-        bad.state.signal("x", "y")
+        bad.state.signals = {"x": "y"}
         bad.state.follow(1)
         bad.state.enable(True)
         bad.state.hold = True

@@ -120,10 +120,10 @@ class TestRestart(AssistantTest):
 
     def test_signal_and_phase(self):
         """A dream that was cut short leaves neither its signal nor its phase."""
-        self.script.state.signal("pre_compaction", {"since": "then"})
+        self.script.state.signals = {"pre_compaction": {"since": "then"}}
         self.script.state.set_mode("sleep", "dreaming")
         self.restart()
-        self.assertEqual(self.script.state.signals(), {})
+        self.assertEqual(self.script.state.signals, {})
         self.assertEqual(self.script.state.phase, "sleeping")
 
     def ask_and_stop(self, answers):

@@ -115,7 +115,7 @@ class TestInTheBackground(ForgettingTest):
         """And nothing runs, and nothing of an unfinished compaction is noted."""
         self.assertIsNone(self.script.runtime.behind)
         self.assertIsNone(self.script.runtime.lock.running)
-        self.assertEqual(self.script.state.signals(), {})
+        self.assertEqual(self.script.state.signals, {})
         self.assertEqual(self.script.runtime.compacting, "")
         self.assertEqual(self.script.errors, [])
         super().assert_forgotten()

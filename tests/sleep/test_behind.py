@@ -181,9 +181,9 @@ class TestInALull(BehindTest):
         self.fill_to(0.72)
         self.world.model.held = True
         self.begin()
-        self.assertIn("pre_compaction", self.script.state.signals())
+        self.assertIn("pre_compaction", self.script.state.signals)
         self.world.model.held = False
-        seen = wait_for(self.script.run_exclusive(lambda: self.script.state.signals()))
+        seen = wait_for(self.script.run_exclusive(lambda: self.script.state.signals))
         self.assertEqual(seen, {})
         self.assertIsNone(self.script.runtime.behind)
         self.assertEqual(self.script.runtime.compacting, "")
@@ -219,7 +219,7 @@ class TestInALull(BehindTest):
         self.world.model.held, self.world.model._waiting = False, []
         self.world.restart()
         self.assertEqual(self.script.history.messages(), before)
-        self.assertEqual(self.script.state.signals(), {})
+        self.assertEqual(self.script.state.signals, {})
         self.assertEqual(self.script.runtime.compacting, "")
         self.assertTrue(self.begin())
         self.assertEqual(len(self.records()), 1)

@@ -331,7 +331,7 @@ class TestNotes(LosslessTest):
     def stored(self):
         """All that a compaction with an extraction may change; a withdrawn entry is none."""
         entries = [e for e in self.aria.journal.recent(99) if not e.withdrawn]
-        signals, extraction = self.script.state.signals(), self.script.state.extracted
+        signals, extraction = self.script.state.signals, self.script.state.extracted
         history = self.script.history.messages()
         profiles = {  # without when they were last seen, which nothing takes back
             key: replace(profile, last_seen="")
@@ -379,7 +379,7 @@ class TestNotes(LosslessTest):
         with self.assertRaises(SystemExit):
             self.extract_and_compact()
         del self.script.state.signal
-        self.assertIn("pre_compaction", self.script.state.signals())
+        self.assertIn("pre_compaction", self.script.state.signals)
         self.model.default = SUMMARY
         self.restart()
         self.assertEqual(self.stored(), self.before)

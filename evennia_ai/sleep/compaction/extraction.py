@@ -165,7 +165,7 @@ def extracted(
         return Extraction(stopped_by="disabled")
     if sum(map(len, parts.values())) < MIN_MESSAGES:
         return Extraction(stopped_by="too few messages")
-    script.state.signal(SIGNAL, {"since": utc_iso(script.now()), "trigger": trigger})
+    script.state.signals = {SIGNAL: {"since": utc_iso(script.now()), "trigger": trigger}}
     if most is None:
         is_urgent = trigger in (EMERGENCY, BETTER)
         most = EMERGENCY_MAX_ITERATIONS if is_urgent else script.config.pre_compact_max_iterations
@@ -178,7 +178,7 @@ def extracted(
         script.log_error("pre-compaction extraction", error)
         job.extraction.stopped_by, job.extraction.error = "error", str(error)
     finally:
-        script.state.signal(SIGNAL, None)
+        script.state.signals = {}
     return job.extraction
 
 
@@ -306,7 +306,7 @@ class _Job:
     def _ask(self, prompt: Prompt, scope: str) -> Steps[Any]:
         """One model call; fires with the reply and its calls."""
         script, purpose = self.script, CONTEXT_PRE_COMPACTION
-        trigger = str(script.state.signals().get(SIGNAL, {}).get("trigger", ""))
+        trigger = str(script.state.signals.get(SIGNAL, {}).get("trigger", ""))
         event = note_request(script, prompt.budget, purpose, script.model_name, scope, trigger)
         reply = yield script.spend.complete(model_request(script, self.character, prompt, purpose))
         script.spent(reply, purpose, script.budgets.answered(event, reply))
