@@ -12,7 +12,7 @@ from evennia_ai.history.pairs import ASKER, FOR
 from evennia_ai.language.tables import AUTO, language_of, line_in
 from evennia_ai.language.when import EXAMPLES, due, is_coming
 from evennia_ai.protocol import Assistant
-from evennia_ai.turns.errands import DAY_S, KEY, MOST_DAYS, TEXT_CHARS, Errand, Errands
+from evennia_ai.turns.errands import DAY_S, MOST_DAYS, TEXT_CHARS, Errand
 from evennia_ai.turns.moderation import judge_said
 
 
@@ -20,11 +20,11 @@ class Messenger:
     """The errands of one assistant."""
 
     def __init__(self, assistant: Assistant):
-        self._assistant, self._store = assistant, assistant.store
+        self._assistant = assistant
 
     def open(self) -> tuple[Errand, ...]:
         """All that wait to be delivered, oldest first."""
-        return self._load().errands
+        return self._assistant.state.errands.errands
 
     def take(self, by: Speaker, to: Speaker, text: str, when: str = "") -> Errand:
         """Keep words of one person for another, or for themselves.
@@ -53,16 +53,16 @@ class Messenger:
                 raise Refusal(f"That time must lie within the next {MOST_DAYS} days.")
         elif by.id == to.id:
             raise Refusal(f"Say when you want to be reminded: {EXAMPLES}.")
-        errands = self._load().with_errand(
+        errands = script.state.errands.with_errand(
             Errand("new", by, to, words, script.now(), seconds, is_game and seconds > 0)
         )
-        self._store.set(KEY, errands.to_dict())
+        script.state.errands = errands
         script.audit("errand", act="taken", errand=errands.errands[-1].id, by=by.id)
         return errands.errands[-1]
 
     def drop(self, ids: Collection[str]) -> None:
         """Forget errands by their ids."""
-        self._store.set(KEY, self._load().without(ids).to_dict())
+        self._assistant.state.errands = self._assistant.state.errands.without(ids)
 
     def forget(self, people: Collection[str]) -> None:
         """Forget the errands by and for these people (stable ids)."""
@@ -74,8 +74,6 @@ class Messenger:
     def deliver(self) -> Steps[None]:
         """Deliver what is due to those who can be reached now; wakes the assistant for it."""
         script = self._assistant
-        if self._store.stamp(KEY) is None:
-            return  # most assistants never had one, and every tick asks
         for errand in self.open():
             if not self._is_due(errand):
                 if errand.is_over(script.now()):
@@ -126,6 +124,3 @@ class Messenger:
             script.log(f"errand {errand.id} is kept: {error}", warning=True)
             return
         script.audit("errand", act="delivered" if text else "refused", errand=errand.id, by=by.id)
-
-    def _load(self) -> Errands:
-        return Errands.if_readable(self._store.get(KEY)) or Errands()

@@ -9,9 +9,11 @@ from typing import Any, Generic, TypeVar
 from evennia_ai.errors import ConfigError
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import as_dict
-from evennia_ai.history.stored import each_readable
+from evennia_ai.history.stored import Stored, as_plain, each_readable
 from evennia_ai.protocol import Assistant
 from evennia_ai.turns.cues import Used
+from evennia_ai.turns.errands import KEY as ERRANDS
+from evennia_ai.turns.errands import Errands
 from evennia_ai.turns.options import (
     OPTIONS,
     AssistantConfig,
@@ -23,6 +25,8 @@ from evennia_ai.turns.options import (
 )
 from evennia_ai.turns.schema import AWAKE, PHASES, SCRIPT, SLEEP, queued_events
 from evennia_ai.turns.spend_book import OWN_LIMITS, lifts
+from evennia_ai.turns.tools.waiting import KEY as WAITING
+from evennia_ai.turns.tools.waiting import WaitingCalls
 
 T = TypeVar("T")
 _UNSET = object()
@@ -31,24 +35,22 @@ RUNTIME_KEYS = (*(key for _, key in SCRIPT), "conversation_history", "conversati
 
 
 class Kept(Generic[T]):
-    """An Attribute of the script as a value, read as `schema.SCRIPT` says.
+    """An Attribute of the script as a value, read as `schema.SCRIPT` says, or as its class does.
 
-    It is written only where that changes it.
-
-    Args:
-        key: Its name.
-        empty: The value where nothing is stored that can be read.
+    It is `empty` where nothing is stored that can be read, and written only where that changes it.
     """
 
     def __init__(self, key: str, empty: T):
         self._key, self._empty = key, empty
 
     def __get__(self, state: "StateHandler", owner: object) -> T:
-        return SCRIPT[None, self._key](state.store.get(self._key)) or self._empty  # type: ignore
+        value, kind = state.store.get(self._key), type(self._empty)
+        read = kind.if_readable if issubclass(kind, Stored) else SCRIPT[None, self._key]
+        return (value is not None and read(value)) or self._empty  # type: ignore[return-value]
 
     def __set__(self, state: "StateHandler", value: T) -> None:
         if value != self.__get__(state, None):
-            state.store.set(self._key, value)
+            state.store.set(self._key, as_plain(value))
 
 
 class StateHandler:
@@ -67,15 +69,9 @@ class StateHandler:
     outbox = Kept[list[str]]("compaction_outbox", [])
     routine = Kept("routine_done", "")  # the entry of its routine that it did last
     routine_alert = Kept("routine_alert", "")  # the one that staff were told it cannot follow
-
-    @property
-    def unasked(self) -> Used:
-        """When it spoke unasked of late."""
-        return Used.if_readable(self.store.get("initiative_used")) or Used()
-
-    @unasked.setter
-    def unasked(self, used: Used) -> None:
-        self.store.set("initiative_used", used.to_dict())
+    waiting = Kept(WAITING, WaitingCalls())  # calls of tools that wait for approval
+    errands = Kept(ERRANDS, Errands())  # words that people left for others
+    unasked = Kept("initiative_used", Used())  # when it spoke unasked of late
 
     def __init__(self, assistant: Assistant):
         self._assistant, self.store = assistant, assistant.store

@@ -16,7 +16,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.protocol import Assistant
 from evennia_ai.turns.tools.base import Tool, ToolContext
 from evennia_ai.turns.tools.execution import execute_tool_calls
-from evennia_ai.turns.tools.waiting import KEY, WaitingCall, WaitingCalls
+from evennia_ai.turns.tools.waiting import WaitingCall
 
 # Characters of a result that the assistant is told.
 RESULT_CHARS = 2_000
@@ -26,12 +26,12 @@ class Approvals:
     """The calls of one assistant that wait."""
 
     def __init__(self, assistant: Assistant):
-        self._assistant, self._store = assistant, assistant.store
+        self._assistant, self._state = assistant, assistant.state
 
     def waiting(self) -> tuple[WaitingCall, ...]:
         """Those that wait for an answer now, oldest first."""
         now = self._assistant.now()
-        return tuple(call for call in self._load().calls if not call.is_over(now))
+        return tuple(call for call in self._state.waiting.calls if not call.is_over(now))
 
     def ask(
         self, tool: Tool, raw: object, arguments: Mapping[str, Any], ctx: ToolContext
@@ -54,8 +54,7 @@ class Approvals:
             at=self._assistant.now(),
             sources=ctx.source_message_ids,
         )
-        calls = self._load().with_call(new)
-        self._save(calls)
+        self._state.waiting = calls = self._state.waiting.with_call(new)
         call, key = calls.calls[-1], ctx.character.key
         self._audit("waits", call)
         self._assistant.tell_controllers(
@@ -77,7 +76,7 @@ class Approvals:
             waits.
         """
         call = self._called(number)
-        self._save(self._load().without([number]))  # a crash from here on must not do it twice
+        self._drop([call])  # a crash from here on must not do it twice
         self._audit("approved", call, by=by)
         try:
             text: str = yield self._act(call)
@@ -116,24 +115,17 @@ class Approvals:
 
     def expire(self) -> None:
         """Drop the calls that nobody answered in time."""
-        if self._store.stamp(KEY) is None:
-            return  # most assistants never had one, and every tick asks
-        for call in self._load().calls:
+        for call in self._state.waiting.calls:
             if call.is_over(self._assistant.now()):
                 self._audit("expired", call)
                 self._close(call, f"Nobody approved your call {call.act} in time. It was not done.")
 
     def drop(self, people: Collection[str]) -> None:
         """Drop, without a word, the calls that these people asked for (stable ids)."""
-        calls = self._load()
-        if gone := [call.number for call in calls.calls if call.asker in people]:
-            self._save(calls.without(gone))
+        self._drop([call for call in self._state.waiting.calls if call.asker in people])
 
-    def _load(self) -> WaitingCalls:
-        return WaitingCalls.if_readable(self._store.get(KEY)) or WaitingCalls()
-
-    def _save(self, calls: WaitingCalls) -> None:
-        self._store.set(KEY, calls.to_dict())
+    def _drop(self, calls: Collection[WaitingCall]) -> None:
+        self._state.waiting = self._state.waiting.without([call.number for call in calls])
 
     def _called(self, number: int) -> WaitingCall:
         for call in self.waiting():
@@ -147,8 +139,8 @@ class Approvals:
 
     def _close(self, call: WaitingCall, says: str) -> None:
         """Take a call off the list and note in the history what came of it, both or neither."""
-        with self._store.transaction():
-            self._save(self._load().without([call.number]))
+        with self._assistant.store.transaction():
+            self._drop([call])
             self._note(call, says)
 
     def _note(self, call: WaitingCall, says: str) -> None:
