@@ -23,7 +23,7 @@ from evennia_ai.turns.options import (
     check_option,
     configured,
 )
-from evennia_ai.turns.schema import AWAKE, PHASES, SCRIPT, SLEEP, queued_events
+from evennia_ai.turns.schema import AWAKE, SCRIPT, queued_events
 from evennia_ai.turns.spend_book import OWN_LIMITS, lifts
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 from evennia_ai.turns.tools.waiting import WaitingCalls
@@ -56,6 +56,8 @@ class Kept(Generic[T]):
 class StateHandler:
     """Reads and writes the script's runtime and configuration Attributes."""
 
+    mode = Kept("operating_mode", AWAKE)  # ``awake`` or ``sleep``
+    phase = Kept[str | None]("sleep_phase", None)  # in sleep, of `schema.PHASES`; None awake
     dreamt = Kept("dreamt", False)  # whether the memory steps ran in this sleep
     # Whether automatic compaction waits for a manual one, after a rollback.
     hold = Kept("compaction_hold", False)
@@ -134,22 +136,10 @@ class StateHandler:
         """Where the value of each option comes from that does not have its default."""
         return self._configuration.sources
 
-    @property
-    def mode(self) -> str:
-        """``awake`` or ``sleep``."""
-        return SLEEP if self.store.get("operating_mode") == SLEEP else AWAKE
-
-    @property
-    def phase(self) -> str | None:
-        """In sleep ``sleeping``, ``dreaming`` or ``waking``; None awake."""
-        phase = self.store.get("sleep_phase")
-        return phase if self.mode == SLEEP and phase in PHASES else None
-
     def set_mode(self, mode: str, phase: str | None = None) -> None:
         """Change mode and phase together."""
         with self.store.transaction():
-            self.store.set("operating_mode", mode)
-            self.store.set("sleep_phase", phase)
+            self.mode, self.phase = mode, phase
             if mode == AWAKE:
                 self.dreamt = False
 
