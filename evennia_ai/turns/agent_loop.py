@@ -390,7 +390,7 @@ class _Turn:
                 except Exception as error:  # noqa: BLE001 - what ended the turn is raised, not this
                     self.script.log_error("a tool call without a result", error)
                 raise
-            self.report.tools += outcome.used
+            self.report.tools += [result.name for result in outcome.results]
             ended, concluded = ended or outcome.ended, concluded and outcome.concluded
             text = ""
         return ended, concluded

@@ -9,7 +9,7 @@ with a yes.
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evennia_ai.errors import ToolError, UnaskedError
@@ -35,11 +35,7 @@ class Proposal:
 
     tool: str  # the tool's name
     arguments: str  # what its values mean, as JSON, keys sorted
-    at: float  # when the asker was asked, seconds since the epoch
-
-    def is_like(self, other: "Proposal") -> bool:
-        """Whether another call would do the same."""
-        return (self.tool, self.arguments) == (other.tool, other.arguments)
+    at: float = field(compare=False)  # when the asker was asked, seconds since the epoch
 
 
 def confirmed(proposal: Proposal | None, lines: Sequence[str], own: str, now: float) -> bool:
@@ -65,7 +61,7 @@ def check_asked(tool: "Tool", arguments: Mapping[str, Any], ctx: "ToolContext") 
     if ctx.asker is None:
         raise ToolError("nobody asked for this; speak, pose or call noop")
     proposals, call = ctx.script.runtime.proposals, _proposal(tool, arguments, ctx)
-    if ctx.confirmed is not None and ctx.confirmed.is_like(call):
+    if ctx.confirmed == call:
         ctx.confirmed = None
         proposals.pop(ctx.asker, None)
         return

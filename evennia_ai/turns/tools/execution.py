@@ -89,7 +89,6 @@ class ToolOutcome:
     results: list[Message] = field(default_factory=list)  # of role `tool`, one a call, in order
     ended: bool = False  # whether a tool ended the turn
     concluded: bool = True  # whether all of them succeeded and leave nothing new to tell the model
-    used: list[str] = field(default_factory=list)  # names of the tools that ran
 
 
 @inlineCallbacks
@@ -140,7 +139,6 @@ def execute_tool_calls(calls: Sequence[Mapping[str, Any]], ctx: ToolContext) -> 
         ctx.failures[name] = ctx.failures[name] + 1 if failed else 0
         call_id = str(call.get("id", ""))
         outcome.results.append(Message("tool", text, tool_call_id=call_id, name=name))
-        outcome.used.append(name)
         known = registry.tools.get(name)
         outcome.ended = outcome.ended or bool(known and known.ends_turn and acted)
         outcome.concluded &= bool(known and known.concludes and acted and not failed)
