@@ -103,7 +103,7 @@ class Models:
         if self._path is None:
             return
         profiles = ((name, model.profile) for name, model in sorted(self._models.items()))
-        shown = {name: each.as_json() for name, each in profiles if not each.guessed}
+        shown = {k: v.as_json() for k, v in profiles if v != UNKNOWN and not v.guessed}
         try:
             part = self._path.with_suffix(".part")
             part.write_text(json.dumps(shown, indent=1), encoding="utf-8")

@@ -7,9 +7,7 @@ import contextlib
 import http.client
 import subprocess
 import sys
-import threading
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -58,23 +56,21 @@ class LocalModels:
         self.folder = models_folder(game_dir)
         self.log = (log_dir or game_dir / "server" / "logs") / LOG
         self._program = tuple(program)
-        self._guards: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._serving: dict[str, Serving] = {}
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def reach(self, model: str) -> Serving:
-        """A model's process, started if need be; waits until it answers.
+        """A model's process, started if need be; waits until it answers. Not for two at a time.
 
         Raises `LocalModelError` with the reason and the remedy.
         """
         name = model.removeprefix(PREFIX)
-        with self._guards[name]:
-            child, path = self._children.get(name), str(state_file(self.folder, name))
-            # One that is ending has no command line any more, before it can be waited for.
-            lives = child and child.poll() is None and is_alive(child.pid, path)
-            if not lives or name not in self._serving:
-                self._serving[name] = self._started(name)
-            return self._serving[name]
+        child, path = self._children.get(name), str(state_file(self.folder, name))
+        # One that is ending has no command line any more, before it can be waited for.
+        lives = child and child.poll() is None and is_alive(child.pid, path)
+        if not lives or name not in self._serving:
+            self._serving[name] = self._started(name)
+        return self._serving[name]
 
     def running(self, name: str) -> Serving | None:
         """A model's process, whoever started it, if it is alive and answers."""

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import unittest
 from pathlib import Path
 
@@ -57,19 +56,9 @@ class LocalCase(unittest.TestCase):
 
 class TestLocalModels(LocalCase):
     def test_one_process_serves_a_model(self):
-        """Started at first need, kept, one for all who ask at once; others can see it."""
-        found = []
-
-        def reach():
-            found.append(self.models.reach("local/x.gguf"))
-
-        threads = [threading.Thread(target=reach) for _ in range(4)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-        self.assertEqual(len(found), 4)
-        self.assertEqual({one.pid for one in found}, {found[0].pid})
+        """Started at first need, and kept; others can see it."""
+        found = [self.models.reach("local/x.gguf") for _ in range(2)]
+        self.assertEqual(found[0], found[1])
         self.assertEqual(self.local_models().running("x.gguf"), found[0])
         self.assertEqual(self.models.window("local/x.gguf"), 8192)
 
@@ -150,11 +139,13 @@ class TestClient(LocalCase):
         )
 
     def test_a_local_model_answers_and_costs_nothing(self):
-        """Under its own name, before and after its process was killed."""
-        for _ in range(2):
-            reply = wait_for_deferred(self.client.complete(self.said), 60)
-            self.assertEqual(reply.content, "Good evening.")
-            self.assertEqual((reply.model, reply.cost), ("local/x.gguf", 0.0))
+        """Under its own name, before and after its process was killed, one process for all."""
+        for starts in (1, 2):
+            calls = [self.client.complete(self.said) for _ in range(3)]
+            for reply in (wait_for_deferred(call, 60) for call in calls):
+                self.assertEqual(reply.content, "Good evening.")
+                self.assertEqual((reply.model, reply.cost), ("local/x.gguf", 0.0))
+            self.assertTrue(wait_for(lambda n=starts: self.log().count("serving") == n, ENDS_S))
             serving = self.models.running("x.gguf")
             self.kill(serving)
         self.assertEqual(self.client.facts("local/x.gguf").window.tokens, 8192)
