@@ -458,10 +458,8 @@ def _of_line(text: str, found: re.Match[str], tools: Tools) -> tuple[list[Call],
     is_stop = not line["mark"] and not any(map(str.isalnum, said))  # as in `TOOL look.`
     if name and (not said or is_stop):
         return [(name, "{}")], end
-    if tools.get(name):
-        return [(name, _dumped({tools[name]: said}))], end
     # Words behind a bare name are an argument only of a tool that has one: others are prose.
-    return ([(name, said)], end) if name and line["mark"] else ([], 0)
+    return ([(name, said)], end) if tools.get(name) or (name and line["mark"]) else ([], 0)
 
 
 # What stands in a call: JSON, XML, Python, or a name and arguments.

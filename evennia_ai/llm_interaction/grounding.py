@@ -1,6 +1,6 @@
 """Whether a summary rests on its source: what nobody said is struck, sentence by sentence.
 
-Small models invent: names, numbers, quotations, and relations between people who were named. Each
+Small models invent: names, numbers, quotations, and what people are said to have done. Each
 rule names what of a sentence the source does not support; a sentence with anything unsupported is
 struck. A good summariser's paraphrase must survive: claims are compared by stems and by words that
 begin alike, and only a sentence most of whose content words stand nowhere near each other in the
@@ -80,12 +80,6 @@ _SIGNS = regex.compile(r"[\p{Han}\p{Katakana}\p{Hangul}]+")
 # In scripts without spaces: characters of a name.
 _LONGEST, _LEAST = 4, 2
 
-# Stems of ties between people. Each is supported by the words of its groups, and by no others.
-_TIE_GROUPS = tuple(
-    frozenset(filter(None, map(telling_stem, row.split())))
-    for row in tables()[DEFAULT].data["lists"]["ties"].strip().splitlines()
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Struck:
@@ -130,12 +124,6 @@ def clauses(text: str) -> Iterator[str]:
     return filter(None, (part.strip() for part in _CLAUSE.split(text)))
 
 
-def _clause_of(speaker: str, text: str, stems: Iterable[str]) -> Clause:
-    """A clause of what somebody said; without case any of its words may be a name."""
-    inner = [word for word in _WORD.findall(text)[1:] if not word[0].islower()]
-    return Clause(folded(speaker), folded(text), frozenset(map(folded, inner)), frozenset(stems))
-
-
 class Ground:
     """A source, as the rules read it.
 
@@ -165,7 +153,13 @@ class Ground:
         """The clauses of what was said, each with its speaker."""
         code = self.language or DEFAULT
         return [
-            _clause_of(heard.who, part, _telling(with_values(folded(part), code), code))
+            Clause(
+                folded(heard.who),
+                folded(part),
+                # without case any word may be a name
+                frozenset(folded(w) for w in _WORD.findall(part)[1:] if not w[0].islower()),
+                frozenset(_telling(with_values(folded(part), code), code)),
+            )
             for line in self.text.split("\n")
             if (heard := read_heard(line)) and not asks(heard.text)
             for part in clauses(heard.text)
@@ -255,22 +249,6 @@ def unknown_quotes(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     return tuple(q for q in sentence.named("quote") if f" {normal(q)} " not in ground.normal)
 
 
-def unknown_ties(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
-    """Ties of blood and marriage of which the source does not speak near these names."""
-    names = {telling_stem(word) for name in sentence.named("name") for word in words(name)}
-    there = names.intersection(ground.places)
-
-    def is_told(tie: str) -> bool:
-        return any(stretch >= {tie, *there} for stretch in _found_near((tie, *there), ground))
-
-    return tuple(
-        word
-        for word in (words(sentence.text) if ground.is_english else ())
-        for ties in [[group for group in _TIE_GROUPS if telling_stem(word) in group]]
-        if ties and not any(map(is_told, frozenset().union(*ties)))
-    )
-
-
 def unknown_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     """The content words without support, where too few of them stand near each other."""
     code = ground.language or DEFAULT
@@ -308,7 +286,6 @@ RULES: Mapping[str, Rule] = {
     "name": unknown_names,
     "number": unknown_numbers,
     "quote": unknown_quotes,
-    "tie": unknown_ties,
     "claim": unknown_claims,
     "turned": turned_claims,
 }

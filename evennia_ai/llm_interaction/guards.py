@@ -351,7 +351,7 @@ def is_near(key: str, other: str, names: Collection[str] = (), asks: bool = Fals
         return False
     if not -most <= first - second <= 2 * most:
         return False
-    one, two = _counted(key), _counted(other)
+    one, two = Counter(key.split()), Counter(other.split())
     more, less = list((one - two).elements()), list((two - one).elements())
     if max(len(less), len(more) / 2) > most:
         return False
@@ -384,11 +384,6 @@ def _is_in_order(one: list[str], two: list[str], others: Collection[str]) -> boo
         start = len(commonprefix((one, two)))
         one, two = one[start:][::-1], two[start:][::-1]
     return one == two or any(one[at:] + one[:at] == two for at in range(1, len(one)))
-
-
-@lru_cache(maxsize=512)
-def _counted(key: str) -> Counter[str]:
-    return Counter(key.split())
 
 
 def _is_form(word: str, other: str) -> bool:
@@ -445,9 +440,10 @@ def _said_again(text: str, is_small: bool) -> int | None:
     """
     times: Counter[tuple[str, ...]] = Counter()
     before, prose = tuple[str, ...](), list[str]()
+    lines = text.split("\n") if "\n" in text else []
     for sentence in _SENTENCE.finditer(text):
         said = _words(sentence.group())
-        is_refrain = not is_small and said != before and _is_line(sentence)
+        is_refrain = not is_small and said != before and sentence.group().strip("\n") in lines
         times[said] += 1
         is_short = size(" ".join(_PART.findall(sentence.group()))) < REFRAIN_WORDS
         key = " ".join(said)
@@ -459,14 +455,6 @@ def _said_again(text: str, is_small: bool) -> int | None:
         prose += [] if is_refrain or len(said) < NEAR_WORDS else [key]
         before = said or before
     return None
-
-
-def _is_line(sentence: re.Match[str]) -> bool:
-    """Whether a sentence is a whole line of a text that has several."""
-    text, end = sentence.string, sentence.end()
-    begins = sentence.start() == 0 or text[sentence.start() - 1] == "\n"
-    ends = sentence.group().endswith("\n") or text[end : end + 1] in ("", "\n")
-    return begins and ends and "\n" in text
 
 
 def line_key(text: str) -> str:

@@ -280,10 +280,11 @@ def _known(text: str, names: Iterable[str], table: Table) -> Iterator[tuple[int,
 
 def _names(text: str, known: Iterable[str], table: Table) -> Iterator[tuple[int, str]]:
     """Names by their capitals; in languages whose nouns have some, those behind another noun."""
-    runs = [
-        (run[0].split(" "), run.start(), _starts_sentence(text, run.start()))
-        for run in _RUN.finditer(text)
-    ]
+    runs = []
+    for run in _RUN.finditer(text):
+        before = text[max(0, run.start() - 2) : run.start()].rstrip(" ")
+        starts = not before or before[-1] in _SENTENCE_ENDS
+        runs.append((run[0].split(" "), run.start(), starts))
     not_amid = table.starters - table.words("capitals")
     bare = partial(table.expression("speech", "possessive").sub, "")
     amid = {bare(words[0]).lower() for words, _, starts in runs if not starts} - not_amid
@@ -340,11 +341,6 @@ def _behind_noun(words: list[str], capitals: Collection[str], table: Table) -> l
     is_owned = owner.endswith("s") and owner[:-1] in capitals
     is_noun = not owner or is_owned or folded(owner) in table.words("calendar")
     return [] if is_noun else words[-1:]
-
-
-def _starts_sentence(text: str, at: int) -> bool:
-    before = text[max(0, at - 2) : at].rstrip(" ")
-    return not before or before[-1] in _SENTENCE_ENDS
 
 
 def _split(

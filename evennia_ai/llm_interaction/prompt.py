@@ -240,16 +240,11 @@ def draft_prompt(
 
 def _memory_lines(hits: Sequence[Hit]) -> tuple[str, ...]:
     """Memories as lines of the prompt: id, day, speaker, text; summaries of earlier times last."""
-
-    def lines(of_summaries: bool) -> list[str]:
-        return [
-            row(hit.turn_id, str(hit.at or "")[:10], one_line(hit.speaker), hit.text)
-            for hit in hits
-            if (hit.kind == "summary") is of_summaries
-        ]
-
-    related = lines(True)
-    return (*lines(False), *(["Related past experiences:", *related] if related else ()))
+    lines, related = list[str](), list[str]()
+    for hit in hits:
+        line = row(hit.turn_id, str(hit.at or "")[:10], one_line(hit.speaker), hit.text)
+        (related if hit.kind == "summary" else lines).append(line)
+    return (*lines, *(["Related past experiences:", *related] if related else ()))
 
 
 def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[str]) -> Message:

@@ -150,14 +150,18 @@ def _sections(regions: Regions, caps: Caps, count: Counter) -> list[_Section]:
     summaries = [
         _Section(
             "Summaries",
-            f"summary {marker.metadata.get('summary_id') or marker.id}",
+            f"summary {name or marker.id}",
             caps.summary + title + text_tokens(f"{label}\n", count),
             ((3, 0),),
             labelled(label, marker.content),
         )
         for marker in regions.history
         if marker.is_summary
-        for label in [_label(marker)]
+        for of in [marker.metadata]
+        for name in [str(of.get("summary_id") or "")]
+        for label in [
+            summary_label(of.get("compacted_count", "some"), of.get("tier") == "long", name)
+        ]
     ]
     system, ledger = labelled("", regions.system), block(LEDGER_LABEL, regions.ledger)
     memories = block(MEMORIES_LABEL, [("", line) for line in regions.retrieved])
@@ -169,13 +173,6 @@ def _sections(regions: Regions, caps: Caps, count: Counter) -> list[_Section]:
         _Section("Retrieved", "memories", caps.retrieved, ((1, 0),), memories, True),
         _Section("Tail", "present moment", caps.tail, ((2, _LEAST_TAIL), (4, 0)), moment, True),
     ]
-
-
-def _label(marker: Message) -> str:
-    """The first line of a summary."""
-    of = marker.metadata
-    name = str(of.get("summary_id") or "")
-    return summary_label(of.get("compacted_count", "some"), of.get("tier") == "long", name)
 
 
 def note_row(kind: str, line: str) -> Row:

@@ -308,7 +308,10 @@ class Caller:
             lists = (calls for calls in sent if isinstance(calls, list | tuple))
             used = {str(call.get("id", "")) for calls in lists for call in calls}
             usage = getattr(response, "usage", None)
-            cached = _cached_tokens(usage)
+            # Out of the provider's cache, as OpenAI or as Anthropic names them.
+            details = getattr(usage, "prompt_tokens_details", None)
+            cached = getattr(details, "cached_tokens", 0)
+            cached = int(cached or getattr(usage, "cache_read_input_tokens", 0) or 0)
             text, made = "" if raw is None else str(raw), getattr(message, "tool_calls", None)
             if not made and (older := getattr(message, "function_call", None)):
                 made = [SimpleNamespace(function=older)]
@@ -373,13 +376,6 @@ def _refuse(choice: Any, message: Any) -> None:
     for kind, pattern, why in _NO_REPLY:
         if any(re.match(pattern, str(end), re.I) for end in ends):
             raise ModelError(why, kind == "bad_response", kind)
-
-
-def _cached_tokens(usage: Any) -> int:
-    """Prompt tokens out of the provider's cache, as OpenAI or as Anthropic names them."""
-    details = getattr(usage, "prompt_tokens_details", None)
-    named = (getattr(details, "cached_tokens", 0), getattr(usage, "cache_read_input_tokens", 0))
-    return max((count for count in named if isinstance(count, int)), default=0)
 
 
 def _parts(raw: Any, tools: Mapping[str, str]) -> tuple[str, str, str]:
