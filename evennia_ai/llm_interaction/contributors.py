@@ -1,11 +1,10 @@
 """What takes the most of a prompt, piece by piece, and what can be done about it."""
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain
 
 from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.regions import note_line
@@ -57,46 +56,35 @@ def contributors(script: Assistant, audience: str) -> list[Contributor]:
 
     Only pieces that the audience may know. Of each kind the largest `MOST_OF_A_KIND`.
     """
-    found = chain(
-        _regions(newest_turn(script, audience)),
-        _largest(_messages(script, audience)),
-        _largest(_notes(script, audience)),
-        _largest(_tools(script)),
-        [Contributor("persona", "", script.count(script.config.persona), "shorten `persona`")],
+    seen, count, event = script.seen(audience), script.count, newest_turn(script, audience)
+    withdraw = f"withdraw it: aimemory/reject {script.obj.key} ="
+    off = "`tool_levels` switches it off"
+    notes = ((note, note_line(note.id, note.at, note.by, note.text)) for note in seen.pinned())
+    kinds = (
+        [_of_message(message) for message in seen.messages()],
+        [
+            Contributor("note", n.id, count(row), f"{withdraw} {n.id}", n.audience)
+            for n, row in notes
+        ],
+        [
+            Contributor("tool", t.name, count(json.dumps(t.schema())), off)
+            for t in script.tools.offered()
+        ],
+        [Contributor("persona", "", count(script.config.persona), "shorten `persona`")],
     )
-    return sorted((each for each in found if each.tokens), key=lambda each: -each.tokens)
+    regions = event.regions.items() if event else ()
+    pieces = [Contributor(f"region {name}", "", n, _REGION_ADVICE[name]) for name, n in regions]
+    for kind in kinds:
+        pieces += sorted(kind, key=lambda piece: -piece.tokens)[:MOST_OF_A_KIND]
+    return sorted((each for each in pieces if each.tokens), key=lambda each: -each.tokens)
 
 
-def _largest(pieces: Iterable[Contributor]) -> list[Contributor]:
-    return sorted(pieces, key=lambda piece: -piece.tokens)[:MOST_OF_A_KIND]
-
-
-def _regions(event: BudgetEvent | None) -> Iterable[Contributor]:
-    for name, tokens in event.regions.items() if event else ():
-        yield Contributor(f"region {name}", "", tokens, _REGION_ADVICE[name])
-
-
-def _messages(script: Assistant, audience: str) -> Iterable[Contributor]:
-    for message in script.seen(audience).messages():
-        if message.is_summary:
-            of = str(message.metadata.get("summary_id") or message.id)
-            says = "compact: older summaries are merged"
-            yield Contributor("summary", of, message.tokens, says, message.audience)
-            continue
-        says = "compact; its words stay in the archive"
-        if message.role == "tool":
-            says = "compact; an automatic compaction masks it first"
-        yield Contributor("message", message.id, message.tokens, says, message.audience)
-
-
-def _notes(script: Assistant, audience: str) -> Iterable[Contributor]:
-    for note in script.seen(audience).pinned():
-        says = f"withdraw it: aimemory/reject {script.obj.key} = {note.id}"
-        tokens = script.count(note_line(note.id, note.at, note.by, note.text))
-        yield Contributor("note", note.id, tokens, says, note.audience)
-
-
-def _tools(script: Assistant) -> Iterable[Contributor]:
-    for tool in script.tools.offered():
-        says = "`tool_levels` switches it off"
-        yield Contributor("tool", tool.name, script.count(json.dumps(tool.schema())), says)
+def _of_message(message: Message) -> Contributor:
+    if message.is_summary:
+        of = str(message.metadata.get("summary_id") or message.id)
+        says = "compact: older summaries are merged"
+        return Contributor("summary", of, message.tokens, says, message.audience)
+    says = "compact; its words stay in the archive"
+    if message.role == "tool":
+        says = "compact; an automatic compaction masks it first"
+    return Contributor("message", message.id, message.tokens, says, message.audience)
