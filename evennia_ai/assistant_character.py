@@ -9,7 +9,7 @@ from evennia.utils.create import create_script
 from evennia.utils.utils import lazy_property, make_iter
 
 from evennia_ai import conf
-from evennia_ai.game.evennia_internals import AttributeStore
+from evennia_ai.game.evennia_internals import AttributeStore, is_life
 from evennia_ai.game.hearing import (
     channel_event,
     heard_event,
@@ -22,7 +22,6 @@ from evennia_ai.game.identity import find, stable_id
 from evennia_ai.game.people import is_to_answer
 from evennia_ai.game.seeing import name_of
 from evennia_ai.game.sending import line_and_type, origin_of_line
-from evennia_ai.game.stored_privacy import is_life
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import JournalEntry

@@ -1,16 +1,15 @@
 """What a service may use: the assistant, its body, its stores, and the mind that works for it.
 
-Services take an `Assistant`, which is `game.parts.Assistant`, and never import Evennia;
-`evennia_ai.testing.FakeAssistant` is one without a game. Everything here is called on the reactor
-thread. What returns a Deferred does its work elsewhere.
+Services name these types for the type checker alone, and never import Evennia: a `FakeAssistant` of
+`evennia_ai.testing` has others with the same methods. Everything is called on the reactor thread.
+What returns a Deferred does its work elsewhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # for annotations only
     from pathlib import Path
@@ -18,53 +17,19 @@ if TYPE_CHECKING:  # for annotations only
     from twisted.internet.defer import Deferred
 
     from evennia_ai.background import Worker
+    from evennia_ai.game.evennia_internals import AttributeStore
     from evennia_ai.game.parts import Assistant as Assistant
     from evennia_ai.game.world import GameHandler as GameHandler
-    from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest
-    from evennia_ai.mind.mind import MindStatus
+    from evennia_ai.llm_interaction.client import ModelClient
+    from evennia_ai.mind.mind import Mind as Mind
     from evennia_ai.rag_memory.journal import JournalHandler
     from evennia_ai.rag_memory.profiles import EntityHandler
-    from evennia_ai.rag_memory.recall_jobs import RecallJobs
     from evennia_ai.recall.values import Hit, Turn
+
+    Store = AttributeStore
+    ModelBackend = ModelClient
 else:
-    Assistant = GameHandler = Any
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class Store(Protocol):
-    """Values by key and category, copied in and out."""
-
-    def get(self, key: str, category: str | None = None, default: object = None) -> Any:
-        """A copy of a value as plain data, or the default."""
-
-    def preload(self, keys: Iterable[str], category: str | None = None) -> None:
-        """Prepare for reading these keys."""
-
-    def get_own(self, key: str) -> list[Any]:
-        """The items of a stored list that the store wrote itself, not those put in by hand."""
-
-    def stamp(self, key: str, category: str | None = None) -> object:
-        """An object that is another one as soon as the value is replaced or changed."""
-
-    def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
-        """The stamps of several keys of a category."""
-
-    def set(self, key: str, value: object, category: str | None = None) -> None:
-        """Store a value."""
-
-    def delete(self, key: str, category: str | None = None) -> None:
-        """Remove a value, if it exists."""
-
-    def keys(self, category: str) -> tuple[str, ...]:
-        """All keys of a category, sorted."""
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """A context manager: all writes inside it take effect, or none."""
-
-    def on_commit(self, callback: Callable[[], Any]) -> None:
-        """Call once the writes so far are certain: now, or after the transaction."""
+    Assistant = GameHandler = Mind = ModelBackend = Store = Any
 
 
 class MemoryBackend(Protocol):
@@ -106,73 +71,6 @@ class MemoryBackend(Protocol):
 
     def close(self) -> Deferred[None]:
         """Release files and locks."""
-
-
-class ModelBackend(Protocol):
-    """What asks models (`llm_interaction.client.ModelClient`)."""
-
-    def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
-        """Ask a model; fails with `ModelError`. Cancelling the Deferred cancels the call."""
-
-    def probe(self, model: str) -> Deferred[ModelReply]:
-        """Ask a model for one word; fails with a `ModelError` of one line for people."""
-
-    def facts(self, model: str) -> ModelFacts:
-        """What is known of a model. Answers at once."""
-
-    def forget(self, model: str) -> Deferred[None]:
-        """Forget what was learned of a model; fires when it is done."""
-
-    def cancel_all(self) -> int:
-        """Cancel all calls in flight; returns how many there were."""
-
-    def warm_up(self) -> Deferred[None]:
-        """Load what is slow; fires when it is loaded."""
-
-
-class Mind(Protocol):
-    """All that computes or waits: models, long-term memory, long work on texts.
-
-    Deferreds fire on the reactor thread. `services.mind()` is the game's; `services.use` replaces
-    it or a part of it.
-    """
-
-    @property
-    def model(self) -> ModelBackend:
-        """Answers requests to models."""
-
-    @property
-    def memories(self) -> MemoryBackend:
-        """Long-term memory of all assistants."""
-
-    @property
-    def recall(self) -> RecallJobs:
-        """The recall index of all assistants."""
-
-    def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
-        """Call a function that computes long, and only computes; fires with its result.
-
-        `mind.work` lists the functions that run in the mind's process, if there is one.
-        """
-
-    @property
-    def down(self) -> set[str]:
-        """Names of the models whose last call for a turn failed."""
-
-    def warm_up(self, model: str) -> Deferred[None]:
-        """Load what is slow; fires when it is loaded."""
-
-    def status(self) -> MindStatus:
-        """How it is."""
-
-    def leave(self) -> None:
-        """The Server restarts: let calls in flight go on where they can, and cancel none."""
-
-    def end(self) -> None:
-        """The game stops: let nothing go on after `close`."""
-
-    def close(self) -> Deferred[None]:
-        """Cancel calls and release files; fires when that is done."""
 
 
 @dataclass(frozen=True, slots=True)

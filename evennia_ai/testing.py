@@ -26,13 +26,12 @@ from evennia_ai.history.audience import PUBLIC, members, private, visible
 from evennia_ai.history.messages import new_id
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.times import spoken_time
-from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.dialects import read
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest
 from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.mind.mind import Mind
-from evennia_ai.protocol import MemoryBackend, ModelBackend, Named, Store
+from evennia_ai.protocol import MemoryBackend, Named
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.lore import Verdict
 from evennia_ai.rag_memory.profile import Profile
@@ -72,25 +71,28 @@ class ScriptedModel:
             exception to fail with.
         default: What answers when they are used up, or a function from the request to it.
         window: The model's context window in tokens, None if unknown.
+        carries: Whether its template shows it tools; None if unknown.
+
+    Attributes:
         held: Whether answers wait until `release` is called.
         price: US dollars for a token of a prompt and of a reply; None if unknown.
-        carries: Whether its template shows it tools; None if unknown.
+        own: Whether it runs on the game's own machine.
     """
+
+    held = own = False
+    price: tuple[float, float] | None = None
 
     def __init__(
         self,
         answers: Iterable[Answer] = (),
         default: Answer | Callable[[ModelRequest], Answer] = "",
         window: int | None = None,
-        held: bool = False,
-        price: tuple[float, float] | None = None,
         carries: bool | None = None,
     ):
         self.answers = list(answers)
         self.default = default
         self.requests: list[ModelRequest] = []
-        self.held = held
-        self._window, self.price, self.carries, self.own = window, price, carries, False
+        self._window, self.carries = window, carries
         self._waiting: list[tuple[Deferred[ModelReply], Answer, ModelRequest]] = []
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
@@ -202,7 +204,7 @@ class MemorySemanticStore:
 
 
 class MemoryStore:
-    """Values by key and category in a dict, with the promises of `protocol.Store`."""
+    """Values by key and category in a dict, with the promises of `AttributeStore`."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[str, str | None], Any] = {}
@@ -333,20 +335,50 @@ class MemoryIndex:
 class FakeGame:
     """A tavern with Alice, Bob and Cora in it.
 
-    `said` keeps what was said and `shown` what was posed, with its audience.
+    `said` keeps what was said and `shown` what was posed, with its audience. What has no method
+    here is answered by `answers`, whoever asks.
     """
 
     people = {"Alice": "o1.a", "Bob": "o2.b", "Cora": "o3.c"}
+    active: tuple[str, ...] = tuple(people.values())
+    steps: tuple[str, ...] = ()
+    cue_at = float("-inf")
+    answers: Mapping[str, object] = {
+        "look": "A tavern. " + "Barrels stand along the wall. " * 60,
+        "place": {"id": "r1", "key": "Tavern", "description": "", "exits": [], "private": False},
+        "here": dict.fromkeys(people.values(), True),
+        "present": tuple(
+            {"id": each, "key": key, "player": True, "assistant": False}
+            for key, each in people.items()
+        ),
+        "things": ("t1.lamp",),
+        "carried": (),
+        "audience": PUBLIC,
+        "payer": "",
+        "allowed": True,
+        "obeys": True,
+        "has_turned_away": False,
+        "show_typing": None,
+        **dict.fromkeys(("move", "get", "drop"), ToolError("there is nothing like it here")),
+    }
 
     def __init__(self) -> None:
         self.said: list[tuple[str, str]] = []
         self.shown: list[tuple[str, str]] = []
 
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in self.answers:
+            raise AttributeError(name)
+
+        def answer(*asked: object, **options: object) -> Any:
+            if isinstance(value := self.answers[name], Exception):
+                raise value
+            return copy.deepcopy(value)
+
+        return answer
+
     def speak(self, text: str, audience: str, channel: str, asker: str | None) -> None:
         self.said.append((audience, text))
-
-    def show_typing(self, is_typing: bool, audience: str, channel: str, asker: str | None) -> None:
-        """Nobody has a web client."""
 
     def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
         self.shown.append((audience, text))
@@ -361,54 +393,22 @@ class FakeGame:
             raise ToolError(f"there is no `{target}` here")
         self.said.append((audience, text))
 
-    def look(self, target: str | None = None, asker: str | None = None) -> str:
-        return "A tavern. " + "Barrels stand along the wall. " * 60
-
-    def move(self, direction: str, asker: str | None = None) -> str:
-        raise ToolError(f"there is no exit `{direction}`")
-
-    steps: tuple[str, ...] = ()
-
     def step_towards(self, place: str) -> str:
         step, self.steps = (self.steps or ("there",))[0], self.steps[1:]
         return step
-
-    def get(self, thing: str, asker: str | None = None) -> str:
-        raise ToolError(f"there is no `{thing}` here")
-
-    def drop(self, thing: str, asker: str | None = None) -> str:
-        raise ToolError(f"you carry no `{thing}`")
 
     def give(self, thing: str, to: str, asker: str | None = None) -> str:
         self.said.append((to, thing))
         return f"You give {thing} to {to}. You carry nothing."
 
-    def present(self, asker: str | None = None) -> tuple[dict[str, Any], ...]:
-        return tuple(
-            {"id": each, "key": key, "player": True, "assistant": False}
-            for key, each in self.people.items()
-        )
-
-    active: tuple[str, ...] = tuple(people.values())
-    cue_at = float("-inf")
-
     def company(self, idle_s: float) -> tuple[str, ...]:
         return self.active
-
-    def audience(self) -> str:
-        return PUBLIC
 
     def cued_at(self) -> float:
         return self.cue_at
 
     def note_cue(self, at: float) -> None:
         self.cue_at = at
-
-    def here(self) -> dict[str, bool]:
-        return dict.fromkeys(self.people.values(), True)
-
-    def things(self, asker: str | None = None) -> tuple[str, ...]:
-        return ("t1.lamp",)
 
     def identify(self, name: str) -> dict[str, str] | None:
         for key, each in self.people.items():
@@ -440,35 +440,15 @@ class FakeGame:
         return person["key"], person["id"]
 
     def time(self, now: float) -> str:
-        return spoken_time(datetime.fromtimestamp(now, UTC))
-
-    def place(self, asker: str | None = None) -> dict[str, Any]:
-        return {"id": "r1", "key": "Tavern", "description": "", "exits": [], "private": False}
-
-    def allowed(self, lock: str, asker: str | None) -> bool:
-        return True
+        return spoken_time(self.clock(False, now))
 
     def account_id(self, asker: str) -> str:
         return f"a{asker}" if asker in self.people.values() else ""
 
-    def payer(self, asker: str) -> str:
-        return ""
-
     def account_name(self, account: str) -> str:
         return account
 
-    def carried(self) -> tuple[str, ...]:
-        return ()
-
-    def has_turned_away(self, speaker: str) -> bool:
-        """Never: nobody else is here."""
-        return False
-
-    def obeys(self, asker: str) -> bool:
-        return True
-
     def lore(self, text: str, line: str, audience: str) -> Deferred[list[Verdict]]:
-        """Nothing: a fake world has no books."""
         return succeed([])
 
     def only_present(self, audience: str) -> bool:
@@ -480,7 +460,7 @@ class FakeBody:
 
     key, stable_id = "Aria", "o9.aria"
 
-    def __init__(self, store: Store, now: Callable[[], float], memory: Memory):
+    def __init__(self, store: Any, now: Callable[[], float], memory: Memory):
         self.journal = JournalHandler(store, now, memory.remember_entry)
         self.entities = EntityHandler(store)
 
@@ -497,10 +477,9 @@ class FakeAssistant(Assistant):
         assert aria.game.said == [("public", "Good evening.")]
 
     By default the model says nothing. `store` keeps the script's values, `body_store` the body's.
-    Other keyword arguments are options, or attributes of `Assistant`. `groups` are the options
-    that a game gives to assistants like it. `audits` holds what was logged, by kind
-    (``log`` or an audit's kind), and `errors` the errors that were survived, each with what was
-    being done.
+    Other keyword arguments are options, or attributes of `Assistant`. `audits` holds what was
+    logged, by kind (``log`` or an audit's kind), and `errors` the errors that were survived, each
+    with what was being done.
     """
 
     key = scope = "Aria"
@@ -508,22 +487,21 @@ class FakeAssistant(Assistant):
     model_name = "scripted/model"
     counter_name = "quarter"
     allowed = Allowed()
-    groups: tuple[Layer, ...] = ()
     enabled = ready = True
     extracts_memories = False
     moderator: Moderator | None = None
 
     def __init__(
         self,
-        model: ModelBackend | None = None,
+        model: Any = None,
         memories: MemoryBackend | None = None,
         index: "RecallIndex | None" = None,
-        store: Store | None = None,
-        body_store: Store | None = None,
+        store: Any = None,
+        body_store: Any = None,
         clock: Clock | None = None,
         **config: object,
     ):
-        self.store: Store = MemoryStore() if store is None else store
+        self.store = store if store is not None else cast(Any, MemoryStore())
         self.clock = clock or Clock()
         if clock is None:
             self.clock.advance(1_800_000_000.0)
@@ -534,24 +512,27 @@ class FakeAssistant(Assistant):
                 setattr(self, name, value)
         worker, opened = InlineWorker(), index or cast("RecallIndex", MemoryIndex())
         self.mind = Mind(
-            model or ScriptedModel(),
+            model or cast(Any, ScriptedModel()),
             memories or MemorySemanticStore(),
             RecallJobs(worker, lambda: opened),
             worker,
         )
         self.spend_caps: Mapping[str, Mapping[str, float]] = {}
         self.shared_spend = SharedSpend(MemoryRows(), lambda: self.spend_caps)
-        self.runtime, self.game = (
-            Runtime(last_heard_at=self.now(), last_spoke_at=self.now()),
-            FakeGame(),  # type: ignore[assignment]
-        )
+        self.runtime = Runtime(last_heard_at=self.now(), last_spoke_at=self.now())
+        self.game = cast(Any, FakeGame())
         self.obj = FakeBody(body_store or MemoryStore(), self.now, self.memory)
         self.tools = ToolRegistry(BUILTIN_TOOLS)
         self.errors: list[tuple[str, BaseException]] = []
         self.audits: list[tuple[str, Any]] = []
 
+    def _nothing(self, *about: object) -> None:
+        """Nothing: there is no timer, and nobody is told."""
+
+    called = compacted = dreamt = note_reply = _nothing
+
     def shared_options(self) -> tuple[Layer, ...]:
-        return self.groups
+        return ()
 
     def now(self) -> float:
         return self.clock.seconds()
@@ -571,37 +552,16 @@ class FakeAssistant(Assistant):
     def audit(self, kind: str, **fields: object) -> None:
         self.audits.append((kind, fields))
 
-    def log(self, text: str, warning: bool = False) -> None:
+    def log(self, text: str, warning: object = False) -> None:
         self.audits.append(("log", text))
-
-    def trouble(self, text: str) -> None:
-        self.log(text)
-
-    alert = trouble
 
     def tell_staff(self, text: str, logged: str | None = None) -> None:
         self.log(text)
 
-    def tell_controllers(self, text: str, known_to: str) -> None:
-        self.audit("staff", text=text, known_to=known_to)
+    trouble = alert = tell_controllers = log
 
     def log_error(self, what: str, error: BaseException) -> None:
         self.errors.append((what, error))
-
-    def compacted(self) -> None:
-        self.audit("compacted")
-
-    def called(self) -> None:
-        """Nothing: there is no timer."""
-
-    def dreamt(self, report: dict[str, Any]) -> None:
-        self.audits.append(("dreamt", report))
-
-    def spent(self, reply: ModelReply, purpose: str, budget: BudgetEvent | None = None) -> None:
-        self.audit("call", purpose=purpose, model=reply.model)
-
-    def note_reply(self, to: str) -> None:
-        self.audit("replied", to=to)
 
     def fall_asleep(self) -> None:
         self.state.set_mode("sleep", "sleeping")

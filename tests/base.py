@@ -8,10 +8,11 @@ import evennia
 from django.apps import apps
 from django.conf import settings
 from django.test import TestCase, override_settings
-from evennia import DefaultCharacter, create_object
+from evennia import Command, DefaultCharacter, create_object
 from evennia.scripts.models import ScriptDB
 from evennia.server.serversession import ServerSession
 from evennia.typeclasses.attributes import Attribute
+from evennia.utils.ansi import strip_ansi
 from evennia.utils.idmapper.models import SharedMemoryModel
 from evennia.utils.test_resources import EvenniaTestMixin
 from twisted.internet import reactor
@@ -46,6 +47,11 @@ class PlayedCharacter(DefaultCharacter):
     """A character whose player is connected."""
 
     has_account = True
+
+
+def command(func):
+    """A command of a game's own."""
+    return type(func.__name__, (Command,), {"key": func.__name__.lower(), "func": func})
 
 
 def label(number):
@@ -220,6 +226,15 @@ class AssistantTest(WorldTest):
     def say(self, text, speaker=None):
         """Somebody says something in Aria's room."""
         (speaker or self.char1).at_say(text, msg_self=True)
+
+    def lines_of(self, person):
+        """All that a person is shown from now on, as it comes."""
+        lines = []
+        person.msg = lambda text=None, *args, **kwargs: lines.append(
+            strip_ansi(str(text[0] if isinstance(text, tuple) else text))
+        )
+        self.addCleanup(person.__dict__.pop, "msg", None)
+        return lines
 
     def tick(self):
         """Run a tick; returns what it did."""

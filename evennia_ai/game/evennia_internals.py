@@ -9,14 +9,16 @@ at each reading, as it may hold database objects or be changed in place. For 600
 25 ms each way on the reactor. Plain data needs neither, so it is copied by `marshal` instead;
 everything else goes through Evennia.
 
-Talk and memories (`stored_privacy.is_life`) are sealed when they are stored and open when they are
-read, so that nothing above knows of it.
+Builders read and change an assistant's configuration. Its life (`is_life`: talk, memories) is for
+admins, who read it with `aihistory` and `aimemory`: the Attributes that hold it are locked, and as
+Evennia's building commands ask for no lock, their texts are sealed (`history.sealed`) when they are
+stored and open when they are read, so that nothing above knows of it.
 """
 
 import marshal
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pickle import dumps
@@ -33,18 +35,36 @@ from evennia.utils.dbserialize import deserialize
 from evennia.utils.picklefield import DEFAULT_PROTOCOL, PickledObject
 
 from evennia_ai.game.identity import stable_id
-from evennia_ai.game.stored_privacy import LOCKS, is_life
 from evennia_ai.history.aside import put_aside
+from evennia_ai.history.live import HISTORY, TAIL
 from evennia_ai.history.sealed import holds_sealed, seal, unseal
+from evennia_ai.llm_interaction.budget_log import KEY as BUDGETS
+from evennia_ai.rag_memory.journal import JOURNAL
+from evennia_ai.rag_memory.profiles import PROFILES
+from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
+from evennia_ai.turns.errands import KEY as ERRANDS
 from evennia_ai.turns.schema import Place, Reader, is_sound
+from evennia_ai.turns.tools.waiting import KEY as WAITING
 
 if TYPE_CHECKING:
     from evennia import DefaultScript
     from evennia.typeclasses.attributes import Attribute
     from evennia.typeclasses.models import TypedObject
 
+# Attributes without a category that hold talk or what was made of it. Those with a category
+# whose name begins with `CATEGORIES` do as well.
+LIFE = {HISTORY, TAIL, JOURNAL, PROFILES, BUDGETS, WAITING, ERRANDS, QUARANTINE}
+LIFE |= {"event_queue", "compaction_outbox", "last_extraction", "summaries_owed"}
+CATEGORIES = "ai_"
+# Evennia checks them for code that names an `accessing_obj`.
+LOCKS = "attrread:perm(Admin);attredit:perm(Admin)"
 # How packed database objects and sessions begin inside a stored value.
 _PACKED = b"__packed_"
+
+
+def is_life(key: str, category: str | None) -> bool:
+    """Whether an Attribute holds talk or memories."""
+    return category.startswith(CATEGORIES) if category else key in LIFE
 
 
 def read(attribute: "Attribute", owner: str = "") -> Any:
@@ -100,6 +120,67 @@ def _stamp(attribute: "Attribute | None") -> object:
     if attribute is None:
         return None
     return _STORED_NONE if attribute.db_value is None else attribute.db_value
+
+
+@dataclass
+class _Transaction:
+    """The open transaction: the objects and Attributes that it wrote, and its callbacks."""
+
+    touched: list[tuple["TypedObject", "Attribute | None"]] = field(default_factory=list)
+    callbacks: list[Callable[[], Any]] = field(default_factory=list)
+
+
+# Only the reactor thread writes Attributes, so one is enough.
+_open: _Transaction | None = None
+
+
+def _touch(obj: "TypedObject", attribute: "Attribute | None") -> None:
+    if _open is not None:
+        _open.touched.append((obj, attribute))
+
+
+def on_commit(callback: Callable[[], Any]) -> None:
+    """Call behind the outermost transaction that is open, or now; never if that is rolled back."""
+    if _open is not None:
+        _open.callbacks.append(callback)
+    else:
+        callback()
+
+
+@contextmanager
+def transaction() -> Iterator[None]:
+    """One database transaction over any objects' Attributes.
+
+    If it fails, every Attribute written inside is thrown out of Evennia's caches, which would
+    otherwise go on showing the values that were rolled back. One inside another is a part of it:
+    if it fails, both do.
+    """
+    global _open
+    if _open is not None:
+        with db_transaction.atomic(savepoint=False):
+            yield
+        return
+    _open = mine = _Transaction()
+    try:
+        with db_transaction.atomic():
+            yield
+            connection.validate_no_broken_transaction()  # one inside has failed
+    except BaseException:
+        _forget(mine.touched)
+        raise
+    finally:
+        _open = None
+    for callback in mine.callbacks:
+        callback()
+
+
+def _forget(touched: list[tuple["TypedObject", "Attribute | None"]]) -> None:
+    """Drop rolled-back values from the Attribute cache and from their objects' handlers."""
+    for _, attribute in touched:
+        if attribute is not None:
+            attribute.flush_from_cache(force=True)
+    for obj in {id(obj): obj for obj, _ in touched}.values():
+        obj.attributes.reset_cache()
 
 
 class AttributeStore:
@@ -212,74 +293,7 @@ class AttributeStore:
         rows = self.obj.db_attributes.filter(db_category=category)
         return tuple(sorted(rows.values_list("db_key", flat=True)))
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """A context manager: all of what is written inside, or nothing."""
-        return transaction()
-
-    def on_commit(self, callback: Callable[[], Any]) -> None:
-        """Call once what was written so far is certain; never if it is rolled back."""
-        on_commit(callback)
-
-
-@dataclass
-class _Transaction:
-    """The open transaction: the objects and Attributes that it wrote, and its callbacks."""
-
-    touched: list[tuple["TypedObject", "Attribute | None"]] = field(default_factory=list)
-    callbacks: list[Callable[[], Any]] = field(default_factory=list)
-
-
-# Only the reactor thread writes Attributes, so one is enough.
-_open: _Transaction | None = None
-
-
-def _touch(obj: "TypedObject", attribute: "Attribute | None") -> None:
-    if _open is not None:
-        _open.touched.append((obj, attribute))
-
-
-def on_commit(callback: Callable[[], Any]) -> None:
-    """Call behind the outermost transaction that is open, or now; never if that is rolled back."""
-    if _open is not None:
-        _open.callbacks.append(callback)
-    else:
-        callback()
-
-
-@contextmanager
-def transaction() -> Iterator[None]:
-    """One database transaction over any objects' Attributes.
-
-    If it fails, every Attribute written inside is thrown out of Evennia's caches, which would
-    otherwise go on showing the values that were rolled back. One inside another is a part of it:
-    if it fails, both do.
-    """
-    global _open
-    if _open is not None:
-        with db_transaction.atomic(savepoint=False):
-            yield
-        return
-    _open = mine = _Transaction()
-    try:
-        with db_transaction.atomic():
-            yield
-            connection.validate_no_broken_transaction()  # one inside has failed
-    except BaseException:
-        _forget(mine.touched)
-        raise
-    finally:
-        _open = None
-    for callback in mine.callbacks:
-        callback()
-
-
-def _forget(touched: list[tuple["TypedObject", "Attribute | None"]]) -> None:
-    """Drop rolled-back values from the Attribute cache and from their objects' handlers."""
-    for _, attribute in touched:
-        if attribute is not None:
-            attribute.flush_from_cache(force=True)
-    for obj in {id(obj): obj for obj, _ in touched}.values():
-        obj.attributes.reset_cache()
+    transaction, on_commit = staticmethod(transaction), staticmethod(on_commit)
 
 
 class SpendRows:
@@ -305,9 +319,7 @@ class SpendRows:
         rows = ServerConfig.objects.filter(db_key__startswith=self._PREFIX)
         return {row.db_key.removeprefix(self._PREFIX): str(row.value or "") for row in rows}
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """A context manager: all of what is written inside, or nothing."""
-        return transaction()
+    transaction = staticmethod(transaction)
 
 
 def pace(script: "DefaultScript", interval_s: float) -> None:

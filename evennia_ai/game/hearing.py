@@ -78,7 +78,9 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
         line = _without_name(line, names[-1])
         names = (UNSEEN, *names)
     circle = _circle(listener, speaker, origin, kind)
-    channel, words = _speech(line, kind, names, origin.typed)
+    is_pose, is_speech = kind in ("pose", "emote"), kind in ("say", "whisper")
+    words = "" if is_pose else spoken(line, names, origin.typed, is_speech)
+    channel, words = ("say", words) if words or is_speech else ("pose", line)
     audience = room_audience(listener, speaker)
     if circle is not None:
         audience = private(map(stable_id, circle))
@@ -151,17 +153,6 @@ def _body(obj: object) -> "DefaultObject | None":
     if isinstance(obj, AccountDB):
         return next(iter(obj.get_all_puppets()), None)
     return obj if isinstance(obj, ObjectDB) else None
-
-
-def _speech(
-    line: str, kind: str | None, names: Iterable[str], typed: tuple[str, ...]
-) -> tuple[str, str]:
-    """The channel of a line, ``say`` or ``pose``, and its words without what frames them."""
-    if kind in ("pose", "emote"):
-        return "pose", line
-    is_speech = kind in ("say", "whisper")
-    words = spoken(line, names, typed, is_speech)
-    return ("say", words) if words or is_speech else ("pose", line)
 
 
 def _circle(

@@ -41,6 +41,7 @@ class _Room:
     cued_at: float = float("-inf")
 
 
+_telling = lru_cache(maxsize=1_024)(telling_words)
 # A room's line reaches its listeners within this time, one after the other.
 SAME_LINE_S = 0.5
 
@@ -157,8 +158,3 @@ def _concern(body: "DefaultCharacter", text: str) -> float:
     known = body.assistant.survived("weighing what was said", known_words, set())
     said = _telling(text)
     return len(said & known) / len(said) if said else 0.0
-
-
-@lru_cache(maxsize=1_024)
-def _telling(text: str) -> frozenset[str]:
-    return telling_words(text)

@@ -4,10 +4,8 @@
 vocabularies are loaded, so that the start of the server is not held up.
 """
 
-from collections.abc import Iterable
-
 from evennia_ai.history.messages import Message
-from evennia_ai.history.pairs import ANSWERED, ASKER, INTERRUPTED, ToolTraits
+from evennia_ai.history.pairs import ANSWERED, ASKER, INTERRUPTED
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.indexing import mend_index
@@ -47,7 +45,11 @@ def restore_queue(script: Assistant) -> None:
     messages = script.history.messages()
     places = {message.id: place for place, message in enumerate(messages)}
     queued = {event.id for event in script.runtime.queue}
-    note_waiting(script, saved)
+    now, fresh_s = script.now(), script.stale_after_s + RESTART_S
+    for event in saved:  # what waited for a short restart is as fresh as if just heard
+        waited = now - (seconds(event.created_at) or now)
+        heard = now if waited <= fresh_s else now - waited
+        script.runtime.waiting[event.id] = (heard, script.runtime.lock.worked_s)
     lost = [event for event in saved if event.id not in {*places, *queued}]
     archived = {message.id for message in script.history.by_ids(e.id for e in lost)}
     lost = [event for event in lost if event.id not in archived]
@@ -58,30 +60,16 @@ def restore_queue(script: Assistant) -> None:
     stored = [messages[places[e.id]] for e in saved if e.id in places and wants_answer(e)]
     for group in by_speaker(stored):
         later = messages[places[group.events[-1].id] + 1 :]
-        if not any(_answers(message, group, script.tools.traits) for message in later):
+        if not any(_answers(message, group) for message in later):
             script.runtime.unanswered[group.key] = Unanswered(group, 1, script.now())
 
 
-def note_waiting(script: Assistant, saved: Iterable[Message]) -> None:
-    """What waited for a short restart is as fresh as if just heard; what is older is too old."""
-    now, stale_s = script.now(), script.stale_after_s
-    for event in saved:
-        waited = now - (seconds(event.created_at) or now)
-        heard = now if waited <= stale_s + RESTART_S else now - waited
-        script.runtime.waiting[event.id] = (heard, script.runtime.lock.worked_s)
-
-
-def _answers(message: Message, group: Group, traits: ToolTraits) -> bool:
+def _answers(message: Message, group: Group) -> bool:
     """Whether a message ended a turn for a group: words, or the result of an ending tool."""
     meta, (audience, speaker) = message.metadata, group.key
-    if meta.get(ASKER, speaker) != speaker:
-        return False
-    if meta.get("context") not in (None, CONTEXT_AWAKE):
+    if meta.get(ASKER, speaker) != speaker or meta.get("context") not in (None, CONTEXT_AWAKE):
         return False
     if message.role == "assistant":
         return message.audience == audience and not message.tool_calls
-    if message.role != "tool" or message.content == INTERRUPTED:
-        return False
-    if ANSWERED in meta:
-        return bool(meta[ANSWERED] == audience)
-    return False
+    is_done = message.role == "tool" and message.content != INTERRUPTED
+    return is_done and bool(meta.get(ANSWERED) == audience)

@@ -184,14 +184,11 @@ class GameHandler:
             raise ToolError(f"this talk is private and {self._name(person)} is not part of it")
         self._voice(self._pieces(text), [person])
 
-    def page(self, target_id: str, text: str) -> None:
+    def _page(self, speaker_id: str, shown: str) -> None:
         """Answer a page: shown if they are online, kept as a page if not."""
-        account = self._account_of(target_id)
+        account = self._account_of(speaker_id)
         if account is None:
-            raise ToolError("whoever paged is gone")
-        self._page(account, " ".join(self._pieces(text)))
-
-    def _page(self, account: AccountDB, shown: str) -> None:
+            raise ToolError("they are gone")
         locks = f"read:id({account.id}) or perm(Admin);delete:id({account.id}) or perm(Admin)"
         create_message(
             self.character, shown, receivers=[account], locks=locks, tags=[("page", "comms")]
@@ -216,7 +213,7 @@ class GameHandler:
             raise ToolError("what is for staff alone is not spoken")
         is_secret = is_private(audience) and not self.only_present(audience)
         if channel == "page" and asker:
-            self.page(asker, text)
+            self._page(asker, " ".join(self._pieces(text)))
         elif is_secret or (channel == "whisper" and asker):
             first = self._person(asker or next(iter(members(audience))))
             circle = [obj for obj in self._room.contents if stable_id(obj) in members(audience)]
@@ -532,10 +529,8 @@ class GameHandler:
         found, words = find(person), literal(text)
         if found in self._seen():
             self._voice([words], [found])
-        elif account := self._account_of(person):
-            self._page(account, words)
         else:
-            raise ToolError("they are gone")
+            self._page(person, words)
 
     def player_called(self, name: str) -> tuple[str, str]:
         """Name and stable id of the one player's character that a name means."""

@@ -180,7 +180,13 @@ class IndexFile:
 
 
 class Mind:
-    """`protocol.Mind` on threads of this process; `desk` is the one for work on texts."""
+    """All that computes or waits: models, long-term memory, long work on texts.
+
+    `services.mind()` is the game's; `services.use` replaces it or a part of it. This one works on
+    threads of this process, `RemoteMind` in a process beside it. Deferreds fire on the reactor
+    thread. `work` calls a function that only computes, on the thread `desk`; `down` holds the names
+    of the models whose last call for a turn failed.
+    """
 
     def __init__(
         self, model: ModelBackend, memories: MemoryBackend, recall: RecallJobs, desk: Worker
@@ -190,6 +196,7 @@ class Mind:
         self.down: set[str] = set()
 
     def warm_up(self, model: str) -> "Deferred[None]":
+        """Load what is slow; fires when it is loaded."""
 
         def load() -> None:
             self.recall.open_index()

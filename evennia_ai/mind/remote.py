@@ -87,7 +87,7 @@ class RemoteRecall(_Part):
 
 
 class RemoteModel:
-    """`protocol.ModelBackend` in the process.
+    """`ModelClient` in the process.
 
     Windows and prices of the game's models are known once it is warm, of others a moment after
     they are asked for.
@@ -137,7 +137,7 @@ class RemoteModel:
 
 
 class RemoteMind:
-    """`protocol.Mind` in a process of its own.
+    """`Mind` in a process of its own.
 
     Args:
         folder: Where to meet the process.

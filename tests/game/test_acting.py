@@ -4,12 +4,11 @@ import sys
 
 from evennia import CmdSet, Command, DefaultExit, DefaultObject, create_object
 from evennia.contrib.rpg.rpsystem import ContribRPCharacter
-from evennia.utils.ansi import strip_ansi
 
 from evennia_ai.assistant_character import AssistantCharacter, AssistantMixin
 from evennia_ai.errors import NotObeyedError, ToolError
 from evennia_ai.game.identity import stable_id
-from tests.base import AssistantTest, PlayedCharacter
+from tests.base import AssistantTest, PlayedCharacter, command
 
 HERE = "tests.game.test_acting"
 CONTAINERS = "evennia.contrib.game_systems.containers.containers"
@@ -42,64 +41,53 @@ class Gate(DefaultExit):
         traveller.msg("The gate is rusted shut.")
 
 
-class CmdGet(Command):
-    """A game's own, with a limit."""
-
-    key = "get"
-
-    def func(self):
-        """One thing at most."""
-        if self.caller.contents:
-            return self.caller.msg("Your hands are full.")
-        self.caller.search(self.args.strip()).location = self.caller
+@command
+def Get(self):
+    """With a limit: one thing at most."""
+    if self.caller.contents:
+        return self.caller.msg("Your hands are full.")
+    self.caller.search(self.args.strip()).location = self.caller
 
 
-class CmdGive(Command):
-    """A game's own, which asks the other one first."""
-
-    key = "give"
-
-    def func(self):
-        """Only ask; broken for what is no lamp."""
-        assert "lamp" in self.args
-        self.caller.msg(f"You offer {self.args.strip()}.")
+@command
+def Give(self):
+    """Only ask the other one first; broken for what is no lamp."""
+    assert "lamp" in self.args
+    self.caller.msg(f"You offer {self.args.strip()}.")
 
 
-class CmdDrop(Command):
-    """A game's own, with a place for what is dropped."""
-
-    key = "drop"
-
-    def func(self):
-        """Only where nothing is broken."""
-        if "egg" in self.args:
-            return self.caller.msg("It would break.")
-        self.caller.search(self.args.strip()).location = self.caller.location
+@command
+def Drop(self):
+    """Only where nothing is broken, and to a place for what is dropped."""
+    if "egg" in self.args:
+        return self.caller.msg("It would break.")
+    self.caller.search(self.args.strip()).location = self.caller.location
 
 
-class CmdSay(Command):
-    """A game's own: some rooms are silent; braces break it."""
-
-    key = "say"
-
-    def func(self):
-        """To everybody here, in its own words."""
-        if self.caller.location.tags.has("silent"):
-            return self.caller.msg("No sound leaves your lips.")
-        self.caller.location.msg_contents(f"{self.caller.key} sagt: „{self.args.strip()}“")
+@command
+def Say(self):
+    """To everybody here, in its own words; some rooms are silent; braces break it."""
+    if self.caller.location.tags.has("silent"):
+        return self.caller.msg("No sound leaves your lips.")
+    self.caller.location.msg_contents(f"{self.caller.key} sagt: „{self.args.strip()}“")
 
 
-class CmdPose(CmdSay):
-    """A game's own."""
+@command
+def Pose(self):
+    """To each one here."""
+    if self.caller.location.tags.has("silent"):
+        return self.caller.msg("You cannot move a finger.")
+    for obj in self.caller.location.contents:
+        obj.msg(f"* {self.caller.key} {self.args.strip()} *")
 
-    key = "pose"
 
-    def func(self):
-        """To each one here."""
-        if self.caller.location.tags.has("silent"):
-            return self.caller.msg("You cannot move a finger.")
-        for obj in self.caller.location.contents:
-            obj.msg(f"* {self.caller.key} {self.args.strip()} *")
+def commands(*kinds):
+    """A set of a game's own commands."""
+    cmdset = CmdSet(key="Own")
+    cmdset.priority = 1
+    for kind in kinds:
+        cmdset.add(kind())
+    return cmdset
 
 
 class Mute(AssistantCharacter):
@@ -140,7 +128,7 @@ class Listener(ContribRPCharacter, PlayedCharacter):
         return text if self.db.elvish or language is None else text.translate({ord("e"): "å"})
 
 
-class CmdSayTo(CmdSay):
+class SayTo(Say):
     """A command whose name begins as a line may."""
 
     key, aliases = "say to", ("say all",)
@@ -148,18 +136,6 @@ class CmdSayTo(CmdSay):
     def func(self):
         """Give the words away."""
         raise AssertionError(f"typed: {self.key}")
-
-
-class OwnVoice(CmdSet):
-    """The game's own talk."""
-
-    key, priority = "OwnVoice", 1
-
-    def at_cmdset_creation(self):
-        """Add it."""
-        self.add(CmdSay())
-        self.add(CmdSayTo())
-        self.add(CmdPose())
 
 
 def slurred(text):
@@ -185,32 +161,6 @@ class CmdSayOk(Command):
             self.caller.msg(self.answer.format(self.args.strip()))
 
 
-class LockedSay(CmdSay):
-    """For staff."""
-
-    locks = "cmd:perm(Admin)"
-
-
-class LockedVoice(OwnVoice):
-    """With a lock."""
-
-    def at_cmdset_creation(self):
-        """Add it."""
-        self.add(LockedSay())
-
-
-class OwnHands(CmdSet):
-    """The game's own commands."""
-
-    key, priority = "OwnHands", 1
-
-    def at_cmdset_creation(self):
-        """Add them."""
-        self.add(CmdGet())
-        self.add(CmdGive())
-        self.add(CmdDrop())
-
-
 class Echo(DefaultObject):
     """Answers what is said."""
 
@@ -221,20 +171,7 @@ class Echo(DefaultObject):
         return True
 
 
-class ActingTest(AssistantTest):
-    """What people are shown is kept."""
-
-    def lines_of(self, person):
-        """All that a person is shown from now on, as it comes."""
-        lines = []
-        person.msg = lambda text=None, *args, **kwargs: lines.append(
-            strip_ansi(str(text[0] if isinstance(text, tuple) else text))
-        )
-        self.addCleanup(person.__dict__.pop, "msg", None)
-        return lines
-
-
-class TestActing(ActingTest):
+class TestActing(AssistantTest):
     """`get`, `drop`, `give` and `move`."""
 
     def thing(self, key, kind="evennia.objects.objects.DefaultObject", **fields):
@@ -257,7 +194,7 @@ class TestActing(ActingTest):
     def test_own_commands(self):
         """Where the game has commands of its own, they decide."""
         game = self.script.game
-        self.aria.cmdset.add(OwnHands)
+        self.aria.cmdset.add(commands(Get, Give, Drop))
         lamp, coin = self.thing("lamp"), self.thing("coin")
         self.assertIn("You pick up a lamp.", game.get("lamp"))
         with self.assertRaisesRegex(ToolError, "pick up a coin: Your hands are full"):
@@ -278,7 +215,7 @@ class TestActing(ActingTest):
     def test_several_of_one_name(self):
         """The game's own commands are told which of several things is meant."""
         game = self.script.game
-        self.aria.cmdset.add(OwnHands)
+        self.aria.cmdset.add(commands(Get, Give, Drop))
         coins = [self.thing("coin"), self.thing("coin")]
         self.assertIn("You pick up a coin.", game.get("coin"))
         for coin in coins:
@@ -350,7 +287,7 @@ class TestActing(ActingTest):
             self.script.game.drop("lamp")
 
 
-class TestVoice(ActingTest):
+class TestVoice(AssistantTest):
     """What it says and does goes the way of the game's own words and signs."""
 
     def body_of(self, kind):
@@ -368,15 +305,12 @@ class TestVoice(ActingTest):
 
     def speak_by(self, **fields):
         """The body's say is the game's own, with these fields."""
-        cmdset = CmdSet(key="Voice")
-        cmdset.priority = 1
-        cmdset.add(type("Say", (CmdSayOk,), fields)())
-        self.aria.cmdset.remove("Voice")
-        self.aria.cmdset.add(cmdset)
+        self.aria.cmdset.remove("Own")
+        self.aria.cmdset.add(commands(type("Say", (CmdSayOk,), fields)))
 
     def test_own_commands(self):
         """The game's own commands for talk are typed; where they break, the hooks speak."""
-        self.aria.cmdset.add(OwnVoice)
+        self.aria.cmdset.add(commands(Say, SayTo, Pose))
         game, shown = self.script.game, self.lines_of(self.char1)
         game.say("Good evening $me() |rall|n.")
         game.emote("smiles.")
@@ -432,10 +366,7 @@ class TestVoice(ActingTest):
     def test_speech_within_speech(self):
         """Each is said, or refused, for what others got of it alone."""
         other, lines = self.body_of("Mute"), []
-        cmdset = CmdSet(key="Other")
-        cmdset.priority = 1
-        cmdset.add(CmdSayOk())
-        self.body.cmdset.add(cmdset)
+        self.body.cmdset.add(commands(CmdSayOk))
         self.speak_by()
         self.hook(lambda: lines.append(other.say("A guest greets the innkeeper")))
         self.script.game.say("Hello there my friends")
@@ -482,7 +413,7 @@ class TestVoice(ActingTest):
 
     def test_words_choose_no_command(self):
         """Neither another command's longer name, nor a nick, nor a number of many takes them."""
-        self.aria.cmdset.add(OwnVoice)
+        self.aria.cmdset.add(commands(Say, SayTo, Pose))
         self.aria.nicks.add("say hi $1", "drop $1", category="inputline")
         lines = ["to be honest, yes.", "all is well.", "hi there friend", "It is 3-2; drop all"]
         shown = self.lines_of(self.char1)
@@ -492,7 +423,8 @@ class TestVoice(ActingTest):
 
     def test_own_commands_that_it_may_not_use(self):
         """A command that is locked for it is not typed."""
-        self.aria.cmdset.add(LockedVoice)
+        locked = type("Locked", (Say,), {"locks": "cmd:perm(Admin)"})
+        self.aria.cmdset.add(commands(locked))
         shown = self.lines_of(self.char1)
         self.script.game.say("Hello")
         self.assertEqual(shown, ['Aria says, "Hello"'])

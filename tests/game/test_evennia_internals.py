@@ -1,4 +1,4 @@
-"""What relies on Evennia's internals: values in Attributes, transactions, the timer."""
+"""What relies on Evennia's internals: values in Attributes, transactions."""
 
 import contextlib
 from collections import OrderedDict
@@ -10,12 +10,7 @@ from evennia.utils.test_resources import BaseEvenniaTest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evennia_ai.game.evennia_internals import (
-    AttributeStore,
-    restart_timer,
-    transaction,
-)
-from tests.base import AssistantTest
+from evennia_ai.game.evennia_internals import AttributeStore, transaction
 
 PLAIN = {"version": 1, "messages": [{"id": "m1", "content": "a | {b} é \ud800", "n": 1.5}]}
 
@@ -196,22 +191,3 @@ class TestAttributeStore(BaseEvenniaTest):
             with self.assertNumQueries(0):
                 self.store.preload(["absent"])
             self.assertEqual(self.store.get("kept"), 1)
-
-
-class TestTimer(AssistantTest):
-    """The script's timer."""
-
-    def test_a_crash_leaves_no_assistant_without_a_timer(self):
-        """A script that counts as active without a running timer is started again."""
-        self.script.is_active = True
-        restart_timer(self.script)
-        self.assertTrue(self.script.ndb._task.running)
-        self.script.stop()
-
-    def test_paused_by_hand(self):
-        """A timer that somebody paused stays paused."""
-        self.script.start()
-        self.script.pause()
-        self.script.is_active = True
-        restart_timer(self.script)
-        self.assertFalse(self.script.ndb._task and self.script.ndb._task.running)

@@ -5,7 +5,7 @@ from unittest.mock import patch
 from django.db import connection
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
-from evennia import Command, DefaultCharacter, ObjectDB, create_object
+from evennia import DefaultCharacter, ObjectDB, create_object
 from evennia.comms.models import Msg
 from evennia.contrib.game_systems.mail.mail import CmdMailCharacter
 from evennia.contrib.grid.extended_room import ExtendedRoom
@@ -16,197 +16,159 @@ from twisted.internet.task import Clock
 from evennia_ai.game.hearing import hear_mail
 from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
-from tests.base import AssistantTest
+from tests.base import AssistantTest, command
 
 PLAYED = "tests.base.PlayedCharacter"
 
 
-class Say(Command):
+@command
+def Say(self):
     """A say of a game's own: plain text, no type."""
-
-    key = "say"
-
-    def func(self):
-        """To the room."""
-        room = self.caller.location
-        room.msg_contents(f"{self.caller.key} sagt: „{self.args}“", from_obj=self.caller)
+    room = self.caller.location
+    room.msg_contents(f"{self.caller.key} sagt: „{self.args}“", from_obj=self.caller)
 
 
-class Unmarked(Say):
+@command
+def Unmarked(self):
     """Without a sender, and without quotation marks."""
-
-    def func(self):
-        """To the room, by a loop."""
-        for obj in self.caller.location.contents:
-            if obj is not self.caller:
-                obj.msg(f"{self.caller.key} says {self.args}")
+    for obj in self.caller.location.contents:
+        if obj is not self.caller:
+            obj.msg(f"{self.caller.key} says {self.args}")
 
 
-class Listed(Say):
+@command
+def Listed(self):
     """To a list of everybody here."""
-
-    def func(self):
-        """To each of a list."""
-        others = [obj for obj in self.caller.location.contents if obj is not self.caller]
-        for obj in others:
-            obj.msg((f"{self.caller.key} 说：「{self.args}」",), from_obj=self.caller)
+    others = [obj for obj in self.caller.location.contents if obj is not self.caller]
+    for obj in others:
+        obj.msg((f"{self.caller.key} 说：「{self.args}」",), from_obj=self.caller)
 
 
-class Whisper(Command):
+@command
+def Whisper(self):
     """A whisper of a game's own, tagged as speech."""
-
-    key = "whisper"
-
-    def func(self):
-        """To those named."""
-        names, _, words = self.args.partition("=")
-        targets = [self.caller.search(name.strip()) for name in names.split(",")]
-        for target in targets:
-            target.msg((f'{self.caller.key} says, "{words}"', {"type": "say"}), self.caller)
+    names, _, words = self.args.partition("=")
+    targets = [self.caller.search(name.strip()) for name in names.split(",")]
+    for target in targets:
+        target.msg((f'{self.caller.key} says, "{words}"', {"type": "say"}), self.caller)
 
 
-class Murmur(Whisper):
+@command
+def Murmur(self):
     """Without a sender, type or list."""
-
-    def func(self):
-        """To one."""
-        name, _, words = self.args.partition("=")
-        self.caller.search(name).msg(f"{self.caller.key} murmurs to you: {words}")
+    name, _, words = self.args.partition("=")
+    self.caller.search(name).msg(f"{self.caller.key} murmurs to you: {words}")
 
 
-class Aside(Whisper):
+@command
+def Aside(self):
     """By leaving everybody else out."""
-
-    def func(self):
-        """To one of the room."""
-        name, _, words = self.args.partition("=")
-        target, room = self.caller.search(name), self.caller.location
-        others = [obj for obj in room.contents if obj is not target]
-        room.msg_contents((f"{self.caller.key}: {words}", {"type": "say"}), others, self.caller)
+    name, _, words = self.args.partition("=")
+    target, room = self.caller.search(name), self.caller.location
+    others = [obj for obj in room.contents if obj is not target]
+    room.msg_contents((f"{self.caller.key}: {words}", {"type": "say"}), others, self.caller)
 
 
-class Between(Whisper):
+@command
+def Between(self):
     """By leaving out all but the two."""
-
-    def func(self):
-        """To one of the room, and to who whispers."""
-        name, _, words = self.args.partition("=")
-        target, room = self.caller.search(name), self.caller.location
-        others = [obj for obj in room.contents if obj not in (target, self.caller)]
-        room.msg_contents(f'{self.caller.key} says, "{words}"', exclude=others)
+    name, _, words = self.args.partition("=")
+    target, room = self.caller.search(name), self.caller.location
+    others = [obj for obj in room.contents if obj not in (target, self.caller)]
+    room.msg_contents(f'{self.caller.key} says, "{words}"', exclude=others)
 
 
-class Apart(Whisper):
+@command
+def Apart(self):
     """By leaving out all whose name is another one."""
-
-    def func(self):
-        """To one of the room."""
-        name, _, words = self.args.partition("=")
-        others, room = [], self.caller.location
-        for obj in room.contents:
-            if obj.key != name:
-                others.append(obj)
-        room.msg_contents((f"{self.caller.key}: {words}", {"type": "say"}), others, self.caller)
+    name, _, words = self.args.partition("=")
+    others, room = [], self.caller.location
+    for obj in room.contents:
+        if obj.key != name:
+            others.append(obj)
+    room.msg_contents((f"{self.caller.key}: {words}", {"type": "say"}), others, self.caller)
 
 
-class Picked(Whisper):
+@command
+def Picked(self):
     """By a loop over all that is there, of which one is picked."""
-
-    def func(self):
-        """To one of the room."""
-        name, _, words = self.args.partition("=")
-        for obj in self.caller.location.contents:
-            if obj.key == name:
-                obj.msg(f"{self.caller.key} murmurs to you: {words}", from_obj=self.caller)
+    name, _, words = self.args.partition("=")
+    for obj in self.caller.location.contents:
+        if obj.key == name:
+            obj.msg(f"{self.caller.key} murmurs to you: {words}", from_obj=self.caller)
 
 
-class Sifted(Whisper):
+@command
+def Sifted(self):
     """To a list of those named, of all that is there."""
-
-    def func(self):
-        """To those named."""
-        _, _, words = self.args.partition("=")
-        people = [obj for obj in self.caller.location.contents if obj.key in self.args]
-        for obj in people:
-            obj.msg((f'{self.caller.key} says, "{words}"', {"type": "say"}), self.caller)
+    _, _, words = self.args.partition("=")
+    people = [obj for obj in self.caller.location.contents if obj.key in self.args]
+    for obj in people:
+        obj.msg((f'{self.caller.key} says, "{words}"', {"type": "say"}), self.caller)
 
 
-class Compared(Whisper):
+@command
+def Compared(self):
     """By a loop that compares with a target."""
-
-    def func(self):
-        """To one of the room."""
-        parts, room = self.args.split("="), self.caller.location
-        self.target = target = next(filter(lambda obj: obj.key == parts[0], room.contents))
-        for obj in room.contents:
-            if obj == target:
-                obj.msg(f"{self.caller.key} murmurs: {parts[1]}", from_obj=self.caller)
+    parts, room = self.args.split("="), self.caller.location
+    self.target = target = next(filter(lambda obj: obj.key == parts[0], room.contents))
+    for obj in room.contents:
+        if obj == target:
+            obj.msg(f"{self.caller.key} murmurs: {parts[1]}", from_obj=self.caller)
 
 
-class Inline(Whisper):
+@command
+def Inline(self):
     """By a loop that compares with a part of what was typed."""
-
-    def func(self):
-        """To one of the room."""
-        for obj in self.caller.location.contents:
-            if obj.key == self.args.split("=")[0]:
-                obj.msg(f"{self.caller.key} tells you: {self.args.split('=')[1]}", self.caller)
+    for obj in self.caller.location.contents:
+        if obj.key == self.args.split("=")[0]:
+            obj.msg(f"{self.caller.key} tells you: {self.args.split('=')[1]}", self.caller)
 
 
-class Began(Whisper):
+@command
+def Began(self):
     """By a loop that compares with the beginning of a name."""
-
-    def func(self):
-        """To whose name begins so."""
-        name, words = self.args.lower().split("=")
-        for obj in self.caller.location.contents:
-            if obj.key.lower().startswith(name):
-                obj.msg(f"{self.caller.key} tells you: {words}", self.caller)
+    name, words = self.args.lower().split("=")
+    for obj in self.caller.location.contents:
+        if obj.key.lower().startswith(name):
+            obj.msg(f"{self.caller.key} tells you: {words}", self.caller)
 
 
-class Several(Whisper):
+@command
+def Several(self):
     """By a loop over all, for those of some names."""
-
-    def func(self):
-        """To some of the room."""
-        who, words = self.args.split("=")
-        names = who.split(",")
-        for obj in self.caller.location.contents:
-            if obj.key in names:
-                obj.msg(f"{self.caller.key} tells you: {words}", self.caller)
+    who, words = self.args.split("=")
+    names = who.split(",")
+    for obj in self.caller.location.contents:
+        if obj.key in names:
+            obj.msg(f"{self.caller.key} tells you: {words}", self.caller)
 
 
 ORACLE, ORACLES = "Aria", ("Aria", "Delphi")
 
 
-class Pray(Whisper):
+@command
+def Pray(self):
     """To one who is always the same, by a constant."""
-
-    def func(self):
-        """To one of the room."""
-        for obj in self.caller.location.contents:
-            if obj.key == "Aria":
-                obj.msg(f"{self.caller.key} prays: {self.args.split('=')[1]}", self.caller)
+    for obj in self.caller.location.contents:
+        if obj.key == "Aria":
+            obj.msg(f"{self.caller.key} prays: {self.args.split('=')[1]}", self.caller)
 
 
-class PrayByModule(Whisper):
+@command
+def PrayByModule(self):
     """To one whom the module names."""
-
-    def func(self):
-        """To one of the room."""
-        for obj in self.caller.location.contents:
-            if obj.key == ORACLE:
-                obj.msg(f"{self.caller.key} prays: {self.args.split('=')[1]}", self.caller)
+    for obj in self.caller.location.contents:
+        if obj.key == ORACLE:
+            obj.msg(f"{self.caller.key} prays: {self.args.split('=')[1]}", self.caller)
 
 
-class PrayToMany(Whisper):
+@command
+def PrayToMany(self):
     """To those whom the module names."""
-
-    def func(self):
-        """To one of the room."""
-        for obj in self.caller.location.contents:
-            if obj.key in ORACLES:
-                obj.msg(f"{self.caller.key} prays: {self.args.split('=')[1]}", self.caller)
+    for obj in self.caller.location.contents:
+        if obj.key in ORACLES:
+            obj.msg(f"{self.caller.key} prays: {self.args.split('=')[1]}", self.caller)
 
 
 def of_guild(obj):
@@ -270,19 +232,15 @@ class ToGuild(Whisper):
                 obj.msg(line, self.caller)
 
 
-class SayToKinds(Say):
+@command
+def SayToKinds(self):
     """To everything of a kind."""
-
-    def func(self):
-        """To each one here who may hear."""
-        for obj in self.caller.location.contents:
-            if obj == self.caller or not isinstance(obj, DefaultCharacter):
-                continue
-            if hasattr(obj, "msg") and inherits_from(
-                obj, "evennia.objects.objects.DefaultCharacter"
-            ):
-                name, rest = self.caller.get_display_name(obj), ()
-                obj.msg(f'{name} says, "{self.args}"', self.caller, *rest)
+    for obj in self.caller.location.contents:
+        if obj == self.caller or not isinstance(obj, DefaultCharacter):
+            continue
+        if hasattr(obj, "msg") and inherits_from(obj, "evennia.objects.objects.DefaultCharacter"):
+            name, rest = self.caller.get_display_name(obj), ()
+            obj.msg(f'{name} says, "{self.args}"', self.caller, *rest)
 
 
 class HearingTest(AssistantTest):
@@ -326,18 +284,8 @@ class TestOwnCommands(HearingTest):
 
     def test_whispered(self):
         """What was sent to one is private to them, whatever it is tagged and however it is sent."""
-        by_constants = Pray, PrayByModule, PrayToMany
-        for kind in (
-            Whisper,
-            Murmur,
-            Aside,
-            Between,
-            Apart,
-            Picked,
-            Sifted,
-            Compared,
-            *by_constants,
-        ):
+        by_names = Whisper, Murmur, Aside, Between, Apart, Picked, Sifted, Compared
+        for kind in (*by_names, Pray, PrayByModule, PrayToMany):
             with self.subTest(kind.__name__):
                 self.script.runtime.queue.clear()
                 self.typed(kind, "Aria=the key")
@@ -393,12 +341,11 @@ class TestOwnCommands(HearingTest):
         self.char2.location = self.room2
         cora = self.cora
 
-        class Hit(Command):
-            def func(self):
-                """To the room; the two are told in other words."""
-                target, both = cora, [self.caller, cora]
-                line = f'{self.caller.key} says to {target.key}, "{self.args}"'
-                self.caller.location.msg_contents((line, {"type": "say"}), exclude=both)
+        @command
+        def Hit(self):
+            target, both = cora, [self.caller, cora]
+            line = f'{self.caller.key} says to {target.key}, "{self.args}"'
+            self.caller.location.msg_contents((line, {"type": "say"}), exclude=both)
 
         self.typed(Hit, "have at you")
         self.char1.at_say("hello", msg_self=True, receivers=[self.cora])
@@ -408,12 +355,11 @@ class TestOwnCommands(HearingTest):
     def test_said_to_somebody(self):
         """Directed at it aloud it is public, whoever is left out or shown other words."""
 
-        class SayTo(Command):
-            def func(self):
-                """To the room; the speaker is told in other words."""
-                target, room = self.caller.search("Aria"), self.caller.location
-                line = f'{self.caller.key} says to {target.key}, "{self.args}"'
-                room.msg_contents(line, exclude=[self.caller])
+        @command
+        def SayTo(self):
+            target, room = self.caller.search("Aria"), self.caller.location
+            line = f'{self.caller.key} says to {target.key}, "{self.args}"'
+            room.msg_contents(line, exclude=[self.caller])
 
         self.typed(SayTo, "hello")
         self.assertEqual(self.heard(), [("say", "hello", PUBLIC)])
@@ -430,10 +376,9 @@ class TestOwnCommands(HearingTest):
         self.char1.location = self.room2
         aria = self.aria
 
-        class Tell(Command):
-            def func(self):
-                """To one, anywhere."""
-                aria.msg(f"{self.caller.key} tells you: {self.args}", from_obj=self.caller)
+        @command
+        def Tell(self):
+            aria.msg(f"{self.caller.key} tells you: {self.args}", from_obj=self.caller)
 
         self.typed(Tell, "hello")
         self.assertEqual(self.heard(), [("page", "hello", self.circle(self.char1))])
@@ -479,12 +424,11 @@ class TestOwnCommands(HearingTest):
     def test_a_query_that_nobody_ran(self):
         """A query that a command keeps for later is left alone."""
 
-        class Later(Command):
-            def func(self):
-                """To the room."""
-                self.people = ObjectDB.objects.all()
-                for obj in self.caller.location.contents:
-                    obj.msg(f'{self.caller.key} says, "{self.args}"', from_obj=self.caller)
+        @command
+        def Later(self):
+            self.people = ObjectDB.objects.all()
+            for obj in self.caller.location.contents:
+                obj.msg(f'{self.caller.key} says, "{self.args}"', from_obj=self.caller)
 
         with CaptureQueriesContext(connection) as queries:
             self.typed(Later, "hello")
@@ -503,10 +447,9 @@ class TestOwnCommands(HearingTest):
     def test_announced(self):
         """What a command announces as nobody's act is a notice."""
 
-        class Ring(Command):
-            def func(self):
-                """To the room."""
-                self.caller.location.msg_contents("A bell tolls.")
+        @command
+        def Ring(self):
+            self.caller.location.msg_contents("A bell tolls.")
 
         self.typed(Ring, "")
         self.assertEqual(self.heard(), [("notice", "A bell tolls.", PUBLIC)])
@@ -517,12 +460,11 @@ class TestOwnCommands(HearingTest):
         create_object(PLAYED, key="Dora", location=self.room1)
         people = [self.aria, self.cora]
 
-        class Tell(Command):
-            def func(self):
-                """To each target."""
-                self.targets = people
-                for target in self.targets:
-                    target.msg((f'{self.caller.key} says, "{self.args}"', {"type": "say"}))
+        @command
+        def Tell(self):
+            self.targets = people
+            for target in self.targets:
+                target.msg((f'{self.caller.key} says, "{self.args}"', {"type": "say"}))
 
         self.typed(Tell, "the key")
         self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1, self.cora))])
@@ -646,10 +588,9 @@ class TestThings(HearingTest):
         self.char1.tags.add("ignored", category="evennia_ai")
         crate = self.crate
 
-        class Shout(Command):
-            def func(self):
-                """By way of the crate."""
-                crate.at_say("Hear me")
+        @command
+        def Shout(self):
+            crate.at_say("Hear me")
 
         self.typed(Shout, "")
         self.assertEqual(self.heard(), [])

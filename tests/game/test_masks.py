@@ -53,28 +53,25 @@ class MaskedAssistant(AssistantMixin, ContribRPCharacter):
     """An assistant of such a game."""
 
 
+def make_masked(test, key):
+    """Put an assistant and three people into the room, and everybody else out of it."""
+    test.aria.location = test.char1.location = test.char2.location = test.room2
+    test.body = create_object(f"{HERE}.MaskedAssistant", key=key, location=test.room1)
+    test.script = test.body.assistant
+    test.script.stop()
+    test.body.sdesc.add("a slender innkeeper")
+    test.people = []
+    for key, sdesc in PEOPLE:
+        test.people.append(create_object(f"{HERE}.MaskedPlayer", key=key, location=test.room1))
+        test.people[-1].sdesc.add(sdesc)
+
+
 class TestMasks(AssistantTest):
     """rpsystem: everybody is known by what the assistant may know them as."""
 
     def setUp(self):
         super().setUp()
-        self.aria.location = self.char1.location = self.char2.location = self.room2
-        kind = "tests.game.test_masks.MaskedAssistant"
-        self.body = create_object(kind, key="Aria", location=self.room1)
-        self.script = self.body.assistant
-        self.script.stop()
-        self.body.sdesc.add("a slender innkeeper")
-        self.people = []
-        for key, sdesc in (
-            ("Zebulon", "a tall sailor"),
-            ("Quentin", "a man in grey"),
-            ("Ysolde", "a young woman"),
-        ):
-            person = create_object(
-                "tests.game.test_masks.MaskedPlayer", key=key, location=self.room1
-            )
-            person.sdesc.add(sdesc)
-            self.people.append(person)
+        make_masked(self, "Aria")
 
     def typed(self, kind, person, args):
         """Somebody types a command of rpsystem."""
@@ -156,10 +153,7 @@ class TestMasks(AssistantTest):
 
     def test_it_speaks(self):
         """What it says and shows bears the name that each listener knows."""
-        sailor = self.people[0]
-        shown = []
-        sailor.msg = lambda text=None, **kwargs: shown.append(str(text[0]))
-        self.addCleanup(sailor.__dict__.pop, "msg")
+        shown = self.lines_of(self.people[0])
         self.script.game.say("Well met, /tall one.")
         self.script.game.emote("waves")
         self.script.game.whisper("a tall sailor", "Beware.")
@@ -219,21 +213,12 @@ class TestEvening(WholePagesTest):
     def setUp(self):
         super().setUp()
         self.room1.swap_typeclass(ContribRPRoom, no_default=False, run_start_hooks="all")
-        self.aria.location = self.char1.location = self.char2.location = self.room2
-        self.body = create_object(f"{HERE}.MaskedAssistant", key="Vesper", location=self.room1)
-        self.script = self.body.assistant
-        self.script.stop()
-        self.body.sdesc.add("a slender innkeeper")
-        self.people = []
-        for key, sdesc in PEOPLE:
-            person = create_object(f"{HERE}.MaskedPlayer", key=key, location=self.room1)
-            person.sdesc.add(sdesc)
-            person.account = create_account(f"player{len(self.people)}", "", "long enough")
+        make_masked(self, "Vesper")
+        self.shown_to_players = []
+        for number, person in enumerate(self.people):
+            person.account = create_account(f"player{number}", "", "long enough")
             for commands in (CharacterCmdSet, RPSystemCmdSet, AssistantCmdSet):
                 person.cmdset.add(commands)
-            self.people.append(person)
-        self.shown_to_players = []
-        for person in self.people:
             person.msg = self.seen_by(person)
             self.addCleanup(person.__dict__.pop, "msg", None)
         self.model.default = self.repeated

@@ -48,15 +48,6 @@ class SenseTest(AssistantTest):
         self.account.is_superuser = False
         self.account.save()
 
-    def lines_of(self, person):
-        """All that a person is shown from now on, as it comes."""
-        lines = []
-        person.msg = lambda text=None, *args, **kwargs: lines.append(
-            str(text[0] if isinstance(text, tuple) else text)
-        )
-        self.addCleanup(person.__dict__.pop, "msg", None)
-        return lines
-
     def asked(self, text="Aria, who and what is here?", speaker=None, whisper=False):
         """Somebody asks; returns all that the model was shown for it."""
         before = len(self.model.requests)
