@@ -165,19 +165,13 @@ class AssistantMixin:
     def listen(self, event: Message | None) -> None:
         """Take in an event, if it is one, and decide whether it is answered."""
         script = self.assistant
-        if script is None or event is None:
+        if script is None or event is None or script.obj is not self:
             return
         if event.channel in SPEECH:  # a fault of one assistant must not keep a line from the room
             what, heard = f"deciding who answers line {event.id}", event
             answers = script.survived(what, lambda: is_to_answer(self, heard, time.time()), False)  # type: ignore
             event = replace(event, metadata={**event.metadata, ANSWER: answers})
-        self.hear(event)
-
-    def hear(self, event: Message) -> None:
-        """Pass a heard event on to the assistant."""
-        script = self.assistant
-        if script is not None and script.obj is self:
-            script.hear(event)
+        script.hear(event)
 
     def hear_page(
         self, account: "DefaultAccount", text: str, puppet: "DefaultObject | None" = None
@@ -188,7 +182,7 @@ class AssistantMixin:
         """
         if is_ignored(account):
             return False
-        self.hear(paged_event(self, account, text, puppet))
+        self.listen(paged_event(self, account, text, puppet))
         return self.assistant is not None
 
     @property

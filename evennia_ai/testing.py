@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from twisted.internet.defer import Deferred, execute, fail, succeed
@@ -342,7 +343,6 @@ class FakeGame:
     people = {"Alice": "o1.a", "Bob": "o2.b", "Cora": "o3.c"}
     active: tuple[str, ...] = tuple(people.values())
     steps: tuple[str, ...] = ()
-    cue_at = float("-inf")
     answers: Mapping[str, object] = {
         "look": "A tavern. " + "Barrels stand along the wall. " * 60,
         "place": {"id": "r1", "key": "Tavern", "description": "", "exits": [], "private": False},
@@ -365,6 +365,7 @@ class FakeGame:
     def __init__(self) -> None:
         self.said: list[tuple[str, str]] = []
         self.shown: list[tuple[str, str]] = []
+        self.manners = SimpleNamespace(cued_at=float("-inf"))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name not in self.answers:
@@ -403,12 +404,6 @@ class FakeGame:
 
     def company(self, idle_s: float) -> tuple[str, ...]:
         return self.active
-
-    def cued_at(self) -> float:
-        return self.cue_at
-
-    def note_cue(self, at: float) -> None:
-        self.cue_at = at
 
     def identify(self, name: str) -> dict[str, str] | None:
         for key, each in self.people.items():

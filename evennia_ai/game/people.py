@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _Room:
+class RoomMemory:
     """What is remembered of a room while the server runs.
 
     Attributes:
@@ -31,7 +31,7 @@ class _Room:
         line: The newest line.
         chosen: Who answers it.
         heard_by: The assistants that have asked so far.
-        cued_at: When one of its assistants spoke unasked last.
+        cued_at: When one of its assistants spoke unasked last, seconds since the epoch.
     """
 
     talk: Talk = field(default_factory=Talk)
@@ -46,11 +46,11 @@ _telling = lru_cache(maxsize=1_024)(telling_words)
 SAME_LINE_S = 0.5
 
 
-def manners_of(room: "DefaultRoom") -> _Room:
+def manners_of(room: "DefaultRoom") -> RoomMemory:
     """What is remembered of a room; it goes with the room's object."""
     known = room.ndb.ai_manners
     if known is None:
-        known = room.ndb.ai_manners = _Room()
+        known = room.ndb.ai_manners = RoomMemory()
     return known
 
 

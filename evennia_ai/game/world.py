@@ -37,7 +37,7 @@ from evennia_ai.game.evennia_internals import has_failed
 from evennia_ai.game.hearing import SIGN, is_ignored, room_audience
 from evennia_ai.game.identity import find, stable_id
 from evennia_ai.game.lore import verdicts
-from evennia_ai.game.people import manners_of, partner_of
+from evennia_ai.game.people import RoomMemory, manners_of, partner_of
 from evennia_ai.game.seeing import (
     described,
     hearers,
@@ -464,13 +464,10 @@ class GameHandler:
         """Who can know what is said aloud here: everybody, or those in a private room."""
         return room_audience(self.character, self.character)
 
-    def cued_at(self) -> float:
-        """When an assistant of this room spoke unasked last, seconds since the epoch."""
-        return manners_of(self._room).cued_at
-
-    def note_cue(self, at: float) -> None:
-        """Note that this one does now."""
-        manners_of(self._room).cued_at = at
+    @property
+    def manners(self) -> RoomMemory:
+        """What is remembered of the talk in this room."""
+        return manners_of(self._room)
 
     def present(self, asker: str | None = None) -> tuple[dict[str, Any], ...]:
         """People here whom the assistant sees, and `asker` too: id, name, player, assistant."""

@@ -42,7 +42,7 @@ RULES: tuple[tuple[str, Callable[["Assistant"], bool]], ...] = (
     ),
     (
         "an assistant spoke unasked here in the last two minutes",
-        lambda s: not 0 <= s.now() - s.game.cued_at() < QUIET_S,
+        lambda s: not 0 <= s.now() - s.game.manners.cued_at < QUIET_S,
     ),
     (
         "it has spoken unasked often enough for this hour",
@@ -80,7 +80,7 @@ def speak_unasked(script: "Assistant") -> Steps[str]:
     reason = cue.text if cue is not None and is_fresh else _QUIET
     # Before the call: one that a crash cuts short has cost as much.
     script.state.unasked = used = replace(used, at=(*used.at, now))
-    script.game.note_cue(now)
+    script.game.manners.cued_at = now
     request = TurnRequest(
         audience=script.game.audience(),
         context=CONTEXT_UNASKED,

@@ -68,7 +68,9 @@ class TestRules(MemoryWorldTest):
             "asleep": lambda: self.script.fall_asleep(),
             "no player": lambda: setattr(game, "active", ()),
             "somebody spoke": lambda: self.hear(by_player=False),
-            "an assistant spoke unasked": lambda: game.note_cue(self.script.now()),
+            "an assistant spoke unasked": lambda: setattr(
+                game.manners, "cued_at", self.script.now()
+            ),
             "often enough": lambda: self.used([n * 200.0 for n in range(4)], 0),
             "half of a spend limit": lambda: (
                 self.world.configure(spend_caps={"tokens_day": 100}),
@@ -194,7 +196,7 @@ class TestPlanted(AttackTest):
     def unasked(self):
         runtime = self.script.runtime
         runtime.last_spoke_at = runtime.last_turn_at = 0.0
-        self.script.game.note_cue(0.0)
+        self.script.game.manners.cued_at = 0.0
         return wait_for(self.script.at_tick())
 
     def test_orders(self):
