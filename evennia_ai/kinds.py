@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from evennia_ai.errors import ConfigError
@@ -150,9 +151,7 @@ def _amount(value: object) -> float:
     return int(amount) if amount == int(amount) else amount
 
 
-def whole(low: int, high: int, unit: str = "") -> Kind:
-    """A whole number from `low` to `high`."""
-    return number(low, high, unit, whole=True)
+whole = partial(number, whole=True)
 
 
 def choice(*words: str) -> Kind:

@@ -90,10 +90,8 @@ class AssistantPorts(Assistant):
         groups, typed, body = conf.setting("OPTIONS"), typed_groups(), self.obj
         if not (groups or typed) or body is None:
             return ()
-        # Evennia tags what a prototype made with its key.
-        names = {*body.tags.all(), *(f"{c.__module__}.{c.__qualname__}" for c in type(body).mro())}
-        allowed = Allowed(lock_functions=set(get_all_lockfuncs()))
-        own = groups_of(body) if typed else ()
+        own, allowed = groups_of(body), Allowed(lock_functions=set(get_all_lockfuncs()))
+        names = {group.partition(":")[2] for group in own}
         return (
             *(
                 Layer(f'EVENNIA_AI_OPTIONS["{group}"]', values, allowed)
