@@ -1,11 +1,8 @@
-"""What must not hurt: odd unicode, other people's rights, endless loops."""
+"""What must not hurt: odd unicode, endless loops."""
 
-from evennia import DefaultCharacter, create_object
 from evennia.comms.models import Msg
 
-from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.game.hearing import heard_event
-from evennia_ai.game.seeing import is_assistant
 from evennia_ai.language.words import storable
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call
@@ -46,22 +43,6 @@ class TestOddText(AssistantTest):
         """Options of any type in a message are passed over."""
         for kind in (["say"], 5, {"a": 1}):
             self.assertIsNone(heard_event(self.aria, ("hi", {"type": kind}), self.char1))
-
-
-class Bea(AssistantMixin, DefaultCharacter):
-    """A game's own class for assistants."""
-
-
-class TestRights(AssistantTest):
-    """Whose rights count, and whose ears."""
-
-    default = "Well met."
-
-    def test_own_classes_are_assistants(self):
-        """A game's own class on the mixin counts as an assistant."""
-        bea = create_object("tests.game.test_hardening.Bea", key="Bea", location=self.room1)
-        self.assertTrue(is_assistant(bea))
-        bea.assistant.delete()
 
 
 class TestEndlessLoops(AssistantTest):

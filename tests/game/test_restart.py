@@ -4,7 +4,6 @@ from evennia import ScriptDB
 from twisted.internet.defer import Deferred
 
 from evennia_ai import services, startstop
-from evennia_ai.game.recovery import repair_at_start, repair_when_ready
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
@@ -212,15 +211,6 @@ class TestRestart(AssistantTest):
         self.assertEqual(wait_for(self.script.memory.search(Query("ferry Heron"))), [])
         self.restart()
         pump_until(lambda: wait_for(self.script.memory.search(Query("ferry Heron"))))
-
-    def test_slow_part_waits(self):
-        """Before everything is loaded nothing is counted or indexed."""
-        services.use(ready=False)
-        self.script.history.append([Message("user", "hello")])
-        repair_at_start(self.script)
-        self.assertEqual(self.tick(), "warming up")
-        services.use(ready=True)
-        repair_when_ready(self.script)
 
     def test_other_counter(self):
         """With another model's counter in use all messages are counted anew."""
