@@ -41,14 +41,10 @@ class TestUnwritable(AssistantTest):
 
     def setUp(self):
         super().setUp()
-        self.told, self.shown = [], []
         self.account.permissions.add("Developer")
         self.account.db_is_connected = True
         self.account.save()
-        self.account.msg = self.told.append
-        self.char1.msg = lambda text=None, **kwargs: self.shown.append(str(text))
-        for each in (self.account, self.char1):
-            self.addCleanup(each.__dict__.pop, "msg", None)
+        self.told, self.shown = self.lines_of(self.account), self.lines_of(self.char1)
 
     def test_what_is_said_is_answered_later(self):
         """It stays queued, who asked is shown that something is wrong, and it is answered later."""
@@ -79,28 +75,16 @@ class TestUnwritable(AssistantTest):
 
     def test_the_log_stays_short(self):
         """The same error is counted each time, and logged with its traceback once."""
+        logged = []
         with unwritable():
             self.say("Aria, hello.")
-            with self.logged_lines() as logged:
+            note = {name: lambda text: logged.append(str(text)) for name in ("log_err", "log_warn")}
+            with patch.multiple("evennia.utils.logger", **note):
                 for _ in range(5):
                     self.tick()
         self.assertEqual(sum("Traceback" in line for line in logged), 1)
         self.assertEqual(sum(line.count("tick: OperationalError") for line in logged), 1)
         self.assertGreaterEqual(self.script.runtime.counts["errors"], 5)
-
-    @contextmanager
-    def logged_lines(self):
-        """What the assistant writes to the server's log."""
-        from evennia.utils import logger
-
-        lines, kept = [], {name: getattr(logger, name) for name in ("log_err", "log_warn")}
-        for name in kept:
-            setattr(logger, name, lambda text, **kwargs: lines.append(str(text)))
-        try:
-            yield lines
-        finally:
-            for name, function in kept.items():
-                setattr(logger, name, function)
 
     def test_an_error_is_news_again_after_a_while(self):
         """Another error is logged at once, the same one after some minutes."""
