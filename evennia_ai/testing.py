@@ -345,7 +345,7 @@ class FakeGame:
     steps: tuple[str, ...] = ()
     answers: Mapping[str, object] = {
         "look": "A tavern. " + "Barrels stand along the wall. " * 60,
-        "place": {"id": "r1", "key": "Tavern", "description": "", "exits": [], "private": False},
+        "place": {"id": "r1", "key": "Tavern", "description": "", "exits": []},
         "here": dict.fromkeys(people.values(), True),
         "present": tuple(
             {"id": each, "key": key, "player": True, "assistant": False}

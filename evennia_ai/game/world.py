@@ -43,7 +43,6 @@ from evennia_ai.game.seeing import (
     hearers,
     is_assistant,
     is_person,
-    is_private_room,
     name_of,
     names_of,
     plain,
@@ -557,20 +556,16 @@ class GameHandler:
         return spoken_time(self.clock(changed or settings.TIME_GAME_EPOCH is not None, now))
 
     def place(self, asker: str | None = None) -> dict[str, Any]:
-        """The room as the assistant and `asker` see it: id, name, description, exits, private.
+        """The room as the assistant and `asker` see it: id, name, description, exits.
 
         A room that one of them cannot see has no id.
         """
         room, body = self.character.location, self.character
-        place = {"id": "", "key": "nowhere", "description": "", "exits": [], "private": False}
-        if room is None:
-            return place
-        place |= {"key": DARK, "private": is_private_room(room)}
-        lookers = filter(None, (body, self._asker(asker)))
-        if not all(room.access(looker, "view", default=True) for looker in lookers):
-            return place
+        lookers = [*filter(None, (body, self._asker(asker)))]
+        if room is None or not all(room.access(each, "view", default=True) for each in lookers):
+            key = "nowhere" if room is None else DARK
+            return {"id": "", "key": key, "description": "", "exits": []}
         return {
-            **place,
             "id": stable_id(room),
             "key": self._name(room),
             "description": described(room, body)[:DESCRIPTION_CHARS],
