@@ -83,11 +83,15 @@ def Pose(self):
 
 def commands(*kinds):
     """A set of a game's own commands."""
-    cmdset = CmdSet(key="Own")
-    cmdset.priority = 1
-    for kind in kinds:
-        cmdset.add(kind())
-    return cmdset
+
+    class Own(CmdSet):
+        key, priority = "Own", 1
+
+        def at_cmdset_creation(self):
+            for kind in kinds:
+                self.add(kind())
+
+    return Own
 
 
 class Mute(AssistantCharacter):
