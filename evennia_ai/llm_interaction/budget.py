@@ -41,42 +41,25 @@ class TokenBudget:
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetEvent(Stored):
-    """The budget of one request as it is logged: numbers and ids, no talk.
+    """The budget of one request as it is logged: numbers and ids, no talk."""
 
-    Args:
-        at: When the request was made, seconds since the epoch.
-        purpose: As of the request: ``awake``, ``pre_compaction``, ``summary`` and the like.
-        model: The model that was asked; once it is answered, the one that answered.
-        sizes: Tokens by region, in the order of `REGIONS`.
-        limit: Bounds prompt and reply together.
-        audience: Whom the prompt was for.
-        left_out: How many live messages did not fit.
-        left_until: Id of the newest of them.
-        notes: What was shortened or left out, and why.
-        usage: Share of the context in use when the request was made.
-        trigger: What started the compaction that the request belongs to; empty for any other.
-        prompt_tokens: As the reply says; 0 until it is there. Likewise `completion_tokens`.
-        cost: US dollars, None if unknown.
-        cached_tokens: Prompt tokens that the provider read from its cache.
-        cached_cost: What these cost, None if unknown.
-    """
-
-    at: float
-    purpose: str
-    model: str
-    sizes: tuple[int, ...]
-    limit: int
-    audience: str = PUBLIC
-    left_out: int = 0
-    left_until: str = ""
-    notes: tuple[str, ...] = ()
-    usage: float = 0.0
+    at: float  # when the request was made, seconds since the epoch
+    purpose: str  # as of the request: ``awake``, ``pre_compaction``, ``summary`` and the like
+    model: str  # the model that was asked; once it is answered, the one that answered
+    sizes: tuple[int, ...]  # tokens by region, in the order of `REGIONS`
+    limit: int  # bounds prompt and reply together
+    audience: str = PUBLIC  # whom the prompt was for
+    left_out: int = 0  # how many live messages did not fit
+    left_until: str = ""  # id of the newest of them
+    notes: tuple[str, ...] = ()  # what was shortened or left out, and why
+    usage: float = 0.0  # share of the context in use when the request was made
+    # What started the compaction that the request belongs to; empty for any other.
     trigger: str = ""
-    prompt_tokens: int = 0
+    prompt_tokens: int = 0  # As the reply says; 0 until it is there. Likewise `completion_tokens`.
     completion_tokens: int = 0
-    cost: float | None = None
-    cached_tokens: int = 0
-    cached_cost: float | None = None
+    cost: float | None = None  # US dollars, None if unknown
+    cached_tokens: int = 0  # prompt tokens that the provider read from its cache
+    cached_cost: float | None = None  # what these cost, None if unknown
 
     @classmethod
     def of(cls, budget: TokenBudget, **facts: Any) -> "BudgetEvent":

@@ -16,21 +16,13 @@ MOST_OF_A_KIND = 5
 
 @dataclass(frozen=True)
 class Contributor:
-    """One piece of a prompt.
+    """One piece of a prompt."""
 
-    Args:
-        what: A region, or ``message``, ``summary``, ``note``, ``tool``, ``persona``.
-        id: Its id or name; empty for a region.
-        tokens: What it takes.
-        advice: What staff can do about it.
-        audience: Who may know it.
-    """
-
-    what: str
-    id: str
-    tokens: int
-    advice: str = ""
-    audience: str = PUBLIC
+    what: str  # a region, or ``message``, ``summary``, ``note``, ``tool``, ``persona``
+    id: str  # its id or name; empty for a region
+    tokens: int  # what it takes
+    advice: str = ""  # what staff can do about it
+    audience: str = PUBLIC  # who may know it
 
 
 _REGION_ADVICE = {

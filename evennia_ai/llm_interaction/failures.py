@@ -39,20 +39,14 @@ _EXPLAINED = {**WAIT, **ANSWERED, **GIVE_UP}
 
 @dataclass(frozen=True)
 class Failure:
-    """Why one model did not answer.
+    """Why one model did not answer."""
 
-    Args:
-        kind: A key of the tables above, or `local_model`; see `ModelError`.
-        status: HTTP status, None where there was none.
-        retry_after_s: Seconds the server asked to wait, None if it did not.
-        detail: The provider's own words. They may quote the prompt: never logged.
-        said: All texts of the failure, also the server's body. Never logged.
-    """
-
-    kind: str
-    status: int | None = None
-    retry_after_s: float | None = None
+    kind: str  # a key of the tables above, or `local_model`; see `ModelError`
+    status: int | None = None  # HTTP status, None where there was none
+    retry_after_s: float | None = None  # seconds the server asked to wait, None if it did not
+    # The provider's own words. They may quote the prompt: never logged.
     detail: str = field(default="", repr=False)
+    # All texts of the failure, also the server's body. Never logged.
     said: str = field(default="", repr=False)
 
     @property

@@ -23,12 +23,7 @@ _OF_SHAPE = ("bad_request", "server", "bad_response", "not_found")
 
 @dataclass
 class Model:
-    """What is known of one model; times are monotonic seconds.
-
-    Args:
-        doubted: The window before an unknown refusal was taken for an overflow.
-        is_stubborn: Whether it refused the plainest shape, too.
-    """
+    """What is known of one model; times are monotonic seconds."""
 
     breaker: Breaker
     profile: Profile = UNKNOWN
@@ -37,8 +32,9 @@ class Model:
     carries_tools: bool | None = None
     next_trial: float = -math.inf
     next_lookup: float = -math.inf
+    # The window before an unknown refusal was taken for an overflow.
     doubted: KnownWindow | None = None
-    is_stubborn: bool = False
+    is_stubborn: bool = False  # whether it refused the plainest shape, too
 
     def taught(
         self, profile: Profile, request: ModelRequest, outcome: ModelReply | Failure

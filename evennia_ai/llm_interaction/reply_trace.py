@@ -21,37 +21,26 @@ MOST_IDS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class ReplyTrace(Stored):
-    """What a reply rests on.
+    """What a reply rests on."""
 
-    Args:
-        budget: The budget of the request that gave the reply.
-        answers: Ids of the messages it answers.
-        given: Scores of the memories in its prompt, by id.
-        passed_over: Scores of memories that were found for the prompt and not taken, by id.
-        found: Scores of what the turn's own searches found, by id.
-        opened: Ids of the memories that the turn read in full.
-        tools: Names of the tools called before it, in order.
-        calls: Model calls of the turn until then.
-        prompt_tokens: Of all these calls; likewise `completion_tokens`.
-        cost: US dollars of all these calls; None if one of them is unknown.
-        cached_tokens: Prompt tokens of all these calls that the provider read from its cache.
-        cuts: Names of the guards that cut the turn's replies (`llm_interaction.guards`).
-        moderated: Whether the game's moderation replaced or refused something of the turn.
-    """
-
-    budget: BudgetEvent
-    answers: tuple[str, ...] = ()
+    budget: BudgetEvent  # the budget of the request that gave the reply
+    answers: tuple[str, ...] = ()  # ids of the messages it answers
+    # Scores of the memories in its prompt, by id.
     given: Mapping[str, float] = field(default_factory=dict)
+    # Scores of memories that were found for the prompt and not taken, by id.
     passed_over: Mapping[str, float] = field(default_factory=dict)
+    # Scores of what the turn's own searches found, by id.
     found: Mapping[str, float] = field(default_factory=dict)
-    opened: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
-    calls: int = 1
-    prompt_tokens: int = 0
+    opened: tuple[str, ...] = ()  # ids of the memories that the turn read in full
+    tools: tuple[str, ...] = ()  # names of the tools called before it, in order
+    calls: int = 1  # model calls of the turn until then
+    prompt_tokens: int = 0  # of all these calls; likewise `completion_tokens`
     completion_tokens: int = 0
-    cost: float | None = None
-    cached_tokens: int = 0
+    cost: float | None = None  # US dollars of all these calls; None if one of them is unknown
+    cached_tokens: int = 0  # prompt tokens of all these calls that the provider read from its cache
+    # Names of the guards that cut the turn's replies (`llm_interaction.guards`).
     cuts: tuple[str, ...] = ()
+    # Whether the game's moderation replaced or refused something of the turn.
     moderated: bool = False
 
     @classmethod

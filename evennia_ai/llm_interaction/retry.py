@@ -20,17 +20,12 @@ TOTAL_FACTOR, REST_CAP_S = 2.0, 300.0
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often and how long one request is tried.
+    """How often and how long one request is tried."""
 
-    Args:
-        attempts: Most attempts at one model.
-        base_s: Wait before the second attempt; it doubles for each one more.
-        max_wait_s: Longest wait, also for a Retry-After. If the server asks for more, the next
-            model is tried at once.
-    """
-
-    attempts: int = 3
-    base_s: float = 0.5
+    attempts: int = 3  # most attempts at one model
+    base_s: float = 0.5  # wait before the second attempt; it doubles for each one more
+    # Longest wait, also for a Retry-After. If the server asks for more, the next model is tried at
+    # once.
     max_wait_s: float = 30.0
 
     def wait_s(self, failure: Failure, attempt: int, jitter: float) -> float | None:

@@ -17,81 +17,55 @@ READ_AHEAD = "read ahead"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRequest:
-    """A request to a model.
+    """A request to a model."""
 
-    Args:
-        model: LiteLLM's name, or a bare name where an address is configured.
-        messages: Chat messages, plain dicts. Hidden from `repr`, like the prompt.
-        tools: Tools in the chat format.
-        fallback_models: Models to try next, in order.
-        api: ``chat``, or ``completion`` for base models.
-        prompt: The transcript, for ``completion``.
-        max_tokens: Most tokens of the reply.
-        thinking: How much it thinks before it answers: ``default``, ``off``, ``low``, ``high``.
-        extra: Further fields, as ``temperature``, by their names.
-        timeout_s: Seconds for one attempt.
-        purpose: ``tick``, ``summary``, ``extraction`` and the like, for logs and bills.
-        prompt_tokens: Tokens of the prompt as we count them; 0 if nobody did.
-        called: The tools that a text may call, by name, each with the argument that may follow as
-            plain text; see `dialects.read`.
-        reported: Whether the reply reports what others said, as a summary does.
-        key: Who asks for what: a request made again after a reload has the same one, and gets the
-            reply of the first. Empty for one that is not made again.
-    """
-
-    model: str
+    model: str  # LiteLLM's name, or a bare name where an address is configured
+    # Chat messages, plain dicts. Hidden from `repr`, like the prompt.
     messages: tuple[Mapping[str, object], ...] = field(default=(), repr=False)
+    # Tools in the chat format.
     tools: tuple[Mapping[str, object], ...] = field(default=(), repr=False)
-    fallback_models: tuple[str, ...] = ()
-    api: str = "chat"
-    prompt: str | None = field(default=None, repr=False)
+    fallback_models: tuple[str, ...] = ()  # models to try next, in order
+    api: str = "chat"  # ``chat``, or ``completion`` for base models
+    prompt: str | None = field(default=None, repr=False)  # the transcript, for ``completion``
     stop: tuple[str, ...] = ()
-    max_tokens: int = 1024
+    max_tokens: int = 1024  # most tokens of the reply
+    # How much it thinks before it answers: ``default``, ``off``, ``low``, ``high``.
     thinking: str = "default"
+    # Further fields, as ``temperature``, by their names.
     extra: Mapping[str, Any] = field(default_factory=dict)
-    timeout_s: float = 60.0
-    purpose: str = "tick"
-    prompt_tokens: int = 0
+    timeout_s: float = 60.0  # seconds for one attempt
+    purpose: str = "tick"  # ``tick``, ``summary``, ``extraction`` and the like, for logs and bills
+    prompt_tokens: int = 0  # tokens of the prompt as we count them; 0 if nobody did
+    # The tools that a text may call, by name, each with the argument that may follow as plain text;
+    # see `dialects.read`.
     called: Mapping[str, str] = field(default_factory=dict)
-    reported: bool = False
+    reported: bool = False  # whether the reply reports what others said, as a summary does
+    # Who asks for what: a request made again after a reload has the same one, and gets the reply of
+    # the first. Empty for one that is not made again.
     key: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelReply:
-    """A model's reply; one without content and tool calls is valid.
+    """A model's reply; one without content and tool calls is valid."""
 
-    Args:
-        content: Its words, without thoughts and marks; clean them before they are spoken.
-        tool_calls: Calls in the chat format, also those written as text; `arguments` need not be
-            JSON; ids are unique in the conversation.
-        finish_reason: The provider's word for it.
-        model: The model that answered, by its name in the request.
-        prompt_tokens: By the provider, or counted; likewise `completion_tokens`.
-        cost: US dollars by LiteLLM's price list, 0 for the offline model, None if unknown.
-        cached_tokens: Prompt tokens that the provider read from its cache.
-        cached_cost: What these cost, as part of `cost`; None if unknown.
-        thought: Whether there was more than words and calls: thoughts, marks.
-        native: Whether its calls came by the provider's tool calling, not as text.
-        attempts: HTTP calls made, failed ones and other models' included.
-        seconds: From the request to the reply.
-        content_tokens: Tokens of `content`, counted on the background thread.
-    """
-
-    content: str
+    content: str  # its words, without thoughts and marks; clean them before they are spoken
+    # Calls in the chat format, also those written as text; `arguments` need not be JSON; ids are
+    # unique in the conversation.
     tool_calls: tuple[ChatToolCall, ...] = ()
-    finish_reason: str = "stop"
-    model: str = ""
-    prompt_tokens: int = 0
+    finish_reason: str = "stop"  # the provider's word for it
+    model: str = ""  # the model that answered, by its name in the request
+    prompt_tokens: int = 0  # by the provider, or counted; likewise `completion_tokens`
     completion_tokens: int = 0
+    # US dollars by LiteLLM's price list, 0 for the offline model, None if unknown.
     cost: float | None = None
-    attempts: int = 1
-    seconds: float = 0.0
-    content_tokens: int | None = None
-    cached_tokens: int = 0
-    cached_cost: float | None = None
-    thought: bool = False
-    native: bool = False
+    attempts: int = 1  # HTTP calls made, failed ones and other models' included
+    seconds: float = 0.0  # from the request to the reply
+    content_tokens: int | None = None  # tokens of `content`, counted on the background thread
+    cached_tokens: int = 0  # prompt tokens that the provider read from its cache
+    cached_cost: float | None = None  # what these cost, as part of `cost`; None if unknown
+    thought: bool = False  # whether there was more than words and calls: thoughts, marks
+    native: bool = False  # whether its calls came by the provider's tool calling, not as text
 
     @property
     def is_empty(self) -> bool:
@@ -103,76 +77,47 @@ class ModelReply:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What is known of a model.
+    """What is known of a model."""
 
-    Args:
-        window: Most tokens, as we count, of a prompt and its reply, and who says so.
-        carries_tools: Whether the tools of a request reach it.
-        profile: What was learned of it, in words.
-        price: US dollars for a token of a prompt and of a reply.
-        own: Whether it runs on a server of the game's own, which nobody bills.
-        small: Whether it has fewer than three billion parameters, as far as its name or file says.
-    """
-
+    # Most tokens, as we count, of a prompt and its reply, and who says so.
     window: Window | None = None
-    carries_tools: bool | None = None
-    profile: tuple[str, ...] = ()
-    price: tuple[float, float] | None = None
-    own: bool = False
+    carries_tools: bool | None = None  # whether the tools of a request reach it
+    profile: tuple[str, ...] = ()  # what was learned of it, in words
+    price: tuple[float, float] | None = None  # US dollars for a token of a prompt and of a reply
+    own: bool = False  # whether it runs on a server of the game's own, which nobody bills
+    # Whether it has fewer than three billion parameters, as far as its name or file says.
     small: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """What a turn is for.
+    """What a turn is for."""
 
-    Args:
-        audience: Who sees it.
-        context: Name of the prompt context.
-        channel: How the person it answers spoke: say, whisper, page, pose.
-        asker: Stable id of the person it answers; None if nobody asked.
-        source_ids: Ids of the messages it answers.
-        retrieved: Memories for the prompt, best first.
-        passed_over: What was found with them and not taken.
-        max_iterations: Most model calls.
-        deadline: Time after which no further model call is made, seconds since the epoch.
-        talks: Lines on what those present last spoke of.
-        answering: The lines it answers, as rows of the prompt's present moment.
-    """
-
-    audience: str = PUBLIC
-    context: str = CONTEXT_AWAKE
-    channel: str = "say"
-    asker: str | None = None
-    source_ids: tuple[str, ...] = ()
-    retrieved: tuple[Hit, ...] = ()
-    passed_over: tuple[Hit, ...] = ()
-    max_iterations: int = 8
+    audience: str = PUBLIC  # who sees it
+    context: str = CONTEXT_AWAKE  # name of the prompt context
+    channel: str = "say"  # how the person it answers spoke: say, whisper, page, pose
+    asker: str | None = None  # stable id of the person it answers; None if nobody asked
+    source_ids: tuple[str, ...] = ()  # ids of the messages it answers
+    retrieved: tuple[Hit, ...] = ()  # memories for the prompt, best first
+    passed_over: tuple[Hit, ...] = ()  # what was found with them and not taken
+    max_iterations: int = 8  # most model calls
+    # Time after which no further model call is made, seconds since the epoch.
     deadline: float = float("inf")
-    talks: tuple[str, ...] = ()
-    answering: tuple[str, ...] = ()
+    talks: tuple[str, ...] = ()  # lines on what those present last spoke of
+    answering: tuple[str, ...] = ()  # the lines it answers, as rows of the prompt's present moment
 
 
 @dataclass(slots=True)
 class TurnReport:
-    """What a turn did.
+    """What a turn did."""
 
-    Args:
-        iterations: Model calls made.
-        is_overtaken: Whether its late answer was not said, as who asked had gone on meanwhile.
-        spoken: What was said, in order.
-        tools: Names of the tools called, in order.
-        cost: US dollars of all model calls; None if one of them is unknown.
-        cached_tokens: Prompt tokens that the provider read from its cache.
-        fell_back: Whether the offline model answered in place of the assistant's own.
-    """
-
-    iterations: int = 0
-    fell_back: bool = False
+    iterations: int = 0  # model calls made
+    fell_back: bool = False  # whether the offline model answered in place of the assistant's own
+    # Whether its late answer was not said, as who asked had gone on meanwhile.
     is_overtaken: bool = False
-    spoken: list[str] = field(default_factory=list)
-    tools: list[str] = field(default_factory=list)
+    spoken: list[str] = field(default_factory=list)  # what was said, in order
+    tools: list[str] = field(default_factory=list)  # names of the tools called, in order
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost: float | None = 0.0
-    cached_tokens: int = 0
+    cost: float | None = 0.0  # US dollars of all model calls; None if one of them is unknown
+    cached_tokens: int = 0  # prompt tokens that the provider read from its cache

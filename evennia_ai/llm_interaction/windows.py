@@ -49,35 +49,23 @@ class Window:
 
 
 class Overflow(NamedTuple):
-    """What an error says about a prompt that was too large, in the model's tokens.
+    """What an error says about a prompt that was too large, in the model's tokens."""
 
-    Args:
-        window: The model's window, None if it is not named.
-        prompt: Tokens of the prompt.
-        total: Tokens of the prompt and the reply that was asked for.
-    """
-
-    window: int | None = None
-    prompt: int | None = None
-    total: int | None = None
+    window: int | None = None  # the model's window, None if it is not named
+    prompt: int | None = None  # tokens of the prompt
+    total: int | None = None  # tokens of the prompt and the reply that was asked for
 
 
 @dataclass(frozen=True)
 class KnownWindow:
-    """What is known of one model's window.
+    """What is known of one model's window."""
 
-    Args:
-        served: What the server says.
-        refused: What an overflow told.
-        ratio: The model's tokens for one of ours, at least 1.
-        usual: The same ratio without that bound, the largest that was seen.
-        ceilings: Suspiciously small counts of the newest prompts.
-    """
-
-    served: Window | None = None
-    refused: Window | None = None
-    ratio: float = 1.0
+    served: Window | None = None  # what the server says
+    refused: Window | None = None  # what an overflow told
+    ratio: float = 1.0  # the model's tokens for one of ours, at least 1
+    # The same ratio without that bound, the largest that was seen.
     usual: float = field(default=0.0, compare=False)
+    # Suspiciously small counts of the newest prompts.
     ceilings: tuple[int, ...] = field(default=(), compare=False)
 
     def limit(self, listed: int | None = None) -> Window | None:

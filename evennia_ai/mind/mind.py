@@ -47,22 +47,14 @@ WORK = frozenset(
 
 @dataclass(frozen=True)
 class MindSettings:
-    """What a mind must know of the game.
+    """What a mind must know of the game."""
 
-    Args:
-        data_dir: Folder of derived data.
-        model: The game's model.
-        values: The package's settings that are set, by their names without ``EVENNIA_AI_``. They
-            hold keys.
-        game_dir: The game's folder, where its local models lie.
-        log_dir: Where their log is written.
-    """
-
-    data_dir: str
-    model: str
+    data_dir: str  # folder of derived data
+    model: str  # the game's model
+    # The package's settings that are set, by their names without ``EVENNIA_AI_``. They hold keys.
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    game_dir: str = ""
-    log_dir: str = ""
+    game_dir: str = ""  # the game's folder, where its local models lie
+    log_dir: str = ""  # where their log is written
 
     def setting(self, name: str, default: Any = None) -> Any:
         """A setting, or the default."""
@@ -71,23 +63,14 @@ class MindSettings:
 
 @dataclass(frozen=True)
 class MindStatus:
-    """How a mind is.
+    """How a mind is."""
 
-    Args:
-        mode: ``inline`` or ``process``.
-        pid: The process it runs in; 0 if there is none.
-        memory_mb: Resident memory of that process when it last answered.
-        in_flight: Requests that wait for an answer.
-        restarts: How often the process was started again after it died.
-        trouble: What is wrong; empty if nothing is.
-    """
-
-    mode: str
-    pid: int
-    memory_mb: int
-    in_flight: int
-    restarts: int = 0
-    trouble: str = ""
+    mode: str  # ``inline`` or ``process``
+    pid: int  # the process it runs in; 0 if there is none
+    memory_mb: int  # resident memory of that process when it last answered
+    in_flight: int  # requests that wait for an answer
+    restarts: int = 0  # how often the process was started again after it died
+    trouble: str = ""  # what is wrong; empty if nothing is
 
     def __str__(self) -> str:
         where = "in the Server" if self.mode == "inline" else f"process {self.pid or 'not running'}"

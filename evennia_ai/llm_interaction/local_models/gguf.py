@@ -28,17 +28,11 @@ _BUFFERS = 200_000_000
 
 @dataclass(frozen=True)
 class Shape:
-    """What a model's file says of its size.
+    """What a model's file says of its size."""
 
-    Args:
-        window: The context window it was trained for, tokens.
-        cache_bytes: Memory of a token in its window.
-        file_bytes: Size of the file, which is also the memory of its weights.
-    """
-
-    window: int
-    cache_bytes: int
-    file_bytes: int
+    window: int  # the context window it was trained for, tokens
+    cache_bytes: int  # memory of a token in its window
+    file_bytes: int  # size of the file, which is also the memory of its weights
 
     def memory(self, window: int, slots: int) -> int:
         """Bytes it needs to serve `slots` conversations of `window` tokens."""

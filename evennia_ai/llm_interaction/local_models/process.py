@@ -33,23 +33,14 @@ UNUSABLE = 4  # exit code
 
 @dataclass(frozen=True)
 class Serving:
-    """A model's process, as its state file holds it.
+    """A model's process, as its state file holds it."""
 
-    Args:
-        model: The name without ``local/``.
-        pid: The process.
-        port: On loopback.
-        key: What a request must carry.
-        window: Tokens of a conversation.
-        error: Why it could not serve; empty if it does.
-    """
-
-    model: str
-    pid: int
-    port: int = 0
-    key: str = field(default="", repr=False)
-    window: int = 0
-    error: str = ""
+    model: str  # the name without ``local/``
+    pid: int  # the process
+    port: int = 0  # on loopback
+    key: str = field(default="", repr=False)  # what a request must carry
+    window: int = 0  # tokens of a conversation
+    error: str = ""  # why it could not serve; empty if it does
 
     @property
     def address(self) -> str:
