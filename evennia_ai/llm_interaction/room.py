@@ -13,17 +13,11 @@ MARKER_TOKENS, LEAST_SUMMARY = 12, 30
 
 @dataclass(frozen=True)
 class Room:
-    """The tokens in which an assistant's history and summaries live.
+    """The tokens in which an assistant's history and summaries live."""
 
-    Args:
-        limit: Most tokens of a request and its reply.
-        fixed: Tokens of system text, tools and ledger.
-        reserved: Tokens set aside for the reply, retrieved memories and the present moment.
-    """
-
-    limit: int
-    fixed: int
-    reserved: int
+    limit: int  # most tokens of a request and its reply
+    fixed: int  # tokens of system text, tools and ledger
+    reserved: int  # tokens set aside for the reply, retrieved memories and the present moment
 
     @property
     def is_too_small(self) -> bool:
