@@ -23,9 +23,8 @@ from evennia_ai.history.messages import ROOM, SPEECH, Message
 from evennia_ai.language.tables import DEFAULT, language_of
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
-from evennia_ai.turns.cues import CUE_CHARS, Cue
 from evennia_ai.turns.events import by_speaker, wants_answer
-from evennia_ai.turns.initiative import why_not
+from evennia_ai.turns.initiative import CUE_CHARS, Cue, why_not
 from evennia_ai.turns.moderation import moderate, unjudged
 from evennia_ai.turns.runtime import forget_runtime
 from evennia_ai.turns.tick import Tick

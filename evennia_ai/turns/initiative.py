@@ -5,28 +5,61 @@ of its model.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from twisted.internet.defer import inlineCallbacks
-
-from evennia_ai.background import Steps
-from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.frames import unasked_line
 from evennia_ai.history.messages import Message
-from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
-from evennia_ai.llm_interaction.values import OFFLINE_MODEL, TurnReport, TurnRequest
+from evennia_ai.history.stored import Stored
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL
 from evennia_ai.rag_memory.bonds import LIKED
-from evennia_ai.turns.cues import CUE_S, IDLE_S, MOST_UNANSWERED, QUIET_S, SPEND_SHARE, Cue, Used
 
 if TYPE_CHECKING:
     from evennia_ai.protocol import Assistant
 
-_QUIET = "it has been quiet here for a while"
+# It speaks unasked only when nobody has spoken for this long, and to players who did something in
+# the last ten minutes.
+QUIET_S, IDLE_S = 120.0, 600.0
+# A reason is of use for this long; and most characters of one.
+CUE_S, CUE_CHARS = 300.0, 300
+# Lines in a row that nobody answers, most; and the share of a spend limit for such turns.
+MOST_UNANSWERED, SPEND_SHARE = 2, 0.5
+HOUR_S = 3600.0
+QUIET = "it has been quiet here for a while"
 
 
-def _used(script: "Assistant") -> Used:
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """A reason to speak unasked, given at a time (seconds since the epoch)."""
+
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Used(Stored):
+    """The unasked turns of the last hour."""
+
+    at: tuple[float, ...] = ()  # when they were, seconds since the epoch, oldest first
+    unanswered: int = 0  # their lines in a row that nobody had answered at the last of them
+
+    def since(self, now: float, spoke_at: float) -> "Used":
+        """What counts now, when a player spoke last at `spoke_at`.
+
+        Times ahead of a clock that was set back do not count.
+        """
+        is_answered = bool(self.at) and spoke_at > self.at[-1]
+        # The newest stays: what nobody answers then is still not answered.
+        at = tuple(each for each in self.at if 0 <= now - each < HOUR_S or each == self.at[-1])
+        return Used(at, 0 if is_answered else self.unanswered)
+
+    def within_hour(self, now: float) -> int:
+        """How many there were in the last hour."""
+        return sum(0 <= now - each < HOUR_S for each in self.at)
+
+
+def lately(script: "Assistant") -> Used:
+    """What counts now of how often it spoke unasked."""
     return script.state.unasked.since(script.now(), script.runtime.player_spoke_at)
 
 
@@ -46,12 +79,12 @@ RULES: tuple[tuple[str, Callable[["Assistant"], bool]], ...] = (
     ),
     (
         "it has spoken unasked often enough for this hour",
-        lambda s: _used(s).within_hour(s.now()) < s.config.initiative,
+        lambda s: lately(s).within_hour(s.now()) < s.config.initiative,
     ),
     ("half of a spend limit is used up", lambda s: s.spend.reached(share=SPEND_SHARE) is None),
     (
         "nobody answered its last two lines; it waits until a player speaks",
-        lambda s: _used(s).unanswered < MOST_UNANSWERED,
+        lambda s: lately(s).unanswered < MOST_UNANSWERED,
     ),
 )
 
@@ -67,35 +100,3 @@ def note_arrivals(script: "Assistant", events: Iterable[Message]) -> None:
     for event in events if script.config.initiative else ():
         if event.channel == "arrive" and seen.bond(event.speaker_id).level(now) in LIKED:
             script.runtime.cue = Cue(f"{event.speaker_name}, whom you like, has come", now)
-
-
-@inlineCallbacks
-def speak_unasked(script: "Assistant") -> Steps[str]:
-    """One turn that nobody asked for, if all rules let it be; fires with what the tick did."""
-    if why_not(script):
-        return "idle"
-    runtime, now, used = script.runtime, script.now(), _used(script)
-    cue, runtime.cue = runtime.cue, None
-    is_fresh = cue is not None and 0 <= now - cue.at < CUE_S
-    reason = cue.text if cue is not None and is_fresh else _QUIET
-    # Before the call: one that a crash cuts short has cost as much.
-    script.state.unasked = used = replace(used, at=(*used.at, now))
-    script.game.manners.cued_at = now
-    request = TurnRequest(
-        audience=script.game.audience(),
-        context=CONTEXT_UNASKED,
-        max_iterations=1,
-        deadline=now + script.turn_timeout_s,
-        answering=(unasked_line(reason),),
-    )
-    try:
-        report: TurnReport = yield script.run_turn(request)
-    except ModelError as error:
-        script.log(f"nothing is said unasked: {error}", warning=True)
-        return "idle"
-    finally:
-        runtime.last_turn_at = script.now()
-    runtime.counts["unasked"] += 1
-    if report.spoken:
-        script.state.unasked = replace(used, unanswered=used.unanswered + 1)
-    return "unasked"

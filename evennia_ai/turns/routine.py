@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from evennia_ai.errors import ToolError
 from evennia_ai.kinds import Kind
 from evennia_ai.protocol import Assistant
-from evennia_ai.turns.cues import Cue
+from evennia_ai.turns.initiative import Cue
 from evennia_ai.turns.turn_taking import THREAD_S
 
 # Words for a step of the way.

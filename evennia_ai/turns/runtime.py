@@ -18,8 +18,8 @@ from twisted.python.failure import Failure
 
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.budget_log import EVENTS_KEPT
-from evennia_ai.turns.cues import Cue
 from evennia_ai.turns.heard import Heard
+from evennia_ai.turns.initiative import Cue
 from evennia_ai.turns.options import AssistantConfig
 from evennia_ai.turns.tools.asking import Proposal
 

@@ -21,9 +21,9 @@ from evennia_ai.history.records import (
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
 from evennia_ai.rag_memory.quarantine import Quarantined
-from evennia_ai.turns.cues import Used
 from evennia_ai.turns.errands import KEY as ERRANDS
 from evennia_ai.turns.errands import Errands
+from evennia_ai.turns.initiative import Used
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 from evennia_ai.turns.tools.waiting import WaitingCalls
 

@@ -11,9 +11,9 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.records import as_dict
 from evennia_ai.history.stored import Stored, as_plain, each_readable
 from evennia_ai.protocol import Assistant
-from evennia_ai.turns.cues import Used
 from evennia_ai.turns.errands import KEY as ERRANDS
 from evennia_ai.turns.errands import Errands
+from evennia_ai.turns.initiative import Used
 from evennia_ai.turns.options import (
     OPTIONS,
     AssistantConfig,
@@ -56,7 +56,7 @@ class Kept(Generic[T]):
 class StateHandler:
     """Reads and writes the script's runtime and configuration Attributes."""
 
-    mode = Kept("operating_mode", AWAKE)  # ``awake`` or ``sleep``
+    mode: Kept[str] = Kept("operating_mode", AWAKE)  # ``awake`` or ``sleep``
     phase = Kept[str | None]("sleep_phase", None)  # in sleep, of `schema.PHASES`; None awake
     dreamt = Kept("dreamt", False)  # whether the memory steps ran in this sleep
     # Whether automatic compaction waits for a manual one, after a rollback.

@@ -4,12 +4,13 @@
 most ticks have nothing to do.
 """
 
+from dataclasses import replace
 from itertools import islice
 
 from twisted.internet.defer import CancelledError, inlineCallbacks
 
 from evennia_ai.background import Steps
-from evennia_ai.errors import AssistantError, SpendError
+from evennia_ai.errors import AssistantError, ModelError, SpendError
 from evennia_ai.history.audience import STAFF, is_private
 from evennia_ai.history.frames import (
     SUMMARY_TITLE,
@@ -18,11 +19,12 @@ from evennia_ai.history.frames import (
     one_line,
     quoted,
     speaking_line,
+    unasked_line,
 )
 from evennia_ai.history.messages import Message
 from evennia_ai.language.words import plain
 from evennia_ai.llm_interaction.budget import shortened
-from evennia_ai.llm_interaction.contexts import answer_language
+from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED, answer_language
 from evennia_ai.llm_interaction.prompt import context_usage, is_small, shown_history
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
@@ -49,7 +51,7 @@ from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.ahead import see_company
 from evennia_ai.turns.events import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.heard import Unanswered
-from evennia_ai.turns.initiative import note_arrivals, speak_unasked
+from evennia_ai.turns.initiative import CUE_S, QUIET, lately, note_arrivals, why_not
 from evennia_ai.turns.options import within_hours
 from evennia_ai.turns.routine import follow_routine
 from evennia_ai.turns.spend import RATE_S
@@ -173,7 +175,7 @@ class Tick:
         runtime, script = self.runtime, self.script
         late = runtime.due(self.script.now())
         if late is None and not runtime.heard():
-            unasked: str = yield speak_unasked(script)
+            unasked: str = yield self._speak_unasked()
             return unasked
         if self.script.now() - runtime.last_turn_at < self.script.reply_cooldown_s:
             return "cooldown"
@@ -202,6 +204,37 @@ class Tick:
                     script.turn_failed(error, group, runtime.trouble_shown_at != shown_at)
             runtime.answered(group)
         return "error" if broken else "turn" if turns else "over budget" if capped else "heard"
+
+    @inlineCallbacks
+    def _speak_unasked(self) -> Steps[str]:
+        """One turn that nobody asked for, if all rules let it be; fires with what the tick did."""
+        script, runtime, now = self.script, self.runtime, self.script.now()
+        if why_not(script):
+            return "idle"
+        used, cue, runtime.cue = lately(script), runtime.cue, None
+        is_fresh = cue is not None and 0 <= now - cue.at < CUE_S
+        reason = cue.text if cue is not None and is_fresh else QUIET
+        # Before the call: one that a crash cuts short has cost as much.
+        script.state.unasked = used = replace(used, at=(*used.at, now))
+        script.game.manners.cued_at = now
+        request = TurnRequest(
+            audience=script.game.audience(),
+            context=CONTEXT_UNASKED,
+            max_iterations=1,
+            deadline=now + script.turn_timeout_s,
+            answering=(unasked_line(reason),),
+        )
+        try:
+            report: TurnReport = yield script.run_turn(request)
+        except ModelError as error:
+            script.log(f"nothing is said unasked: {error}", warning=True)
+            return "idle"
+        finally:
+            runtime.last_turn_at = script.now()
+        runtime.counts["unasked"] += 1
+        if report.spoken:
+            script.state.unasked = replace(used, unanswered=used.unanswered + 1)
+        return "unasked"
 
     def _refusal(self, group: Group) -> str:
         """The emote that says why nobody answers a group now; empty if it may be answered."""

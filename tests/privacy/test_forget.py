@@ -16,7 +16,7 @@ from evennia_ai.rag_memory.entities import new_profile, observe, unmet_id, with_
 from evennia_ai.rag_memory.journal_entry import synthesis_id
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
-from evennia_ai.turns.cues import Cue
+from evennia_ai.turns.initiative import Cue
 from tests.asked import model_down, source_of
 from tests.memory_assistant import ARIA, PEOPLE, MemoryWorldTest
 from tests.waiting import wait_for

@@ -9,8 +9,7 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
 from evennia_ai.testing import FakeGame, call
-from evennia_ai.turns.cues import Cue, Used
-from evennia_ai.turns.initiative import RULES, why_not
+from evennia_ai.turns.initiative import RULES, Cue, Used, why_not
 from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
 from tests.base import CHARACTER

@@ -111,6 +111,8 @@ class TestFollowed(MemoryWorldTest):
         self.tick(LOST)
         self.assertEqual(self.script.state.routine_alert, "06:00 Kitchen")
         self.assertEqual(self.tick(THERE), "routine")
+        self.at(20)
+        self.assertEqual(self.tick(THERE), "routine")  # where nothing is to be done
 
     def test_sleeps_on(self):
         """What it cannot reach wakes it once a day, so that it can dream."""

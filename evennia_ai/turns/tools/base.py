@@ -21,7 +21,7 @@ from evennia_ai.llm_interaction.reply import unaddressed
 from evennia_ai.protocol import Assistant, Character, GameHandler
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit
-from evennia_ai.turns.cues import IDLE_S
+from evennia_ai.turns.initiative import IDLE_S
 from evennia_ai.turns.tools.asking import Proposal
 from evennia_ai.turns.tools.parameters import Parameter, function_schema
 
