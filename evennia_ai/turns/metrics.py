@@ -24,8 +24,8 @@ from evennia_ai.llm_interaction.values import ModelReply
 _log = Logger("evennia_ai")
 # Rows wait so long for others before they are written.
 FLUSH_S = 2.0
-# Prompts of an assistant are kept one by one so long; older ones one an hour, the fullest.
-DETAIL_DAYS, KEPT_DAYS = 7, 400
+# So long prompts and spend are kept.
+PROMPT_DAYS, KEPT_DAYS = 30, 400
 # Most rows of prompts in all: about 60 MB.
 MOST_PROMPTS = 200_000
 # After so many writes old rows are thinned out.
@@ -33,7 +33,7 @@ _THINNED_EVERY = 200
 _DAY_S = 86_400.0
 _TABLES = """
 CREATE TABLE IF NOT EXISTS prompts (at REAL, assistant TEXT, purpose TEXT, sizes TEXT,
-    total INTEGER, most INTEGER, share REAL);
+    most INTEGER, share REAL);
 CREATE INDEX IF NOT EXISTS prompts_by_time ON prompts (assistant, at);
 CREATE TABLE IF NOT EXISTS spend (day TEXT, assistant TEXT, purpose TEXT, model TEXT, account TEXT,
     calls INTEGER, prompt INTEGER, reply INTEGER, cached INTEGER, cost REAL, unpriced INTEGER,
@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS spend (day TEXT, assistant TEXT, purpose TEXT, model 
 _SUMS = ("calls", "prompt", "reply", "cached", "cost", "unpriced")
 _ADD_UP = f"ON CONFLICT DO UPDATE SET {', '.join(f'{s} = {s} + excluded.{s}' for s in _SUMS)}"
 _ADD = {
-    "prompts": "INSERT INTO prompts VALUES (?, ?, ?, ?, ?, ?, ?)",
+    "prompts": "INSERT INTO prompts VALUES (?, ?, ?, ?, ?, ?)",
     "spend": f"INSERT INTO spend VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?) {_ADD_UP}",
 }
 _TO_NOBODY = f"""INSERT INTO spend SELECT day, assistant, purpose, model, '', {", ".join(_SUMS)}
@@ -84,7 +84,7 @@ class Figures:
     def note_prompt(self, scope: str, event: BudgetEvent) -> None:
         """Note the budget of a request that is made by the assistant of a scope."""
         sizes = ",".join(map(str, event.sizes))
-        row = (event.at, scope, event.purpose, sizes, event.total, event.limit, event.usage)
+        row = (event.at, scope, event.purpose, sizes, event.limit, event.usage)
         self._note("prompts", row)
 
     def note_spend(
@@ -193,23 +193,17 @@ def _with_tables(path: Path) -> sqlite3.Connection:
 
 
 def _thin(file: sqlite3.Connection) -> None:
-    """Keep the fullest prompt an hour of older days, and nothing that is too old or too much."""
+    """Delete what is too old or too much."""
     [newest] = file.execute("SELECT max(at) FROM prompts").fetchone()
     if newest is None:
         return
-    file.execute(
-        "DELETE FROM prompts WHERE at < ? AND rowid NOT IN (SELECT rowid FROM (SELECT rowid,"
-        " max(total) FROM prompts WHERE at < ? GROUP BY assistant, CAST(at / 3600 AS INTEGER)))",
-        (newest - DETAIL_DAYS * _DAY_S,) * 2,
-    )
-    oldest = newest - KEPT_DAYS * _DAY_S
-    file.execute("DELETE FROM prompts WHERE at < ?", (oldest,))
+    file.execute("DELETE FROM prompts WHERE at < ?", (newest - PROMPT_DAYS * _DAY_S,))
     file.execute(
         "DELETE FROM prompts WHERE rowid NOT IN (SELECT rowid FROM prompts ORDER BY at DESC"
         " LIMIT ?)",
         (MOST_PROMPTS,),
     )
-    file.execute("DELETE FROM spend WHERE day < ?", (utc_iso(oldest)[:10],))
+    file.execute("DELETE FROM spend WHERE day < ?", (utc_iso(newest - KEPT_DAYS * _DAY_S)[:10],))
 
 
 def _prompt(at: float, purpose: str, sizes: str, limit: int, usage: float) -> BudgetEvent:

@@ -26,7 +26,7 @@ from evennia_ai.staff.explanation import Source, explanation, spoken
 from evennia_ai.staff.show import PURPOSES, cuts, moment, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
 from evennia_ai.turns.events import ANSWER
-from evennia_ai.turns.metrics import KEPT_DAYS, stacked
+from evennia_ai.turns.metrics import PROMPT_DAYS, stacked
 from evennia_ai.turns.options import OPTIONS, PRESETS, Option
 from evennia_ai.web.site import Visit, number, plain
 
@@ -253,7 +253,7 @@ def below(visit: Visit) -> dict[str, Any]:
 def budget(visit: Visit) -> Steps[dict[str, Any]]:
     """What prompts held over time, the newest requests, and what takes the most."""
     script, figures = visit.assistant, services.figures()
-    hours = number(visit.asked.get("hours"), BUDGET_HOURS, 24 * KEPT_DAYS)
+    hours = number(visit.asked.get("hours"), BUDGET_HOURS, 24 * PROMPT_DAYS)
     since = script.now() - 3600 * hours
     yield figures.flush()
     prompts = yield figures.prompts(script.scope, since)

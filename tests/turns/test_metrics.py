@@ -15,7 +15,7 @@ from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.turns.metrics import FLUSH_S, Figures, stacked
 
 NOW = 1_790_000_000.0
-HOUR, DAY = 3600.0, 86_400.0
+DAY = 86_400.0
 
 
 class FiguresTest(unittest.TestCase):
@@ -70,17 +70,14 @@ class TestFigures(FiguresTest):
         self.assertEqual(chart["History"], [70])
         self.assertEqual(set(chart), {"at", "limit", *REGIONS})
 
-    def test_older_prompts_are_thinned_to_the_fullest_of_an_hour(self):
-        """A week is kept in full; before that one prompt an hour; after 400 days nothing."""
-        old = NOW - 10 * DAY
-        for minute in range(10):
-            self.prompt(old // HOUR * HOUR + 60 * minute, history=100 + minute)
-        self.prompt(NOW - 500 * DAY)
-        for number in range(3):
-            self.prompt(NOW + number)
+    def test_old_prompts_go(self):
+        """They are kept for a month."""
+        self.prompt(NOW - 31 * DAY)
+        self.prompt(NOW - 29 * DAY)
+        self.prompt()
         self.flush()
         found = self.result(self.figures.prompts("s1", 0))
-        self.assertEqual([max(figure.sizes) for figure in found], [109, 100, 100, 100])
+        self.assertEqual([figure.at for figure in found], [NOW - 29 * DAY, NOW])
 
     def test_spend_adds_up(self):
         """By any column, also of some rows alone; calls without a price are counted apart."""

@@ -44,11 +44,6 @@ class OrderTest(AssistantTest):
 class TestOrders(OrderTest):
     """Walking, the order that every assistant may be given."""
 
-    def test_a_builder_is_obeyed(self):
-        """It walks for a builder."""
-        self.ask(self.char1, call("move", direction="out"))
-        self.assertIs(self.aria.location, self.room2)
-
     def test_a_player_is_refused(self):
         """For a player it stays, and is told whom to refuse and how."""
         (result,) = self.ask(self.char2, call("move", direction="out"))
