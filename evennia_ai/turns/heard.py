@@ -66,17 +66,14 @@ class TurnLock:
         """
         outcome: Deferred[Any] = Deferred()
 
-        def begin() -> None:
+        def begin(result: Any = None) -> Any:
             if outcome.called:
-                return
+                return result
             if self.running is not None:
-                self.running.addBoth(begin_after)
-                return
-            done = self.run(function, exclusive=True)
-            done.addCallbacks(outcome.callback, outcome.errback)
-
-        def begin_after(result: T) -> T:
-            begin()
+                self.running.addBoth(begin)
+            else:
+                done = self.run(function, exclusive=True)
+                done.addCallbacks(outcome.callback, outcome.errback)
             return result
 
         begin()
