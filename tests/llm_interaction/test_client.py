@@ -182,13 +182,6 @@ class TestReplies(LoopbackCase):
         self.assertAlmostEqual(plain.cost - cheap.cost, 800 * prompt - cheap.cached_cost)
         self.assertTrue(0 < cheap.cached_cost < 800 * prompt)
 
-    def test_prices(self):
-        """Prices come from LiteLLM's list; the offline model is free, others are unknown."""
-        self.assertEqual(self.client.facts("offline/extractive").price, (0.0, 0.0))
-        self.ask()
-        self.assertIsNone(self.client.facts("no/such-model").price)
-        self.assertIsNone(ModelClient().facts("gpt-4o").price)  # LiteLLM is not loaded yet
-
 
 class TestFaults(LoopbackCase):
     # answer, kind, retryable, HTTP calls made

@@ -35,7 +35,6 @@ REFUSALS = {
         "Unexpected message role. system",
         "Jinja Exception: System role not supported",
         "This model does not support system messages.",
-        "Developer instruction is not enabled for models/gemma-3-4b-it",
         "Invalid value: 'system'. unsupported role 'system' with this model.",
         "system prompt is not supported by this model",
         "Only user and assistant roles are supported!",
@@ -68,10 +67,7 @@ REFUSALS = {
         "`tools` is not supported in this model",
         "registry.ollama.ai/library/gemma:2b does not support tools",
         '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
-        "No endpoints found that support tool use.",
         "`tool calling` is not supported with this model",
-        "Function calling is not enabled for models/gemma-3-4b-it",
-        "This model doesn't support tool use in streaming mode.",
         "tools param requires --jinja flag: tools are not supported",
     ),
     "tools_stay": (
@@ -89,7 +85,6 @@ REFUSALS = {
     ),
     "short_ids": (
         "Tool call id was call_abc but must be a-z, A-Z, 0-9, with a length of 9.",
-        "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.",
         "Tool call IDs should be alphanumeric strings with length 9!: tool_call_id length",
     ),
     "no_empty": (

@@ -34,9 +34,7 @@ def register(litellm: ModuleType) -> Any:
     litellm.custom_provider_map.append({"provider": PROVIDER, "custom_handler": handler})
     # LiteLLM finds the provider by the model's name then.
     importlib.import_module("litellm.utils").custom_llm_setup()
-    per_token = ("input", "output", "cache_creation_input", "cache_read_input")
-    facts: dict[str, Any] = {f"{name}_cost_per_token": 0.0 for name in per_token[:2]}
-    facts |= {f"{name}_token_cost": 0.0 for name in per_token[2:]}
+    facts: dict[str, Any] = {"input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
     facts |= {"max_tokens": 200_000, "max_input_tokens": 200_000, "max_output_tokens": 4096}
     facts |= {"litellm_provider": PROVIDER, "mode": "chat", "supports_function_calling": True}
     litellm.register_model({MODEL: facts})
