@@ -34,9 +34,10 @@ from evennia_ai.llm_interaction.regions import (
 from evennia_ai.llm_interaction.room import Room
 from evennia_ai.llm_interaction.tool_calls import as_text, main_arguments, tool_instructions
 from evennia_ai.llm_interaction.transcript import (
+    FACTS,
     FACTS_STOPS,
     STOPS,
-    as_facts_prompt,
+    as_task_prompt,
     as_transcript,
 )
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL as OFFLINE_MODEL
@@ -451,7 +452,7 @@ def model_request(
     if config.llm_api != "completion":
         return request
     if situation is not None and situation.extracting:
-        text, stops = as_facts_prompt(request.messages), FACTS_STOPS
+        text, stops = as_task_prompt(request.messages, FACTS), FACTS_STOPS
     else:
         text, stops = as_transcript(request.messages, character.key), STOPS
     return replace(request, api="completion", prompt=text, stop=stops, messages=(), tools=())

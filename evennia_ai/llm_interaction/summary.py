@@ -14,7 +14,12 @@ from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
 from evennia_ai.language.tables import AUTO, DEFAULT
 from evennia_ai.llm_interaction.budget import TokenBudget, capped, packed
-from evennia_ai.llm_interaction.contexts import KEEP_LANGUAGE, writing_rule, written_language
+from evennia_ai.llm_interaction.contexts import (
+    KEEP_LANGUAGE,
+    SUMMARY_MARK,
+    writing_rule,
+    written_language,
+)
 from evennia_ai.llm_interaction.grounding import MOST_STRUCK, Grounded, grounded_in
 from evennia_ai.llm_interaction.guards import Around, without_loops, without_repeats
 from evennia_ai.llm_interaction.prompt import (
@@ -26,7 +31,7 @@ from evennia_ai.llm_interaction.prompt import (
 from evennia_ai.llm_interaction.regions import text_tokens
 from evennia_ai.llm_interaction.reply import is_refusal, strip_markup
 from evennia_ai.llm_interaction.tokens import count_tokens
-from evennia_ai.llm_interaction.transcript import as_summary_prompt
+from evennia_ai.llm_interaction.transcript import as_task_prompt
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.protocol import Assistant
 
@@ -169,7 +174,7 @@ def ask_model(
         prompt_tokens=budget.total - sizes["Reserve"],
     )
     if config.llm_api == "completion" and name != OFFLINE_MODEL:
-        text = as_summary_prompt(system, user)
+        text = as_task_prompt(request.messages, SUMMARY_MARK)
         request = replace(request, api="completion", prompt=text, stop=("\n\n",), messages=())
     trigger = script.runtime.compacting if purpose == "summary" else ""
     event = note_request(script, budget, purpose, name, trigger=trigger)

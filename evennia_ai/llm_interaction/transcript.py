@@ -38,7 +38,6 @@ EXAMPLES = (
 FACTS = "Facts worth keeping, one a line, with names and numbers:\n-"
 FACTS_STOPS: tuple[str, ...] = ("\n\n",)
 MOST_FACTS = 8
-SUMMARY = "SUMMARY:"
 
 
 def as_transcript(messages: Iterable[Mapping[str, object]], name: str) -> str:
@@ -49,18 +48,12 @@ def as_transcript(messages: Iterable[Mapping[str, object]], name: str) -> str:
     return "\n".join([*about, "", *talk, f'{name} says: "'])
 
 
-def as_facts_prompt(messages: Sequence[Mapping[str, object]]) -> str:
-    """The same for an extraction: it ends where the first fact is to be written."""
+def as_task_prompt(messages: Sequence[Mapping[str, object]], ending: str) -> str:
+    """The plain task of an extraction or a summary, who said what, and where the text begins."""
     about = [str(each["content"]) for each in messages if each["role"] == "system"]
     shown = "\n".join(str(each["content"]) for each in messages if each["role"] == "user")
     lines = [line for row in shown.splitlines() if (line := _line(row))]
-    return "\n".join([*about, "", *lines, "", FACTS])
-
-
-def as_summary_prompt(task: str, source: str) -> str:
-    """The request of a summary: the plain task, the lines, and where the summary begins."""
-    lines = [line for each in source.splitlines() if (line := _line(each))]
-    return "\n".join([task, "", *lines, "", SUMMARY])
+    return "\n".join([*about, "", *lines, "", ending])
 
 
 def read_facts(text: str) -> tuple[str, ...]:

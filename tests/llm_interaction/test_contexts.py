@@ -9,8 +9,6 @@ from evennia_ai.language.tables import AUTO
 from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
     CONTEXT_PRE_COMPACTION,
-    CONTEXT_SLEEP,
-    CONTEXT_UNASKED,
     CONTEXTS,
     answer_language,
     fixed_language,
@@ -25,21 +23,6 @@ from tests.strategies import FEW
 
 class TestContexts(unittest.TestCase):
     """The situations."""
-
-    def test_named(self):
-        """Each context is found by its own name; pre-compaction has the name logs show."""
-        names = [CONTEXT_AWAKE, CONTEXT_UNASKED, CONTEXT_SLEEP, CONTEXT_PRE_COMPACTION]
-        self.assertEqual(list(CONTEXTS), names)
-        self.assertTrue(all(name == context.name for name, context in CONTEXTS.items()))
-        self.assertEqual(CONTEXT_PRE_COMPACTION, "pre_compaction")
-
-    def test_only_awake_speaks(self):
-        """Asleep and before a compaction nothing is spoken, and only memory tools are offered."""
-        self.assertTrue(CONTEXTS[CONTEXT_AWAKE].speaks)
-        self.assertFalse(CONTEXTS[CONTEXT_AWAKE].extracting)
-        for name in (CONTEXT_SLEEP, CONTEXT_PRE_COMPACTION):
-            self.assertFalse(CONTEXTS[name].speaks)
-            self.assertTrue(CONTEXTS[name].extracting)
 
     def test_rules_of_safety(self):
         """Awake it is told that heard words are data, to admit not knowing, to invent nothing."""

@@ -1,6 +1,5 @@
 """What a summariser reads: nobody's words pass for another's; quoted tags wipe out nothing."""
 
-import json
 import unittest
 from dataclasses import replace
 
@@ -8,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.errors import ModelError
-from evennia_ai.history.frames import on_one_line
 from evennia_ai.history.messages import Message, Speaker, rendered
 from evennia_ai.llm_interaction.dialects import read
 from evennia_ai.llm_interaction.offline.summary import summarise
@@ -47,12 +45,6 @@ class TestLines(unittest.TestCase):
         ):
             lines = message_lines([message])
             self.assertEqual([len(line.splitlines()) for line in lines], [1, 1])
-
-    @given(TEXTS)
-    def test_nothing_is_lost(self, text):
-        """What stands as a JSON string is the text, and what does not is the text itself."""
-        shown = on_one_line(text)
-        self.assertEqual(json.loads(shown) if shown.startswith('"') else shown, text)
 
     def test_text_protocol(self):
         """A result in the text protocol is one line; a transcript shows each line as hers."""

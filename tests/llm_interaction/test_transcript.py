@@ -12,16 +12,16 @@ from evennia_ai.history.frames import (
     answer_line,
     heard_line,
     moment_lines,
-    read_tool_result,
     row,
     source_line,
     tool_result,
 )
+from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
 from evennia_ai.llm_interaction.transcript import (
     EXAMPLES,
+    FACTS,
     MOST_FACTS,
-    as_facts_prompt,
-    as_summary_prompt,
+    as_task_prompt,
     as_transcript,
     read_facts,
 )
@@ -116,17 +116,11 @@ class TestTranscript(unittest.TestCase):
         self.assertEqual(len(found), 5)
         self.assertEqual(found[3].count('"'), 2)
 
-    def test_a_written_result_is_read(self):
-        """The frame of a tool's result is read where it was written."""
-        found = read_tool_result(tool_result("look", "A fire.\nA dog."))
-        self.assertEqual(found, ("look", "A fire.\nA dog."))
-        self.assertIsNone(read_tool_result("A fire."))
-
 
 class TestFacts(unittest.TestCase):
     def test_the_prompt_ends_where_the_first_fact_begins(self):
         """No examples stand in it: they would become facts."""
-        text = as_facts_prompt([system(), user(heard_line("Bob", BOB, "say", "I owe Al 4."))])
+        text = as_task_prompt([system(), user(heard_line("Bob", BOB, "say", "I owe Al 4."))], FACTS)
         self.assertTrue(text.endswith("with names and numbers:\n-"))
         self.assertNotIn("traveller", text)
 
@@ -150,6 +144,6 @@ class TestSummaryPrompt(unittest.TestCase):
             "odd",
         )
         self.assertEqual(
-            as_summary_prompt("Summarise.", "\n".join(source)),
+            as_task_prompt([system("Summarise."), user(*source)], SUMMARY_MARK),
             'Summarise.\n\nBob says: "Hello"\nBob leaves.\nI: Good day.\nodd\n\nSUMMARY:',
         )
