@@ -261,20 +261,16 @@ class MemoryStore:
             self._waiting.append(callback)
 
 
-class MemoryRows:
-    """The rows of `assistant.spend.SharedSpend` in a dict; nothing is rolled back."""
+class MemoryRows(dict[str, str]):
+    """The rows of `turns.spend.SharedSpend`; nothing is rolled back."""
 
-    def __init__(self) -> None:
-        self.rows: dict[str, str] = {}
+    all = dict.copy
 
     def load(self, holder: str) -> str:
-        return self.rows.get(holder, "")
+        return self.get(holder, "")
 
     def save(self, holder: str, row: str) -> None:
-        self.rows[holder] = row
-
-    def all(self) -> dict[str, str]:
-        return dict(self.rows)
+        self[holder] = row
 
     def transaction(self) -> AbstractContextManager[None]:
         return nullcontext()

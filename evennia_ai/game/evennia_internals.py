@@ -90,17 +90,14 @@ def write(attribute: "Attribute", value: object, owner: str = "") -> None:
         return
     plain = seal(value, owner) if owner else marshal.loads(data)
     rows = type(attribute)._default_manager.filter(pk=attribute.pk)
-    if not rows.update(db_value=pickled(plain)):
+    # The field itself would first copy it in Python.
+    packed = PickledObject(b64encode(dumps(plain, DEFAULT_PROTOCOL)).decode("ascii"))
+    if not rows.update(db_value=packed):
         attribute.value = plain  # the row is gone: what Evennia does then
         return
     attribute.db_value = plain
     # As Evennia does after each save, for games that watch an Attribute.
     MONITOR_HANDLER.at_update(attribute, "db_value")
-
-
-def pickled(value: object) -> PickledObject:
-    """How the database holds a value; the field itself would first copy it in Python."""
-    return PickledObject(b64encode(dumps(value, DEFAULT_PROTOCOL)).decode("ascii"))
 
 
 # Stands for an Attribute that Evennia's cache does not know yet.
