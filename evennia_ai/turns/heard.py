@@ -22,16 +22,11 @@ RETRY_WAITS_S = (5.0, 20.0, 60.0)
 
 
 class TurnLock:
-    """Lets one thing run at a time; whatever comes of it, the lock is free again.
-
-    Attributes:
-        running: What holds the lock, if anything does.
-        is_exclusive: Whether that is something other than a tick.
-    """
+    """Lets one thing run at a time; whatever comes of it, the lock is free again."""
 
     def __init__(self) -> None:
-        self.running: Deferred[Any] | None = None
-        self.is_exclusive = False
+        self.running: Deferred[Any] | None = None  # what holds the lock, if anything does
+        self.is_exclusive = False  # whether that is something other than a tick
         self._worked_s = 0.0
         self._since: float | None = None
 

@@ -66,17 +66,12 @@ class SpendFigure:
 
 @dataclass
 class Figures:
-    """The figures in a file.
+    """The figures in a file."""
 
-    Args:
-        path: The file; made when first needed. A damaged one is replaced.
-        on_thread: Runs a function with arguments off the reactor thread, in order.
-        later: Calls a function after so many seconds, as `reactor.callLater`.
-    """
-
-    path: Path
+    path: Path  # made when first needed; a damaged one is replaced
+    # Runs a function with arguments off the reactor thread, in order.
     on_thread: Callable[..., "Deferred[Any]"]
-    later: Callable[..., IDelayedCall]
+    later: Callable[..., IDelayedCall]  # as `reactor.callLater`
     _rows: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
     _writes: int = 0
     _fails: bool = False
