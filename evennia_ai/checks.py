@@ -29,26 +29,26 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
             value = checked_setting(name)
         except ConfigError as error:
             what = f"`{PREFIX}{name}` must be {about.kind.says}." if about.is_secret else str(error)
-            problems.append(_error("E001", what, f"{about.help} Else remove it."))
+            problems.append(_problem("E001", what, f"{about.help} Else remove it."))
             continue
         if about.is_module:
             for path in (value,) if isinstance(value, str) else value or ():
                 problems += _missing_module(PREFIX + name, path)
-    problems += [_error("E001", what, "Correct or remove it.") for what in wrong_options()]
+    problems += [_problem("E001", what, "Correct or remove it.") for what in wrong_options()]
     model = setting("LLM_MODEL")
     if setting("LLM_API_BASE") and not model:
         message = f"`{API_BASE}` is set without `{MODEL}`: the offline model speaks."
-        problems.append(_warning("W001", message, f"Set `{MODEL}` to one of that server's models."))
+        problems.append(_problem("W001", message, f"Set `{MODEL}` to one of that server's models."))
     if str(model).startswith(LOCAL) and not has_engine():
         message = f"`{MODEL}` is `{model}`, but the extra `local` is not installed."
-        problems.append(_error("E003", message, "Run `pip install 'evennia-ai[local]'`."))
+        problems.append(_problem("E003", message, "Run `pip install 'evennia-ai[local]'`."))
     known = [PREFIX + name for name in SETTINGS]
     given = {name for name in (*dir(settings), *os.environ) if name.startswith(PREFIX)}
     for name in sorted(given - {*known, *_ELSEWHERE}):
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean `{near[0]}`?" if near else f"The settings are: {', '.join(known)}."
         message = f"`{name}` is not a setting of evennia_ai; it has no effect."
-        problems.append(_warning("W002", message, hint))
+        problems.append(_problem("W002", message, hint))
     return problems
 
 
@@ -60,12 +60,9 @@ def _missing_module(name: str, path: str) -> list[checks.CheckMessage]:
     except (ImportError, ValueError):
         exists = False
     message = f"`{name}` names `{path}`, but there is no module `{module}`."
-    return [] if exists else [_error("E002", message, "Correct the path, or remove it.")]
+    return [] if exists else [_problem("E002", message, "Correct the path, or remove it.")]
 
 
-def _error(number: str, message: str, hint: str) -> checks.CheckMessage:
-    return checks.Error(message, hint=hint, id=f"evennia_ai.{number}")
-
-
-def _warning(number: str, message: str, hint: str) -> checks.CheckMessage:
-    return checks.Warning(message, hint=hint, id=f"evennia_ai.{number}")
+def _problem(number: str, message: str, hint: str) -> checks.CheckMessage:
+    kind = checks.Error if number.startswith("E") else checks.Warning
+    return kind(message, hint=hint, id=f"evennia_ai.{number}")

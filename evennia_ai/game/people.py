@@ -68,9 +68,12 @@ def is_to_answer(listener: "DefaultCharacter", event: Message, at: float) -> boo
     room = listener.location
     if room is None or event.channel == "page":
         return True
-    own, known = listener.stable_id, manners_of(room)
+    own, known, words = listener.stable_id, manners_of(room), event.content
+    if event.channel == "pose" and event.speaker is not None:  # what stands behind the name
+        name = event.speaker.key
+        words = words[len(name) :] if words.lower().startswith(name.lower()) else words
     receivers = (own,) if event.channel in DIRECT else ()
-    line = Line(event.speaker_id, _words(event), event.channel or "say", at, receivers)
+    line = Line(event.speaker_id, words.strip(), event.channel or "say", at, receivers)
     before = known.line
     is_same = (
         before is not None
@@ -135,15 +138,6 @@ def _person(obj: "DefaultObject", speaker: "DefaultObject | None") -> Person:
         return replace(scripted, kind="assistant", attention=attention, awake=awake)
 
     return script.survived("taking part in a talk", assistant, scripted)
-
-
-def _words(event: Message) -> str:
-    """What was said; of a pose what stands behind the name."""
-    words = event.content
-    if event.channel == "pose" and event.speaker is not None:
-        name = event.speaker.key
-        words = words[len(name) :] if words.lower().startswith(name.lower()) else words
-    return words.strip()
 
 
 def _concern(body: "DefaultCharacter", text: str) -> float:
