@@ -2,7 +2,6 @@
 
 import re
 from datetime import datetime
-from itertools import islice
 
 from django.utils.timezone import get_default_timezone
 
@@ -10,7 +9,7 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import speaker_of, stable_id
-from evennia_ai.history.audience import PUBLIC, STAFF, private
+from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Speaker
 from evennia_ai.rag_memory.ledger import (
     APPROVED,
@@ -23,11 +22,10 @@ from evennia_ai.rag_memory.ledger import (
     living_of,
     replacement_line,
 )
-from evennia_ai.rag_memory.ledger_store import LedgerHandler
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.memory import note_called
-from evennia_ai.staff.show import Slices, audience_mark, escaped, moment
+from evennia_ai.staff.show import audience_mark, escaped, moment
 from evennia_ai.turns.errands import Errand
 from evennia_ai.turns.tools.journal import report_proposal
 
@@ -174,21 +172,11 @@ def _errand_text(errand: Errand) -> str:
     return escaped(f"{errand.id}, to {errand.to.key}, {when}: {errand.text}")
 
 
-def all_notes(ledger: LedgerHandler, seen: Seen) -> Slices[Note]:
-    """The notes a viewer may see: proposed notes, approved ones, then closed ones.
-
-    Closed ones are read as pages are turned.
-    """
+def all_notes(seen: Seen) -> list[Note]:
+    """The notes a viewer may see: proposed notes, approved ones, then closed ones."""
     newest = sorted(seen.notes(), key=lambda note: note.at, reverse=True)
     living = sorted(newest, key=lambda note: STATES.index(note.state))
-    count, is_staff = len(living), seen.audience == STAFF
-    closed = ledger.closed_count() if is_staff else sum(1 for _ in seen.closed_notes())
-
-    def read(first: int, last: int) -> list[Note]:
-        older = islice(seen.closed_notes(), max(0, first - count), max(0, last - count))
-        return [*living[first:last], *older]
-
-    return Slices(count + closed, read)
+    return [*living, *seen.closed_notes()]
 
 
 def note_text(note: Note) -> str:

@@ -93,7 +93,7 @@ class CmdAIMemory(AssistantCommand):
 
     def do_facts(self) -> None:
         script = self.assistant()
-        entries, name = all_notes(script.ledger, self.seen(script)), script.obj.key
+        entries, name = all_notes(self.seen(script)), script.obj.key
         head = f"The ledger of {name} ({len(entries)}):"
         self.viewer.listing(entries, note_text, head, f"The ledger of {name} is empty.")
 

@@ -7,12 +7,11 @@ became. Records are held in memory (`history.pages`).
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import TypeVar
 
 from evennia_ai.history.audience import visible
 from evennia_ai.history.masking import unmasked
 from evennia_ai.history.messages import Message, in_order, total_tokens
-from evennia_ai.history.pages import Cache
+from evennia_ai.history.pages import KEPT, records
 from evennia_ai.history.records import (
     COMMITTED,
     ROLLED_BACK,
@@ -21,7 +20,6 @@ from evennia_ai.history.records import (
     SummaryRecord,
     as_dict,
 )
-from evennia_ai.history.stored import Stored, Unreadable
 from evennia_ai.protocol import Store
 
 ARCHIVE, SUMMARIES, COMPACTIONS = "ai_archive", "ai_summaries", "ai_compactions"
@@ -29,10 +27,6 @@ ARCHIVE, SUMMARIES, COMPACTIONS = "ai_archive", "ai_summaries", "ai_compactions"
 TOMBSTONES = "tombstones"
 # Records read from the database at once where there is time between two readings.
 SLICE = 50
-# Segments that stay in memory, the latest read: as many as a prompt shows while compaction is off.
-SEGMENTS_KEPT = 64
-
-R = TypeVar("R", SummaryRecord, CompactionRecord, Segment)
 
 
 class Archive:
@@ -40,9 +34,9 @@ class Archive:
 
     def __init__(self, store: Store):
         self.store = store
-        self._segments = Cache(store, ARCHIVE, _reader(Segment), Stored.to_dict, SEGMENTS_KEPT)
-        self._summaries = Cache(store, SUMMARIES, _reader(SummaryRecord), Stored.to_dict)
-        self._compactions = Cache(store, COMPACTIONS, _reader(CompactionRecord), Stored.to_dict)
+        self._segments = records(store, ARCHIVE, Segment, KEPT)
+        self._summaries = records(store, SUMMARIES, SummaryRecord)
+        self._compactions = records(store, COMPACTIONS, CompactionRecord)
 
     def archive(self, segment: Segment) -> None:
         """Write a segment of messages that leave the live history. Never rewritten."""
@@ -129,10 +123,10 @@ class Archive:
 
     def warm(self) -> Iterator[None]:
         """Reads the records of summaries and compactions in advance, a few at each step."""
-        for records in (self._summaries, self._compactions):
-            keys = records.store.keys(records.category or "")
+        for cache in (self._summaries, self._compactions):
+            keys = cache.store.keys(cache.category or "")
             for start in range(0, len(keys), SLICE):
-                records.all(keys[start : start + SLICE])
+                cache.all(keys[start : start + SLICE])
                 yield
 
     def below(self, summary_id: str) -> "MessagesBelow":
@@ -213,15 +207,3 @@ class MessagesBelow:
         segments = map(self._archive.segment, dict.fromkeys(key for key, _ in places))
         known = {m.id: m for segment in segments if segment for m in segment.messages}
         return [known[each] for _, each in places if each in known]
-
-
-def _reader(kind: type[R]) -> Callable[[str, object, list[object]], R]:
-    """Reads a record of a kind; its id is the key, or a changed id would hide another record."""
-
-    def read(key: str, raw: object, odd: list[object]) -> R:
-        record = kind.from_dict(raw)
-        if record.id != key:
-            raise Unreadable(f"its id is `{record.id}`")
-        return record
-
-    return read

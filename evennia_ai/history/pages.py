@@ -1,26 +1,20 @@
-"""Stored values in memory: one rule for when they are read again, and numbered pages of them.
+"""Stored values in memory, and one rule for when they are read again.
 
 A value read from an Attribute holds until the Attribute's stamp is another one. What cannot be read
 is put aside whole (`history.aside`) at that moment: a whole Attribute, or single items of a list.
 """
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from evennia_ai.history.aside import put_aside
-from evennia_ai.history.stored import Unreadable
+from evennia_ai.history.stored import Stored, Unreadable
 from evennia_ai.protocol import Store
 
 T = TypeVar("T")
-# Pages that stay in memory, the latest read.
-PAGES_KEPT = 64
-_PAGE = re.compile(r"page_(\d{6,})")
-
-
-def page_key(number: int) -> str:
-    """The key of a numbered page: ``page_000001`` and so on."""
-    return f"page_{number:06d}"
+R = TypeVar("R", bound=Stored)
+# Pages or segments that stay in memory, the latest read.
+KEPT = 64
 
 
 class Cache(Generic[T]):
@@ -96,41 +90,16 @@ class Cache(Generic[T]):
         return value
 
 
-class Pages(Cache[T]):
-    """Values under the numbered keys ``page_000001``, ``page_000002`` and so on of a category.
+def records(store: Store, category: str, kind: type[R], most: int | None = None) -> Cache[R]:
+    """Records of a kind in a category; the id of each is its key.
 
-    Other keys of it, added by hand, are no pages.
+    With another id it is unreadable, or it would hide another record.
     """
 
-    category: str
+    def read(key: str, raw: object, odd: list[object]) -> R:
+        record = kind.from_dict(raw)
+        if getattr(record, "id", key) != key:
+            raise Unreadable("its id is another one")
+        return record
 
-    def __init__(
-        self,
-        store: Store,
-        category: str,
-        read: Callable[[Any, list[object]], T],
-        write: Callable[[T], object],
-    ):
-        super().__init__(store, category, lambda key, raw, odd: read(raw, odd), write, PAGES_KEPT)
-
-    def keys(self) -> list[str]:
-        """The keys of all pages, oldest first."""
-        keys = filter(_PAGE.fullmatch, self.store.keys(self.category))
-        return sorted(keys, key=lambda key: int(key[5:]))
-
-    def next_number(self) -> int:
-        """The number of a new page behind all others."""
-        return max((int(key[5:]) for key in self.keys()), default=0) + 1
-
-    def add(self, value: T) -> str:
-        """Store a new page behind all others; returns its key."""
-        key = page_key(self.next_number())
-        self.set(key, value)
-        return key
-
-    def back(self) -> Iterator[tuple[str, T]]:
-        """Keys and values of all pages, the newest first."""
-        for key in reversed(self.keys()):
-            value = self.get(key)
-            if value is not None:
-                yield key, value
+    return Cache(store, category, read, Stored.to_dict, most)

@@ -4,6 +4,7 @@ An append rewrites one page of at most 50 entries, so it costs the same at 100 a
 entries.
 """
 
+import re
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +14,7 @@ from typing import Any
 
 from evennia_ai.history.audience import normalised
 from evennia_ai.history.messages import new_id, utc_iso
-from evennia_ai.history.pages import Cache, Pages, page_key
+from evennia_ai.history.pages import KEPT, Cache
 from evennia_ai.history.records import as_count, as_dict, as_texts
 from evennia_ai.history.stored import each_readable
 from evennia_ai.protocol import Store
@@ -21,6 +22,7 @@ from evennia_ai.rag_memory.journal_entry import ID_CHARS, OWN, JournalEntry, bou
 
 JOURNAL, PAGES = "journal", "ai_journal"
 PAGE_ENTRIES = 50
+_PAGE = re.compile(r"page_(\d{6,})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,9 @@ class JournalHandler:
         self._now = now
         self._on_add = on_add
         self._newest = Cache(store, None, lambda key, raw, odd: Page.read(raw, odd), Page.to_dict)
-        self._pages = Pages(store, PAGES, Page.read, Page.to_dict)
+        self._pages = Cache(
+            store, PAGES, lambda key, raw, odd: Page.read(raw, odd), Page.to_dict, KEPT
+        )
         self._first: dict[str, str] = {}  # of older pages, the part of an id that sorts by time
 
     def add(
@@ -208,12 +212,17 @@ class JournalHandler:
 
     def _turn(self, page: Page) -> Page:
         """Store a full page behind all others, and begin the next."""
-        number = self._pages.next_number()
+        number = self._next_number()
         self._pages.set(page_key(number), replace(page, number=number))
         return Page(number + 1)
 
     def _page(self) -> Page:
-        return self._newest.get(JOURNAL) or Page(self._pages.next_number())
+        return self._newest.get(JOURNAL) or Page(self._next_number())
+
+    def _next_number(self) -> int:
+        """The number of a new page behind all others; keys added by hand are no pages."""
+        keys = filter(_PAGE.fullmatch, self.store.keys(PAGES))
+        return max((int(key[5:]) for key in keys), default=0) + 1
 
     def page(self, key: str) -> Page:
         """One page by its key."""
@@ -240,3 +249,8 @@ class JournalHandler:
                 return first
             self._first[key] = first
         return self._first[key]
+
+
+def page_key(number: int) -> str:
+    """The key of a numbered page: ``page_000001`` and so on."""
+    return f"page_{number:06d}"

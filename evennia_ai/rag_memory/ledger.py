@@ -232,48 +232,27 @@ def same_note(notes: Iterable[Note], text: str, by_id: str, audience: str) -> No
 
 
 def replacing(note: Note, notes: Iterable[Note], at: float) -> tuple[Note, list[Note]]:
-    """A new or newly approved note with the ids of those it replaces, and all other notes.
+    """A new or newly approved note with the ids of those it replaces, and these, closed.
 
-    `at` is in seconds since the epoch; the others keep their order. Outdated ones are superseded,
-    those that say the same to other people are withdrawn: a secret closes the public note at once,
-    a public note closes the secret when it is approved.
+    `at` is in seconds since the epoch. Of the living notes of its author, an approved one
+    supersedes those for the same people that say something else of the same thing: ``my favourite
+    drink is ale``, then ``… is rum``. Those that say the same to other people are withdrawn: a
+    secret closes the public note at once, a public note closes the secret when it is approved.
     """
-    others = [old for old in notes if old.id != note.id]
-    closed: dict[str, str] = {}
-    if note.state == APPROVED or note.audience != PUBLIC:
-        closed = {
-            old.id: WITHDRAWN
-            for old in others
-            if old.is_living
-            and old.by.id == note.by.id
-            and old.audience != note.audience
-            and _plain(old.text) == _plain(note.text)
-        }
-    if note.state == APPROVED:
-        closed |= {old.id: SUPERSEDED for old in outdated_by(note, others)}
-    left = [
-        replace(moved(old, closed[old.id], at, note.by), superseded_by=note.id)
-        if old.id in closed
-        else old
-        for old in others
-    ]
-    return replace(note, replaces=tuple(closed)) if closed else note, left
-
-
-def outdated_by(note: Note, notes: Iterable[Note]) -> list[Note]:
-    """Approved notes of the same author and audience that a newly approved one replaces.
-
-    They say something else of the same thing: ``my favourite drink is ale``, then ``… is rum``.
-    """
-    topic = _topic(note.text)
-    return [
-        old
-        for old in notes
-        if topic
-        and old.id != note.id
-        and (old.state, old.by.id, old.audience) == (APPROVED, note.by.id, note.audience)
-        and _topic(old.text) == topic
-    ]
+    topic, closed = _topic(note.text), list[Note]()
+    is_approved = note.state == APPROVED
+    for old in notes:
+        if not old.is_living or old.id == note.id or old.by.id != note.by.id:
+            continue
+        if old.audience == note.audience:
+            is_outdated = old.state == APPROVED and bool(topic) and _topic(old.text) == topic
+            state = SUPERSEDED if is_approved and is_outdated else ""
+        else:
+            is_same = _plain(old.text) == _plain(note.text)
+            state = WITHDRAWN if is_same and (is_approved or note.audience != PUBLIC) else ""
+        if state:
+            closed.append(replace(moved(old, state, at, note.by), superseded_by=note.id))
+    return replace(note, replaces=tuple(old.id for old in closed)) if closed else note, closed
 
 
 def _topic(text: str) -> str:

@@ -12,16 +12,16 @@ from typing import Any
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import speakers, utc_iso
-from evennia_ai.history.pages import Cache
+from evennia_ai.history.pages import KEPT, Cache, records
 from evennia_ai.history.records import COMMITTED
-from evennia_ai.history.stored import Stored, Unreadable
+from evennia_ai.history.stored import Unreadable
 from evennia_ai.protocol import Assistant, Character, Store
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.profile import Observation, Profile, current
 
 PROFILES, ARCHIVE = "entity_profiles", "ai_entities_archive"
-# Profiles looked through in one turn of the reactor, and old observations that stay in memory.
-BATCH, ARCHIVES_KEPT = 20, 64
+# Profiles looked through in one turn of the reactor.
+BATCH = 20
 
 
 def _read_profiles(key: str, raw: Any, odd: list[object]) -> dict[str, Profile]:
@@ -42,13 +42,7 @@ class EntityHandler:
     def __init__(self, store: Store):
         self.store = store
         self._profiles = Cache(store, None, _read_profiles, _stored_profiles)
-        self._old = Cache(
-            store,
-            ARCHIVE,
-            lambda key, raw, odd: Profile.from_dict(raw),
-            Stored.to_dict,
-            ARCHIVES_KEPT,
-        )
+        self._old = records(store, ARCHIVE, Profile, KEPT)
 
     def profiles(self) -> dict[str, Profile]:
         """All profiles by entity id."""

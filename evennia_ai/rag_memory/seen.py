@@ -163,10 +163,9 @@ class Seen:
         """The living notes of the ledger, oldest first."""
         return self._pinnable(self._script.ledger.entries())
 
-    def closed_notes(self) -> Iterator[Note]:
-        """Superseded and withdrawn notes, the last closed first; loaded page by page."""
-        for note in self._script.ledger.closed():
-            yield from self._pinnable((note,))
+    def closed_notes(self) -> tuple[Note, ...]:
+        """Superseded and withdrawn notes, the last closed first."""
+        return self._pinnable(self._script.ledger.closed())
 
     def _pinnable(self, notes: Iterable[Note]) -> tuple[Note, ...]:
         shown = tuple(note for note in notes if self.shows(note.audience))

@@ -95,7 +95,6 @@ RECORDS = (
     "ai_compactions",
     "ai_bonds",
     "ai_ledger",
-    "ai_ledger_closed",
     "ai_journal",
     "ai_entities_archive",
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evennia_ai.history.aside import aside, drop_from_aside
-from evennia_ai.history.pages import PAGES_KEPT, Cache, Pages, page_key
+from evennia_ai.history.pages import KEPT, Cache
 from evennia_ai.history.stored import Stored, Unreadable, as_plain, each_readable
 from evennia_ai.testing import MemoryStore
 from tests.stand_ins import CountingStore
@@ -70,46 +70,40 @@ class TestStored(unittest.TestCase):
                 Coin.from_dict(stored)
 
 
-class TestPages(unittest.TestCase):
+class TestCache(unittest.TestCase):
     """One rule for all of them."""
 
     def setUp(self):
         self.store = CountingStore("coins")
-        self.pages = Pages(self.store, "coins", read, as_plain)
+        read_key = lambda key, raw, odd: read(raw, odd)  # noqa: E731
+        self.coins = Cache(self.store, "coins", read_key, as_plain, KEPT)
 
     def test_read_once(self):
         """Until somebody changes it; the last ones used stay."""
-        for number in range(PAGES_KEPT + 1):
-            self.assertEqual(self.pages.add([Coin(str(number))]), page_key(number + 1))
+        keys = [f"c{number:03}" for number in range(KEPT + 1)]
+        for key in keys:
+            self.coins.set(key, [Coin(key)])
         self.store.reads = 0
-        keys = self.pages.keys()
-        self.assertEqual(len(self.pages.all(keys[1:])), PAGES_KEPT)
+        self.assertEqual(len(self.coins.all(keys[1:])), KEPT)
         self.assertEqual(self.store.reads, 0)
-        self.assertEqual(self.pages.get(keys[0]), [Coin("0")])
+        self.assertEqual(self.coins.get(keys[0]), [Coin("c000")])
         self.assertEqual(self.store.reads, 1)
         self.store.set(keys[-1], [], "coins")
-        self.assertEqual(self.pages.get(keys[-1]), [])
+        self.assertEqual(self.coins.get(keys[-1]), [])
         self.store.delete(keys[-1], "coins")
-        self.assertIsNone(self.pages.get(keys[-1]))
-
-    def test_other_keys(self):
-        """Keys by hand are no pages, and a new page stands behind all others."""
-        for key in ("page_000007", "page_2", "notes"):
-            self.store.set(key, [{"name": key}], "coins")
-        self.assertEqual(self.pages.add([]), "page_000008")
-        self.assertEqual([key for key, _ in self.pages.back()], ["page_000008", "page_000007"])
+        self.assertIsNone(self.coins.get(keys[-1]))
 
     def test_put_aside(self):
         """What cannot be read is put aside at once: a whole value, or items of it."""
-        self.store.set("page_000001", "odd", "coins")
-        self.store.set("page_000002", [5, {"name": "x"}, 6], "coins")
-        self.assertEqual(dict(self.pages.back()), {"page_000002": [Coin("x")]})
-        self.assertEqual(self.store.keys("coins"), ("page_000002",))
-        self.assertEqual(self.store.get("page_000002", "coins"), [Coin("x").to_dict()])
-        kept = {"coins_page_000001": 1, "coins_page_000002": 2}
+        self.store.set("c1", "odd", "coins")
+        self.store.set("c2", [5, {"name": "x"}, 6], "coins")
+        self.assertEqual(self.coins.all(), {"c2": [Coin("x")]})
+        self.assertEqual(self.store.keys("coins"), ("c2",))
+        self.assertEqual(self.store.get("c2", "coins"), [Coin("x").to_dict()])
+        kept = {"coins_c1": 1, "coins_c2": 2}
         self.assertEqual(aside(self.store), kept)
         drop_from_aside(self.store, lambda value: value == 5)
-        self.assertEqual(aside(self.store), {**kept, "coins_page_000002": 1})
+        self.assertEqual(aside(self.store), {**kept, "coins_c2": 1})
 
     def test_a_write_that_fails(self):
         """What was rolled back is not remembered."""

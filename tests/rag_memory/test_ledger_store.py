@@ -31,7 +31,7 @@ class TestHandler(AssistantTest):
         return self.script.ledger.add(text, CHAR, **{"state": "approved", **fields})
 
     def test_forget(self):
-        """Notes are deleted, living and closed; the closed ones that stay fill their pages."""
+        """Notes are deleted, living and closed."""
         kept = [self.script.ledger.add(f"Note {n}", BOB, state="approved") for n in range(25)]
         for n in range(29):
             self.script.ledger.change(self.add(f"I like {n}").id, WITHDRAWN, CHAR)
@@ -41,43 +41,20 @@ class TestHandler(AssistantTest):
         self.assertEqual(self.script.ledger.forget(lambda note: note.by.id == CHAR.id), 30)
         for handler in (self.script.ledger, LedgerHandler(AttributeStore(self.script))):
             self.assertEqual({note.by.id for note in handler.everything()}, {BOB.id})
-            self.assertEqual((len(handler.entries()), handler.closed_count()), (1, 24))
-        stored = self.script.attributes.get("ledger", category="ai_ledger")
+            self.assertEqual((len(handler.entries()), len(handler.closed())), (1, 24))
         self.assertEqual(self.script.ledger.forget(lambda note: False), 0)
-        self.assertEqual(self.script.attributes.get("ledger", category="ai_ledger"), stored)
 
-    def test_closed_notes_go_into_pages(self):
-        """What is written at a change stays small; every note ever taken can be read."""
-        clock = iter(range(10**9))
-        now = [0.0]
-        handler = LedgerHandler(AttributeStore(self.script), lambda: now[0])
-        for number in clock:
-            if number == 130:
-                break
-            now[0] = 3600.0 * number
-            new = handler.add(f"My favourite drink is drink{number}", CHAR, state="approved")
-        stored = self.script.attributes.get("ledger", category="ai_ledger")
-        self.assertEqual([e["id"] for e in stored["entries"]], [new.id])
-        pages = AttributeStore(self.script).keys("ai_ledger_closed")
-        self.assertEqual(pages, ("page_000001", "page_000002", "page_000003"))
+    def test_each_note_by_itself(self):
+        """A change writes one note; every note ever taken can be read; an odd one is put aside."""
+        notes = [self.add(f"My favourite drink is drink{number}") for number in range(4)]
+        keys = AttributeStore(self.script).keys("ai_ledger")
+        self.assertEqual(keys, tuple(note.id for note in notes))
+        for key, junk in (("l0", None), ("l1", 5), ("l2", notes[0].to_dict())):
+            self.script.attributes.add(key, junk, category="ai_ledger")
         fresh = LedgerHandler(AttributeStore(self.script))
-        texts = [f"My favourite drink is drink{number}" for number in range(130)]
-        self.assertEqual([e.text for e in fresh.everything()], texts)
-        self.assertEqual([e.text for e in fresh.closed()], texts[-2::-1])
-        self.assertEqual(fresh.closed_count(), 129)
-        self.assertEqual(fresh.get(new.replaces[0]).superseded_by, new.id)
-
-    def test_spoilt_pages(self):
-        """Pages that hold anything else are put aside, and others written."""
-        self.add("My favourite drink is ale")
-        for number, junk in enumerate((None, 5, "x", [5], {"entries": 5}, {"entries": [{}]}), 1):
-            key = f"page_{number:06d}"
-            self.script.attributes.add(key, junk, category="ai_ledger_closed")
-        self.script.attributes.add("x1", 5, category="ai_ledger_closed")
-        fresh = LedgerHandler(AttributeStore(self.script))
-        self.assertEqual(list(fresh.closed()), [])
-        fresh.add("My favourite drink is rum", CHAR, state="approved")
-        self.assertEqual([e.text for e in fresh.closed()], ["My favourite drink is ale"])
+        self.assertEqual([note.id for note in fresh.everything()], list(keys))
+        self.assertEqual([e.id for e in fresh.closed()], [note.id for note in notes[2::-1]])
+        self.assertEqual(fresh.get(notes[2].id).superseded_by, notes[3].id)
 
     def test_a_failed_write_changes_nothing(self):
         """A note and the one it closes are stored together or not at all."""
@@ -242,11 +219,11 @@ class TestStaff(CommandLineTest):
                 f"I know song {number}", by, state="approved", audience=audience
             )
             self.script.ledger.change(note.id, WITHDRAWN, by)
-        everybodys = all_notes(self.script.ledger, self.script.seen(PUBLIC))
+        everybodys = all_notes(self.script.seen(PUBLIC))
         self.assertEqual(len(everybodys), 13)  # with what waits
         songs = [note.text for note in everybodys[1:11]]
         self.assertEqual(songs, [f"I know song {number}" for number in range(22, 2, -2)])
-        self.assertEqual(len(all_notes(self.script.ledger, self.script.seen(STAFF))), 26)
+        self.assertEqual(len(all_notes(self.script.seen(STAFF))), 26)
 
 
 class TestForgetEntry(CommandLineTest):
