@@ -34,13 +34,13 @@ from evennia_ai.sleep.compaction import (
     run_pre_compaction_extraction,
 )
 from evennia_ai.sleep.compaction.behind import begin_behind
-from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
-from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS, rollback_compaction
+from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import ScriptedModel, call
 from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, StoreFailure, extract_and_compact
+from tests.steps import COMMIT_STEPS, ROLLBACK_STEPS
 from tests.waiting import pump_until
 
 PAIR = private([PEOPLE["Alice"], PEOPLE["Bob"]])

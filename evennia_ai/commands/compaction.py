@@ -218,19 +218,15 @@ def result_line(name: str, result: Result) -> str:
     """The outcome of a compaction, in a sentence."""
     outcome = result.outcome
     if isinstance(outcome, Skipped):
-        held = outcome.held
         over = " The pause after the rollback is over." if result.released else ""
-        but = f", but for {held} older ones that a summary would not shorten" if held else ""
-        return f"{name} did not compact: {_REASONS.get(outcome.reason, outcome.reason)}{but}.{over}"
+        return f"{name} did not compact: {_REASONS.get(outcome.reason, outcome.reason)}.{over}"
     if isinstance(outcome, Failed):
         why = f"summary generation failed ({outcome.detail})"
         return f"{name} did not compact: {why}. Nothing was changed."
     report = outcome.record.report
-    held = report.held_messages
-    older = f" ({held} of them older: a summary would not shorten them)" if held else ""
     text = (
         f"{name} compacted {counted(report.compacted_messages, 'message')} and kept "
-        f"{report.preserved_messages}{older}: {report.original_tokens:,} to "
+        f"{report.preserved_messages}: {report.original_tokens:,} to "
         f"{report.new_tokens:,} tokens, {report.reduction_pct} % less, level {report.level}. "
         f"The originals: aihistory/expand {name} = {', '.join(report.summary_ids)}."
     )
@@ -250,13 +246,8 @@ def preview_lines(script: AssistantScript, seen: Seen) -> list[str]:
     lines = [f"{name} uses {context_usage(script):.1%} of its context."]
     if not config.compact_enabled:
         lines.append("Compaction is off; compact/on switches it on.")
-    held = f"{len(plan.held)} older messages of talk too short for a summary stay, too."
     if plan.empty:
-        window = config.compact_preserve_window
-        within = f"lies within the newest {window} lines of talk."
-        if not plan.held:
-            return [*lines, f"Nothing would leave: all {within}"]
-        return [*lines, held, f"Nothing would leave: all else {within}"]
+        return [*lines, "Nothing would leave: all is new, or too short for a summary."]
     summaries = len(plan.summarised)
     first, last = plan.leaving[0].created_at, plan.leaving[-1].created_at
     lines.append(
@@ -264,8 +255,6 @@ def preview_lines(script: AssistantScript, seen: Seen) -> list[str]:
         f"{moment(last)} (UTC), into {summaries} {'summary' if summaries == 1 else 'summaries'}:"
     )
     lines += [_part_line(plan, each, seen) for each in plan.scopes]
-    if plan.held:
-        lines.append(held)
     # Of each scope there is a summary of what leaves, and one of what left before.
     most = 2 * summaries * (summary_cap(script, plan) + _MARKER_TOKENS)
     now, stays = script.history.tokens(), total_tokens(plan.staying)

@@ -35,8 +35,8 @@ from evennia.utils.dbserialize import deserialize
 from evennia.utils.picklefield import DEFAULT_PROTOCOL, PickledObject
 
 from evennia_ai.game.identity import stable_id
-from evennia_ai.history.aside import put_aside
 from evennia_ai.history.live import HISTORY, TAIL
+from evennia_ai.history.pages import put_aside
 from evennia_ai.history.sealed import holds_sealed, seal, unseal
 from evennia_ai.llm_interaction.budget_log import KEY as BUDGETS
 from evennia_ai.rag_memory.journal import JOURNAL

@@ -16,7 +16,6 @@ from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import Steps, pause
 from evennia_ai.history.archive import ARCHIVE, COMPACTIONS, Archive
-from evennia_ai.history.aside import aside, put_aside
 from evennia_ai.history.audience import widest_of
 from evennia_ai.history.masking import masked, unmasked
 from evennia_ai.history.messages import (
@@ -28,6 +27,7 @@ from evennia_ai.history.messages import (
     new_id,
     utc_iso,
 )
+from evennia_ai.history.pages import aside, put_aside
 from evennia_ai.history.pairs import INTERRUPTED, answered, unanswered
 from evennia_ai.history.records import Segment, as_dict, as_text
 from evennia_ai.history.stored import Unreadable, each_readable

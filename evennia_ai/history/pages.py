@@ -1,18 +1,21 @@
 """Stored values in memory, and one rule for when they are read again.
 
 A value read from an Attribute holds until the Attribute's stamp is another one. What cannot be read
-is put aside whole (`history.aside`) at that moment: a whole Attribute, or single items of a list.
+is put aside whole (`put_aside`) at that moment: a whole Attribute, or single items of a list.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from evennia_ai.history.aside import put_aside
+from evennia_ai.history.records import as_list
 from evennia_ai.history.stored import Stored, Unreadable
 from evennia_ai.protocol import Store
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Stored)
+# Each Attribute of this category holds the former values of one Attribute, oldest first. The proof
+# counts them, and `aistatus` names them.
+ASIDE = "ai_damaged"
 # Pages or segments that stay in memory, the latest read.
 KEPT = 64
 
@@ -103,3 +106,28 @@ def records(store: Store, category: str, kind: type[R], most: int | None = None)
         return record
 
     return Cache(store, category, read, Stored.to_dict, most)
+
+
+def name_of(key: str, category: str | None = None) -> str:
+    """How an Attribute is named to people, and in the category `ASIDE`."""
+    return f"{category}_{key}" if category else key
+
+
+def put_aside(store: Store, value: object, key: str, category: str | None = None) -> None:
+    """Keep a value, or an item of one, that cannot be used."""
+    name = name_of(key, category)
+    store.set(name, [*as_list(store.get(name, category=ASIDE)), value], category=ASIDE)
+
+
+def aside(store: Store) -> dict[str, int]:
+    """How many values are kept aside, by the names of their Attributes."""
+    return {name: len(as_list(store.get(name, category=ASIDE))) for name in store.keys(ASIDE)}
+
+
+def drop_from_aside(store: Store, is_dropped: Callable[[object], bool]) -> None:
+    """Drop values kept aside, for privacy."""
+    for name in store.keys(ASIDE):
+        values = as_list(store.get(name, category=ASIDE))
+        kept = [value for value in values if not is_dropped(value)]
+        if len(kept) < len(values):
+            store.set(name, kept, category=ASIDE)

@@ -136,7 +136,7 @@ class SummaryRecord(Stored):
         tree_level: Its level in the cascade.
         coverage: Share of names, numbers and quoted words kept in summary, journal or ledger.
         unsupported: How many sentences were struck because its source does not support them.
-        extra: Its model, what it lost, and what else is noted of it.
+        extra: Its model, and what else is noted of it.
     """
 
     id: str
@@ -167,9 +167,7 @@ class Report(Stored):
         new_tokens: And after it.
         compacted_messages: How many messages left.
         preserved_messages: How many stayed.
-        held_messages: How many of these were old enough to leave, but too few of their scope.
         masked_messages: How many old tool outputs were masked.
-        window_shrunk: Whether fewer stayed than configured, as more would not have fitted.
         left_from: When the oldest message that left was said, UTC ISO 8601.
         left_until: And the newest.
         summary_ids: The new recent summaries, public first.
@@ -186,9 +184,7 @@ class Report(Stored):
     new_tokens: int = 0
     compacted_messages: int = 0
     preserved_messages: int = 0
-    held_messages: int = 0
     masked_messages: int = 0
-    window_shrunk: bool = False
     left_from: str = ""
     left_until: str = ""
     summary_ids: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 A stored dict has the names of the fields as keys. Fields with a default may be missing; where they
 are empty by default, empty ones are not stored. What has another shape is `Unreadable`: nothing is
-repaired, the whole value is put aside (`history.aside`).
+repaired, the whole value is put aside (`history.pages`).
 """
 
 from collections.abc import Callable, Mapping

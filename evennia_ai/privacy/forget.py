@@ -9,17 +9,17 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from twisted.internet.defer import inlineCallbacks
 from twisted.internet.task import cooperate
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
-from evennia_ai.history.aside import drop_from_aside
 from evennia_ai.history.audience import STAFF
 from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.messages import Message
+from evennia_ai.history.pages import drop_from_aside
 from evennia_ai.history.records import UNSUMMARISED, CompactionRecord, as_dict
 from evennia_ai.history.sealed import UNMET, unseal
 from evennia_ai.privacy.closure import Forgetting, Made, plan_forgetting, without_copies
@@ -131,8 +131,7 @@ class _Removal:
         yield from self._each(journal.pages(), lambda key: journal.rewrite(self._entry_left, [key]))
         step("forget summaries")
         summaries = [r for r in map(history.summary, plan.emptied) if r and r.tier != UNSUMMARISED]
-        said: dict[str, Any] = {"lost": [], "rejected": [], "former": ""}
-        empty = [replace(r, text=EMPTIED, extra={**r.extra, **said}) for r in summaries]
+        empty = [replace(r, text=EMPTIED, extra={**r.extra, "former": ""}) for r in summaries]
         yield from self._each(empty, history.save_summary)
         put_texts(self.script, dict.fromkeys(plan.emptied, EMPTIED))
         if empty:

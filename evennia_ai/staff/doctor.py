@@ -24,7 +24,7 @@ from evennia_ai import checks, conf, services
 from evennia_ai.background import Worker, pause
 from evennia_ai.errors import LocalModelError, ModelError, SpendError
 from evennia_ai.game.ports import shared_spend
-from evennia_ai.history.aside import ASIDE
+from evennia_ai.history.pages import ASIDE
 from evennia_ai.llm_interaction.local_models.files import (
     MISSING_EXTRA,
     PREFIX,
@@ -312,7 +312,7 @@ def _examined(
     remarks: list[tuple[str, str]],
 ) -> Iterator[Any]:
     """Add an assistant's faults and remarks; yields Deferreds that pause between Attributes."""
-    from evennia_ai.history.aside import name_of
+    from evennia_ai.history.pages import name_of
     from evennia_ai.turns import schema as soundness
 
     script.history.messages()  # puts aside what is none

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from evennia_ai.history.aside import aside
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import utc_iso
+from evennia_ai.history.pages import aside
 from evennia_ai.history.records import CompactionRecord
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import (

@@ -1,7 +1,7 @@
 """Which values an assistant's Attributes may hold, and what becomes of others.
 
 All code that reads one of these Attributes takes of it what it can use, so an odd value stops
-nothing. It is put aside (`history.aside`) before something else is written in its place. The doctor
+nothing. It is put aside (`history.pages`) before something else is written in its place. The doctor
 does the same for those that nothing writes.
 """
 
@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from evennia_ai.history.aside import put_aside
+from evennia_ai.history.pages import put_aside
 from evennia_ai.history.records import (
     as_dict,
     as_dicts,

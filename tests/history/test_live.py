@@ -3,9 +3,9 @@
 import unittest
 from dataclasses import replace
 
-from evennia_ai.history.aside import ASIDE
 from evennia_ai.history.live import PAGE_MESSAGES, HistoryHandler
 from evennia_ai.history.messages import Message, utc_iso
+from evennia_ai.history.pages import ASIDE
 from evennia_ai.history.pairs import INTERRUPTED, cut_points
 from evennia_ai.history.verification import EMPTY_DIGEST, digest_add
 from evennia_ai.testing import MemoryStore

@@ -6,9 +6,9 @@ from dataclasses import replace
 from twisted.internet.defer import succeed
 
 from evennia_ai.errors import StoreError
-from evennia_ai.history.aside import ASIDE, put_aside
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
+from evennia_ai.history.pages import ASIDE, put_aside
 from evennia_ai.history.records import LIVE
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.privacy.forget import EMPTIED, forget_people, remake_summary

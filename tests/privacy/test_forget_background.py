@@ -8,11 +8,10 @@ from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
 from evennia_ai.privacy.forget import forget_people, remake_summary
 from evennia_ai.sleep.compaction.behind import begin_behind
-from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
-from evennia_ai.sleep.compaction.remake import REMAKE_STEPS
 from evennia_ai.testing import ScriptedModel, call
 from evennia_ai.turns.tick import Tick
 from tests.privacy.test_forget import ALICE, AT, BOB, SECRET, ForgettingTest, parrot
+from tests.steps import COMMIT_STEPS, REMAKE_STEPS
 from tests.waiting import pump_until, wait_for
 
 # The kinds of compaction, and the steps of their commits.

@@ -2,8 +2,8 @@
 
 import unittest
 
-from evennia_ai.history.aside import aside
 from evennia_ai.history.messages import IdSource
+from evennia_ai.history.pages import aside
 from evennia_ai.rag_memory.journal import PAGE_ENTRIES, PAGES, JournalHandler
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.testing import MemoryStore

@@ -8,7 +8,6 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage, meas
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.compact import WAIT_S
-from evennia_ai.sleep.compaction.remake import REMAKE_STEPS
 from evennia_ai.staff.status import compaction_state
 from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick
@@ -16,6 +15,7 @@ from tests.asked import model_down
 from tests.base import AssistantTest
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, MemoryWorldTest
+from tests.steps import REMAKE_STEPS
 from tests.waiting import pump_until, wait_for
 
 LINE = "Mirabel hid barrel {} north of the mill of Saltmarsh, and that took the whole long evening."

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evennia_ai.history.records import LIVE, SummaryRecord
-from evennia_ai.sleep.compaction.cascade import FAN_IN, due_groups, roots
+from evennia_ai.sleep.compaction.plan import FAN_IN, due_groups, roots
 
 # A forest of 1,000 leaves is grown in some milliseconds; twenty of any size are enough.
 SOME = settings(max_examples=20)

@@ -18,7 +18,6 @@ from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
-from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
 from evennia_ai.sleep.compaction.compact import MOST_WAIT_S, WAIT_S, Compaction
 from evennia_ai.sleep.compaction.due import COUNT, MANUAL, SLEEP, due
 from evennia_ai.sleep.compaction.report import as_result
@@ -28,6 +27,7 @@ from evennia_ai.testing import call
 from tests.asked import model_down
 from tests.base import AssistantTest, label
 from tests.memory_assistant import extract_and_compact
+from tests.steps import COMMIT_STEPS
 from tests.waiting import pump_until, wait_for
 
 SUMMARY = "They talked of the harvest."

@@ -15,13 +15,13 @@ from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.sleep.compaction import (
     run_pre_compaction_extraction,
 )
-from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
 from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
 )
 from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick
 from tests.memory_assistant import MemoryWorldTest, StoreFailure
+from tests.steps import COMMIT_STEPS
 from tests.waiting import wait_for
 
 CHAR = Speaker("Alice", "o1.a")

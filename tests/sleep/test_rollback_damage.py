@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.archive import ARCHIVE
-from evennia_ai.history.aside import aside
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.masking import masked
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.pages import aside
 from evennia_ai.history.records import CompactionRecord, Segment
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.rollback import misfit, rollback_compaction

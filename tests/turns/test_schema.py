@@ -2,7 +2,7 @@
 
 import unittest
 
-from evennia_ai.history.aside import ASIDE, name_of
+from evennia_ai.history.pages import ASIDE, name_of
 from evennia_ai.testing import MemoryStore
 from evennia_ai.turns.schema import BODY, SCRIPT, mend, odd_places
 

@@ -15,15 +15,6 @@ from evennia_ai.sleep.compaction.extraction import Note, write_notes
 from evennia_ai.sleep.compaction.folding import Fold
 from evennia_ai.sleep.compaction.plan import Plan, spliced
 
-COMMIT_STEPS = (
-    "archive",
-    "summaries",
-    "history",
-    "notes",
-    "journal",
-    "record",
-    "last_compaction",
-)
 EXTRACTIVE = LEVELS[-1]
 
 

@@ -159,7 +159,7 @@ class Compaction:
             return Skipped(reason)
         plan = self.planned()
         if plan.empty:
-            return Skipped("history within preserve window", len(plan.held))
+            return Skipped("history within preserve window")
         masks = self._masked_history()
         return None if masks is None else self._mask(*masks)
 
@@ -269,8 +269,6 @@ class Compaction:
             left_from=plan.leaving[0].created_at,
             left_until=plan.leaving[-1].created_at,
             preserved_messages=sum(not m.is_summary for m in plan.staying),
-            held_messages=len(plan.held),
-            window_shrunk=plan.shrunk,
             original_tokens=original,
             new_tokens=after - (now - original),
             summary_ids=tuple(ids or list(folds[0].records)[:1]),

@@ -1,7 +1,7 @@
 """Folding: the summaries of one scope's part of a compaction, tier by tier.
 
 A new recent summary is made from raw messages, and the former ones go into the long-term summary.
-Recent summaries hang in a tree of fan-in 8 (`sleep.compaction.cascade`); the long-term summary is
+Recent summaries hang in a tree of fan-in 8 (`plan.due_groups`); the long-term summary is
 made from the topmost nodes, never from its own former text.
 """
 
@@ -30,7 +30,7 @@ from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summa
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal_entry import COVERAGE, SYNTHESIS, JournalEntry, synthesis_id
-from evennia_ai.sleep.compaction.cascade import due_groups, roots
+from evennia_ai.sleep.compaction.plan import due_groups, roots
 
 SYNTHESIS_IMPORTANCE = 7
 NO_SUMMARY = "A few lines, archived without a summary."
@@ -38,8 +38,6 @@ NO_SUMMARY = "A few lines, archived without a summary."
 JOURNAL_ENTRIES = 200
 # Characters of a journal entry that takes up names a summary had no room for.
 OVERFLOW_CHARS = 1500
-# A record names so many of the things a model's text left out; it counts all of them.
-LOST_NAMED = 200
 
 
 @dataclass
@@ -223,9 +221,6 @@ class Fold:
             extra={
                 "model": summary.model,
                 "prompt_tokens": summary.prompt_tokens,
-                "rejected": list(summary.rejected),
-                "lost": [item.text for item in text.lost][:LOST_NAMED],
-                "lost_count": len(text.lost),
             },
         )
         self.records[record.id] = record

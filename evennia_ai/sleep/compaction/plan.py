@@ -4,16 +4,22 @@ Pure: messages in, decisions out. What leaves is parted by scope, that is by aud
 party to a line reads its summary, and no request holds the lines of two scopes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from evennia_ai.history.audience import PUBLIC, widest_of
 from evennia_ai.history.messages import Message, is_talk, total_tokens, widest_view_tokens
 from evennia_ai.history.pairs import cut_points
+from evennia_ai.history.records import SummaryRecord
 from evennia_ai.llm_interaction.room import Room
 
 # A scope of which fewer lines would leave gets no summary: it would be about as long as they are.
 FEW_LINES = 5
+# Summaries of one level that are merged into one of the next. A recent summary is made from raw
+# messages and is a leaf; the long-term one is made from the roots. So of n leaves at most 7 roots a
+# level remain, and a word has passed log₈ n + 2 summaries at most.
+FAN_IN = 8
 
 
 @dataclass(frozen=True)
@@ -25,16 +31,12 @@ class Plan:
         folded: Older summary markers that the new summaries take up.
         staying: The rest of the history, oldest first: other markers, then raw messages.
         unsummarised: Scopes with too few lines for a summary; theirs are only archived.
-        held: Staying raw messages old enough to leave, but too few of their scope.
-        shrunk: Whether fewer messages are kept than asked for, as more would not fit.
     """
 
     leaving: tuple[Message, ...]
     folded: tuple[Message, ...]
     staying: tuple[Message, ...]
     unsummarised: frozenset[str] = frozenset()
-    held: tuple[Message, ...] = ()
-    shrunk: bool = False
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -60,7 +62,6 @@ class Plan:
             leaving=tuple(m for m in self.leaving if m.audience != scope),
             folded=tuple(m for m in self.folded if m.audience != scope),
             staying=(*markers, *back, *self.staying),
-            held=(*self.held, *back),
         )
 
     @property
@@ -97,8 +98,7 @@ def plan_compaction(
     markers = tuple(message for message in history if message.is_summary)
     raw = tuple(message for message in history if not message.is_summary)
     most = room.kept if room else None
-    wanted = _wanted_cut(raw, window, keep_tokens)
-    cut = _legal_cut(raw, wanted, most)
+    cut = _legal_cut(raw, _wanted_cut(raw, window, keep_tokens), most)
     few, held = _few(raw[:cut], few_lines, archive_before)
     # Rather than archive these without a summary, up to half of the window leaves with one.
     for point in (point for point in cut_points(raw) if point > cut):
@@ -114,9 +114,8 @@ def plan_compaction(
     touched = {message.audience for message in leaving} - few
     folded = tuple(marker for marker in markers if marker.audience in touched)
     others = tuple(marker for marker in markers if marker.audience not in touched)
-    shrunk = cut > _legal_cut(raw, wanted, None)
     alone = few.intersection(message.audience for message in leaving)
-    return Plan(leaving, folded, (*others, *held, *raw[cut:]), alone, held, shrunk)
+    return Plan(leaving, folded, (*others, *held, *raw[cut:]), alone)
 
 
 def _few(
@@ -181,3 +180,29 @@ def spliced(
     raw = [message for message in rest if not message.is_summary]
     ordered = sorted([*summaries, *markers], key=lambda marker: marker.audience != PUBLIC)
     return tuple(ordered + raw)
+
+
+def roots(summaries: Iterable[SummaryRecord]) -> list[SummaryRecord]:
+    """The summaries no other was made from, in the order of what they stand for.
+
+    `summaries` are leaves and nodes, those of one level oldest first. As the oldest of a level are
+    merged, a higher root stands for older talk.
+    """
+    forest = list(summaries)
+    merged = {child for summary in forest for child in summary.child_ids}
+    left = [summary for summary in forest if summary.id not in merged]
+    return sorted(left, key=lambda summary: -summary.tree_level)
+
+
+def due_groups(summaries: Iterable[SummaryRecord]) -> list[list[SummaryRecord]]:
+    """Roots that must be merged now, each group of `FAN_IN` into a node one level higher.
+
+    Applied again with the new nodes, until nothing is due, at most `FAN_IN` - 1 roots a level
+    remain; each merge lowers the number of roots, so that it ends.
+    """
+    groups = []
+    for _, level in groupby(roots(summaries), key=lambda summary: summary.tree_level):
+        same = list(level)
+        whole = len(same) - len(same) % FAN_IN
+        groups += [same[start : start + FAN_IN] for start in range(0, whole, FAN_IN)]
+    return groups

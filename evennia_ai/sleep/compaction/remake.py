@@ -31,7 +31,6 @@ from evennia_ai.sleep.compaction.report import Failed, Outcome, Skipped
 
 # Tries in vain, with the facts extracted, after which the summaries stay as they are.
 MOST_TRIES = 6
-REMAKE_STEPS = ("remake", "remade")
 
 Locked = Callable[[Callable[[], Any]], Deferred[Any]]
 

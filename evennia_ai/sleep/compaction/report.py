@@ -19,10 +19,9 @@ class Done:
 
 @dataclass(frozen=True)
 class Skipped:
-    """There was nothing to do; so many old lines stay, as a summary would not shorten them."""
+    """There was nothing to do."""
 
     reason: str
-    held: int = 0
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,7 @@ Outcome = Done | Skipped | Failed
 def as_result(outcome: Outcome) -> dict[str, Any]:
     """The dict that `compact_conversation_history` fires with."""
     if isinstance(outcome, Skipped):
-        held = {"held_messages": outcome.held} if outcome.held else {}
-        return {"success": True, "skipped": True, "reason": outcome.reason, **held}
+        return {"success": True, "skipped": True, "reason": outcome.reason}
     if isinstance(outcome, Failed):
         error = {"error": "summary generation failed", "detail": outcome.detail}
         return {"success": False, "skipped": False, **error}
@@ -99,12 +97,6 @@ def report_line(name: str, record: CompactionRecord) -> str:
     if struck := report.unsupported:
         sentences = "1 sentence" if struck == 1 else f"{struck} sentences"
         parts.append(f"{sentences} of the model struck as unsupported: nobody said so.")
-    if report.window_shrunk:
-        newest = report.preserved_messages - report.held_messages
-        parts.append(
-            f"Only the {newest} newest messages stayed, fewer than "
-            "configured: more would not have fitted."
-        )
     if report.generation >= FADING_GENERATION:
         parts.append(
             f"This is generation {report.generation}: detail may have faded; "

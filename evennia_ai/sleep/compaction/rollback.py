@@ -15,8 +15,6 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.due import usage_of
 from evennia_ai.sleep.compaction.outbox import empty_outbox, with_text
 
-ROLLBACK_STEPS = ("history", "summaries", "journal", "entities", "record")
-
 
 def rollback_compaction(
     script: Assistant, character: Character, compaction_id: str | None = None
