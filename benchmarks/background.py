@@ -131,7 +131,7 @@ class Talk:
 
     def figures(self, rounds: int) -> dict[str, Any]:
         """Talk through all phases, so many times."""
-        from evennia_ai.history.live import verify_history
+        from tests.steps import verify_history
 
         self.fill_to(BEFORE)
         self.answer_s()  # the first call loads what is slow

@@ -156,7 +156,7 @@ def measure(facts: int, compactions: int, seed: int) -> dict[str, Any]:
     told = distinct_facts(tavern.rng, relations, facts, patrons=talk.PLAYERS)
     ids, results = _tell(tavern, told, compactions)
     figures = _look(tavern, told, ids)
-    from evennia_ai.history.live import verify_history
+    from tests.steps import verify_history
 
     scores = [result.get("coverage") for result in results]
     return {

@@ -18,7 +18,6 @@ import json
 import re
 
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker, is_talk
 from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
 from evennia_ai.llm_interaction.values import ModelReply
@@ -26,6 +25,7 @@ from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.due import MANUAL
 from evennia_ai.sleep.compaction.report import Done
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
+from tests.steps import verify_history
 
 LIMITS = (4096, 6000, 8000, 10_000, 12_000, 16_000, 100_000)
 SPEAKERS = ("Alice", "Bram", "Cora", "Dirk", "Esme", "Fitz")

@@ -476,7 +476,6 @@ class FakeAssistant(Assistant):
     key = scope = "Aria"
     pk = 1
     model_name = "scripted/model"
-    counter_name = "quarter"
     allowed = Allowed()
     enabled = ready = True
     extracts_memories = False

@@ -17,7 +17,7 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import PUBLIC, private, visible
-from evennia_ai.history.live import HISTORY, HistoryHandler, verify_history
+from evennia_ai.history.live import HISTORY, HistoryHandler
 from evennia_ai.history.messages import Message, new_id, utc_iso
 from evennia_ai.history.messages import Speaker as Person
 from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
@@ -40,7 +40,7 @@ from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, StoreFailure, extract_and_compact
-from tests.steps import COMMIT_STEPS, ROLLBACK_STEPS
+from tests.steps import COMMIT_STEPS, ROLLBACK_STEPS, verify_history
 from tests.waiting import pump_until
 
 PAIR = private([PEOPLE["Alice"], PEOPLE["Bob"]])

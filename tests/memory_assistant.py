@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from twisted.internet.defer import succeed
 from twisted.internet.task import Clock
 
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.sleep.compaction import (
@@ -32,6 +31,7 @@ from evennia_ai.testing import (
     call,
 )
 from evennia_ai.turns.options import OPTIONS
+from tests.steps import verify_history
 from tests.waiting import wait_for
 
 ARIA, PEOPLE = FakeBody.stable_id, FakeGame.people

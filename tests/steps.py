@@ -1,5 +1,12 @@
-"""The names of the steps at which a transaction may be cut short (`at_commit_step`)."""
+"""Steps at which a transaction may be cut short (`at_commit_step`), and the proof behind it."""
+
+from evennia_ai.history.verification import verify
 
 COMMIT_STEPS = ("archive", "summaries", "history", "notes", "journal", "record", "last_compaction")
 ROLLBACK_STEPS = ("history", "summaries", "journal", "entities", "record")
 REMAKE_STEPS = ("remake", "remade")
+
+
+def verify_history(script):
+    """Violations of the invariant; none if every message is accounted for."""
+    return verify(script.history.evidence())

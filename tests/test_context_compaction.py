@@ -4,7 +4,6 @@ from twisted.internet.defer import fail
 
 from evennia_ai.errors import StoreError
 from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import DEFAULT_COMPACTION_PROMPT
 from evennia_ai.llm_interaction.prompt import context_usage
@@ -13,6 +12,7 @@ from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call
 from tests.asked import model_down
 from tests.base import AssistantTest, label
+from tests.steps import verify_history
 from tests.waiting import wait_for
 
 SUMMARY = "They talked of the harvest."

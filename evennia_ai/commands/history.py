@@ -108,7 +108,7 @@ class CmdAIHistory(AssistantCommand):
         seen = self.seen(script)
         record = summary_called(seen, wanted, script.obj.key)
         count = seen.count_below(record.id)
-        messages = Slices(count, lambda first, last: seen.part_below(record.id, first, last))
+        messages = Slices(count, lambda first, last: [*seen.below(record.id, first, last)])
         head = f"Summary {record.id} was made from these {len(messages)} messages, oldest first:"
         name = script.obj.key
         self.viewer.listing(messages, lambda m: message_line(m, name), head, "No messages.")

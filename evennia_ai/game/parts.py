@@ -70,7 +70,6 @@ class Assistant:
     moderator: Moderator | None
     shared_spend: SharedSpend
     model_name: str
-    counter_name: str
     counter: Callable[[str], int]
     count: Callable[[str], int]
     allowed: Allowed
@@ -119,7 +118,7 @@ class Assistant:
         """The conversation and its archive."""
         return HistoryHandler(
             self.store,
-            lambda: (self.counter_name, self.counter),
+            lambda: self.counter,
             lambda: self.now(),
             lambda messages: self.memory.remember_messages(messages),
         )

@@ -28,7 +28,7 @@ from evennia_ai.history.records import as_dict
 from evennia_ai.kinds import SAMPLING, Allowed
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.llm_interaction.tokens import TokenCounter, counter_name
+from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Mind
 from evennia_ai.turns.events import Group, by_speaker, wants_answer
@@ -143,11 +143,6 @@ class AssistantPorts(Assistant):
     def count(self, text: str) -> int:
         """Tokens of a short text for its model; count long ones by way of `mind.work`."""
         return self.counter(text)
-
-    @property
-    def counter_name(self) -> str:
-        """The name of that counter."""
-        return counter_name(self.model_name)
 
     def breathe(self) -> "Deferred[None]":
         """Let others have a turn between two steps of long work; fires when that is over."""

@@ -29,8 +29,7 @@ def repair_at_start(script: Assistant) -> None:
 
 
 def repair_when_ready(script: Assistant) -> None:
-    """Repair token counts, tool calls, compactions and the index."""
-    script.history.recount()
+    """Repair tool calls, compactions and the index."""
     script.history.heal()
     empty_outbox(script)
     mend_index(script)

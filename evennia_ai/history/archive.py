@@ -4,7 +4,7 @@ Segments hold the messages, word for word. Records of summaries and of compactio
 became. Records are held in memory (`history.pages`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 
@@ -129,8 +129,15 @@ class Archive:
                 cache.all(keys[start : start + SLICE])
                 yield
 
-    def below(self, summary_id: str) -> "MessagesBelow":
-        """The raw messages below a summary, to be read by slices."""
+    def below(self, summary_id: str, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        """The raw messages below a summary, from one place to another, loaded by segments."""
+        for key, places in groupby(self.places_below(summary_id)[start:stop], itemgetter(0)):
+            segment = self.segment(key)
+            messages = {m.id: m for m in segment.messages} if segment else {}
+            yield from (messages[each] for _, each in places if each in messages)
+
+    def places_below(self, summary_id: str) -> list[tuple[str, str]]:
+        """Segments and ids of the raw messages below a summary."""
         records, seen = self._summaries.all(), set[str]()
 
         def places(key: str) -> Iterator[tuple[str, str]]:
@@ -142,7 +149,7 @@ class Archive:
                 for each in record.source_ids if record.segment else ():
                     yield str(record.segment), each
 
-        return MessagesBelow(self, list(places(summary_id)))
+        return list(places(summary_id))
 
     def archived(self, message_ids: Iterable[str]) -> dict[str, Message]:
         """Archived messages by their ids, with the others of their segments."""
@@ -182,28 +189,3 @@ class Archive:
                 shown += raw
                 tokens += total_tokens(raw)
         return in_order(shown), older
-
-
-class MessagesBelow:
-    """The messages at some places (segment and id), read by slices, as a pager does.
-
-    Only the segments that a slice lies in are loaded.
-    """
-
-    def __init__(self, archive: Archive, places: Sequence[tuple[str, str]]):
-        self._archive, self._places = archive, places
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __iter__(self) -> Iterator[Message]:
-        for _, places in groupby(self._places, itemgetter(0)):
-            yield from self._at(list(places))
-
-    def __getitem__(self, part: slice) -> list[Message]:
-        return self._at(self._places[part])
-
-    def _at(self, places: Sequence[tuple[str, str]]) -> list[Message]:
-        segments = map(self._archive.segment, dict.fromkeys(key for key, _ in places))
-        known = {m.id: m for segment in segments if segment for m in segment.messages}
-        return [known[each] for _, each in places if each in known]

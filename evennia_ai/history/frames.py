@@ -193,17 +193,10 @@ def tool_result(name: str, text: str) -> str:
     return f"[Result of {name}] {on_one_line(text)}"
 
 
-class ToolResult(NamedTuple):
-    """A tool's result that was written as text, read."""
-
-    name: str
-    text: str
-
-
-def read_tool_result(line: str) -> ToolResult | None:
+def read_tool_result(line: str) -> "SourceLine | None":
     """What `tool_result` wrote; None for other lines."""
     found = _RESULT.match(line)
-    return found and ToolResult(found["name"], unquoted(found["text"]))
+    return found and SourceLine("tool", found["name"], unquoted(found["text"]))
 
 
 def summary_label(folded: object, older: bool, summary_id: str = "") -> str:
@@ -330,7 +323,7 @@ def without_stamps(text: str) -> str:
 
 
 class SourceLine(NamedTuple):
-    """A line of a summary's request that nobody spoke: its role, its tool's name and its text."""
+    """A line that nobody spoke: its role, its tool's name and its text."""
 
     role: str
     tool: str

@@ -17,13 +17,11 @@ from twisted.internet.interfaces import IReactorTime
 from evennia_ai.background import Steps, pause
 from evennia_ai.history.archive import ARCHIVE, COMPACTIONS, Archive
 from evennia_ai.history.audience import widest_of
-from evennia_ai.history.masking import masked, unmasked
 from evennia_ai.history.messages import (
     Message,
     call_ids,
     is_talk,
     made_at,
-    mask_of,
     new_id,
     utc_iso,
 )
@@ -34,13 +32,11 @@ from evennia_ai.history.stored import Unreadable, each_readable
 from evennia_ai.history.verification import (
     EMPTY_DIGEST,
     Evidence,
-    Violation,
     digest_add,
     is_digest,
-    verify,
 )
 from evennia_ai.language.words import storable
-from evennia_ai.protocol import Assistant, Store
+from evennia_ai.protocol import Store
 
 HISTORY, TAIL = "conversation_history", "conversation_tail"
 # When the record of ids was begun; once written it stays, so that its loss is noticed.
@@ -54,7 +50,7 @@ class HistoryHandler(Archive):
 
     Args:
         store: Where the script's values are kept.
-        counter: Returns the name of the token counter in use and the counter.
+        counter: Returns the token counter in use.
         now: Clock, seconds since the epoch.
         on_append: Called with the messages that were stored, in order.
     """
@@ -62,7 +58,7 @@ class HistoryHandler(Archive):
     def __init__(
         self,
         store: Store,
-        counter: Callable[[], tuple[str, Callable[[str], int]]],
+        counter: Callable[[], Callable[[str], int]],
         now: Callable[[], float] = time.time,
         on_append: Callable[[Sequence[Message]], Any] = lambda messages: None,
     ):
@@ -76,7 +72,6 @@ class HistoryHandler(Archive):
         self._tally: dict[str, int] = {}
         self._waiting: Counter[str] = Counter()
         self._widest, self._lines = 0, 0
-        self._counted_by = ""
         self._recorded: tuple[int, str] = (0, EMPTY_DIGEST)
         self._rebuilt_at = ""
 
@@ -88,7 +83,7 @@ class HistoryHandler(Archive):
     def append(self, messages: Iterable[Message]) -> tuple[Message, ...]:
         """Store new messages in one write; returns them as stored, ids stamped."""
         self._refresh()
-        at, (_, count), place = self._now(), self._counter(), self._last_place() + 1
+        at, count, place = self._now(), self._counter(), self._last_place() + 1
         new = tuple(m.completed(count, at, n) for n, m in enumerate(messages, place))
         if not new:
             return new
@@ -163,7 +158,7 @@ class HistoryHandler(Archive):
         messages = self.messages()
         if not self._waiting:
             return 0
-        at, (_, count) = self._now(), self._counter()
+        at, count = self._now(), self._counter()
         results = []
         for index, call_id, name in unanswered(messages):
             owner = messages[index]
@@ -186,20 +181,6 @@ class HistoryHandler(Archive):
         """Whether every tool call has its result, so that others may follow; constant time."""
         self._refresh()
         return not self._waiting
-
-    def recount(self) -> bool:
-        """Count all messages again if another counter is in use; returns whether it is."""
-        name, count = self._counter()
-        messages, page = self.messages(), self.store.get(TAIL)
-        if not isinstance(page, dict) or page.get("counter", name) == name:
-            return False
-        recounted = []
-        for message in messages:
-            mask, raw = mask_of(message), unmasked(message).counted(count)
-            recounted.append(masked(raw, mask["archived_at"], count) if mask else raw)
-        self._counted_by = name
-        self.replace(recounted)
-        return True
 
     def around(self, message_id: str) -> Sequence[Message]:
         """The messages around one: the live history or its archive segment; empty if it is gone."""
@@ -300,8 +281,6 @@ class HistoryHandler(Archive):
         Returns True, with `rebuilt_at` set, if there was one before and it is lost.
         """
         tail = as_dict(self.store.get(TAIL))
-        # The name of the counter the stored counts were made with; `recount` changes it.
-        self._counted_by = as_text(tail.get("counter"))
         self._rebuilt_at = as_text(tail.get("rebuilt_at"))
         record = as_dict(tail.get("recorded"))
         count, digest = record.get("count"), as_text(record.get("digest"))
@@ -323,7 +302,7 @@ class HistoryHandler(Archive):
 
     def _adopt(self, raw: list[Message]) -> None:
         """Complete what was put in by hand: it stands between the messages beside it."""
-        at, (_, count) = self._now(), self._counter()
+        at, count = self._now(), self._counter()
         places = deque(message.place for message in raw if message.place)
         place, newest = (places[0] - 0.5 if places else 0.0), self._last_place()
         complete = []
@@ -364,7 +343,6 @@ class HistoryHandler(Archive):
     def _page_value(self, messages: list[Message], recorded: tuple[int, str]) -> dict[str, Any]:
         count, digest = recorded
         return {
-            "counter": self._counted_by or self._counter()[0],
             "recorded": {"count": count, "digest": digest},
             **({"rebuilt_at": self._rebuilt_at} if self._rebuilt_at else {}),
             "messages": [message.to_dict() for message in messages],
@@ -375,8 +353,3 @@ def _more_recorded(recorded: tuple[int, str], messages: Iterable[Message]) -> tu
     """Count and digest with more messages; markers do not count, as they are derived."""
     ids = [message.id for message in messages if not message.is_summary]
     return recorded[0] + len(ids), digest_add(recorded[1], ids)
-
-
-def verify_history(script: Assistant) -> tuple[Violation, ...]:
-    """Violations of the invariant; empty if every message is accounted for."""
-    return verify(script.history.evidence())

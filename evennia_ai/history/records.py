@@ -224,7 +224,6 @@ class CompactionRecord(Stored):
         markers_before: The markers that stood there before, without the texts of their summaries.
         summaries_before: ``{"status", "absorbed_by"}`` of summaries that it changed, as they were
             before, by id.
-        speakers: Name and time of each speaker's newest message that left, by stable id.
         rolled_back_at: When it was rolled back, UTC ISO 8601.
     """
 
@@ -241,5 +240,4 @@ class CompactionRecord(Stored):
     entries: tuple[str, ...] = ()
     markers_before: tuple[Message, ...] = ()
     summaries_before: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
-    speakers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     rolled_back_at: str = ""

@@ -188,12 +188,9 @@ class _Removal:
 
         The same holds for somebody or something that is a mere name.
         """
-        kept = tuple(o for o in profile.observations if o.id not in self.plan.things)
+        left = profile.only(lambda item: item.id not in self.plan.things)
         is_nobody = profile.id in self.people or profile.id.startswith(UNMET)
-        if is_nobody and not kept:
-            return None
-        is_same = len(kept) == len(profile.observations)
-        return profile if is_same else replace(profile, observations=kept)
+        return None if is_nobody and not left.observations else left
 
     def _entry_left(self, entry: JournalEntry) -> JournalEntry:
         if entry.id in self.syntheses:
@@ -202,11 +199,7 @@ class _Removal:
 
     def _compaction_left(self, record: CompactionRecord) -> CompactionRecord:
         """A record without names from what left."""
-        return replace(
-            record,
-            report=replace(record.report, query=""),
-            speakers={k: v for k, v in record.speakers.items() if k not in self.people},
-        )
+        return replace(record, report=replace(record.report, query=""))
 
     def _is_of_theirs(self, text: str) -> bool:
         words = {*re.findall(r"\w+", text), *re.findall(r"\w+\.\w+", text)}

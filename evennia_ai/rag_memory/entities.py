@@ -102,20 +102,11 @@ def cut_back(profile: Profile) -> tuple[Profile, list[Observation]]:
         return profile, []
     audiences = {item.audience for item in observations}
     shown = {b.observation.id for each in audiences for b in current(observations, each)}
-
-    def worth(item: Observation) -> tuple[bool, bool, bool, str]:
-        return (item.predicate == ALIAS, item.id in shown, item.is_fact, item.at)
-
-    by_worth = sorted(observations, key=worth)
+    by_worth = sorted(
+        observations, key=lambda o: (o.predicate == ALIAS, o.id in shown, o.is_fact, o.at)
+    )
     gone = {item.id for item in by_worth[: len(observations) - CUT_BACK_TO]}
-    kept = tuple(item for item in observations if item.id not in gone)
-    return replace(profile, observations=kept), [o for o in observations if o.id in gone]
-
-
-def without_observation(profile: Profile, observation_id: str) -> Profile:
-    """A profile without one observation."""
-    kept = tuple(o for o in profile.observations if o.id != observation_id)
-    return replace(profile, observations=kept)
+    return profile.only(lambda o: o.id not in gone), [o for o in observations if o.id in gone]
 
 
 def unmet_id(name: str) -> str:

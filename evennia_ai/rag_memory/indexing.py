@@ -156,12 +156,11 @@ def _entries(script: Assistant) -> Iterator[Read]:
     """Batches of the journal, the newest entries first."""
     journal, now = script.obj.journal, script.now()
 
-    def turns(start: int) -> list[Turn]:
-        entries = journal.stretch(start, start + BATCH)
+    def turns(key: str) -> list[Turn]:
+        entries = journal.page(key).entries
         return [turn_of_entry(entry) for entry in entries if is_indexed(entry, now)]
 
-    for start in range(0, journal.count(), BATCH):
-        yield partial(turns, start)
+    return (partial(turns, key) for key in reversed(journal.pages()))
 
 
 def missing_oldest(script: Assistant) -> Deferred[int | None]:

@@ -4,7 +4,7 @@ Observations are only ever added. What holds of them is worked out on reading, f
 (`current`). Times are UTC ISO 8601 (`history.messages.utc_iso`), which sorts as text.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -108,16 +108,6 @@ def current(observations: Iterable[Observation], audience: str) -> list[Belief]:
     return beliefs
 
 
-def former(observations: Sequence[Observation]) -> set[str]:
-    """Ids of the observations that nobody who may know them believes any more."""
-    audiences = {item.audience for item in observations}
-    stated = {
-        each: {belief.observation.statement for belief in current(observations, each)}
-        for each in audiences
-    }
-    return {item.id for item in observations if item.statement not in stated[item.audience]}
-
-
 @dataclass(frozen=True, slots=True)
 class Profile(Stored):
     """What is known of a person, place or thing.
@@ -173,11 +163,10 @@ class Profile(Stored):
         shown = (f"- {each.line} [{each.observation.id}]" for each in beliefs[: max(limit, 0)])
         return [self.heading(audience), *shown]
 
-    def without_sources(self, sources: Iterable[str]) -> "Profile":
-        """The profile without what rests on one of these ids; the same if nothing does."""
-        gone = set(sources)
-        kept = tuple(item for item in self.observations if gone.isdisjoint(item.sources))
-        return self if len(kept) == len(self.observations) else replace(self, observations=kept)
+    def only(self, is_kept: Callable[[Observation], bool]) -> "Profile":
+        """The profile with some of its observations; the same if all stay."""
+        left = tuple(filter(is_kept, self.observations))
+        return self if len(left) == len(self.observations) else replace(self, observations=left)
 
     @property
     def is_bare(self) -> bool:

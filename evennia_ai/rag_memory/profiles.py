@@ -91,7 +91,7 @@ class EntityHandler:
         gone = set(sources)
 
         def left(profile: Profile) -> Profile | None:
-            rest = profile.without_sources(gone)
+            rest = profile.only(lambda item: gone.isdisjoint(item.sources))
             return None if rest is not profile and rest.is_bare else rest
 
         with self.store.transaction():
@@ -158,19 +158,17 @@ def note_met(script: Assistant, character: Character) -> dict[str, int]:
 
 
 def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str, str]]:
-    """Name, kind and last time (ISO 8601) of the place and of each speaker since the last night.
-
-    Speakers whose messages were archived since then are in the compactions' records.
-    """
-    since = utc_iso(script.state.last_sleep.get("at", 0.0))
+    """Name, kind and last time (ISO 8601) of the place and of each speaker since the last night."""
+    since, history = utc_iso(script.state.last_sleep.get("at", 0.0)), script.history
     left = (
-        record.speakers
-        for record in script.history.compactions()
+        history.segment(key)
+        for record in history.compactions()
         if record.status == COMMITTED and record.at >= since
+        for key in record.segments
     )
     heard: dict[str, Mapping[str, str]] = {}
-    for people in (*left, speakers(script.history.messages())):
-        heard |= people
+    for messages in (*(part.messages for part in left if part), history.messages()):
+        heard |= speakers(messages)
     sights = {
         key: (who.get("name", ""), "person", who.get("at", ""))
         for key, who in heard.items()

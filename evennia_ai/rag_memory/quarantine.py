@@ -7,7 +7,7 @@ on.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from evennia_ai.history.messages import Message, is_by, utc_iso
 from evennia_ai.history.stored import Stored
@@ -79,8 +79,7 @@ class Quarantine:
         """A profile without observations that rest on words of theirs."""
         if not self.people:
             return profile
-        kept = (item for item in profile.observations if not self.held(item.sources))
-        return replace(profile, observations=tuple(kept))
+        return profile.only(lambda item: not self.held(item.sources))
 
     def notes(self, notes: tuple[Note, ...]) -> tuple[Note, ...]:
         """The notes that they neither wrote nor caused."""

@@ -101,18 +101,14 @@ class Seen:
         record = self._script.history.summary(summary_id)
         return next(iter(self._made([record])), None) if record else None
 
-    def below(self, summary_id: str) -> Iterator[Message]:
-        """The messages that a summary stands for, oldest first, loaded segment by segment."""
-        for message in self._script.history.below(summary_id):
+    def below(self, summary_id: str, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        """The messages that a summary stands for, from one place to another, oldest first."""
+        for message in self._script.history.below(summary_id, start, stop):
             yield from self._said([message])
-
-    def part_below(self, summary_id: str, start: int, stop: int) -> list[Message]:
-        """Those of the messages below a summary from one place to before another."""
-        return self._said(self._script.history.below(summary_id)[start:stop])
 
     def count_below(self, summary_id: str) -> int:
         """How many messages a summary stands for, also such as the viewer may not see."""
-        return len(self._script.history.below(summary_id))
+        return len(self._script.history.places_below(summary_id))
 
     # Notes, entries, profiles
 
@@ -151,8 +147,7 @@ class Seen:
         return map(self._observed, self._script.entities.archived_profiles())
 
     def _observed(self, profile: Profile) -> Profile:
-        shown = tuple(item for item in profile.observations if self.shows(item.audience))
-        profile = replace(profile, observations=shown)
+        profile = profile.only(lambda item: self.shows(item.audience))
         return self._script.memory.quarantine.profile(profile) if self._trusted else profile
 
     def pinned(self) -> tuple[Note, ...]:

@@ -6,7 +6,6 @@ links are a set, and an entry is marked only after both.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 
 from twisted.internet.defer import inlineCallbacks
 from twisted.internet.interfaces import IReactorTime
@@ -21,9 +20,6 @@ from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
 from evennia_ai.rag_memory.observations import observed
 from evennia_ai.recall.values import Turn
 
-# Entries of the journal looked through at a time before others get their turn on the reactor;
-# reading them takes a few milliseconds.
-SLICE = 100
 EXTRACTION_PROMPT = (
     "You read one note of a character's journal. Write down the facts in it that will matter "
     "later, one a line. Each line must be clear without the others: use names, not pronouns. Keep "
@@ -73,9 +69,10 @@ def prune_orphaned_memory_links(script: Assistant, character: Character) -> Step
     `StoreError` if the store fails.
     """
     held = yield script.mind.memories.ids(script.scope)
-    gone, entries = set(held), character.journal.all()
-    while some := list(islice(entries, SLICE)):
-        gone -= {entry.id for entry in some if is_memorable(entry, script.now())}
+    gone, journal = set(held), character.journal
+    for key in journal.pages():
+        entries = journal.page(key).entries
+        gone -= {entry.id for entry in entries if is_memorable(entry, script.now())}
         yield pause()
     if gone:
         yield script.mind.memories.delete(script.scope, gone)

@@ -6,7 +6,6 @@ Adding a step is adding a line to `SLEEP_STEPS`. A failing step is reported, and
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
@@ -22,7 +21,6 @@ from evennia_ai.sleep.compaction.outbox import empty_outbox
 from evennia_ai.sleep.compaction.remake import better_summaries
 from evennia_ai.sleep.compaction.report import Outcome, Skipped, as_result
 from evennia_ai.sleep.consolidation import (
-    SLICE,
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
 )
@@ -49,11 +47,11 @@ def prune_episodic_index(script: Assistant, character: Character) -> Steps[dict[
     The same goes for withdrawn ones, in case a crash kept the index from forgetting them. Pauses
     while it looks through a long journal. Fires with ``{"pruned", "kept"}``.
     """
-    counts, gone, entries = Counter(pruned=0, kept=0), list[str](), character.journal.all()
-    while some := list(islice(entries, SLICE)):
-        live = [entry for entry in some if not entry.withdrawn]
-        result = prune_low_importance_entries(live, script.now())
-        gone += [*result.pop("pruned_ids"), *(entry.id for entry in some if entry.withdrawn)]
+    counts, gone, journal = Counter(pruned=0, kept=0), list[str](), character.journal
+    for key in journal.pages():
+        entries = journal.page(key).entries
+        result = prune_low_importance_entries([e for e in entries if not e.withdrawn], script.now())
+        gone += [*result.pop("pruned_ids"), *(entry.id for entry in entries if entry.withdrawn)]
         counts.update(result)
         yield pause()
     yield script.memory.forget(gone)

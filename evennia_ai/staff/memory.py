@@ -14,7 +14,6 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, Refusal, only_one
 from evennia_ai.game.identity import find, player_ids
 from evennia_ai.history.messages import Speaker
-from evennia_ai.rag_memory.entities import without_observation
 from evennia_ai.rag_memory.indexing import forget_entry
 from evennia_ai.rag_memory.ledger import Note
 from evennia_ai.rag_memory.seen import Seen
@@ -101,8 +100,8 @@ def correct(script: AssistantScript, seen: Seen, wanted: str, text: str, by: str
 def drop(script: AssistantScript, profile_id: str, wanted: str, by: str) -> str:
     """Take an observation out of a profile, under the turn lock."""
     profile = script.obj.entities.get(profile_id)
-    left = profile and without_observation(profile, wanted)
-    if profile is None or left is None or len(left.observations) == len(profile.observations):
+    left = profile and profile.only(lambda item: item.id != wanted)
+    if profile is None or left is None or left is profile:
         raise Refusal("There is no such observation.")
     script.obj.entities.put({profile.id: left})
     script.audit("dropped", profile=profile.id, observation=wanted, by=by)

@@ -11,7 +11,7 @@ from evennia_ai.game.identity import speaker_of
 from evennia_ai.history.audience import STAFF
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import APPROVED, STATES, WITHDRAWN
-from evennia_ai.rag_memory.profile import Profile, former
+from evennia_ai.rag_memory.profile import Profile, current
 from evennia_ai.recall.values import Query
 from evennia_ai.staff import memory as acts
 from evennia_ai.staff.show import moment
@@ -75,8 +75,8 @@ def _entry(entry: JournalEntry, score: float | None) -> dict[str, Any]:
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
-    old = former(profile.observations)
-    facts = [plain(item, old=item.id in old) for item in profile.observations]
+    stated = {belief.observation.statement for belief in current(profile.observations, STAFF)}
+    facts = [plain(item, old=item.statement not in stated) for item in profile.observations]
     return plain(profile, relationship=profile.relationship(STAFF), facts=facts)
 
 

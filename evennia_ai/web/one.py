@@ -238,7 +238,7 @@ def below(visit: Visit) -> dict[str, Any]:
         raise Http404(f"{script.obj.key} has no summary {wanted}.")
     count = seen.count_below(wanted)
     first = number(visit.asked.get("from"), 0, 10**9)
-    shown_now = seen.part_below(wanted, first, first + MOST_ROWS)
+    shown_now = seen.below(wanted, first, first + MOST_ROWS)
     note_look(visit, "summary", [record.audience])
     return {
         **page_head(visit),

@@ -18,7 +18,6 @@ from evennia_ai.assistant_script import all_scripts
 from evennia_ai.commands.privacy import EXPORT_EVERY_S, RETRY_S
 from evennia_ai.game.identity import player_ids, speaker_of, stable_id
 from evennia_ai.history.audience import private
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.sealed import unseal
 from evennia_ai.llm_interaction.values import ModelReply
@@ -34,6 +33,7 @@ from evennia_ai.sleep.compaction import compact_conversation_history
 from tests.asked import source_of
 from tests.base import CHARACTER
 from tests.command_line import WholePagesTest
+from tests.steps import verify_history
 from tests.waiting import pump_until, wait_for
 
 SECRET = "zorblax"

@@ -9,7 +9,7 @@ SOURCE = """
 import json
 from tests.e2e.kill_look import kept_lists
 from collections import Counter
-from evennia_ai.history.live import verify_history
+from tests.steps import verify_history
 from evennia_ai.assistant_script import all_assistants
 script = next(s for s in all_assistants() if s.obj.key == {name!r})
 found = [m for messages in kept_lists(script) for m in messages]

@@ -169,9 +169,9 @@ def _since_last_look(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _proof(script: Any, notes: list[str]) -> dict[str, int]:
     """Check that verification passes, prompts are valid and nothing is half done."""
-    from evennia_ai.history.live import verify_history
     from evennia_ai.llm_interaction.prompt import build_prompt
     from tests.loopback import check_pairs
+    from tests.steps import verify_history
 
     wrong = [str(violation) for violation in verify_history(script)]
     prompt = build_prompt(script, script.obj)

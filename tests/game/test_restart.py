@@ -211,14 +211,3 @@ class TestRestart(AssistantTest):
         self.assertEqual(wait_for(self.script.memory.search(Query("ferry Heron"))), [])
         self.restart()
         pump_until(lambda: wait_for(self.script.memory.search(Query("ferry Heron"))))
-
-    def test_other_counter(self):
-        """With another model's counter in use all messages are counted anew."""
-        (message,) = self.script.history.append([Message("user", "word " * 50)])
-        self.configure(llm_model="gpt-4o")
-        tail = {**self.script.history.store.get("conversation_tail"), "counter": "estimate"}
-        self.script.history.store.set("conversation_tail", tail)
-        self.assertTrue(self.script.history.recount())
-        self.assertFalse(self.script.history.recount())
-        self.assertEqual(len(self.script.history.messages()), 1)
-        self.assertEqual(self.script.history.messages()[0].id, message.id)

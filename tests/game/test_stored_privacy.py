@@ -9,10 +9,10 @@ from evennia_ai.assistant_character import OWNER_LOCKS, AssistantCharacter
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.history.audience import private
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest
+from tests.steps import verify_history
 from tests.waiting import wait_for
 
 SECRET = "xylophone"

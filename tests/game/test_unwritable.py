@@ -12,9 +12,9 @@ from django.db import OperationalError, connection
 from twisted.python.failure import Failure
 
 from evennia_ai.game.ports import write_audit
-from evennia_ai.history.live import verify_history
 from evennia_ai.turns.runtime import REPEATED_S
 from tests.base import AssistantTest
+from tests.steps import verify_history
 from tests.waiting import wait_for
 
 FAILURE = "attempt to write a readonly database"

@@ -82,11 +82,11 @@ class TestReadings(unittest.TestCase):
 
     def setUp(self):
         self.store = CountingStore()
-        self.history = HistoryHandler(self.store, lambda: ("words", words), lambda: 0.0)
+        self.history = HistoryHandler(self.store, lambda: words, lambda: 0.0)
         self.leaves = [leaf(self.history) for _ in range(LEAVES)]
         self.long = new_id("s")
         self.history.save_summary(summary_record(self.long, tier="long", child_ids=self.leaves))
-        self.history = HistoryHandler(self.store, lambda: ("words", words), lambda: 0.0)
+        self.history = HistoryHandler(self.store, lambda: words, lambda: 0.0)
         self.history.messages()
         self.store.read = []
 
@@ -141,10 +141,9 @@ class TestReadings(unittest.TestCase):
 
     def test_a_page_loads_its_segments(self):
         """Of a long summary only the segments in sight are loaded."""
-        below = self.history.below(self.long)
-        self.assertEqual(len(below), LEAVES * EACH)
+        self.assertEqual(len(self.history.places_below(self.long)), LEAVES * EACH)
         self.assertEqual(self.store.taken(ARCHIVE), [])
-        page = below[EACH - 2 : EACH + 2]
+        page = list(self.history.below(self.long, EACH - 2, EACH + 2))
         self.assertEqual(len(self.store.taken(ARCHIVE)), 2)
         self.assertEqual(page, list(self.history.below(self.long))[EACH - 2 : EACH + 2])
         self.store.read = []
@@ -169,7 +168,7 @@ class TestQueries(AssistantTest):
         self.leaves = [leaf(self.history) for _ in range(LEAVES)]
         Attribute.flush_instance_cache(force=True)
         self.script.attributes.reset_cache()
-        self.fresh = HistoryHandler(self.history.store, lambda: ("words", words), lambda: 0.0)
+        self.fresh = HistoryHandler(self.history.store, lambda: words, lambda: 0.0)
 
     def test_one_query_for_all_records(self):
         """Their keys and all that is not known yet; then the keys alone."""

@@ -4,7 +4,6 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai.commands.compaction import compact_now
 from evennia_ai.game.identity import stable_id
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import unanswered
 from evennia_ai.sleep.compaction.report import Done
@@ -13,6 +12,7 @@ from evennia_ai.turns.events import ANSWER
 from evennia_ai.turns.heard import QUEUE_LIMIT
 from evennia_ai.turns.runtime import forget_runtime
 from tests.base import AssistantTest
+from tests.steps import verify_history
 from tests.waiting import pump_until, wait_for
 
 LINES = QUEUE_LIMIT + 200

@@ -28,7 +28,7 @@ class TestLoaded(unittest.TestCase):
         """Ids tell what came later, so they go on behind the newest message."""
         ahead, store = IdSource(now=lambda: time.time() + 5)("m"), MemoryStore()
         store.set("conversation_history", [Message("user", "Hello", id=ahead).to_dict()])
-        history = HistoryHandler(store, lambda: ("words", len))
+        history = HistoryHandler(store, lambda: len)
         history.messages()
         [later] = history.append([Message("user", "Again")])
         self.assertGreater(later.id, ahead)

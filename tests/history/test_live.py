@@ -35,7 +35,7 @@ class TestHistoryHandler(unittest.TestCase):
         self.history = self.handler()
 
     def handler(self):
-        return HistoryHandler(self.store, lambda: ("words", words), lambda: 0.0)
+        return HistoryHandler(self.store, lambda: words, lambda: 0.0)
 
     def say(self, *texts):
         return self.history.append([Message("user", text) for text in texts])
@@ -74,9 +74,7 @@ class TestHistoryHandler(unittest.TestCase):
     def test_a_late_result_stands_by_its_call(self):
         """Results stand behind their call and its others, so that a cut is possible behind them."""
         handed = []
-        self.history = HistoryHandler(
-            self.store, lambda: ("words", words), lambda: 0.0, handed.extend
-        )
+        self.history = HistoryHandler(self.store, lambda: words, lambda: 0.0, handed.extend)
         calls = [
             {"id": each, "type": "function", "function": {"name": "look", "arguments": "{}"}}
             for each in ("c1", "c2", "c3")

@@ -37,7 +37,6 @@ COMPACTIONS = st.builds(
     report=st.builds(Report, new_tokens=st.integers(0, 9), summary_ids=TEXTS, query=TEXT),
     markers_before=st.lists(st.just(MARKER), max_size=2).map(tuple),
     summaries_before=st.just({"s1": {"status": "live", "absorbed_by": None}}),
-    speakers=st.just({"o1.a": {"name": "Bob", "at": "2026-01-01"}}),
 )
 
 
@@ -59,7 +58,7 @@ class TestRecords(unittest.TestCase):
     def test_no_records(self):
         """What is of another form is no record."""
         whole = CompactionRecord(id="c1", at="", trigger="sleep").to_dict()
-        for odd in (["c1"], {"id": "c1"}, {**whole, "speakers": {"o1": ["Bob"]}}):
+        for odd in (["c1"], {"id": "c1"}, {**whole, "summaries_before": {"s1": ["live"]}}):
             with self.assertRaises(Unreadable):
                 CompactionRecord.from_dict(odd)
         segment = Segment.sealed("g1", "s1", [Message("user", "a", id="m1")]).to_dict()

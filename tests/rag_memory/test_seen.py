@@ -63,7 +63,6 @@ class Life:
         yield from (m.content for m in seen.as_if_never_compacted((), 10**6)[0])
         for each in script.history.summary_ids():
             yield from (m.content for m in seen.below(each))
-            yield from (m.content for m in seen.part_below(each, 0, seen.count_below(each)))
         journal = script.journal
         yield from (e.content for e in seen.stretch(0, journal.count()))
         yield from (e.content for e in seen.every_entry() if e)

@@ -1,6 +1,5 @@
 """Compaction in the background, and better summaries behind an emergency."""
 
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, new_id
 from evennia_ai.history.messages import Speaker as Person
 from evennia_ai.llm_interaction.offline.brain import respond
@@ -15,7 +14,7 @@ from tests.asked import model_down
 from tests.base import AssistantTest
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, MemoryWorldTest
-from tests.steps import REMAKE_STEPS
+from tests.steps import REMAKE_STEPS, verify_history
 from tests.waiting import pump_until, wait_for
 
 LINE = "Mirabel hid barrel {} north of the mill of Saltmarsh, and that took the whole long evening."

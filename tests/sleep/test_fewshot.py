@@ -1,7 +1,6 @@
 """The preset for base models: count triggers, short memories, completion prompts, experiences."""
 
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import UNSUMMARISED
 from evennia_ai.recall.values import Query
@@ -10,6 +9,7 @@ from evennia_ai.turns.options import FEWSHOT_PROMPT, PRESETS
 from evennia_ai.turns.tick import Tick
 from tests import loopback
 from tests.base import AssistantTest
+from tests.steps import verify_history
 from tests.waiting import wait_for
 from tests.wire_case import WireTest
 

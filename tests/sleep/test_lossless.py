@@ -8,7 +8,6 @@ from evennia_ai.errors import AssistantError
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.recovery import repair_when_ready
 from evennia_ai.history.audience import private
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.masking import PLACEHOLDER
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import build_llm_messages
@@ -27,7 +26,7 @@ from evennia_ai.testing import call
 from tests.asked import model_down
 from tests.base import AssistantTest, label
 from tests.memory_assistant import extract_and_compact
-from tests.steps import COMMIT_STEPS
+from tests.steps import COMMIT_STEPS, verify_history
 from tests.waiting import pump_until, wait_for
 
 SUMMARY = "They talked of the harvest."

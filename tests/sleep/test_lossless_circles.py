@@ -3,7 +3,6 @@
 import unittest
 
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, total_tokens
 from evennia_ai.history.records import UNSUMMARISED
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
@@ -18,6 +17,7 @@ from evennia_ai.sleep.compaction.due import FEW_STAY, make_plan
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import ScriptedModel, call
 from tests.memory_assistant import MemoryWorld
+from tests.steps import verify_history
 from tests.waiting import wait_for
 
 SUMMARY = "They spoke of the harvest in the tavern."

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, utc_iso, widest_view_tokens
 from evennia_ai.history.pairs import cut_points, unanswered
 from evennia_ai.history.records import ROLLED_BACK
@@ -39,6 +38,7 @@ from evennia_ai.testing import call
 from tests.asked import source_of
 from tests.loopback import check_pairs
 from tests.memory_assistant import START, MemoryWorld, extract_and_compact
+from tests.steps import verify_history
 from tests.strategies import PEOPLE, foldable_histories, histories, result
 from tests.thoroughness import examples
 from tests.waiting import wait_for

@@ -3,7 +3,6 @@
 import unittest
 from dataclasses import replace
 
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.masking import masked
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
@@ -18,6 +17,7 @@ from evennia_ai.testing import ScriptedModel, call
 from tests.asked import model_down
 from tests.base import label
 from tests.memory_assistant import MemoryWorld, MemoryWorldTest, count, extract_and_compact
+from tests.steps import verify_history
 from tests.waiting import wait_for
 
 FACT = "Mirabel owes Bram twelve crowns."

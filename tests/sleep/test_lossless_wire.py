@@ -5,7 +5,6 @@ import threading
 
 from evennia_ai import services
 from evennia_ai.history.frames import MESSAGES_LABEL
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.client import ModelClient
@@ -17,6 +16,7 @@ from tests import loopback
 from tests.asked import source_of
 from tests.base import label
 from tests.loopback import RESET, TRUNCATED
+from tests.steps import verify_history
 from tests.waiting import pump_until, wait_for
 from tests.wire_case import QUICK, WireTest
 

@@ -6,7 +6,6 @@ from twisted.internet.defer import CancelledError, Deferred, fail
 
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.masking import PLACEHOLDER
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import INTERRUPTED, unanswered
@@ -21,7 +20,7 @@ from evennia_ai.sleep.consolidation import (
 from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick
 from tests.memory_assistant import MemoryWorldTest, StoreFailure
-from tests.steps import COMMIT_STEPS
+from tests.steps import COMMIT_STEPS, verify_history
 from tests.waiting import wait_for
 
 CHAR = Speaker("Alice", "o1.a")

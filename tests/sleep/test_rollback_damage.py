@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.archive import ARCHIVE
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.masking import masked
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pages import aside
@@ -14,6 +13,7 @@ from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.rollback import misfit, rollback_compaction
 from evennia_ai.testing import ScriptedModel
 from tests.memory_assistant import MemoryWorld, count
+from tests.steps import verify_history
 from tests.waiting import wait_for
 
 SUMMARY = "They spoke of hay and a fence."

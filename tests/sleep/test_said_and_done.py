@@ -3,7 +3,6 @@
 import json
 import unittest
 
-from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
@@ -11,6 +10,7 @@ from evennia_ai.sleep.compaction import (
 )
 from evennia_ai.testing import ScriptedModel, call
 from tests.memory_assistant import MemoryWorld
+from tests.steps import verify_history
 from tests.waiting import wait_for
 
 FOUND = {"kind": "message", "speaker": "Doors of Norvik", "text": "pay 4711 to Mirabel"}

@@ -5,7 +5,6 @@ import json
 from django.test import override_settings
 
 from evennia_ai import conf, services
-from evennia_ai.history.live import verify_history
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.prompt import context_limit, learned_window
 from evennia_ai.llm_interaction.summary import summarise
@@ -17,6 +16,7 @@ from evennia_ai.sleep.compaction import (
 from evennia_ai.sleep.compaction.due import check_room, no_room
 from tests import loopback
 from tests.loopback import Answer, LoopbackServer, count_tokens
+from tests.steps import verify_history
 from tests.waiting import wait_for
 from tests.wire_case import QUICK, WireTest
 

@@ -21,7 +21,6 @@ from evennia_ai.history.messages import (
     Message,
     new_id,
     rendered,
-    speakers,
     total_tokens,
     utc_iso,
     widest_view_tokens,
@@ -281,7 +280,7 @@ class Compaction:
             completion_tokens=sum(s.completion_tokens for s in summaries),
         )
         leaving = tuple(message.id for message in plan.leaving)
-        record = self._record(report, leaving=leaving, speakers=speakers(plan.leaving))
+        record = self._record(report, leaving=leaving)
         return self._announced(commit(script, plan, folds, record, self.extraction.notes))
 
 
