@@ -37,7 +37,7 @@ from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.lore import Verdict
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.profiles import EntityHandler
-from evennia_ai.rag_memory.recall_jobs import TOOLS, RecallJobs
+from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall.values import Hit, Turn
 from evennia_ai.turns.moderation import Moderator
@@ -288,11 +288,6 @@ class InlineWorker(Worker):
     submit_later = submit
 
 
-def _part_of(turn: Turn) -> str:
-    """The part of a scope that holds a turn, by `rag_memory.recall_jobs`."""
-    return TOOLS.strip() if turn.kind == "tool" else ""
-
-
 class MemoryIndex:
     """A recall index in a dict; it finds what shares a word with the query."""
 
@@ -316,13 +311,17 @@ class MemoryIndex:
         return tuple(self.turns[each] for each in ids if each in self.turns)
 
     def count(self, scope: str) -> int:
-        return sum(_part_of(turn) == scope.partition(" ")[2] for turn in self.turns.values())
+        return len(self.turns)
 
     def search(
-        self, scope: str, query: str, limit: int = 10, audience: str | None = None
+        self,
+        scope: str,
+        query: str,
+        limit: int = 10,
+        audience: str | None = None,
+        tools: bool = False,
     ) -> tuple[Hit, ...]:
-        part = scope.partition(" ")[2]
-        turns = [turn for turn in self.turns.values() if _part_of(turn) == part]
+        turns = [turn for turn in self.turns.values() if (turn.kind == "tool") == tools]
         return tuple(shared_words(turns, query, audience)[-limit:])
 
     def close(self) -> None:

@@ -74,13 +74,3 @@ def widest_of(tally: Mapping[str, int]) -> int:
         sum(tokens for owner, tokens in tally.items() if visible(owner, viewer))
         for viewer in viewers
     )
-
-
-def most_seen(audiences: Iterable[str]) -> int:
-    """How many of these audiences' messages any one viewer sees; 1 where there are none.
-
-    A private circle sees what is said aloud besides its own, and with it the summaries of both.
-    """
-    owners = set(audiences)
-    viewers = [PUBLIC, *filter(is_private, owners)]
-    return max(1, *(sum(visible(owner, viewer) for owner in owners) for viewer in viewers))

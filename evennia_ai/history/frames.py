@@ -78,7 +78,7 @@ PROMPT_FORM = regex.compile(
     r"|\[(?:Present moment|Memories|Notice|Instruction|Ledger|CONTEXT S\w+|EARLIER SUMMARY"
     r"|MESSAGES TO COMPACT)\]"
     r"|\bTime: .{1,80}\s+Place: |\bPlace: .{1,80}\s+(?:Present|Exits|Description): "
-    r'|\bExits: .{1,200}\s+Description: "|\b\w+ last spoke of: "|\bAnswer now: '
+    r'|\bExits: .{1,200}\s+Description: "|\bAnswer now: '
     r"|^(?:Time|Place|Present|Exits|Description):\s*$",
     re.MULTILINE,
 )

@@ -5,7 +5,7 @@ kept by audience and summed as messages come, so that usage costs the same at an
 """
 
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -301,18 +301,11 @@ class HistoryHandler(Archive):
         return is_lost
 
     def _adopt(self, raw: list[Message]) -> None:
-        """Complete what was put in by hand: it stands between the messages beside it."""
+        """Complete what was put in by hand: it has the place of the message before it."""
         at, count = self._now(), self._counter()
-        places = deque(message.place for message in raw if message.place)
-        place, newest = (places[0] - 0.5 if places else 0.0), self._last_place()
-        complete = []
+        place, complete = next((m.place for m in raw if m.place), 1.0) / 2, list[Message]()
         for message in raw:
-            if message.place:
-                place = places.popleft()
-            elif places:
-                place = (place + places[0]) / 2
-            else:
-                place = newest = newest + 1
+            place = message.place or place
             if not message.is_complete:
                 plain = replace(message, content=storable(message.content))
                 message = plain.completed(count, at, place)

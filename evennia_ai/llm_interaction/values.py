@@ -103,7 +103,7 @@ class TurnRequest:
     max_iterations: int = 8  # most model calls
     # Time after which no further model call is made, seconds since the epoch.
     deadline: float = float("inf")
-    talks: tuple[str, ...] = ()  # lines on what those present last spoke of
+    talks: tuple[str, ...] = ()  # lines for the end of the prompt
     answering: tuple[str, ...] = ()  # the lines it answers, as rows of the prompt's present moment
 
 

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Suffix of the scopes for tools' results, which are kept apart so that they do not influence the
-# ranking of what was said; and most of them in a result.
-TOOLS, OUTPUTS = " tools", 3
+# Most outputs of tools in a result.
+OUTPUTS = 3
 
 
 class RecallJobs:
@@ -35,20 +34,14 @@ class RecallJobs:
         self._index: RecallIndex | None = None
 
     def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[int]:
-        """Put turns where their kind belongs; fires with how many were new or changed."""
-
-        def put(index: "RecallIndex") -> int:
-            said = [turn for turn in turns if turn.kind != "tool"]
-            outputs = [turn for turn in turns if turn.kind == "tool"]
-            return index.add(scope, said) + index.add(scope + TOOLS, outputs)
-
-        return self._later(put)
+        """Fires with how many turns were new or changed."""
+        return self._later(lambda index: index.add(scope, turns))
 
     def remove(self, scope: str, ids: Collection[str]) -> Deferred[int]:
         """Remove turns, ahead of searches and again behind additions; fires with how many."""
 
         def drop(index: "RecallIndex") -> int:
-            return sum(index.remove(part, ids) for part in _parts(scope))
+            return index.remove(scope, ids)
 
         both = gatherResults(
             [self.worker.submit(self._done, drop), self._later(drop)], consumeErrors=True
@@ -57,17 +50,15 @@ class RecallJobs:
 
     def clear(self, scope: str) -> Deferred[int]:
         """Remove all turns; fires with how many there were."""
-        return self._later(lambda index: sum(index.clear(part) for part in _parts(scope)))
+        return self._later(lambda index: index.clear(scope))
 
     def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
         """Fires with how many of these turns are not indexed."""
-        return self._later(
-            lambda index: len(ids) - sum(len(index.get(part, ids)) for part in _parts(scope))
-        )
+        return self._later(lambda index: len(ids) - len(index.get(scope, ids)))
 
     def count(self, scope: str) -> Deferred[int]:
         """Fires with how many turns are indexed, after those that were added before."""
-        return self._later(lambda index: sum(index.count(part) for part in _parts(scope)))
+        return self._later(lambda index: index.count(scope))
 
     def search(self, scope: str, query: Query, others: Sequence[Hit] = ()) -> Deferred[list[Hit]]:
         """Fires with the result of a search, with hits of other sources in their places."""
@@ -75,7 +66,7 @@ class RecallJobs:
         def search(index: "RecallIndex") -> list[Hit]:
             outputs: list[Hit] = []
             if query.tools:
-                found = index.search(scope + TOOLS, query.text, DEEP, query.audience)
+                found = index.search(scope, query.text, DEEP, query.audience, tools=True)
                 outputs = [hit for hit in once(found, query) if hit.matches][:OUTPUTS]
             hits = index.search(scope, query.text, DEEP, query.audience)
             return ranked(hits, [*others, *outputs], query)
@@ -106,7 +97,3 @@ class RecallJobs:
             self.replaced += 1
         self._index = index
         return index
-
-
-def _parts(scope: str) -> tuple[str, ...]:
-    return scope, scope + TOOLS

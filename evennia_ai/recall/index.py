@@ -59,7 +59,7 @@ class _Scope:
     numbers: Ints
     records: Records
     words: dict[int, Ints] = field(default_factory=dict)
-    views: dict[str | None, View] = field(default_factory=dict)
+    views: dict[tuple[str | None, bool], View] = field(default_factory=dict)
 
 
 class RecallIndex:
@@ -229,9 +229,14 @@ class RecallIndex:
         return tuple(turns[numbers[each]] for each in wanted if each in numbers)
 
     def search(
-        self, scope: str, query: str, limit: int = 10, audience: str | None = None
+        self,
+        scope: str,
+        query: str,
+        limit: int = 10,
+        audience: str | None = None,
+        tools: bool = False,
     ) -> list[Hit]:
-        """At most `limit` turns that answer a query, best first.
+        """At most `limit` turns that answer a query, best first: outputs of `tools`, or all others.
 
         What the audience may not know (see `history.audience.viewer` and `visible`) is neither
         found nor has any influence; None searches everything. The order depends only on the query
@@ -241,7 +246,7 @@ class RecallIndex:
             number = self._number_of(scope)
             if not number or limit <= 0:
                 return []
-            view = self._view(number, None if audience is None else viewer(audience))
+            view = self._view(number, None if audience is None else viewer(audience), tools)
             best = ranked(view, str(query), self._lexicon, self._model)[:limit]
             turns = self._turns([number for number, *_ in best])
         return [
@@ -249,17 +254,18 @@ class RecallIndex:
             for t, score, matches in ((turns[n], score, matches) for n, score, matches in best)
         ]
 
-    def _view(self, number: int, seen_by: str | None) -> View:
-        """What one audience sees of a scope, or everything for None."""
+    def _view(self, number: int, seen_by: str | None, tools: bool = False) -> View:
+        """What one audience sees of a scope, or everybody for None."""
         if len(self._lexicon) > _MOST_WORDS:
             self._lexicon = Lexicon(self._embedder)
             self._scopes.clear()
         scope = self._scopes.get(number) or self._read(number)
-        if seen_by not in scope.views:
-            names = list(self._names)
+        if (seen_by, tools) not in scope.views:
+            names, kind = list(self._names), self._names.get("tool", -1)
             shown = np.array([seen_by is None or visible(name, seen_by) for name in names], bool)
             mask = shown[scope.records["audience"]]
-            scope.views[seen_by] = View(
+            mask &= (scope.records["kind"] == kind) == tools
+            scope.views[seen_by, tools] = View(
                 scope.numbers,
                 scope.records,
                 mask,
@@ -267,7 +273,7 @@ class RecallIndex:
                 lambda stem: self._holders(number, stem),
                 lambda numbers: self._words(scope, numbers.tolist()),
             )
-        return scope.views[seen_by]
+        return scope.views[seen_by, tools]
 
     def _read(self, number: int) -> _Scope:
         if sum(len(scope.numbers) for scope in self._scopes.values()) > _MOST_TURNS:

@@ -16,8 +16,6 @@ from evennia_ai.history.frames import (
     SUMMARY_TITLE,
     SYNTHESIS_TITLE,
     answer_line,
-    one_line,
-    quoted,
     speaking_line,
     unasked_line,
 )
@@ -32,7 +30,6 @@ from evennia_ai.rag_memory.injection import chosen, subject
 from evennia_ai.rag_memory.lore import used
 from evennia_ai.rag_memory.provenance import attributed
 from evennia_ai.rag_memory.seen import Seen
-from evennia_ai.rag_memory.working_memory import last_topics
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import better_follows
@@ -68,8 +65,6 @@ LORE_LINES = 4
 ANSWERED_LINES, ANSWERED_CHARS = 12, 400
 # So many of the newest messages a small model makes use of; those before are given it as memories.
 SMALL_SEES = 6
-# Conversations of those present that a prompt's tail names.
-TALKS_SHOWN = 3
 Hits = tuple[Hit, ...]
 
 
@@ -339,7 +334,7 @@ class Tick:
         script, runtime, last = self.script, self.runtime, group.events[-1]
         asker, seen = last.speaker_id or None, script.seen(group.audience, trusted=True)
         given, passed_over = yield self._retrieved(group, seen)
-        talks, answering = self._tail_lines(group, seen)
+        talks, answering = self._tail_lines(group)
         request = TurnRequest(
             audience=group.audience,
             channel=last.channel or "say",
@@ -373,13 +368,12 @@ class Tick:
             script.game.show_typing(False, *shown_to)
             runtime.last_turn_at = script.now()
 
-    def _tail_lines(self, group: Group, seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What those present last spoke of, and the newest lines of a group, to answer them.
+    def _tail_lines(self, group: Group) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Lines for the end of the prompt, and the newest lines of a group, to answer them.
 
-        A small model is told who speaks to whom and the language instead: it follows what it reads
-        last.
+        A small model is told there who speaks to whom and the language: it follows what it reads last.
         """
-        script, now = self.script, self.script.now()
+        script = self.script
         lines = [(e, e.speaker) for e in group.events[-ANSWERED_LINES:] if e.speaker]
         answering = [
             answer_line(by.key, by.id, event.channel, shortened(event.content, ANSWERED_CHARS))
@@ -394,13 +388,7 @@ class Tick:
             if lines:
                 answering.insert(0, speaking_line(script.obj.key, lines[-1][1].key))
             return (f"Answer in {language}.",) if language else (), tuple(answering)
-        answered = {event.id for event in group.events}
-        topics = last_topics((m for m in seen.newest() if m.id not in answered), now).items()
-        asker = group.events[-1].speaker_id or None
-        names = {person["id"]: person["key"] for person in script.game.present(asker)}
-        here = [(names[partner], topic) for partner, topic in topics if partner in names]
-        talks = (f"{one_line(name)} last spoke of: {quoted(topic)}" for name, topic in here)
-        return tuple(islice(talks, TALKS_SHOWN)), tuple(answering)
+        return (), tuple(answering)
 
     @inlineCallbacks
     def _retrieved(self, group: Group, seen: Seen) -> Steps[tuple[Hits, Hits]]:

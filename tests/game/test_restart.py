@@ -44,18 +44,6 @@ class TestRestart(AssistantTest):
         self.assertEqual(self.script.history.messages()[-1].role, "tool")
         self.assertEqual(self.tick(), "turn")
 
-    def test_talks_go_on(self):
-        """What somebody spoke of before the stop is before her eyes after it, if it is recent."""
-        self.say("Aria, I look for the old mill")
-        self.tick()
-        self.restart()
-        self.say("Aria, are you there?")
-        self.tick()
-        prompt = str(self.model.requests[-1].messages)
-        self.assertIn(
-            'Char last spoke of: "Aria, I look for the old mill"', prompt.replace("\\", "")
-        )
-
     def test_a_server_that_stops_at_once_loads_nothing(self):
         """What is loaded soon after the start is not loaded once the server stops."""
         services.use(ready=False)

@@ -10,7 +10,6 @@ from evennia_ai.history.audience import (
     STAFF,
     is_private,
     members,
-    most_seen,
     normalised,
     private,
     viewer,
@@ -122,14 +121,3 @@ class TestVisible(unittest.TestCase):
         """Two audiences that may see each other are the same, staff left out."""
         if visible(first, second) and visible(second, first):
             self.assertEqual(first, second)
-
-
-class TestMostSeen(unittest.TestCase):
-    """For how many audiences' summaries a prompt needs room."""
-
-    def test_most_seen(self):
-        """A private circle sees what is public besides its own."""
-        bob, eve = private(["o1"]), private(["o2"])
-        self.assertEqual(most_seen(()), 1)
-        self.assertEqual(most_seen([PUBLIC]), 1)
-        self.assertEqual(most_seen([PUBLIC, bob, eve]), 2)

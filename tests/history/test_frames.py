@@ -149,7 +149,6 @@ class TestOwnWords(unittest.TestCase):
             ('"Welcome!" Bram [o32.1ng] says: "A key."', '"Welcome!"'),
             ("I am glad\n[Present moment]\nIt is two.", ""),
             ("It is late. [CONTEXT SUMMARY] They met.", "It is late."),
-            ('Hello. Cora last spoke of: "a boat" and', "Hello."),
             ("Hello. Time: Monday\nPlace: The Cellar\nPresent: nobody", "Hello."),
             ('I am here. Exits: up Description: "Smoke.', "I am here."),
         ):

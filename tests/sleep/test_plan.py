@@ -76,7 +76,7 @@ class TestPlanByExample(unittest.TestCase):
         plan = plan_compaction(history, 2)
         self.assertEqual((plan.scopes, plan.summarised), ((PUBLIC, B), (PUBLIC, B)))
         self.assertEqual([m.id for m in plan.staying], ["m0", "m11", "m12"])
-        for options in ({"archives_few": True}, {"room": of_kept(99)}):
+        for options in ({"archive_before": "9999"}, {"room": of_kept(99)}):
             plan = plan_compaction(history, 2, **options)
             self.assertEqual(plan.unsummarised, frozenset([A]))
             self.assertEqual(plan.summarised, (PUBLIC, B))

@@ -100,19 +100,6 @@ class TestAwakeTick(AssistantTest):
         self.assertEqual(self.contents(), [("user", "Aria, hello")])
         self.assertEqual(self.tick(), "fell asleep")
 
-    def test_what_those_present_spoke_of(self):
-        """The tail names what somebody here spoke of last, to those who heard it."""
-        self.model.answers = ["I see.", "I will keep it.", "Good evening.", "Yes."]
-        self.say("the mill burnt down in May")
-        self.tick()
-        self.char1.at_say("the key is under the stone", receivers=[self.aria], whisper=True)
-        self.tick()
-        self.say("good evening all", self.char2)
-        self.tick()
-        tail = self.model.requests[-1].messages[-1]["content"]
-        self.assertIn('Char last spoke of: "the mill burnt down in May"', tail)
-        self.assertNotIn("stone", tail)
-
     def test_a_call_ends_with_the_turn(self):
         """A call to the model is given no more time than its turn has left."""
         self.configure(turn_timeout_s=20, llm_timeout_s=60)

@@ -524,7 +524,6 @@ class TestModelDown(TurnTest):
         for prompt, is_given in ((prompts[False], True), (prompts[None], False)):
             self.assertEqual(speaking in prompt, is_given)
             self.assertEqual("boat is called Heron" in prompt, is_given)
-            self.assertEqual("last spoke of" in prompt, not is_given)
 
     def test_not_asked_once_more_after_a_long_wait(self):
         """Where the first reply took long, the offline model answers at once."""

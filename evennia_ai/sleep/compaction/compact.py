@@ -15,7 +15,7 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, ma
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
-from evennia_ai.history.audience import PUBLIC, most_seen
+from evennia_ai.history.audience import PUBLIC, widest_of
 from evennia_ai.history.masking import is_maskable, masked, unmasked
 from evennia_ai.history.messages import (
     Message,
@@ -318,7 +318,7 @@ def summary_cap(script: Assistant, plan: Plan) -> int:
     """
     scopes = {PUBLIC, *plan.summarised, *(m.audience for m in plan.staying if m.is_summary)}
     kept = widest_view_tokens(m for m in plan.staying if not m.is_summary)
-    most = room_of(script).summary_cap(kept, 2 * most_seen(scopes))
+    most = room_of(script).summary_cap(kept, 2 * widest_of(dict.fromkeys(scopes, 1)))
     return min(context_caps(script).summary, most)
 
 

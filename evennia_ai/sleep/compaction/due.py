@@ -26,6 +26,8 @@ MANUAL, EMERGENCY, COUNT, REQUEST, BACKGROUND, SLEEP = TRIGGERS = (
 BETTER = "better"
 # Lines of scopes with too few for a summary are archived once they are so old.
 FEW_STAY = timedelta(weeks=4)
+# A time (ISO 8601) before which everything is old.
+ALL = "9999"
 # A limit that falls below this share of what it was is looked at again.
 MUCH_LESS = 0.8
 
@@ -106,7 +108,7 @@ def make_plan(script: Assistant, trigger: str = MANUAL) -> Plan:
         # One stays over, as more than the two windows hold fires.
         few = min(FEW_LINES, config.recent_window)
         window = config.immediate_window + 1
-        return plan_compaction(history, window, room, archives_few=True, few_lines=few)
+        return plan_compaction(history, window, room, archive_before=ALL, few_lines=few)
     keep = 0
     if trigger in (SLEEP, BACKGROUND, REQUEST):
         keep = int(config.compact_preserve_token_share * config.max_context_tokens)

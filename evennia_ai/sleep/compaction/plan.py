@@ -76,7 +76,6 @@ def plan_compaction(
     room: Room | None = None,
     keep_tokens: int = 0,
     archive_before: str = "",
-    archives_few: bool = False,
     few_lines: int = FEW_LINES,
 ) -> Plan:
     """Decide what leaves.
@@ -89,7 +88,6 @@ def plan_compaction(
         keep_tokens: Tokens of the newest messages to keep at least, if that is more than the
             window.
         archive_before: Lines of scopes with few of them are archived if they are older (ISO 8601).
-        archives_few: Whether all of them are archived.
         few_lines: How many lines of a scope are enough for a summary.
 
     Returns:
@@ -103,11 +101,11 @@ def plan_compaction(
     # Rather than archive these without a summary, up to half of the window leaves with one.
     for point in (point for point in cut_points(raw) if point > cut):
         is_short = sum(map(is_talk, raw[point:])) < max(1, window // 2)
-        if archives_few or is_short or _fits((*held, *raw[cut:]), most):
+        if is_short or _fits((*held, *raw[cut:]), most):
             break
         cut = point
         few, held = _few(raw[:cut], few_lines, archive_before)
-    if archives_few or not _fits((*held, *raw[cut:]), most):
+    if not _fits((*held, *raw[cut:]), most):
         held = ()
     back = {message.id for message in held}
     leaving = tuple(m for m in raw[:cut] if m.id not in back)
