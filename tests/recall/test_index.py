@@ -172,59 +172,6 @@ class TestRemove(unittest.TestCase):
     def bytes(self):
         return [file.read_bytes() for file in self.path.parent.rglob("*") if file.is_file()]
 
-    def test_cleared(self):
-        """No byte of a cleared scope is left."""
-        self.index.add("aria", talk() + [Turn("s", "Eve", "xyzzyplugh is my secret", 99.0)])
-        self.index.search("aria", "raven")
-        self.index.clear("aria")
-        self.assertFalse(any(b"xyzzyplugh" in each or b"tortoise" in each for each in self.bytes()))
-        self.assertEqual(self.index.search("aria", "raven"), [])
-
-    @settings(max_examples=40)
-    @given(
-        st.lists(
-            st.tuples(
-                st.sampled_from(["add", "remove", "replace", "search"]),
-                st.sets(st.integers(0, len(TALK) - 1), min_size=1, max_size=4),
-            ),
-            max_size=8,
-        ),
-        st.sampled_from([None, "public"]),
-        st.booleans(),
-    )
-    def test_any_life(self, deeds, viewer, crowded):
-        """However its turns came, changed and went, it answers as one that holds what is left."""
-        index, left, asked = RecallIndex(":memory:"), {}, TALK[4][1]
-        self.addCleanup(index.close)
-        if crowded:  # where each turn's words are in memory too
-            said = [Turn(f"c{n}", "Cora", WORDS[n % 7], 60.0 * n) for n in range(200)]
-            left = {turn.id: turn for turn in said}
-            index.add("aria", said)
-        for deed, numbers in deeds:
-            turns = [talk(audience=STAFF if n % 3 else None)[n] for n in numbers]
-            if deed == "remove":
-                index.remove("aria", [turn.id for turn in turns])
-                for turn in turns:
-                    left.pop(turn.id, None)
-            elif deed == "search":
-                index.search("aria", asked, 5, viewer)
-            else:
-                if deed == "replace":
-                    turns = [replace(t, text=f"{t.text} {WORDS[0]}") for t in turns]
-                index.add("aria", turns)
-                for turn in turns:
-                    if left.get(turn.id) != turn:
-                        left.pop(turn.id, None)
-                        left[turn.id] = turn
-        fresh = RecallIndex(":memory:")
-        self.addCleanup(fresh.close)
-        fresh.add("aria", left.values())
-        fresh.search("aria", asked)
-        self.assertEqual(bool(left) and fresh._view(1, viewer).in_crowd, crowded)
-        self.assertEqual(
-            index.search("aria", asked, 50, viewer), fresh.search("aria", asked, 50, viewer)
-        )
-
     def test_nothing_stays_in_the_file(self):
         """Removed text and words are in no byte of the index's files."""
         self.index.add("aria", talk() + [Turn("s", "Eve", "xyzzyplugh is my secret", 99.0)])
@@ -249,16 +196,6 @@ class TestFile(unittest.TestCase):
         index = RecallIndex(self.path)
         self.addCleanup(index.close)
         return index
-
-    def test_rebuilt_answers_the_same(self):
-        """Thrown away and built again, in another order and in pieces, it answers the same."""
-        first, second = self.open(), RecallIndex(":memory:")
-        first.add("aria", talk())
-        for turn in reversed(talk()):
-            second.add("aria", [turn])
-            second.search("aria", "raven")
-        for _, text in TALK:
-            self.assertEqual(first.search("aria", text), second.search("aria", text))
 
     def test_replacing_is_all_or_nothing(self):
         """Where new turns cannot be stored, what they would have replaced is still there."""

@@ -14,7 +14,7 @@ from tests.asked import model_down
 from tests.base import AssistantTest
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, MemoryWorldTest
-from tests.steps import REMAKE_STEPS, verify_history
+from tests.steps import REMAKE_STEPS
 from tests.waiting import pump_until, wait_for
 
 LINE = "Mirabel hid barrel {} north of the mill of Saltmarsh, and that took the whole long evening."
@@ -418,19 +418,6 @@ class TestEmergency(BehindTest):
         self.roll_back()
         self.assertEqual((self.written()[0], self.script.state.extracted), ([], []))
 
-    def test_facts_are_extracted_once(self):
-        """If only the summary fails, the next try does not extract again."""
-        self.emergency()
-        self.summary = "I'm sorry, but I can't help with that."
-        self.begin()
-        asked = len(self.requests_for("pre_compaction"))
-        self.assertEqual(list(self.script.state.owed.values()), [True])
-        self.summary = "Barrels north of the mill."
-        self.world.later(WAIT_S + 1)
-        self.begin()
-        self.assertEqual(len(self.requests_for("pre_compaction")), asked)
-        self.assertEqual(self.script.state.owed, {})
-
     def test_a_restart_keeps_the_note(self):
         self.emergency()
         self.world.model.held = True
@@ -499,22 +486,6 @@ class TestInTheGame(AssistantTest):
         self.assertIsNotNone(self.script.runtime.behind)
         pump_until(lambda: self.model.requests)
         self.assertEqual(compaction_state(self.script), "compacting in the background")
-
-    def test_an_idle_tick_begins_it(self):
-        """A line is answered meanwhile; then it commits."""
-        self.begin()
-        slow, self.model._waiting = self.model._waiting, []
-        self.model.held = False
-        self.model.answers = ["Here it is."]
-        self.say("Aria, where is my mug?")
-        self.assertEqual(self.tick(), "turn")
-        self.assertEqual(self.contents()[-1], ("assistant", "Here it is."))
-        self.model._waiting = slow
-        self.model.release()
-        pump_until(lambda: self.script.runtime.behind is None)
-        [record] = self.script.history.compactions()
-        self.assertEqual(record.trigger, "background")
-        self.assertEqual(verify_history(self.script), ())
 
     def test_stopping_it(self):
         """What stops a turn stops it too, and a deletion."""

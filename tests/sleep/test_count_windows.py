@@ -100,35 +100,3 @@ class TestAsleep(CountTest):
         self.assertEqual(report["context_compaction"]["compacted_messages"], 20)
         (record,) = self.compactions()
         self.assertEqual(record.trigger, "count")
-
-
-class TestInVain(CountTest):
-    """A compaction by count is judged by whether it succeeds, not by the tokens it frees."""
-
-    def test_a_small_share_of_the_tokens(self):
-        """Eight of 200 are less than 5 % and all that was asked for: it goes on."""
-        self.world(immediate_window=200, recent_window=8, pre_compact_extraction_enabled=False)
-        self.hear(160)
-        self.assertEqual(len(self.compactions()), (320 - 201) // 8)
-        self.assertLess(self.compactions()[-1].report.reduction_pct, 5)
-        self.assertLessEqual(len(self.live()), 209)
-
-
-class TestIdle(CountTest):
-    """What the count costs where nothing happens."""
-
-    def test_counted_anew_when_something_changes(self):
-        """A message more, or a smaller window, and it fires."""
-        world = self.world(immediate_window=8, recent_window=8)
-        line = Message("user", LINE)
-        world.script.history.append([line] * 16)
-        self.tick()
-        self.assertEqual(len(self.compactions()), 0)
-        world.script.history.append([line])
-        self.tick()
-        self.assertEqual(len(self.compactions()), 1)
-        self.tick()
-        self.assertEqual(len(self.compactions()), 1)
-        world.configure(immediate_window=4, recent_window=4)
-        self.tick()
-        self.assertEqual(len(self.compactions()), 2)
