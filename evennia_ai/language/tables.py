@@ -177,35 +177,25 @@ def table_of(text: str) -> Table:
 
 
 @cache
-def _codes() -> Mapping[str, str]:
-    """The codes of the languages with a table by their codes and names, folded."""
-    return _by_name({code: table.name for code, table in tables().items()})
-
-
-@cache
-def _others() -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Languages without a table: their names by their codes, and their codes by these."""
-    names = tomllib.loads(OTHERS.read_text("utf-8"))
-    return names, _by_name(names)
-
-
-def _by_name(names: Mapping[str, str]) -> Mapping[str, str]:
-    return {folded(form): code for code, all in names.items() for form in (code, *all.split(", "))}
+def _languages() -> Mapping[str, tuple[str, str]]:
+    """Code and English name of each language by its code and its names, folded."""
+    names = tomllib.loads(OTHERS.read_text("utf-8")) | {c: t.name for c, t in tables().items()}
+    return {
+        folded(form): (code, all.partition(",")[0])
+        for code, all in names.items()
+        for form in (code, *all.split(", "))
+    }
 
 
 def code_of(language: str) -> str:
-    """The code of a language that somebody named: by its code or its name; or ``""``."""
-    return _codes().get(folded(language.strip()), "")
+    """The code of a language with a table, given by its code or any of its names; else ``""``."""
+    code, _ = _languages().get(folded(language.strip()), ("", ""))
+    return code if code in tables() else ""
 
 
 def english_name(language: str) -> str:
     """The English name of a language given by its code or any of its names; ``""`` if unknown."""
-    names, codes = _others()
-    wanted = folded(language.strip())
-    name = (
-        tables()[code].name if (code := code_of(wanted)) else names.get(codes.get(wanted, ""), "")
-    )
-    return name.partition(",")[0]
+    return _languages().get(folded(language.strip()), ("", ""))[1]
 
 
 def each_words(key: str) -> frozenset[str]:
