@@ -371,7 +371,8 @@ class Tick:
     def _tail_lines(self, group: Group) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Lines for the end of the prompt, and the newest lines of a group, to answer them.
 
-        A small model is told there who speaks to whom and the language: it follows what it reads last.
+        A small model is told there who speaks to whom and the language: it follows what it reads
+        last.
         """
         script = self.script
         lines = [(e, e.speaker) for e in group.events[-ANSWERED_LINES:] if e.speaker]
