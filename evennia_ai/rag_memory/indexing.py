@@ -160,7 +160,8 @@ def _entries(script: Assistant) -> Iterator[Read]:
         entries = journal.page(key).entries
         return [turn_of_entry(entry) for entry in entries if is_indexed(entry, now)]
 
-    return (partial(turns, key) for key in reversed(journal.pages()))
+    keys = (key for key in reversed(journal.pages()) if journal.page(key).entries)
+    return (partial(turns, key) for key in keys)
 
 
 def missing_oldest(script: Assistant) -> Deferred[int | None]:
