@@ -66,7 +66,7 @@ def read(text: str, tools: Tools = MappingProxyType({}), reported: bool = False)
     """
     body = text[:MOST_CHARS]
     if not reported:
-        body = _of_channels(_named_alike(body, tools), tools)
+        body = _of_channels(_named_alike(_BROKEN_OFF.sub("", body), tools), tools)
     body, unclosed = _without_thoughts(body, reported)
     body = body.strip() if reported else _own_turn(body.strip())
     calls, rest = _calls(body, tools, reported)
@@ -81,6 +81,11 @@ def replacements(*rows: str | tuple[str, str]) -> tuple[tuple[re.Pattern[str], s
     pairs = ((row, "") if isinstance(row, str) else row for row in rows)
     return tuple((re.compile(pattern, re.I | re.M), instead) for pattern, instead in pairs)
 
+
+# A mark at the end of a reply that had become too long.
+_BROKEN_OFF = re.compile(
+    r"(?:<[/|\uff5c]?(?:[a-z_\u2581][^<>]{0,60})?|\[/?(?:[A-Z_]{2,30}|tool\w{0,20}))\Z"
+)
 
 # Marks by one name each: signs for angles, bars and blanks, namespaces, attributes, letters' case.
 
@@ -146,8 +151,7 @@ _BARE = re.compile(
 def _of_channels(text: str, tools: Tools) -> str:
     """A text without the channels that only the model itself reads."""
     text = text.strip()
-    if "<|channel" in text:
-        headers = list(_HEADER.finditer(text))
+    if "<|channel" in text and (headers := list(_HEADER.finditer(text))):
         ends = [*(header.start() for header in headers[1:]), len(text)]
         before = text[: headers[0].start()]
         spoken = ["" if _ENDED.search(before) else before]
@@ -431,7 +435,8 @@ def _of_marks(text: str, start: int, tools: Tools) -> tuple[list[Call], int]:
 def _unmarked(text: str, tools: Tools, any_name: bool) -> list[Call]:
     """Calls of known tools without marks: thought and action, or the whole text."""
     if (found := _REACT.search(text)) and _known(found["name"], tools) in tools:
-        return [repaired(found["name"], _arguments(found["body"] or found["bracketed"]), tools)]
+        written = found["body"] or found["bracketed"] or ""
+        return [repaired(found["name"], _arguments(written), tools)]
     body = _unfenced(_ACTION.sub("", text)).strip("`")
     made = [repaired(*each, tools) for each in _payload(body, tools)]
     is_call = body not in tools  # a word that is also a tool's name

@@ -246,7 +246,10 @@ def unknown_numbers(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
 
 def unknown_quotes(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     """Quoted words that nobody said in this order."""
-    return tuple(q for q in sentence.named("quote") if f" {normal(q)} " not in ground.normal)
+    quotes = {q: {normal(q), normal(q, ground.language)} for q in sentence.named("quote")}
+    return tuple(
+        q for q, forms in quotes.items() if not any(f" {form} " in ground.normal for form in forms)
+    )
 
 
 def unknown_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:

@@ -377,6 +377,7 @@ class TestRead(unittest.TestCase):
             ("TOOL noop", (("noop", "{}"),)),
             ("TOOL noop.", (("noop", "{}"),)),
             ("TOOL give: lamp", (("give", "lamp"),)),
+            ("Action: look\nAction Input:", (("look", "{}"),)),
             ("<function=say>lamp</function>", (("say", '{"text": "lamp"}'),)),
             ('I look. {"name": "look", "arguments": {}}', (("look", "{}"),)),
             ('Hm.\n```json\n{"tool": "look", "args": {}}\n```\nSo.', (("look", "{}"),)),
@@ -458,6 +459,12 @@ class TestRead(unittest.TestCase):
         answer = read(text, TOOLS)
         self.assertIsNone(LEFT.search(answer.text), answer)
         self.assertEqual(read(text, TOOLS), answer)
+
+    @given(st.sampled_from([*SPOKEN.values(), *CALLED.values()]), st.floats(0, 1))
+    def test_cut_off(self, text, share):
+        """A reply that was broken off anywhere is read, and no mark of it is spoken."""
+        answer = read(text[: int(share * len(text))], TOOLS)
+        self.assertIsNone(LEFT.search(answer.text), answer)
 
     @FEW
     @given(st.text())

@@ -4,7 +4,7 @@ import tomllib
 import unittest
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evennia_ai.history.frames import heard_line
@@ -86,6 +86,7 @@ class TestSupported(unittest.TestCase):
 
     @FEW
     @given(awkward_texts)
+    @example("AO\u201c0\u00b4\u201c")
     def test_its_own_source(self, text):
         """No text is struck that is its own source."""
         self.assertEqual(grounded_in(text, text).text, text)
