@@ -4,9 +4,10 @@ Read are the books inside cards (versions 2 and 3), SillyTavern's, RisuAI's, Agn
 What an entry cannot be used for here (depth, chance, groups) stays in its original for an export.
 """
 
+import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -15,8 +16,12 @@ import regex
 
 from evennia_ai.cards.cleaning import Cleaner, storable
 from evennia_ai.errors import Refusal
+from evennia_ai.history.stored import Stored
 
-ENTRIES, TEXT_CHARS, KEY_CHARS, KEYS = 500, 2_000, 100, 50
+FACTS, TEXT_CHARS, KEY_CHARS, KEYS = 500, 2_000, 100, 50
+# Who knows a fact, where nothing else is said; other values are npc:<id>, place:<id>, lock:<lock>.
+# And a `tell` that nobody passes.
+EVERYBODY, NOBODY_HEARS = "all", "false()"
 # Where the locks of a fact stand in an exported entry, and those of a book in the book.
 EXTENSION = "evennia_ai"
 # Counted repeats are unrolled when a pattern is compiled: most of them, and most characters.
@@ -37,12 +42,13 @@ _COUNTED = re.compile(r"\{([^{}]*)\}")
 # In a verbose pattern blanks and comments may part the digits of a count; one that calls itself
 # does not heed its time.
 _REFUSED = re.compile(r"\(\?(?:[A-Za-z01-]*x[A-Za-z01-]*[:)]|R|[+-]?\d|&|P>)")
+_BARE, _WRONG = "without a usable key or text", "with a key that is no regular expression"
 _DECORATOR = re.compile(r"^@@@?(\w+)[ \t]*(.*)\n?")
 
 
 @dataclass(frozen=True)
-class Fact:
-    """A fact of a book: an entry as it was read.
+class Fact(Stored):
+    """A fact of a book; an empty lock means that of its book.
 
     Args:
         keys: Words or phrases that call it; ``/…/i`` is a regular expression.
@@ -50,6 +56,10 @@ class Fact:
         always: Whether it needs no key.
         weight: The higher, the earlier; what has the lowest is left out first.
         original: The entry as it came.
+        id: Its id, as ``w12``; empty as long as it is in no game.
+        know: Which assistants know it.
+        tell: A lock for those who may hear it.
+        source: Stable id of who typed it, or the file it is from.
     """
 
     keys: tuple[str, ...]
@@ -60,67 +70,72 @@ class Fact:
     on: bool = True
     weight: float = 0
     original: Mapping[str, Any] | None = None
+    id: str = ""
+    know: str = ""
+    tell: str = ""
+    source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Book:
-    """A book as it was read, with notes; its `original` has only the entries that are of no use."""
+@dataclass(frozen=True)
+class Book(Stored):
+    """A book: facts, the locks of those without their own, and what else came as JSON text."""
 
     name: str
-    entries: tuple[Fact, ...] = ()
-    notes: tuple[str, ...] = ()
-    original: Mapping[str, Any] | None = None
+    facts: tuple[Fact, ...] = ()
+    know: str = EVERYBODY
+    tell: str = ""
+    original: str = ""
+
+    def locked(self) -> Iterator[Fact]:
+        """Its facts, each with the locks that hold for it."""
+        for fact in self.facts:
+            yield replace(fact, know=fact.know or self.know, tell=fact.tell or self.tell)
 
 
-def read_book(value: Any, char: str = "") -> Book:
-    """A lorebook of any of the formats; raises `Refusal` if it is none.
+def read_book(value: Any, char: str = "") -> tuple[Book, list[str]]:
+    """A lorebook of any of the formats, and notes on it; raises `Refusal` if it is none.
 
-    `char` is whose book it is, in its texts ``{{char}}``.
+    Its `original` has only the entries that are of no use. `char` is whose book it is, in its texts
+    ``{{char}}``. Locks are as the file has them.
     """
-    if not isinstance(value, dict):
-        raise Refusal("this is no lorebook: it has no `entries`")
+    value = value if isinstance(value, dict) else {}
     data = value.get("data")
-    raw = value.get("entries", data if isinstance(data, list) else None)
-    if raw is None and isinstance(data, dict):
+    raw = value.get("entries", data)
+    if isinstance(data, dict) and raw is data:
         return read_book(data.get("character_book") or data, char)
     items = list(raw.values()) if isinstance(raw, dict) else raw
     if not isinstance(items, list):
         raise Refusal("this is no lorebook: it has no `entries`")
-    entries, notes, bare, wrong, cleaner = [], [], 0, 0, Cleaner(char)
-    unused: list[Any] = []
-    for number, item in enumerate(items[:ENTRIES], 1):
-        unused.append(item)
+    facts, unused, notes, cleaner = list[Fact](), list[Any](), list[str](), Cleaner(char)
+    useless = {_BARE: 0, _WRONG: 0}
+    for number, item in enumerate(items[:FACTS], 1):
         changes: list[str] = []
-        entry = _entry(item if isinstance(item, dict) else {}, cleaner, changes)
-        keys = (*entry.keys, *entry.secondary)
-        bad = [key for key in keys if is_pattern(key) and pattern(key) is None]
-        if bad:
-            wrong += 1
-            notes.append(f"entry {number}: keys: `{bad[0][:40]}` is no regular expression")
-        elif not entry.text or not (entry.keys or entry.always):
-            bare += 1
-            what = "keys: none is usable" if entry.text else "content: there is no text"
-            notes.append(f"entry {number}: {what}")
+        unused.append(item)
+        fact = _fact(item if isinstance(item, dict) else {}, cleaner, changes)
+        patterns = filter(is_pattern, (*fact.keys, *fact.secondary))
+        if wrong := [key for key in patterns if pattern(key) is None]:
+            useless[_WRONG] += 1
+            changes = [f"keys: `{wrong[0][:40]}` is no regular expression"]
+        elif not fact.text or not (fact.keys or fact.always):
+            useless[_BARE] += 1
+            changes = ["keys: none is usable" if fact.text else "content: there is no text"]
         else:
-            entries.append(entry)
+            facts.append(fact)
             unused.pop()
-            notes += [f"entry {number}: {', '.join(changes)}"] if changes else []
-    mended = len(notes) - bare - wrong
-    taken = f"{len(entries)} taken" + (f" ({mended} mended)" if mended else "")
-    counts = [f"{len(items)} entries: {taken}"]
-    counts += [f"{bare} without a usable key or text"] if bare else []
-    counts += [f"{wrong} with a key that is no regular expression"] if wrong else []
-    over = len(items) - ENTRIES
-    counts += [f"{over} beyond {ENTRIES} left out"] if over > 0 else []
-    name = value.get("name")
-    name = name if isinstance(name, str) else ""
-    said = ", ".join(counts), *notes, *cleaner.notes()
+        notes += [f"entry {number}: {', '.join(changes)}"] if changes else []
+    mended, over = len(notes) - len(unused), len(items) - FACTS
+    counts = [f"{len(items)} entries: {len(facts)} taken" + f" ({mended} mended)" * (mended > 0)]
+    counts += [f"{count} {what}" for what, count in useless.items() if count]
+    counts += [f"{over} beyond {FACTS} left out"] if over > 0 else []
     rest = {key: each for key, each in value.items() if key != "data"}
-    rest["entries"] = [*unused, *items[ENTRIES:]]
-    return Book(name.strip()[:KEY_CHARS], tuple(entries), said, rest)
+    rest["entries"] = [*unused, *items[FACTS:]]
+    name = value.get("name")
+    name = name.strip()[:KEY_CHARS] if isinstance(name, str) else ""
+    book = Book(name, tuple(facts), *_locks_of(value), json.dumps(rest))
+    return book, [", ".join(counts), *notes, *cleaner.notes()]
 
 
-def _entry(item: dict[str, Any], cleaner: Cleaner, changes: list[str]) -> Fact:
+def _fact(item: dict[str, Any], cleaner: Cleaner, changes: list[str]) -> Fact:
     extensions = item.get("extensions")
     inner = extensions if isinstance(extensions, dict) else {}
     values = {str(k).lower().replace("_", ""): v for k, v in (*inner.items(), *item.items())}
@@ -151,6 +166,8 @@ def _entry(item: dict[str, Any], cleaner: Cleaner, changes: list[str]) -> Fact:
         on,
         weight if isinstance(weight, int | float) and abs(weight) < 10**9 else 0,
         item,
+        "",
+        *_locks_of(item),
     )
 
 
@@ -196,34 +213,45 @@ def pattern(key: str) -> "regex.Pattern[str] | None":
         return None
 
 
-def exported(
-    name: str, facts: Sequence[Fact], original: Mapping[str, Any] | None = None, char: str = ""
-) -> dict[str, Any]:
-    """A book of version 3; what it (`Book.original`) and its entries held besides comes along."""
-    book = {"extensions": {}, "name": name, **(original or {})}
-    return {**book, "entries": [*(_as_raw(fact, char) for fact in facts), *book.get("entries", ())]}
+def exported(book: Book, char: str = "") -> dict[str, Any]:
+    """A book of version 3, with its locks in `extensions` and what it and its entries held besides.
+
+    `char` is whose card it goes into; without, the book has the name it has here.
+    """
+    original = json.loads(book.original) if book.original else {}
+    entries = [_with_locks(_as_raw(fact, char), fact.know, fact.tell) for fact in book.facts]
+    data = {"extensions": {}, "name": book.name, **original}
+    data |= {"entries": [*entries, *original.get("entries", ())]}
+    know = "" if book.know == EVERYBODY else book.know
+    return _with_locks(data | ({} if char else {"name": book.name}), know, book.tell)
 
 
-def locks_of(raw: Mapping[str, Any] | None) -> Any:
-    """What a book or an entry says of its locks (`with_locks`); None for nothing."""
-    extensions = (raw or {}).get("extensions")
-    return extensions.get(EXTENSION) if isinstance(extensions, dict) else None
+def _extensions(raw: Mapping[str, Any]) -> dict[str, Any]:
+    extensions = raw.get("extensions")
+    return dict(extensions) if isinstance(extensions, dict) else {}
 
 
-def with_locks(raw: dict[str, Any], know: str, tell: str) -> dict[str, Any]:
+def _locks_of(raw: Mapping[str, Any]) -> tuple[str, str]:
+    """`know` and `tell` of a book or an entry, empty where it has none."""
+    locks = _extensions(raw).get(EXTENSION)
+    if locks is not None and not isinstance(locks, dict):
+        return "", NOBODY_HEARS
+    know, tell = (str((locks or {}).get(name) or "").strip() for name in ("know", "tell"))
+    return know, tell
+
+
+def _with_locks(raw: dict[str, Any], know: str, tell: str) -> dict[str, Any]:
     """A book or an entry with these locks in place of any it has."""
     locks = {name: lock for name, lock in (("know", know), ("tell", tell)) if lock}
-    if not locks and locks_of(raw) is None:
+    extensions = _extensions(raw)
+    if extensions.pop(EXTENSION, None) is None and not locks:
         return raw
-    extensions = raw.get("extensions")
-    others = dict(extensions) if isinstance(extensions, dict) else {}
-    others.pop(EXTENSION, None)
-    return raw | {"extensions": others | ({EXTENSION: locks} if locks else {})}
+    return raw | {"extensions": extensions | ({EXTENSION: locks} if locks else {})}
 
 
 def _as_raw(fact: Fact, char: str) -> dict[str, Any]:
     raw = dict(fact.original or {})
-    came = _entry(raw, Cleaner(char), [])
+    came = _fact(raw, Cleaner(char), [])
     if raw and all(getattr(fact, name) == getattr(came, name) for name in _VALUES):
         return raw
     return raw | {

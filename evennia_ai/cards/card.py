@@ -6,12 +6,11 @@ models (`system_prompt`, `post_history_instructions`) are kept for an export and
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from evennia_ai.cards.books import Book, read_book
+from evennia_ai.cards import books
 from evennia_ai.cards.cleaning import GREETED, USER, Cleaner, as_name, storable
 from evennia_ai.cards.container import Contents
 from evennia_ai.errors import Refusal
@@ -22,6 +21,7 @@ GREETINGS, GREETING_CHARS = 10, 2_000
 REST_CHARS = 2_000
 _GREETINGS = ("first_mes", "alternate_greetings", "group_only_greetings")
 _PERSONA = ("description", "personality", "scenario")
+_LISTS = ("tags", *_GREETINGS[1:])
 USED = ("name", "nickname", *_PERSONA, *_GREETINGS, "mes_example", "character_book")
 SHOWN = ("creator", "character_version", "tags", "creator_notes")
 NOT_OBEYED = ("system_prompt", "post_history_instructions")
@@ -44,12 +44,8 @@ class Card:
     Args:
         is_mended: Whether the card's name had to be changed to be one.
         greetings: What it says to who arrives; poses stand between asterisks.
-        book: The lorebook in it, as it came.
-        lore: The same as it can be used; empty where there is none, or one that cannot be read.
-        about: Who made it and for what, by field.
-        taken: Fields that are used.
-        left: Fields that are kept for an export, and not used.
-        notes: What was mended, changed or cut.
+        lore: The lorebook in it, None if there is none with a usable fact.
+        notes: Which fields are used, who made it, what was mended, changed, cut or left out.
         original: The card as it came.
     """
 
@@ -58,18 +54,9 @@ class Card:
     persona: str = ""
     examples: str = ""
     greetings: tuple[str, ...] = ()
-    book: Any = None
-    lore: Book = Book("")
-    about: Mapping[str, str] = field(default_factory=dict)
-    taken: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
+    lore: books.Book | None = None
     notes: tuple[str, ...] = ()
     original: Any = None
-
-    def used(self) -> list[str]:
-        """Which fields are used and which are not, in lines."""
-        left = [f"Kept for exports, not used: {', '.join(self.left)}."] if self.left else []
-        return [f"Used: {', '.join(self.taken)}.", *left]
 
 
 def fields_of(value: Any) -> dict[str, Any]:
@@ -96,123 +83,85 @@ def fields_of(value: Any) -> dict[str, Any]:
 
 def read_card(value: Any, name: str = "") -> Card:
     """A card as it can be used, of the JSON value of its file; `name` counts instead of its own."""
-    reader = _Reader(fields_of(value))
-    own, nickname = reader.text("name"), reader.text("nickname")
+    fields, notes = fields_of(value), list[str]()
+    texts = {field: _texts(field, fields.get(field), notes) for field in (*USED[:-1], *SHOWN)}
+    own, nickname = "".join(texts["name"]), "".join(texts["nickname"])
     called = as_name(name or own)
     if not called:
         raise Refusal("the card has no name; add `= <name>`")
     is_mended = not name and called != own.strip()
-    reader.notes += [f"the name was mended to `{called}`"] if is_mended else []
+    notes += [f"the name was mended to `{called}`"] if is_mended else []
     try:
         version = float(value.get("spec_version") or 0)
     except (TypeError, ValueError, OverflowError):
         version = 0
-    reader.notes += [f"version {version:g} is read as version 3"] if version >= 4 else []
-    cleaner = reader.cleaner = Cleaner(as_name(nickname) or called)
-    filled = [name for name, each in reader.fields.items() if each not in (None, "", [], {})]
-    persona, greetings = reader.persona(), reader.greetings()
-    examples = reader.filled("mes_example", EXAMPLES_CHARS)
-    about = {name: text for name in SHOWN if (text := reader.shown(name))}
-    book = reader.fields.get("character_book") or None
-    try:
-        lore = read_book(book, called) if book else Book("")
-    except Refusal as error:
-        lore = Book("", notes=(str(error),))
-    obeyed = [f"{name}: kept, not used" for name in NOT_OBEYED if name in filled]
-    return Card(
-        called,
-        is_mended,
-        persona,
-        examples,
-        greetings,
-        book,
-        lore,
-        about,
-        tuple(name for name in filled if name in USED),
-        tuple(name for name in filled if name not in (*USED, *SHOWN)),
-        (*dict.fromkeys(reader.notes), *obeyed, *cleaner.notes()),
-        value,
-    )
+    notes += [f"version {version:g} is read as version 3"] if version >= 4 else []
+    cleaner = Cleaner(as_name(nickname) or called)
 
-
-class _Reader:
-    """Reads fields of any type as texts, and notes what had to be changed for it."""
-
-    def __init__(self, fields: dict[str, Any]):
-        self.fields, self.cleaner = fields, Cleaner("")
-        self.notes: list[str] = []
-
-    def text(self, name: str) -> str:
-        """A field as a text; empty for what cannot be one."""
-        value = self.fields.get(name)
-        if value is None or isinstance(value, str):
-            return storable(value or "")
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        self._wrong(name, "text", "read as text" if is_number else "not used")
-        return str(value) if is_number else ""
-
-    def _wrong(self, name: str, wanted: str, instead: str) -> None:
-        kind = type(self.fields[name]).__name__
-        self.notes.append(f"{name}: a value of type {kind}, not a {wanted}: {instead}")
-
-    def shown(self, name: str) -> str:
-        """A field as one line that is shown and not used."""
-        value = self.fields.get(name)
-        if name == "tags" and isinstance(value, str):
-            self._wrong(name, "list", "split at its commas")
-            value = value.split(",")
-        parts = [str(part).strip() for part in value] if isinstance(value, list) else []
-        line = ", ".join(parts) if isinstance(value, list) else self.text(name)
-        return " ".join(storable(line).split())[:GREETING_CHARS]
-
-    def filled(self, name: str, most: int) -> str:
-        """A field, cleaned, of at most `most` characters."""
-        return self.clean(name, re.sub("<START>", "\n", self.text(name), flags=re.I), most)
-
-    def clean(self, name: str, text: str, most: int, user: str = USER) -> str:
-        """A text of a field, cleaned, of at most `most` characters."""
-        text, left = self.cleaner.clean(text, most, user)
-        if left:
-            hint = "; put facts into lore" if name in _PERSONA else ""
-            self.notes.append(f"{name}: {most:,} characters used, {left:,} left out{hint}")
+    def clean(field: str, text: str, most: int, user: str = USER) -> str:
+        text, left = cleaner.clean(re.sub("<START>", "\n", text, flags=re.I), most, user)
+        hint = "; put facts into lore" if field in _PERSONA else ""
+        cut = f"{field}: {most:,} characters used, {left:,} left out{hint}"
+        notes.extend([cut] if left else [])
         return text
 
-    def persona(self) -> str:
-        """Description, personality and scenario, in what room a persona has."""
-        spare = PERSONA_CHARS - len(self.text("description"))
-        rest = [self.filled(name, max(REST_CHARS, spare) // 2 - 2) for name in _PERSONA[1:]]
-        room = PERSONA_CHARS - sum(len(text) + 2 for text in rest if text)
-        return "\n\n".join(filter(None, (self.filled("description", room), *rest)))
+    description, *others = ("".join(texts[field]) for field in _PERSONA)
+    most = max(REST_CHARS, PERSONA_CHARS - len(description)) // 2 - 2
+    rest = [clean(*pair, most) for pair in zip(_PERSONA[1:], others, strict=True)]
+    room = PERSONA_CHARS - sum(len(text) + 2 for text in rest if text)
+    persona = "\n\n".join(filter(None, (clean("description", description, room), *rest)))
+    said = [text for field in _GREETINGS for text in texts[field] if text]
+    if len(said) > GREETINGS:
+        notes.append(f"{len(said) - GREETINGS} greetings beyond {GREETINGS} left out")
+    said = [clean("greeting", text, GREETING_CHARS, GREETED) for text in said[:GREETINGS]]
+    greetings = tuple(dict.fromkeys(filter(None, said)))
+    examples = clean("mes_example", "".join(texts["mes_example"]), EXAMPLES_CHARS)
+    lore, book_notes = None, list[str]()
+    if book := fields.get("character_book"):
+        try:
+            lore, book_notes = books.read_book(book, called)
+        except Refusal as error:
+            book_notes = [str(error)]
+    filled = [field for field, each in fields.items() if each not in (None, "", [], {})]
+    left = [field for field in filled if field not in (*USED, *SHOWN)]
+    lines = [f"Used: {', '.join(field for field in filled if field in USED)}."]
+    lines += [f"Kept for exports, not used: {', '.join(left)}."] if left else []
+    for field in SHOWN:
+        line = " ".join(", ".join(map(str.strip, texts[field])).split())[:GREETING_CHARS]
+        lines += [f"{field}: {line}"] if line else []
+    lines += [*notes, *(f"{field}: kept, not used" for field in NOT_OBEYED if field in filled)]
+    lines += [*cleaner.notes(), *(f"Lorebook: {note}" for note in book_notes)]
+    lore = lore if lore and lore.facts else None
+    return Card(called, is_mended, persona, examples, greetings, lore, tuple(lines), value)
 
-    def greetings(self) -> tuple[str, ...]:
-        """All greetings, each once."""
-        texts = [self.text("first_mes")]
-        for name in _GREETINGS[1:]:
-            value = self.fields.get(name)
-            if value and not isinstance(value, list):
-                is_text = isinstance(value, str) and not value.strip().isdigit()
-                self._wrong(name, "list", "read as one greeting" if is_text else "not used")
-                value = [value] if is_text else []
-            values: list[Any] = value or []
-            texts += [each for each in values if isinstance(each, str)]
-        if len(texts) > GREETINGS:
-            self.notes.append(f"{len(texts) - GREETINGS} greetings beyond {GREETINGS} left out")
-        greetings = (
-            self.clean("greeting", text, GREETING_CHARS, GREETED) for text in texts[:GREETINGS]
-        )
-        return tuple(dict.fromkeys(filter(None, greetings)))
+
+def _texts(field: str, value: Any, notes: list[str]) -> list[str]:
+    """The texts of a field of any type; notes say what had to be changed for it."""
+    is_list, is_text = field in _LISTS, isinstance(value, str)
+    if is_list and isinstance(value, list):
+        return [storable(each) for each in value if isinstance(each, str)]
+    if value in (None, "") or (is_text and not is_list):
+        return [storable(value or "")]
+    texts, instead = list[str](), "not used"
+    if field == "tags" and is_text:
+        texts, instead = value.split(","), "split at its commas"
+    elif is_text and not value.strip().isdigit():
+        texts, instead = [value], "read as one greeting"
+    elif not is_list and isinstance(value, int | float) and not isinstance(value, bool):
+        texts, instead = [str(value)], "read as text"
+    wanted = "list" if is_list else "text"
+    notes.append(f"{field}: a value of type {type(value).__name__}, not a {wanted}: {instead}")
+    return list(map(storable, texts))
 
 
 def report(contents: Contents, name: str = "") -> list[str]:
     """What a file holds and what becomes of it, in lines; raises `Refusal` for other files."""
     value = contents.value
     if isinstance(value, dict) and "entries" in value:
-        return ["A lorebook.", *read_book(value).notes]
+        return ["A lorebook.", *books.read_book(value)[1]]
     card = read_card(value, name)
-    lines = [f"A card of {card.name}, from a {contents.form.upper()} file.", *card.used()]
-    lines += [f"{field}: {text}" for field, text in card.about.items()]
+    lines = [f"A card of {card.name}, from a {contents.form.upper()} file."]
     lines += contents.notes + card.notes
-    lines += [f"Lorebook: {note}" for note in card.lore.notes]
     lines += ["Persona:", card.persona] if card.persona else []
     lines += [f"Greeting: {greeting}" for greeting in card.greetings]
     return lines + (["Examples:", card.examples] if card.examples else [])
@@ -265,7 +214,7 @@ def exported(card: Card) -> dict[str, Any]:
     if card.greetings != came.greetings:
         first, *others = (text.replace(GREETED, "{{user}}") for text in card.greetings or ("",))
         data |= {"first_mes": first, "alternate_greetings": others, "group_only_greetings": []}
-    data["character_book"] = card.book
-    if card.book is None:
-        del data["character_book"]
+    if card.lore != came.lore:
+        data.pop("character_book", None)
+        data |= {"character_book": books.exported(card.lore, card.name)} if card.lore else {}
     return {"spec": "chara_card_v3", "spec_version": "3.0", "data": data}

@@ -83,7 +83,7 @@ class CmdAICard(AssistantCommand):
         if script is None:
             room, locks = self.caller.location, OWNER_LOCKS.format(id=self.caller.id)
             key = good_name(card.name)
-            if card.lore.entries:
+            if card.lore:
                 book_for(key, NOBODY)
             body = create_object(typeclass, key=key, location=room, home=room, locks=locks)
             script = body.ensure_assistant()

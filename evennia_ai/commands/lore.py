@@ -7,8 +7,7 @@ import time
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
-from evennia_ai.cards.books import read_book
-from evennia_ai.cards.cleaning import storable
+from evennia_ai.cards.books import exported, read_book
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import stable_id
@@ -79,7 +78,7 @@ class CmdAILore(AssistantCommand):
         keys, colon, text = self.words("ailore/add <book> = <keys>: <text>").partition(":")
         if not colon:
             raise Refusal("Usage: ailore/add <book> = <keys>: <text>")
-        fact = acts.add_fact(self.lhs, storable(keys), storable(text), stable_id(self.caller))
+        fact = acts.add_fact(self.lhs, keys, text, stable_id(self.caller))
         self.viewer.tell(f"Added: {acts.fact_line(fact)}")
 
     def do_know(self) -> None:
@@ -113,19 +112,18 @@ class CmdAILore(AssistantCommand):
     @inlineCallbacks
     def _import(self) -> Steps[list[str]]:
         contents = yield card_contents(self.lhs)
-        read = yield on_disk(read_book, contents.value)
+        read, said = yield on_disk(read_book, contents.value)
         stem = re.sub(r"[=:/,.]", " ", self.lhs.rpartition(".")[0])
         name = (self.rhs or read.name or stem).strip()
-        taken = {each.lower() for each in lore().books()}
-        if name.lower() in taken and not self.repeats(f"book {name} {self.lhs}"):
+        if name.lower() in lore().books() and not self.repeats(f"book {name} {self.lhs}"):
             return [f"There is a book {name} already. Type it again to replace its facts."]
         book, notes = acts.take_book(read, acts.book_for(name), self.lhs)
-        return [f"{book.name}: {read.notes[0]}.", *notes, *read.notes[1:]]
+        return [f"{book.name}: {said[0]}.", *notes, *said[1:]]
 
     def do_export(self) -> None:
         """A file with a book."""
         book = acts.book_named(self.args)
-        data = json.dumps(acts.exported_book(book), indent=1).encode()
+        data = json.dumps(exported(book), indent=1).encode()
         name = re.sub(r"[^\w-]+", "_", book.name)
         written = keep_file(f"{name}-lore.json", data)
         self.viewer.later(written, lambda path: self.viewer.tell(f"Written: {path}"), "The export")

@@ -5,9 +5,8 @@ rooms, is read anew after `FRESH_S`, never copied.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evennia import ScriptDB
@@ -18,14 +17,24 @@ from evennia.utils.create import create_script
 from twisted.internet.defer import gatherResults, inlineCallbacks
 
 from evennia_ai.background import Steps
+from evennia_ai.cards.books import EVERYBODY, Book, Fact
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.identity import find, stable_id
 from evennia_ai.game.seeing import described, name_of, plain, seen
 from evennia_ai.history.audience import is_private, members
 from evennia_ai.language.words import telling_words
-from evennia_ai.rag_memory.lore import EVERYBODY, Finder, Known, LoreBook, Part, Verdict, parts_of
+from evennia_ai.rag_memory.lore import (
+    SECRET,
+    UNKNOWN,
+    Bars,
+    Finder,
+    Parts,
+    Verdict,
+    parts_of,
+    scope_of_texts,
+)
 from evennia_ai.rag_memory.search import Memory
-from evennia_ai.recall.values import Query
+from evennia_ai.recall.values import Query, Turn
 from evennia_ai.services import kept, mind
 
 if TYPE_CHECKING:
@@ -49,58 +58,48 @@ class Lore:
     def __init__(self) -> None:
         self._store: AttributeStore | None = None
         self._names: tuple[str, ...] | None = None
-        self._read: tuple[object, dict[str, LoreBook]] = (None, {})
-        self._parts: tuple[object, dict[str, Part]] = (None, {})
-        self._indexed: dict[str, Part] = {}
+        self._read: tuple[object, dict[str, Book]] = (None, {})
+        self._parts: tuple[object, Parts] = (None, {})
+        self._indexed: dict[str, dict[str, Turn]] = {}
         self._replaced = 0
         self.overruns: dict[str, int] = {}
 
-    def _place(self) -> AttributeStore | None:
-        """The Attributes of the script that holds the books; None if there is none."""
+    def books(self) -> dict[str, Book]:
+        """All books by name in lower case; the same object as long as nothing changes."""
         is_gone = self._store is not None and self._store.obj.pk is None
         if self._names is None or is_gone:
             script = ScriptDB.objects.filter(db_key=SCRIPT, db_obj=None).first()
             self._store = AttributeStore(script) if script is not None else None
             self._names = self._store.keys(CATEGORY) if self._store else ()
-        return self._store
-
-    def books(self) -> dict[str, LoreBook]:
-        """All books by name; the same object as long as nothing changes."""
-        store, names = self._place(), self._names or ()
+        store, names = self._store, self._names
         stamps = names, store.stamps(names, CATEGORY) if store else ()
         if self._read[0] != stamps:
-            books = (LoreBook.if_readable(store.get(name, CATEGORY)) for name in names if store)
-            self._read = stamps, {book.name: book for book in books if book}
+            books = {name: Book.if_readable(store.get(name, CATEGORY)) for name in names if store}
+            self._read = stamps, {name: book for name, book in books.items() if book}
         return self._read[1]
 
-    def facts(self) -> list[Known]:
+    def facts(self) -> list[Fact]:
         """All facts, each with the locks that hold for it."""
         return [fact for book in self.books().values() for fact in book.locked()]
 
-    def save(self, book: LoreBook) -> None:
-        """Store a book, or another state of it."""
-        self._unindex(book.name, book)
-        if (store := self._place()) is None:
-            store = self._store = AttributeStore(create_script(key=SCRIPT, persistent=True))
-        store.set(book.name.lower(), book.to_dict(), CATEGORY)
-        self._names = tuple(sorted({*(self._names or ()), book.name.lower()}))
+    def save(self, book: Book) -> None:
+        """Store a book, or another state of it; one without facts is removed.
 
-    def delete(self, book: LoreBook) -> None:
-        """Remove a book."""
-        self._unindex(book.name, replace(book, facts=()))
-        if (store := self._place()) is not None:
-            store.delete(book.name.lower(), CATEGORY)
-        self._names = tuple(name for name in self._names or () if name != book.name.lower())
-
-    def _unindex(self, name: str, after: LoreBook) -> None:
-        """Take out of the index what a book has no more, or under other locks."""
-        books = self.books().values()
-        before = next((each for each in books if each.name.lower() == name.lower()), None)
-        new = parts_of(after.locked())
-        for scope, part in parts_of(before.locked() if before else ()).items():
-            if gone := part.turns.keys() - (new[scope].turns.keys() if scope in new else ()):
+        What it has no more, or under other locks, is taken out of the index.
+        """
+        name, new = book.name.lower(), parts_of(book.locked())
+        before = self.books().get(name)
+        for locks, turns in parts_of(before.locked() if before else ()).items():
+            if gone := turns.keys() - new.get(locks, {}).keys():
+                scope = _scope(*locks)
                 self._indexed.pop(scope, None)
                 Memory(scope, mind().recall, report=_report).forget(gone)
+        store, self._names = self._store, None  # they are asked for again, also after a rollback
+        if book.facts:
+            store = store or AttributeStore(create_script(key=SCRIPT, persistent=True))
+            store.set(name, book.to_dict(), CATEGORY)
+        elif store is not None:
+            store.delete(name, CATEGORY)
 
     def forget(self, people: Collection[str]) -> None:
         """Remove who typed a fact, of these people (stable ids)."""
@@ -113,34 +112,30 @@ class Lore:
 
     @inlineCallbacks
     def near(
-        self,
-        script: "AssistantScript",
-        own: Sequence[Known],
-        may: Callable[[str, str], bool],
-        line: str,
+        self, script: "AssistantScript", own: Sequence[Fact], bars: Bars, line: str
     ) -> Steps[dict[str, float]]:
         """Fires with the scores of facts near a line in meaning, by their ids.
 
         Facts with the same locks have a scope of their own in the recall index: no search rests on
         a fact that may not be used. What is new is indexed behind the line. `own` are texts of
-        the game that the assistant knows; `may` is whether a `know` and a `tell` pass.
+        the game that the assistant knows; `bars` is as in `Finder.find`.
         """
         if self._parts[0] is not self.books():
             self._parts = self.books(), parts_of(self.facts())
         if self._replaced != script.mind.recall.replaced:  # another index, which holds none of it
             self._replaced = script.mind.recall.replaced
             self._indexed.clear()
-        texts = f"lore of {script.scope}"
-        own_part = next(iter(parts_of(own).values()), Part(EVERYBODY, "", {}))
-        searches = []
-        for scope, part in (self._parts[1] | {texts: own_part}).items():
+        texts, searches = scope_of_texts(script.scope), []
+        parts = [(texts, "", parts_of(own).get((EVERYBODY, ""), {}))]
+        parts += [(_scope(*locks), bars(*locks), turns) for locks, turns in self._parts[1].items()]
+        for scope, why_not, turns in parts:
             memory = Memory(scope, script.mind.recall, report=script.log_error)
-            if self._indexed.get(scope) != part:
-                self._indexed[scope] = part
+            if self._indexed.get(scope) != turns:
+                self._indexed[scope] = turns
                 if scope == texts:  # what was in it before may be from another start
                     memory.clear()
-                memory.add(part.turns.values()).addCallback(self._added, scope)
-            if part.turns and may(part.know, part.tell):
+                memory.add(turns.values()).addCallback(self._added, scope)
+            if turns and not why_not:
                 searches.append(memory.search(Query(line, NEAR)))
         together = gatherResults(searches, consumeErrors=True)
         together.addErrback(lambda failure: failure.value.subFailure)
@@ -151,6 +146,11 @@ class Lore:
         """Let the next line try again if the index could not be written."""
         if count is None:
             self._indexed.pop(scope, None)
+
+
+def _scope(know: str, tell: str) -> str:
+    """The scope of the recall index for facts with these locks."""
+    return f"lore {know} {tell}"
 
 
 def _report(what: str, error: BaseException) -> None:
@@ -170,21 +170,22 @@ def verdicts(body: "DefaultObject", text: str, line: str, audience: str) -> Step
     """
     script, own = body.assistant, own_texts(body)
 
-    def may(know: str, tell: str) -> bool:
-        return knows(body, know) and (not tell or tells(tell, audience))
+    def bars(know: str, tell: str) -> str:
+        if not knows(body, know):
+            return UNKNOWN
+        return SECRET if tell and not tells(tell, audience) else ""
 
-    def off(fact: Known) -> None:
+    def off(fact: Fact) -> None:
         script.audit("lore key off", fact=fact.id)
 
     near: dict[str, float] = {}
     if telling_words(line, [body.key]):
-        near = yield lore().near(script, own, may, line)
+        near = yield lore().near(script, own, bars, line)
     books, before = lore().books(), body.ndb.ai_finder
     if before is None or before[0] is not books or before[1] is not own:
         finder = Finder([*own, *lore().facts()], off, lore().overruns)
         before = body.ndb.ai_finder = (books, own, finder)
-    locks = partial(knows, body), partial(tells, audience=audience)
-    return before[2].find(text, *locks, script.config.lore_max_tokens, script.counter, near)
+    return before[2].find(text, bars, script.config.lore_max_tokens, script.counter, near)
 
 
 def knows(body: "DefaultObject", know: str) -> bool:
@@ -212,29 +213,29 @@ def passes(somebody: "DefaultObject", lock: str) -> bool:
     return bool(somebody.locks.check_lockstring(somebody, f"lore:{lock}", **options))
 
 
-def own_texts(body: "DefaultObject") -> list[Known]:
+def own_texts(body: "DefaultObject") -> list[Fact]:
     """The texts of the game that the option `knows` names, as facts."""
     wanted, now = body.assistant.config.knows, time.monotonic()
     before = body.ndb.ai_texts
     if before is None or before[0] != wanted or now - before[1] > FRESH_S:
-        facts: list[Known] = []
+        facts: list[Fact] = []
         for kind, _, value in (source.partition(":") for source in wanted):
             facts += _help(body, value) if kind == "help" else _rooms(body, int(value))
         before = body.ndb.ai_texts = (wanted, now, facts)
     return before[2]  # type: ignore[no-any-return]
 
 
-def _help(body: "DefaultObject", category: str) -> Iterator[Known]:
+def _help(body: "DefaultObject", category: str) -> Iterator[Fact]:
     """Help entries of a category that a body may read, of the database and of files."""
     for entry in (*HelpEntry.objects.all(), *FILE_HELP_ENTRIES.all()):
         is_meant = entry.help_category.lower() == category.lower()
         if is_meant and entry.locks.check(body, "read", **_FREE):
             aliases = entry.aliases if isinstance(entry.aliases, list) else entry.aliases.all()
             text = plain(entry.entrytext)[:HELP_CHARS]
-            yield Known((entry.key, *aliases), text, id=f"help:{entry.key}", know=EVERYBODY)
+            yield Fact((entry.key, *aliases), text, id=f"help:{entry.key}", know=EVERYBODY)
 
 
-def _rooms(body: "DefaultObject", far: int) -> Iterator[Known]:
+def _rooms(body: "DefaultObject", far: int) -> Iterator[Fact]:
     """Rooms around a body's home, as far as it may walk, with the way there."""
     home = body.home or body.location
     ways = {home: ""} if home is not None else {}
@@ -246,7 +247,7 @@ def _rooms(body: "DefaultObject", far: int) -> Iterator[Known]:
         text = described(room, body)[:ROOM_CHARS]
         says = f"{name}: {text}" + (f" The way from {name_of(home, body)}: {way}." if way else "")
         key = name.removeprefix("The ").removeprefix("the ")
-        yield Known((key,), says, id=f"room:{room.id}", know=EVERYBODY)
+        yield Fact((key,), says, id=f"room:{room.id}", know=EVERYBODY)
 
 
 def _next(body: "DefaultObject", here: "DefaultObject", ways: dict[Any, str]) -> list[Any]:

@@ -7,20 +7,17 @@ checked by whoever calls; here it is decided what of a book a line finds, and wh
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-from evennia_ai.cards.books import ALL, NOT_ALL, NOT_ANY, Fact, is_pattern, pattern
-from evennia_ai.history.stored import Stored
+from evennia_ai.cards.books import ALL, NOT_ALL, NOT_ANY, Book, Fact, is_pattern, pattern
 from evennia_ai.language.script import folded, is_unparted, words_of
 from evennia_ai.language.tables import DEFAULT, table_of
 from evennia_ai.language.words import stem
 from evennia_ai.recall.values import Turn
 
-# Who knows a fact, where nothing else is said; other values are npc:<id>, place:<id>, lock:<lock>.
-EVERYBODY = "all"
-BOOK_FACTS, BOOKS = 500, 100
 # A regular expression gets so long with a line; after so many overruns it is off.
 PATTERN_S, OVERRUNS = 0.02, 3
 # So many of them are tried on a line, and get so long together.
@@ -29,66 +26,20 @@ PATTERNS, LINE_S = 50, 0.1
 OTHERS = 2_000
 OFF, UNKNOWN, SECRET = "off", "not known to {name}", "not for these ears"
 FULL, TWICE = "no room", "said by another fact"
-Lock = Callable[[str], bool]
+# Facts that share both locks, as they are indexed, by those and their ids.
+Parts = dict[tuple[str, str], dict[str, Turn]]
+# Why facts with a `know` and a `tell` may not be used; empty if they may.
+Bars = Callable[[str, str], str]
 
 
-@dataclass(frozen=True)
-class Known(Fact, Stored):
-    """A fact of the game, as it is stored; an empty lock means that of its book.
-
-    Args:
-        id: Its id, as ``w12``.
-        know: Which assistants know it.
-        tell: A lock for those who may hear it.
-        source: Stable id of who typed it, or the file it is from.
-    """
-
-    id: str = ""
-    know: str = ""
-    tell: str = ""
-    source: str = ""
-
-
-@dataclass(frozen=True)
-class LoreBook(Stored):
-    """A book: facts, the locks of those without their own, and what came with it as JSON text."""
-
-    name: str
-    facts: tuple[Known, ...] = ()
-    know: str = EVERYBODY
-    tell: str = ""
-    original: str = ""
-
-    def locked(self) -> Iterator[Known]:
-        """Its facts, each with the locks that hold for it."""
-        for fact in self.facts:
-            yield replace(fact, know=fact.know or self.know, tell=fact.tell or self.tell)
-
-
-def known(fact: Fact, id: str, source: str, know: str = "", tell: str = "") -> Known:
-    """A fact that was read, as a fact of the game."""
-    values = {each.name: getattr(fact, each.name) for each in fields(Fact)}
-    return Known(**values, id=id, source=source, know=know, tell=tell)
-
-
-@dataclass(frozen=True)
-class Part:
-    """Facts that share both locks, as they are indexed, by id."""
-
-    know: str
-    tell: str
-    turns: dict[str, Turn]
-
-
-def parts_of(facts: Iterable[Known]) -> dict[str, Part]:
-    """The facts in use by their locks, each part under a name for its scope."""
-    parts: dict[str, Part] = {}
+def parts_of(facts: Iterable[Fact]) -> Parts:
+    """The facts in use by their locks."""
+    parts: Parts = defaultdict(dict)
     for fact in facts:
         if fact.on:
-            part = Part(fact.know, fact.tell, {})
-            turns = parts.setdefault(f"lore {fact.know} {fact.tell}", part).turns
             text = f"{', '.join(fact.keys)}: {fact.text}"
-            turns[fact.id] = Turn(fact.id, "", text, None, fact.id, kind="lore")
+            turn = Turn(fact.id, "", text, None, fact.id, kind="lore")
+            parts[fact.know, fact.tell][fact.id] = turn
     return parts
 
 
@@ -99,7 +50,7 @@ class Verdict:
     One that is always used, or near in meaning, has no keys.
     """
 
-    fact: Known
+    fact: Fact
     keys: tuple[str, ...] = ()
     why_not: str = ""
 
@@ -131,13 +82,13 @@ class Finder:
         overruns: How often the regular expressions of a key took too long.
     """
 
-    facts: Sequence[Known]
-    on_off: Callable[[Known], None] = lambda fact: None
+    facts: Sequence[Fact]
+    on_off: Callable[[Fact], None] = lambda fact: None
     overruns: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._first: dict[str, list[tuple[str, Known]]] = {}
-        self._other: list[tuple[str, Known]] = []
+        self._first: dict[str, list[tuple[str, Fact]]] = {}
+        self._other: list[tuple[str, Fact]] = []
         for fact in self.facts:
             for key in fact.keys:
                 parts = () if is_pattern(key) or is_unparted(key) else _key_forms(key, fact.text)
@@ -154,7 +105,7 @@ class Finder:
                 hits.setdefault(fact.id, {}).setdefault(key)
         return {each: tuple(keys) for each, keys in hits.items()}
 
-    def _fits(self, key: str, fact: Known, line: Line) -> bool:
+    def _fits(self, key: str, fact: Fact, line: Line) -> bool:
         """Whether a regular expression fits; not, if there is no time for it."""
         slow = self.overruns.get(key, 0)
         if key in line.fits or slow >= OVERRUNS:
@@ -173,13 +124,13 @@ class Finder:
         line.left_s -= time.monotonic() - start
         return line.fits[key]
 
-    def _passes(self, fact: Known, line: Line) -> bool:
+    def _passes(self, fact: Fact, line: Line) -> bool:
         """Whether the secondary keys of a fact agree."""
         there = [self._has(key, fact, line) for key in fact.secondary]
         agree = {ALL: all(there), NOT_ALL: not all(there), NOT_ANY: not any(there)}
         return not there or agree.get(fact.logic, any(there))
 
-    def _has(self, key: str, fact: Known, line: Line) -> bool:
+    def _has(self, key: str, fact: Fact, line: Line) -> bool:
         if is_pattern(key):
             return self._fits(key, fact, line)
         if is_unparted(key):
@@ -194,8 +145,7 @@ class Finder:
     def find(
         self,
         text: str,
-        knows: Lock,
-        tells: Lock,
+        bars: Bars,
         room: int,
         count: Callable[[str], int],
         near: Mapping[str, float],
@@ -207,8 +157,7 @@ class Finder:
 
         Args:
             text: What was said.
-            knows: Whether the assistant passes a `know`.
-            tells: Whether a fact with a `tell` may enter this turn.
+            bars: Why facts with a `know` and a `tell` may not be used; empty if they may.
             room: Most tokens of all facts.
             count: Tokens of a text.
             near: Scores of facts near in meaning, by id.
@@ -221,7 +170,7 @@ class Finder:
             if fact.always or ((fact.id in hits or fact.id in near) and self._passes(fact, line))
         ]
 
-        def order(pair: tuple[Known, tuple[str, ...]]) -> tuple[bool, int, float]:
+        def order(pair: tuple[Fact, tuple[str, ...]]) -> tuple[bool, int, float]:
             fact, keys = pair
             is_near = not keys and not fact.always
             score = near.get(fact.id, 0) if is_near else fact.weight
@@ -230,7 +179,7 @@ class Finder:
         meant.sort(key=order)
         verdicts, texts = [], set[str]()
         for fact, keys in meant:
-            why_not = _reason(fact, knows, tells)
+            why_not = bars(fact.know, fact.tell) if fact.on else OFF
             if not why_not:
                 size = count(fact.text)
                 why_not = TWICE if fact.text in texts else "" if size <= room else FULL
@@ -238,14 +187,6 @@ class Finder:
                 room -= 0 if why_not else size
             verdicts.append(Verdict(fact, keys, why_not))
         return verdicts
-
-
-def _reason(fact: Known, knows: Lock, tells: Lock) -> str:
-    if not fact.on:
-        return OFF
-    if not knows(fact.know):
-        return UNKNOWN
-    return SECRET if fact.tell and not tells(fact.tell) else ""
 
 
 @lru_cache(maxsize=20_000)
@@ -256,12 +197,17 @@ def _key_forms(key: str, text: str) -> list[frozenset[str]]:
     return [_forms(word, code) for word in words_of(folded(key))]
 
 
-def used(verdicts: Iterable[Verdict]) -> list[Known]:
+def used(verdicts: Iterable[Verdict]) -> list[Fact]:
     """The facts that a turn gets."""
     return [verdict.fact for verdict in verdicts if not verdict.why_not]
 
 
-def next_id(books: Iterable[LoreBook]) -> int:
+def scope_of_texts(scope: str) -> str:
+    """The scope of the recall index for the texts of the game that an assistant knows."""
+    return f"lore of {scope}"
+
+
+def next_id(books: Iterable[Book]) -> int:
     """The number of the next fact."""
     ids = (fact.id for book in books for fact in book.facts)
     return 1 + max((int(each[1:]) for each in ids if re.fullmatch(r"w\d{1,9}", each)), default=0)

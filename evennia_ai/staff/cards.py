@@ -22,7 +22,7 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.records import as_dict
 from evennia_ai.staff.configuration import set_options
-from evennia_ai.staff.lore import book_for, exported_book, take_book
+from evennia_ai.staff.lore import book_for, take_book
 
 if TYPE_CHECKING:
     from evennia import DefaultObject
@@ -101,36 +101,39 @@ def usable_card(contents: Contents, name: str) -> "Deferred[Card]":
 
 
 def take_card(script: AssistantScript, card: Card, file: str, by: str) -> list[str]:
-    """Give an assistant what a card says; returns a report in lines."""
-    read, own = card.lore, f"npc:{script.obj.stable_id}"
-    book = book_for(script.obj.key, own) if read.entries else None
+    """Give an assistant what a card says, all of it or nothing; returns a report in lines."""
+    book = book_for(script.obj.key, f"npc:{script.obj.stable_id}") if card.lore else None
     values: dict[str, Any] = {"examples": card.examples or None, "greetings": card.greetings}
     values |= {"persona": card.persona} if card.persona else {}
-    set_options(script, values, by, is_admin=False)
-    script.store.set(KEY, {"file": file, "json": json.dumps(card.original)}, CATEGORY)
-    notes = take_book(read, book, file, is_of_card=True)[1] if book else []
+    with script.store.transaction():
+        set_options(script, values, by, is_admin=False)
+        script.store.set(KEY, {"file": file, "json": json.dumps(card.original)}, CATEGORY)
+        notes = take_book(card.lore, book, file, is_of_card=True)[1] if book else []
     script.log(f"{by} imports the card {file}")
     script.audit("card", act="import", file=file, by=by)
-    lines = [f"{card.name} has the card {file}.", *card.used()]
-    lines += [f"Lore in the book {card.name}: {note}" for note in (*read.notes, *notes)]
-    return [*lines, *card.notes]
+    lore = [f"Lorebook: {note}" for note in notes]
+    return [f"{card.name} has the card {file}.", *card.notes, *lore]
 
 
 def card_of(script: AssistantScript) -> tuple[Card, str]:
     """The card of an assistant as it is now, and the file it was made from."""
     config, body = script.config, script.obj
-    kept = as_dict(script.store.get(KEY, CATEGORY))
-    original = json.loads(kept["json"]) if isinstance(kept.get("json"), str) else None
-    name, persona, examples = body.key, config.persona, config.examples or ""
+    stored = as_dict(script.store.get(KEY, CATEGORY))
+    original = json.loads(stored["json"]) if isinstance(stored.get("json"), str) else None
     own = f"npc:{body.stable_id}"
     lorebook = next((book for book in lore().books().values() if book.know == own), None)
-    book = None
     if lorebook:
         facts = tuple(f for f in lorebook.facts if not f.know or knows(body, f.know))
-        book = exported_book(replace(lorebook, facts=facts), name)
-    card = Card(name, False, persona, examples, config.greetings, book, original=original)
-    file = kept.get("file")
-    return card, file if isinstance(file, str) else ""
+        lorebook = replace(lorebook, facts=facts)
+    card = Card(
+        body.key,
+        persona=config.persona,
+        examples=config.examples or "",
+        greetings=config.greetings,
+        lore=lorebook,
+        original=original,
+    )
+    return card, str(stored.get("file") or "")
 
 
 def export_card(script: AssistantScript, form: str) -> "Deferred[Path]":

@@ -1,7 +1,5 @@
 """Acts on the game's lore, as `ailore` and its page do them: facts, locks, books in and out."""
 
-import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,48 +8,44 @@ from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.background import Steps
-from evennia_ai.cards import books as files
+from evennia_ai.cards.books import (
+    EVERYBODY,
+    FACTS,
+    NOBODY_HEARS,
+    TEXT_CHARS,
+    Book,
+    Fact,
+    read_book,
+)
+from evennia_ai.cards.cleaning import storable
 from evennia_ai.errors import ConfigError, Refusal
 from evennia_ai.game.identity import find, stable_id
 from evennia_ai.game.lore import knows, lore, own_texts, verdicts
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.kinds import LOCK, Allowed, parsed
-from evennia_ai.language.words import storable
-from evennia_ai.rag_memory.lore import (
-    BOOK_FACTS,
-    BOOKS,
-    EVERYBODY,
-    Known,
-    LoreBook,
-    known,
-    next_id,
-)
+from evennia_ai.rag_memory.lore import next_id
 
 if TYPE_CHECKING:
     from evennia import DefaultObject
 
-NAME_CHARS = 60
+BOOKS, NAME_CHARS = 100, 60
 _ALL = ("everybody", "all", "all()")
-# The `know` of who is not made yet, and a `tell` that nobody passes.
-NOBODY, NOBODY_HEARS = "npc:", "false()"
+# The `know` of who is not made yet.
+NOBODY = "npc:"
 # The `know` and `tell` that hold for a fact, and whether it is on.
 _Locks = tuple[str, str, bool]
 
 
-def book_named(name: str) -> LoreBook:
-    """A book; `Refusal` if there is none of this name."""
-    if (book := _book(name)) is None:
-        raise Refusal(f"There is no book `{name}`. Books: {', '.join(lore().books()) or 'none'}.")
+def book_named(name: str) -> Book:
+    """A book by its name in any case; `Refusal` if there is none."""
+    books = lore().books()
+    if (book := books.get(name.strip().lower())) is None:
+        names = ", ".join(each.name for each in books.values()) or "none"
+        raise Refusal(f"There is no book `{name}`. Books: {names}.")
     return book
 
 
-def _book(name: str) -> LoreBook | None:
-    """A book by its name in any case; None if there is none."""
-    wanted = name.strip().lower()
-    return next((book for each, book in lore().books().items() if each.lower() == wanted), None)
-
-
-def place_of(wanted: str) -> tuple[LoreBook, Known | None]:
+def place_of(wanted: str) -> tuple[Book, Fact | None]:
     """The book of this name, or the fact of this id with its book."""
     for book in lore().books().values():
         for fact in book.facts:
@@ -60,29 +54,32 @@ def place_of(wanted: str) -> tuple[LoreBook, Known | None]:
     return book_named(wanted), None
 
 
-def add_fact(name: str, keys: str, text: str, by: str) -> Known:
+def add_fact(name: str, keys: str, text: str, by: str) -> Fact:
     """Add a fact to a book, which is made if there is none; `by` is a stable id."""
     raw = {"keys": [key.strip() for key in keys.split(",")], "content": text}
-    read = files.read_book({"entries": [raw]})
-    if not read.entries:
-        raise Refusal(f"No fact: {read.notes[1].partition(': ')[2]}.")
-    if len(text) > files.TEXT_CHARS:
-        raise Refusal(f"A fact has at most {files.TEXT_CHARS:,} characters.")
-    book, number = _book(name), next_id(lore().books().values())
-    fact = known(replace(read.entries[0], original=None), f"w{number}", by)
-    book = book or LoreBook(_new_name(name))
+    read, notes = read_book({"entries": [raw]})
+    if not read.facts:
+        raise Refusal(f"No fact: {notes[1].partition(': ')[2]}.")
+    if len(text) > TEXT_CHARS:
+        raise Refusal(f"A fact has at most {TEXT_CHARS:,} characters.")
+    book, number = book_for(name), next_id(lore().books().values())
+    fact = replace(read.facts[0], original=None, id=f"w{number}", source=by)
     _save(replace(book, facts=(*book.facts, fact)))
     return fact
 
 
-def book_for(name: str, know: str = "") -> LoreBook:
-    """The book that an import fills: the one of this name, or a new one.
+def book_for(name: str, know: str = "") -> Book:
+    """The book of this name, or a new one.
 
     `know` is the assistant whose book it must be; `Refusal` if it is another's.
     """
-    before = _book(name)
-    if before is None:
-        return LoreBook(_new_name(name), know=know or EVERYBODY)
+    if (before := lore().books().get(name.strip().lower())) is None:
+        name = " ".join(storable(name).split())
+        if not name or len(name) > NAME_CHARS or set(name) & set("=:/,"):
+            raise Refusal(f"A book's name has up to {NAME_CHARS} characters, and none of = : / ,")
+        if len(lore().books()) >= BOOKS:
+            raise Refusal(f"There are {BOOKS} books already.")
+        return Book(name, know=know or EVERYBODY)
     if know and before.know != know:
         raise Refusal(
             f"There is a book {before.name} that is not this assistant's own: "
@@ -92,43 +89,43 @@ def book_for(name: str, know: str = "") -> LoreBook:
 
 
 def take_book(
-    read: files.Book, book: LoreBook, source: str, is_of_card: bool = False
-) -> tuple[LoreBook, list[str]]:
+    read: Book, book: Book, source: str, is_of_card: bool = False
+) -> tuple[Book, list[str]]:
     """Fill a book (`book_for`) with one that was read; returns it, and what is to be said about it.
 
     Nothing that is locked or off here is known or told to more than before, also under another
-    name: facts have the locks of the file only as far as these are open here, and are off where
-    both are locked and differ. If a fact that staff had locked or switched off is not in the file
-    with the same text, any new one may be it: all new ones are off. What a card says is known to
-    its assistant alone.
+    name: a text that is here already takes the locks it has here, where the file has none; a fact
+    whose locks would let others pass is off. If a fact that staff had locked or switched off is not
+    in the file with the same text, any new one may be it: all new ones are off. What a card says
+    is known to its assistant alone.
     """
-    before, (own, others) = _book(book.name), _locks_here(book, is_of_card)
+    is_new = book.name.lower() not in lore().books()
+    of_book = _valid(read.know, read.tell)
     secrets = {_plain(fact): fact for fact in book.facts if fact.know or fact.tell or not fact.on}
-    for entry in read.entries:
+    for entry in read.facts:
         secrets.pop(_plain(entry), None)
-    of_book = _locks_in(read.original)
-    if before is None:
+    here = _locks_here(book, is_of_card)
+    if is_new:
         know = book.know if is_of_card else of_book[0] or book.know
         book = replace(book, know=know, tell=of_book[1])
     facts, new, differing = [], [], []
-    for number, entry in enumerate(read.entries, next_id(lore().books().values())):
-        of_entry, text = _locks_in(entry.original), _plain(entry)
+    for number, entry in enumerate(read.facts, next_id(lore().books().values())):
+        twins = here.get(_plain(entry), [])
+        limits = twins or ([] if is_new else [(book.know, book.tell, True)])
+        of_entry = _valid(entry.know, entry.tell)
         know, tell = of_entry[0] or of_book[0], of_entry[1] or of_book[1]
         know = book.know if is_of_card else know
-        twins = own.get(text) or others.get(text, [])
-        is_on, differs = entry.on and (bool(twins) or not secrets), False
-        if (know or book.know, tell or book.tell, True) not in twins:
-            limits = [*twins, *([(before.know, before.tell, True)] if before else [])]
-            for limit in own.get(text) or limits:
-                know, is_other_know = _narrowed(limit[0], know)
-                tell, is_other_tell = _narrowed(limit[1], tell)
-                is_on, differs = is_on and limit[2], differs or is_other_know or is_other_tell
-        know, tell = know or book.know, tell or book.tell
-        fact = known(replace(entry, on=is_on and not differs), f"w{number}", source)
+        locks = [(know or book.know, tell or book.tell)]
+        if limits:
+            locks.append((know if _is_lock(know) else limits[0][0], tell or limits[0][1]))
+        within = [lock for lock in locks if not limits or any(_is_within(lock, x) for x in limits)]
+        is_on = entry.on and (bool(twins) or not secrets)
+        know, tell = (*within, *locks[::-1])[0]
+        fact = replace(entry, on=is_on and bool(within), id=f"w{number}", source=source)
         know, tell = ("" if know == book.know else know), ("" if tell == book.tell else tell)
         facts.append(replace(fact, know=know, tell=tell))
         new += [fact.id] if entry.on and not twins else []
-        differing += [fact.id] if is_on and differs else []
+        differing += [fact.id] if is_on and not within else []
     notes = []
     if secrets:
         names = "; ".join(f"({f.id}) {', '.join(f.keys)[:60]}" for f in secrets.values())
@@ -136,17 +133,18 @@ def take_book(
         off = f"So all new facts are off until you look at them: {', '.join(new)}."
         notes += [off] if new else []
     if differing:
-        notes.append(f"Off, as the file has other locks than are here: {', '.join(differing)}.")
+        why = "as they are off here or the file has other locks than are here"
+        notes.append(f"Off, {why}: {', '.join(differing)}.")
     if unheard := [fact.id for fact in facts if (fact.tell or book.tell) == NOBODY_HEARS]:
         why = "as their locks say so or cannot be read"
         notes.append(f"Told to nobody, {why}: {', '.join(unheard)}.")
-    book = replace(book, facts=tuple(facts), original=json.dumps(read.original))
+    book = replace(book, facts=tuple(facts), original=read.original)
     _save(book)
     return book, notes
 
 
-def _locks_here(book: LoreBook, is_of_card: bool) -> tuple[dict[str, list[_Locks]], ...]:
-    """The locks of all texts in a book of this name, and in others.
+def _locks_here(book: Book, is_of_card: bool) -> dict[str, list[_Locks]]:
+    """The locks of all texts in a book of this name, or in others.
 
     What others know by cards of their own is open to a card.
     """
@@ -158,26 +156,26 @@ def _locks_here(book: LoreBook, is_of_card: bool) -> tuple[dict[str, list[_Locks
         for raw, fact in zip(each.facts, each.locked(), strict=True):
             know = book.know if is_open and not raw.know else fact.know
             here.setdefault(_plain(fact), []).append((know, fact.tell, fact.on))
-    return own, others
+    return others | own
 
 
-def _narrowed(here: str, asked: str) -> tuple[str, bool]:
-    """The lock of the two that lets no more pass than the one here, and whether they differ."""
-    if asked in ("", EVERYBODY, here):
-        return here, False
-    return (asked, False) if here in ("", EVERYBODY) else (here, True)
+def _is_lock(lock: str) -> bool:
+    return lock not in ("", EVERYBODY)
 
 
-def _plain(fact: files.Fact) -> str:
+def _is_within(lock: tuple[str, str], limit: _Locks) -> bool:
+    """Whether a lock lets no more pass than one that is here and on."""
+    return limit[2] and all(
+        theirs == ours or not _is_lock(ours) for theirs, ours in zip(lock, limit[:2], strict=True)
+    )
+
+
+def _plain(fact: Fact) -> str:
     return " ".join(fact.text.split()).casefold()
 
 
-def _locks_in(raw: Mapping[str, Any] | None) -> tuple[str, str]:
-    """The `know` and `tell` in a file, empty without any; one that is wrong lets nobody pass."""
-    if (locks := files.locks_of(raw)) is None:
-        return "", ""
-    locks = locks if isinstance(locks, dict) else {"know": "", "tell": NOBODY_HEARS}
-    know, tell = (str(locks.get(name) or "").strip() for name in ("know", "tell"))
+def _valid(know: str, tell: str) -> tuple[str, str]:
+    """The `know` and `tell` of a file, empty without any; one that is wrong lets nobody pass."""
     kind, _, value = know.partition(":")
     try:
         if know.lower() in _ALL:
@@ -189,41 +187,21 @@ def _locks_in(raw: Mapping[str, Any] | None) -> tuple[str, str]:
         return f"lock:{NOBODY_HEARS}", NOBODY_HEARS
 
 
-def exported_book(book: LoreBook, char: str = "") -> dict[str, Any]:
-    """A book in version 3 of the cards' format, with its locks in `extensions`.
-
-    `char` is whose card it goes into; without, the book has the name it has here.
-    """
-    original = json.loads(book.original) if book.original else None
-    data = files.exported(book.name, book.facts, original, char)
-    entries = data["entries"]
-    for place, fact in enumerate(book.facts):
-        entries[place] = files.with_locks(entries[place], fact.know, fact.tell)
-    know = "" if book.know == EVERYBODY else book.know
-    return files.with_locks(data | ({} if char else {"name": book.name}), know, book.tell)
-
-
 def change(wanted: str, **values: Any) -> str:
     """Change a fact or the locks of a book; returns what it is now."""
     book, fact = place_of(wanted)
-    if fact is None:
-        if "on" in values:
-            values = {"facts": tuple(replace(each, **values) for each in book.facts)}
+    if fact is None and "on" not in values:
         lore().save(replace(book, **values))
-        return f"Book {book.name} is changed."
-    facts = tuple(replace(f, **values) if f.id == fact.id else f for f in book.facts)
-    lore().save(replace(book, facts=facts))
-    return f"Fact {fact.id} of {book.name} is changed."
+    else:
+        facts = (replace(f, **values) if fact in (None, f) else f for f in book.facts)
+        lore().save(replace(book, facts=tuple(facts)))
+    return f"{f'Fact {fact.id} of' if fact else 'Book'} {book.name} is changed."
 
 
 def delete(wanted: str) -> str:
     """Delete a fact or a book; returns what is gone."""
     book, fact = place_of(wanted)
-    facts = tuple(each for each in book.facts if fact is not None and each.id != fact.id)
-    if facts:
-        lore().save(replace(book, facts=facts))
-    else:
-        lore().delete(book)
+    lore().save(replace(book, facts=tuple(f for f in book.facts if fact not in (None, f))))
     return f"{f'Fact {fact.id}' if fact else f'Book {book.name}'} is deleted."
 
 
@@ -247,7 +225,7 @@ def set_know(wanted: str, text: str, place: "DefaultObject | None") -> str:
         know = f"npc:{body.stable_id}"
     else:
         know = f"lock:{_lock(text.strip())}"
-    return f"{change(wanted, know=know)} Known to {know_text(know)}."
+    return f"{change(wanted, know=know)} Fact to {know_text(know)}."
 
 
 def set_tell(wanted: str, text: str) -> str:
@@ -266,7 +244,7 @@ def know_text(know: str) -> str:
     return value or "everybody"
 
 
-def fact_line(fact: Known) -> str:
+def fact_line(fact: Fact) -> str:
     """A fact with its keys and locks, on one line."""
     marks = [f"known to {know_text(fact.know)}"] if fact.know else []
     marks += [f"told to {fact.tell}"] if fact.tell else []
@@ -299,16 +277,7 @@ def known_lines(script: AssistantScript) -> list[str]:
     return [f"{head}; at most {most} in a prompt.", *lines]
 
 
-def _new_name(text: str) -> str:
-    name = " ".join(storable(text).split())
-    if not name or len(name) > NAME_CHARS or set(name) & set("=:/,"):
-        raise Refusal(f"A book's name has up to {NAME_CHARS} characters, and none of = : / ,")
-    if len(lore().books()) >= BOOKS:
-        raise Refusal(f"There are {BOOKS} books already.")
-    return name
-
-
-def _save(book: LoreBook) -> None:
-    if len(book.facts) > BOOK_FACTS:
-        raise Refusal(f"A book has at most {BOOK_FACTS} facts.")
+def _save(book: Book) -> None:
+    if len(book.facts) > FACTS:
+        raise Refusal(f"A book has at most {FACTS} facts.")
     lore().save(book)

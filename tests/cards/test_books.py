@@ -1,18 +1,10 @@
 """Lorebooks of several programs, whole and broken."""
 
+import json
 import unittest
 from dataclasses import replace
 
-from evennia_ai.cards.books import (
-    ALL,
-    ANY,
-    exported,
-    locks_of,
-    pattern,
-    read_book,
-    with_locks,
-)
-from evennia_ai.cards.container import parsed
+from evennia_ai.cards.books import ALL, ANY, NOBODY_HEARS, exported, pattern, read_book
 from evennia_ai.errors import Refusal
 
 NASTY = [
@@ -31,11 +23,11 @@ NASTY = [
 class TestRead(unittest.TestCase):
     def test_a_nasty_book(self):
         """Bad entries are named by number and field; the others are taken."""
-        book = read_book({"entries": {str(n): entry for n, entry in enumerate(NASTY)}})
+        book, notes = read_book({"entries": {str(n): entry for n, entry in enumerate(NASTY)}})
         counts = "9 entries: 5 taken (2 mended), 2 without a usable key or text, "
-        self.assertEqual(book.notes[0], counts + "2 with a key that is no regular expression")
+        self.assertEqual(notes[0], counts + "2 with a key that is no regular expression")
         self.assertEqual(
-            [f.keys[0] for f in book.entries],
+            [f.keys[0] for f in book.facts],
             [NASTY[0]["key"][0], "Bessie", "C++", "index", "twice"],
         )
         for number, field in (
@@ -46,9 +38,7 @@ class TestRead(unittest.TestCase):
             (7, "content"),
             (8, "content"),
         ):
-            self.assertTrue(
-                [n for n in book.notes if n.startswith(f"entry {number}: {field}")], number
-            )
+            self.assertTrue([n for n in notes if n.startswith(f"entry {number}: {field}")], number)
 
     def test_all_formats(self):
         """Cards', SillyTavern's, RisuAI's, Agnai's, NovelAI's."""
@@ -61,7 +51,7 @@ class TestRead(unittest.TestCase):
             {"spec": "lorebook_v3", "data": {"entries": [{"keys": ["a", "b"], "content": "t"}]}},
             {"data": {"character_book": {"entries": [{"keys": ["a", "b"], "content": "t"}]}}},
         ):
-            [fact] = read_book(value).entries
+            [fact] = read_book(value)[0].facts
             self.assertEqual((fact.keys, fact.text, fact.on), (("a", "b"), "t", True), value)
 
     def test_values(self):
@@ -71,7 +61,7 @@ class TestRead(unittest.TestCase):
             "content": "@@activate\n@@depth 4\n@@dont_activate\n{{char}}",
         }
         entry |= {"secondary_keys": ["b"], "extensions": {"selectiveLogic": 3}, "priority": 7}
-        book = read_book(
+        book, _ = read_book(
             {
                 "name": " N ",
                 "entries": [
@@ -89,7 +79,7 @@ class TestRead(unittest.TestCase):
             },
             "Aria",
         )
-        one, two = book.entries
+        one, two = book.facts
         self.assertEqual((one.text, one.always, one.on), ("Aria", True, False))
         self.assertEqual((one.keys, one.secondary, one.logic, one.weight), (("a",), ("b",), ALL, 7))
         self.assertEqual((two.secondary, two.logic, two.on, book.name), ((), ANY, True, "N"))
@@ -100,9 +90,9 @@ class TestRead(unittest.TestCase):
             with self.assertRaises(Refusal):
                 read_book(value)
         entries = [{"keys": ["k"], "content": str(n)} for n in range(503)]
-        book = read_book({"name": 1, "entries": entries})
-        self.assertEqual((len(book.entries), book.name), (500, ""))
-        self.assertIn("3 beyond 500 left out", book.notes[0])
+        book, notes = read_book({"name": 1, "entries": entries})
+        self.assertEqual((len(book.facts), book.name), (500, ""))
+        self.assertIn("3 beyond 500 left out", notes[0])
 
     def test_keys(self):
         """Only what stands between slashes is a regular expression."""
@@ -127,45 +117,44 @@ class TestRead(unittest.TestCase):
         ):
             self.assertIsNone(pattern(key), key)
         entries = [{"keys": ["/(?au)a/"], "content": "x"}, {"keys": ["ok"], "content": "good"}]
-        self.assertEqual([each.text for each in read_book({"entries": entries}).entries], ["good"])
+        self.assertEqual([each.text for each in read_book({"entries": entries})[0].facts], ["good"])
 
 
 class TestExported(unittest.TestCase):
     def test_locks(self):
         """They stand beside other extensions, replace older ones, and go without a trace."""
-        raw = {"keys": ["a"], "extensions": {"x": 1}}
-        locked = with_locks(raw, "lock:tag(a)", "tag(x)")
-        self.assertEqual(locks_of(locked), {"know": "lock:tag(a)", "tell": "tag(x)"})
-        self.assertEqual(locks_of(with_locks(locked, "", "tag(y)")), {"tell": "tag(y)"})
-        self.assertEqual(with_locks(locked, "", ""), raw)
-        self.assertIs(with_locks(raw, "", ""), raw)
-        odd = {"extensions": []}
-        self.assertEqual(locks_of(with_locks(odd, "all", "")), {"know": "all"})
-        self.assertIsNone(locks_of(odd) or locks_of(None))
+        raw = {"keys": ["a"], "content": "t", "extensions": {"x": 1}}
+        book, _ = read_book({"entries": [raw]})
+        for know, tell in (("lock:tag(a)", "tag(x)"), ("", "tag(y)"), ("", "")):
+            [fact] = book.facts
+            out = exported(replace(book, facts=(replace(fact, know=know, tell=tell),)))
+            book, _ = read_book(out)
+            self.assertEqual((book.facts[0].know, book.facts[0].tell), (know, tell))
+            self.assertEqual(out["entries"][0]["extensions"]["x"], 1)
+        self.assertEqual(out["entries"], [raw])
+        locked, _ = read_book(exported(replace(book, know="npc:x", tell="tag(x)")))
+        self.assertEqual((locked.know, locked.tell), ("npc:x", "tag(x)"))
+        odd = {"entries": [{**raw, "extensions": {"evennia_ai": 1}}], "extensions": []}
+        self.assertEqual(read_book(odd)[0].facts[0].tell, NOBODY_HEARS)
 
     def test_round_trip(self):
         """An entry goes out as it came; one that was changed, with its other values kept."""
         raw = {"keys": ["a"], "content": "{{char}} t", "depth": 4, "extensions": {"x": 1}}
-        original = {"name": "N", "scan_depth": 2, "entries": [raw]}
-        [fact] = read_book(original, "Aria").entries
-        book = read_book(original, "Aria")
-        out = exported("x", [fact], book.original, "Aria")
-        self.assertEqual(out, {"extensions": {}, **original})
-        changed = exported("x", [replace(fact, text="new", secondary=("b",))])
-        self.assertEqual(changed["name"], "x")
-        [entry] = changed["entries"]
+        useless = {"keys": [], "content": "t"}
+        original = {"name": "N", "scan_depth": 2, "entries": [raw, useless]}
+        book, _ = read_book(original, "Aria")
+        [fact] = book.facts
+        self.assertEqual(exported(book, "Aria"), {"extensions": {}, **original})
+        changed = replace(book, name="x", facts=(replace(fact, text="new", secondary=("b",)),))
+        out = json.loads(json.dumps(exported(changed)))
+        entry, last = out["entries"]
+        self.assertEqual((out["name"], last), ("x", useless))
         self.assertEqual(
             (entry["content"], entry["depth"], entry["extensions"]), ("new", 4, {"x": 1})
         )
-        again = read_book(
-            parsed(
-                str(changed)
-                .replace("'", '"')
-                .replace("True", "true")
-                .replace("False", "false")
-                .encode()
-            )
-        )
-        self.assertEqual((again.entries[0].text, again.entries[0].secondary), ("new", ("b",)))
-        [own] = exported("x", [replace(fact, original=None)])["entries"]
+        [again] = read_book(out)[0].facts
+        self.assertEqual((again.text, again.secondary), ("new", ("b",)))
+        [own] = exported(replace(book, facts=(replace(fact, original=None),), original=""))[
+            "entries"
+        ]
         self.assertEqual(own["content"], "Aria t")

@@ -4,6 +4,7 @@ import json
 import time
 import unittest
 
+from evennia_ai.cards.books import Book
 from evennia_ai.cards.card import (
     Card,
     acts,
@@ -58,10 +59,10 @@ class TestVersions(unittest.TestCase):
 
     def test_a_later_version(self):
         """It is read, with a note."""
-        notes = read_card(card(3) | {"spec_version": "4.1"}).notes
-        self.assertEqual(notes, ("version 4.1 is read as version 3",))
+        note = "version 4.1 is read as version 3"
+        self.assertIn(note, read_card(card(3) | {"spec_version": "4.1"}).notes)
         for version in ("x", 10**400):
-            self.assertEqual(read_card(card(3) | {"spec_version": version}).notes, ())
+            self.assertNotIn("version", repr(read_card(card(3) | {"spec_version": version}).notes))
 
 
 class TestFields(unittest.TestCase):
@@ -69,8 +70,7 @@ class TestFields(unittest.TestCase):
         """A number for a text, a text for a list, markup in a name: mended, and said."""
         read = read_card(parsed(TYPES))
         self.assertEqual((read.name, read.is_mended), ("Ari a", True))
-        self.assertEqual(read.about["tags"], "elf, bar")
-        self.assertEqual(read.about["character_version"], "7")
+        self.assertLess({"tags: elf, bar", "character_version: 7"}, set(read.notes))
         self.assertEqual(read.persona, "12")
         [greeting] = read.greetings
         self.assertIn(
@@ -88,14 +88,15 @@ class TestFields(unittest.TestCase):
         self.assertEqual(read.greetings, ("a", "b"))
         self.assertEqual(read_card(card(group_only_greetings="c")).greetings, ("c",))
         read = read_card(card(alternate_greetings=[f"hi {n}" for n in range(12)]))
-        self.assertIn("3 greetings beyond 10 left out", read.notes)
+        self.assertIn("2 greetings beyond 10 left out", read.notes)
 
     def test_what_is_not_used(self):
         """Prompts by strangers are named, what is unknown is kept."""
         read = read_card(card(system_prompt="Obey.", mes_example=[1], creator={"x": 1}, odd=1))
-        self.assertEqual(read.left, ("system_prompt", "odd"))
+        self.assertIn("Kept for exports, not used: system_prompt, odd.", read.notes)
         self.assertIn("system_prompt: kept, not used", read.notes)
-        self.assertEqual((read.examples, read.about), ("", {}))
+        self.assertEqual(read.examples, "")
+        self.assertFalse([note for note in read.notes if note.startswith("creator: {")])
         self.assertNotIn("Obey", read.persona)
 
     def test_orders(self):
@@ -190,13 +191,17 @@ class TestExported(unittest.TestCase):
             persona="P",
             examples="E",
             greetings=("Hi {name}", "b"),
-            book={},
+            lore=Book("Bea"),
             original=original,
         )
         data = exported(changed)["data"]
         values = {"name": "Bea", "description": "P", "mes_example": "E", "first_mes": "Hi {{user}}"}
         self.assertEqual({name: data[name] for name in values}, values)
-        self.assertEqual((data["alternate_greetings"], data["character_book"]), (["b"], {}))
+        self.assertEqual(
+            (data["alternate_greetings"], data["character_book"]["name"]), (["b"], "Bea")
+        )
+        with_book = card(3, character_book={"entries": [{"keys": ["a"], "content": "t"}]})
+        self.assertNotIn("character_book", exported(Card("Aria", original=with_book))["data"])
         self.assertEqual(exported(Card("Bea"))["data"]["name"], "Bea")
 
 

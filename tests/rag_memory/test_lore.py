@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evennia_ai.cards.books import ALL, NOT_ALL, NOT_ANY, Fact
+from evennia_ai.cards.books import ALL, NOT_ALL, NOT_ANY, Book, Fact
 from evennia_ai.rag_memory.lore import (
     FULL,
     LINE_S,
@@ -18,10 +18,7 @@ from evennia_ai.rag_memory.lore import (
     TWICE,
     UNKNOWN,
     Finder,
-    Known,
     Line,
-    LoreBook,
-    known,
     next_id,
     parts_of,
     used,
@@ -32,13 +29,21 @@ FISH = "Fish is sold at the harbour market on the east quay."
 
 def fact(id, keys, text="A fact.", **values):
     """A fact that everybody knows."""
-    return Known(tuple(keys.split("|")) if keys else (), text, id=id, know="all", **values)
+    return Fact(tuple(keys.split("|")) if keys else (), text, id=id, know="all", **values)
+
+
+def bars(knows, tells):
+    """Bars what does not have this `know`, and no `tell` besides these."""
+
+    def why_not(know, tell):
+        return UNKNOWN if know != knows else SECRET if tell and tell not in tells else ""
+
+    return why_not
 
 
 def find(facts, text, knows="all", tells=(), room=300, finder=None, near=()):
     """Ids of the facts that a line finds, with why each is not used."""
-    finder, locks = finder or Finder(facts), (knows.__eq__, lambda tell: tell in tells)
-    verdicts = finder.find(text, *locks, room, len, dict(near))
+    verdicts = (finder or Finder(facts)).find(text, bars(knows, tells), room, len, dict(near))
     return {verdict.fact.id: verdict.why_not for verdict in verdicts}
 
 
@@ -85,7 +90,7 @@ class TestKeys(unittest.TestCase):
     def test_many_patterns_that_hang(self):
         """All those of a line have one bound; so many are tried, each once."""
         keys = [rf"/(\w+\s?)+[!?{chr(0x4E00 + n)}]$/" for n in range(200)]
-        hostile = [Known((key,), "x", id=f"w{n}") for n, key in enumerate(keys)]
+        hostile = [Fact((key,), "x", id=f"w{n}") for n, key in enumerate(keys)]
         finder, line = Finder(hostile), Line("word " * 300 + "#")
         start = time.monotonic()
         finder.keys_in(line)
@@ -128,7 +133,7 @@ class TestOrder(unittest.TestCase):
         """Off, not known, not for these ears."""
         facts = [
             fact("w1", "a", on=False),
-            Known(("a",), "t", id="w2", know="npc:x"),
+            Fact(("a",), "t", id="w2", know="npc:x"),
             fact("w3", "a", tell="tag(x)"),
         ]
         self.assertEqual(find(facts, "a"), {"w1": OFF, "w2": UNKNOWN, "w3": SECRET})
@@ -148,8 +153,7 @@ class TestOrder(unittest.TestCase):
             fact(f"w{n}", key, "12345", tell=tell, always=always)
             for n, (key, tell, always) in enumerate(rows)
         ]
-        locks = (lambda know: True), (lambda tell: tell in tells)
-        verdicts = Finder(facts).find(line, *locks, room, len, near)
+        verdicts = Finder(facts).find(line, bars("all", tells), room, len, near)
         given_facts = used(verdicts)
         self.assertTrue(all(not each.tell or each.tell in tells for each in given_facts))
         self.assertLessEqual(5 * len(given_facts), room)
@@ -158,11 +162,11 @@ class TestOrder(unittest.TestCase):
 class TestBooks(unittest.TestCase):
     def test_stored(self):
         """A book is stored and read; its facts have its locks where they have none of their own."""
-        own = known(Fact(("a",), "t", original={"depth": 4}), "w1", "o1.x", know="all")
-        book = LoreBook("B", (own, known(Fact(("b",), "u"), "w7", "")), "npc:x", "tag(y)")
-        self.assertEqual(LoreBook.from_dict(book.to_dict()), book)
+        own = Fact(("a",), "t", original={"depth": 4}, id="w1", source="o1.x", know="all")
+        book = Book("B", (own, Fact(("b",), "u", id="w7")), "npc:x", "tag(y)")
+        self.assertEqual(Book.from_dict(book.to_dict()), book)
         locks = [(fact.know, fact.tell) for fact in book.locked()]
         self.assertEqual(locks, [("all", "tag(y)"), ("npc:x", "tag(y)")])
         parts = parts_of([*book.locked(), replace(own, on=False)])
-        self.assertEqual([list(part.turns) for part in parts.values()], [["w1"], ["w7"]])
+        self.assertEqual([list(turns) for turns in parts.values()], [["w1"], ["w7"]])
         self.assertEqual((next_id([book]), next_id([])), (8, 1))
