@@ -91,51 +91,32 @@ def ask_builder(
     answers: Answers = {}
     steps = (Step("name", "What is it called?", free_name), *STEPS)
 
-    def done(typed: str) -> str:
-        if typed.lower() not in ("", "y", "yes"):
-            raise AssistantError("Type 'yes' to make it, 'back' or 'quit'.")
-        options = {name: answers[name] for name in answers if name != "name"}
-        own = {n: v for n, v in options.items() if v not in (None, OPTIONS[n].default)}
-        return make(answers["name"], own)
+    def ask(caller: Any, raw_string: str, place: int = 0, error: str = "", **_: Any) -> Any:
+        summary = [f"{name}: {shown(value)}" for name, value in answers.items()]
+        summary += ["", "Make it, here? Enter or 'yes' does."]
+        text = steps[place].text if place < len(steps) else "\n".join(summary)
+        head = f"New assistant, {place + 1} of {len(steps) + 1}"
+        rows = "\n".join(filter(None, (error, head, text))).split("\n")
+        text = escaped("\n".join(wrap(row, WIDTH) if row else "" for row in rows))
+        back = {"key": ("back", "b"), "goto": ("ask", {"place": max(0, place - 1)})}
+        return text, (back, {"key": "_default", "goto": (take, {"place": place})})
 
-    def node_of(place: int) -> Callable[..., Any]:
-        def node(caller: Any, raw_string: str, error: str = "", **_: Any) -> Any:
-            head = f"New assistant, {place + 1} of {len(steps) + 1}"
-            text = steps[place].text if place < len(steps) else _summary(answers)
-            rows = "\n".join(filter(None, (error, head, text))).split("\n")
-            text = escaped("\n".join(wrap(row, WIDTH) if row else "" for row in rows))
-            back = {"key": ("back", "b"), "goto": str(max(0, place - 1))}
-            return text, (back, {"key": "_default", "goto": (take, {})})
+    def take(caller: Any, raw_string: str, place: int, **_: Any) -> Any:
+        typed = raw_string.strip()
+        try:
+            if place < len(steps):
+                value = steps[place].value(typed) if place else check_name(typed or free_name)
+                answers[steps[place].name] = value
+                return "ask", {"place": place + 1}
+            if typed.lower() not in ("", "y", "yes"):
+                raise AssistantError("Type 'yes' to make it, 'back' or 'quit'.")
+            own = {name: each for name, each in answers.items() if name != "name"}
+            own = {n: v for n, v in own.items() if v not in (None, OPTIONS[n].default)}
+            caller.msg(make(answers["name"], own))
+            return "made"
+        except AssistantError as error:
+            return "ask", {"place": place, "error": str(error)}
 
-        def take(caller: Any, raw_string: str, **_: Any) -> Any:
-            typed = raw_string.strip()
-            try:
-                if place == len(steps):
-                    caller.msg(done(typed))
-                    return "made"
-                step = steps[place]
-                value = step.value(typed) if place else check_name(typed or free_name)
-                answers[step.name] = value
-            except AssistantError as error:
-                return str(place), {"error": str(error)}
-            return str(place + 1)
-
-        return node
-
-    def made(caller: Any, raw_string: str, **_: Any) -> Any:
-        return "", None
-
-    tree = {str(place): node_of(place) for place in range(len(steps) + 1)}
-    EvMenu(
-        caller,
-        {**tree, "made": made},
-        startnode="0",
-        cmd_on_exit=None,
-        auto_look=False,
-        auto_help=False,
-    )
-
-
-def _summary(answers: Answers) -> str:
-    lines = [f"{name}: {shown(value)}" for name, value in answers.items()]
-    return "\n".join([*lines, "", "Make it, here? Enter or 'yes' does."])
+    nodes = {"ask": ask, "made": lambda caller, raw_string, **_: ("", None)}
+    options = {"cmd_on_exit": None, "auto_look": False, "auto_help": False}
+    EvMenu(caller, nodes, startnode="ask", **options)

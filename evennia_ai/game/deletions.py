@@ -4,16 +4,15 @@ The search index and semantic memory are files beside the game's database, and n
 spans them all. So an assistant's scope is queued here before its body is deleted.
 """
 
-from collections.abc import Generator
-from typing import Any
-
 from evennia.server.models import ServerConfig
 from evennia.utils import logger
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai import services
+from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError
 from evennia_ai.game.identity import find
+from evennia_ai.rag_memory.lore import scope_of_texts
 from evennia_ai.rag_memory.search import Memory
 
 KEY = "evennia_ai_owed_deletions"
@@ -29,49 +28,42 @@ def enqueue(scope: str) -> None:
     _save([*(other for other in queued_scopes() if other != scope), scope])
 
 
-def dequeue(scope: str) -> None:
-    """Take a scope off the queue."""
-    _save([other for other in queued_scopes() if other != scope])
-
-
 def _save(scopes: list[str]) -> None:
     # A text, because Evennia returns lists as objects that are tied to their row.
     ServerConfig.objects.conf(KEY, " ".join(scopes), delete=not scopes)
 
 
 def delete_later(scope: str) -> None:
-    """Delete a script's derived data once the script is gone, unless that is queued already."""
+    """Delete a script's derived data once the script is gone."""
     from twisted.internet import reactor  # as late as possible: importing it installs one
 
-    if scope not in queued_scopes():
-        enqueue(scope)
-        reactor.callLater(0, delete_queued)
+    enqueue(scope)
+    reactor.callLater(0, delete_queued)
 
 
 @inlineCallbacks
-def delete_derived(scope: str) -> Generator["Deferred[Any]", Any, None]:
-    """Delete a deleted assistant's search index and semantic memory; what fails stays queued."""
-    mind = services.mind()
-    memory = Memory(scope, mind.recall, lambda: mind.memories, lambda what, e: _log(scope, e))
-    cleared = yield memory.clear()
+def delete_queued() -> Steps[None]:
+    """Delete what belonged to deleted assistants; what fails stays queued."""
+    for scope in queued_scopes():
+        is_done = find(scope) is not None  # the body stayed
+        if is_done or (yield _delete(scope)):
+            _save([other for other in queued_scopes() if other != scope])
+
+
+@inlineCallbacks
+def _delete(scope: str) -> Steps[bool]:
+    """Delete a search index and semantic memory; fires with whether all is gone."""
+    mind, is_cleared = services.mind(), True
+    for indexed in (scope, scope_of_texts(scope)):
+        memory = Memory(indexed, mind.recall, report=lambda what, error: _log(scope, error))
+        is_cleared &= (yield memory.clear()) is not None
     try:
         ids = yield mind.memories.ids(scope)
         yield mind.memories.delete(scope, ids)
     except AssistantError as error:
         _log(scope, error)
-        return
-    if cleared is not None:
-        dequeue(scope)
-
-
-@inlineCallbacks
-def delete_queued() -> Generator["Deferred[Any]", Any, None]:
-    """Delete what earlier deletions left; fires when everything was tried."""
-    for scope in queued_scopes():
-        if find(scope) is None:
-            yield delete_derived(scope)
-        else:
-            dequeue(scope)  # the body stayed
+        return False
+    return is_cleared
 
 
 def _log(scope: str, error: BaseException) -> None:

@@ -13,7 +13,7 @@ from twisted.internet.task import cooperate
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.errors import Refusal
-from evennia_ai.game.deletions import delete_derived, dequeue, enqueue
+from evennia_ai.game.deletions import delete_queued
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.privacy.export import write_export
@@ -50,12 +50,9 @@ def export_and_delete(script: AssistantScript) -> Steps[Path]:
         path = yield export_assistant(script)
     except OSError as error:
         raise Refusal(f"The export cannot be written: {error}") from error
-    scope = script.scope
-    enqueue(scope)
     if not script.obj.delete():
-        dequeue(scope)
         raise Refusal("Evennia refused to delete the body; see its `at_object_delete`.")
-    yield delete_derived(scope)
+    yield delete_queued()
     return path
 
 

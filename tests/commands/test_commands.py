@@ -15,6 +15,7 @@ from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.game.deletions import delete_queued, enqueue, queued_scopes
 from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import members
+from evennia_ai.rag_memory.lore import scope_of_texts
 from evennia_ai.recall import Turn
 from evennia_ai.staff.audit_log import last_lines, log_fields
 from evennia_ai.testing import MemorySemanticStore
@@ -348,12 +349,14 @@ class TestDelete(CommandLineTest):
         other = create_object(CHARACTER, key="Bo", location=self.room1)
         other.journal.add("Bob keeps bees.")
         wait_for(other.assistant.memory.count())
+        index, texts = services.mind().recall.open_index(), scope_of_texts(scope)
+        index.add(texts, [Turn("help:x", "", "Bees", None)])
         self.typed("destroy/force Aria")
         self.assertIsNone(self.script.pk)
         self.assertEqual(queued_scopes(), [scope])
         pump_until(lambda: not queued_scopes())
-        self.assertEqual(left(), (0, 0))
-        self.assertEqual(services.mind().recall.open_index().count(other.assistant.scope), 1)
+        self.assertEqual((left(), index.count(texts)), ((0, 0), 0))
+        self.assertEqual(index.count(other.assistant.scope), 1)
 
     def test_a_body_that_stays_keeps_its_memories(self):
         """Nothing is deleted of one that was to be deleted and was not."""
