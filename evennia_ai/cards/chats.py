@@ -5,7 +5,6 @@ Every line of a file is counted: taken, damaged, hidden or empty. The order stay
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -38,18 +37,11 @@ class OldLine:
     at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Chat:
-    """The lines of an old talk, each with a time, and what is to be said about it."""
+def read_chat(data: bytes, own: str, now: float) -> tuple[list[OldLine], str]:
+    """A talk with the character called `own`, and what is to be said about it.
 
-    lines: tuple[OldLine, ...]
-    note: str
-
-
-def read_chat(data: bytes, own: str, now: float) -> Chat:
-    """A talk with the character called `own`; raises `Refusal` for other files.
-
-    Lines without a time get one from their neighbours; `now` is the last there can be.
+    Raises `Refusal` for other files. Lines without a time get one from their neighbours; `now` is
+    the last there can be.
     """
     text = storable(data.decode("utf-8-sig", "replace"))
     rows = [row for row in text.splitlines() if row.strip()]
@@ -57,55 +49,43 @@ def read_chat(data: bytes, own: str, now: float) -> Chat:
         raise Refusal(f"the chat has {len(rows):,} lines; {LINES:,} are allowed")
     is_json = bool(rows) and rows[0].lstrip().startswith("{")
     counts = dict.fromkeys(("damaged", "hidden", "empty", "shortened"), 0)
-    lines = list(_json_lines(rows, counts) if is_json else _named_lines(rows, own, counts))
-    if not lines:
+    lines: list[OldLine] = []
+    for number, row in enumerate(rows):
+        line = _json_line(row) if is_json else _named_line(row, own)
+        if isinstance(line, OldLine):
+            counts["shortened"] += len(line.text) > LINE_CHARS
+            lines.append(replace(line, text=line.text[:LINE_CHARS]))
+        elif number or line != "head":
+            counts["damaged" if line == "head" else line] += 1
+    if not lines or (not is_json and counts["damaged"] > len(rows) // 2):
         raise Refusal(NOT_READ)
     guessed = sum(not line.at for line in lines)
     said = [f"{len(lines)} lines taken", *(f"{n} {what}" for what, n in counts.items() if n)]
-    note = ", ".join(said)
-    note += f"; dates of {guessed} lines guessed from their neighbours" if guessed else ""
-    return Chat(tuple(_timed(lines, now)), note)
+    note = f"; dates of {guessed} lines guessed from their neighbours" if guessed else ""
+    return _timed(lines, now), ", ".join(said) + note
 
 
-def _json_lines(rows: list[str], counts: dict[str, int]) -> Iterator[OldLine]:
-    for number, row in enumerate(rows):
-        try:
-            item = json.loads(row)
-        except (ValueError, RecursionError):
-            item = None
-        if number == 0 and isinstance(item, dict) and "mes" not in item:
-            continue  # the head
-        text = _text(item)
-        if text is None:
-            counts["damaged"] += 1
-        elif item.get("is_system") is True:
-            counts["hidden"] += 1
-        elif not text.strip():
-            counts["empty"] += 1
-        else:
-            counts["shortened"] += len(text) > LINE_CHARS
-            is_own = item.get("is_user") is not True
-            yield OldLine(is_own, text[:LINE_CHARS], _time(item.get("send_date")))
-
-
-def _text(item: Any) -> str | None:
-    """The text of a line of JSON; Chub puts it one level deeper."""
+def _json_line(row: str) -> OldLine | str:
+    """A line of JSON, or what else it is; Chub puts the text one level deeper."""
+    try:
+        item = json.loads(row)
+    except (ValueError, RecursionError):
+        item = None
     text = item.get("mes") if isinstance(item, dict) else None
     text = text.get("message") if isinstance(text, dict) else text
-    return storable(text) if isinstance(text, str) else None
+    if not isinstance(text, str):
+        return "head" if isinstance(item, dict) and "mes" not in item else "damaged"
+    if item.get("is_system") is True:
+        return "hidden"
+    line = OldLine(item.get("is_user") is not True, storable(text), _time(item.get("send_date")))
+    return line if line.text.strip() else "empty"
 
 
-def _named_lines(rows: list[str], own: str, counts: dict[str, int]) -> Iterator[OldLine]:
-    for row in rows:
-        found = _NAMED.fullmatch(row.strip())
-        if found is None:
-            counts["damaged"] += 1
-        elif not found[2].strip():
-            counts["empty"] += 1
-        else:
-            yield OldLine(found[1].strip().casefold() == own.casefold(), found[2][:LINE_CHARS])
-    if counts["damaged"] > len(rows) // 2:
-        raise Refusal(NOT_READ)
+def _named_line(row: str, own: str) -> OldLine | str:
+    named = _NAMED.fullmatch(row.strip())
+    if named is None or not named[2].strip():
+        return "empty" if named else "damaged"
+    return OldLine(named[1].strip().casefold() == own.casefold(), named[2])
 
 
 def _time(value: Any) -> float:

@@ -78,7 +78,7 @@ class CmdAICard(AssistantCommand):
 
     @inlineCallbacks
     def _import(self, file: str, typeclass: str, name: str) -> Steps[list[str]]:
-        card = yield usable_card((yield card_contents(file)), name)
+        card = yield usable_card(file, name)
         script = named(card.name)
         if script is None:
             room, locks = self.caller.location, OWNER_LOCKS.format(id=self.caller.id)

@@ -52,13 +52,12 @@ FRESH_S, HELP_CHARS, ROOM_CHARS, ROOMS = 300.0, 600, 300, 60
 class Lore:
     """The books of a game. One for the whole game: `lore()`.
 
-    Only this process writes them, so the database is asked for their script and names once.
+    Only this process writes them, so they are read once and after each change.
     """
 
     def __init__(self) -> None:
         self._store: AttributeStore | None = None
-        self._names: tuple[str, ...] | None = None
-        self._read: tuple[object, dict[str, Book]] = (None, {})
+        self._books: dict[str, Book] | None = None
         self._parts: tuple[object, Parts] = (None, {})
         self._indexed: dict[str, dict[str, Turn]] = {}
         self._replaced = 0
@@ -67,16 +66,13 @@ class Lore:
     def books(self) -> dict[str, Book]:
         """All books by name in lower case; the same object as long as nothing changes."""
         is_gone = self._store is not None and self._store.obj.pk is None
-        if self._names is None or is_gone:
+        if self._books is None or is_gone:
             script = ScriptDB.objects.filter(db_key=SCRIPT, db_obj=None).first()
-            self._store = AttributeStore(script) if script is not None else None
-            self._names = self._store.keys(CATEGORY) if self._store else ()
-        store, names = self._store, self._names
-        stamps = names, store.stamps(names, CATEGORY) if store else ()
-        if self._read[0] != stamps:
+            self._store = store = AttributeStore(script) if script is not None else None
+            names = store.keys(CATEGORY) if store else ()
             books = {name: Book.if_readable(store.get(name, CATEGORY)) for name in names if store}
-            self._read = stamps, {name: book for name, book in books.items() if book}
-        return self._read[1]
+            self._books = {name: book for name, book in books.items() if book}
+        return self._books
 
     def facts(self) -> list[Fact]:
         """All facts, each with the locks that hold for it."""
@@ -94,7 +90,7 @@ class Lore:
                 scope = _scope(*locks)
                 self._indexed.pop(scope, None)
                 Memory(scope, mind().recall, report=_report).forget(gone)
-        store, self._names = self._store, None  # they are asked for again, also after a rollback
+        store, self._books = self._store, None  # read again, also after a rollback
         if book.facts:
             store = store or AttributeStore(create_script(key=SCRIPT, persistent=True))
             store.set(name, book.to_dict(), CATEGORY)

@@ -15,7 +15,7 @@ from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import one_line, quoted
 from evennia_ai.history.messages import Speaker, new_id, utc_iso
 from evennia_ai.history.pages import Cache
-from evennia_ai.history.stored import Stored, Unreadable
+from evennia_ai.history.stored import Stored
 from evennia_ai.language.words import mentions
 from evennia_ai.protocol import Store
 
@@ -71,11 +71,6 @@ class Bond(Stored):
 
     name: str = ""
     events: tuple[Feeling, ...] = ()
-
-    def check(self) -> None:
-        """Its ids are different ones."""
-        if len({event.id for event in self.events}) < len(self.events):
-            raise Unreadable("an event twice")
 
     def points(self, now: float) -> int:
         """The sum of what its events still count."""

@@ -13,7 +13,7 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.cards.card import Card, exported, read_card
 from evennia_ai.cards.chats import read_chat
-from evennia_ai.cards.container import FILE_BYTES, FORMATS, Contents, packed, read
+from evennia_ai.cards.container import FILE_BYTES, Contents, packed, read
 from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import speaker_of, stable_id
 from evennia_ai.game.lore import knows, lore
@@ -88,16 +88,14 @@ def keep_file(name: str, data: bytes, is_new: bool = False) -> "Deferred[Path]":
     return services.on_disk(save)
 
 
-def usable_card(contents: Contents, name: str) -> "Deferred[Card]":
+@inlineCallbacks
+def usable_card(file: str, name: str) -> Steps[Card]:
     """Fires with the card of a file; a name that had to be mended must be confirmed."""
-
-    def load() -> Card:
-        card = read_card(contents.value, name)
-        if card.is_mended:
-            raise Refusal(f"the name was mended to `{card.name}`: confirm with `= {card.name}`")
-        return replace(card, notes=(*contents.notes, *card.notes))
-
-    return services.on_disk(load)
+    contents = yield card_contents(file)
+    card = yield services.on_disk(read_card, contents.value, name)
+    if card.is_mended:
+        raise Refusal(f"the name was mended to `{card.name}`: confirm with `= {card.name}`")
+    return replace(card, notes=(*contents.notes, *card.notes))
 
 
 def take_card(script: AssistantScript, card: Card, file: str, by: str) -> list[str]:
@@ -142,17 +140,12 @@ def export_card(script: AssistantScript, form: str) -> "Deferred[Path]":
     Nothing of its memory goes along. A PNG has the picture of the file it was made from.
     """
     form = form.strip().lower() or "png"
-    if form not in FORMATS:
-        raise Refusal(f"cards are written as {', '.join(FORMATS)}, not as `{form}`")
     card, source = card_of(script)
     name = re.sub(r"[^\w-]+", "_", script.obj.key) or "assistant"
 
-    def pack(picture: bytes) -> bytes:
-        return packed(exported(card), form, picture)
-
     data = file_data(source) if source else services.on_disk(bytes)
     data.addErrback(lambda failure: failure.trap(Refusal) and b"")  # the file is gone
-    data.addCallback(lambda picture: services.on_disk(pack, picture))
+    data.addCallback(lambda old: services.on_disk(lambda: packed(exported(card), form, old)))
     return data.addCallback(lambda new: keep_file(f"{name}-export.{form}", new))
 
 
@@ -167,7 +160,7 @@ def take_chat(
     """
     body, circle = script.obj, private([stable_id(person)])
     data = yield file_data(file)
-    chat = yield services.on_disk(read_chat, data, body.key, script.now())
+    lines, note = yield services.on_disk(read_chat, data, body.key, script.now())
     if script.history.messages() or script.history.store.keys(ARCHIVE):
         raise Refusal(f"{body.key} has a history already; import old talk into a new assistant")
     speakers = {True: Speaker(body.key, body.stable_id), False: speaker_of(person, body)}
@@ -181,11 +174,11 @@ def take_chat(
             channel="whisper",
             metadata={"imported": True},
         )
-        for line in chat.lines
+        for line in lines
     ]
     for start in range(0, len(messages), AT_ONCE):
         script.history.append(messages[start : start + AT_ONCE])
         yield script.breathe()
     yield services.on_disk(card_path(file).unlink, missing_ok=True)
     script.audit("card", act="chat", file=file, by=by)
-    return [f"{chat.note}.", f"Private to {body.key} and {person.key}. The file is deleted."]
+    return [f"{note}.", f"Private to {body.key} and {person.key}. The file is deleted."]

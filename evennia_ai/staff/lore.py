@@ -108,7 +108,7 @@ def take_book(
     if is_new:
         know = book.know if is_of_card else of_book[0] or book.know
         book = replace(book, know=know, tell=of_book[1])
-    facts, new, differing = [], [], []
+    facts = []
     for number, entry in enumerate(read.facts, next_id(lore().books().values())):
         twins = here.get(_plain(entry), [])
         limits = twins or ([] if is_new else [(book.know, book.tell, True)])
@@ -119,22 +119,18 @@ def take_book(
         if limits:
             locks.append((know if _is_lock(know) else limits[0][0], tell or limits[0][1]))
         within = [lock for lock in locks if not limits or any(_is_within(lock, x) for x in limits)]
-        is_on = entry.on and (bool(twins) or not secrets)
+        is_on = bool(within) and entry.on and (bool(twins) or not secrets)
         know, tell = (*within, *locks[::-1])[0]
-        fact = replace(entry, on=is_on and bool(within), id=f"w{number}", source=source)
+        fact = replace(entry, on=is_on, id=f"w{number}", source=source)
         know, tell = ("" if know == book.know else know), ("" if tell == book.tell else tell)
         facts.append(replace(fact, know=know, tell=tell))
-        new += [fact.id] if entry.on and not twins else []
-        differing += [fact.id] if is_on and not within else []
     notes = []
     if secrets:
         names = "; ".join(f"({f.id}) {', '.join(f.keys)[:60]}" for f in secrets.values())
         notes = [f"Locked or switched off before, and not in this file as they were: {names}."]
-        off = f"So all new facts are off until you look at them: {', '.join(new)}."
-        notes += [off] if new else []
-    if differing:
-        why = "as they are off here or the file has other locks than are here"
-        notes.append(f"Off, {why}: {', '.join(differing)}.")
+    if off := [fact.id for fact, raw in zip(facts, read.facts, strict=True) if raw.on > fact.on]:
+        why = "they may be those, are off here, or have other locks here"
+        notes.append(f"Off until you look at them, as {why}: {', '.join(off)}.")
     if unheard := [fact.id for fact in facts if (fact.tell or book.tell) == NOBODY_HEARS]:
         why = "as their locks say so or cannot be read"
         notes.append(f"Told to nobody, {why}: {', '.join(unheard)}.")

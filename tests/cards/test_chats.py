@@ -26,28 +26,28 @@ def nasty():
 class TestChats(unittest.TestCase):
     def test_a_nasty_chat(self):
         """All lines are accounted for; what has no date gets one from its neighbours."""
-        chat = read_chat(nasty(), "Aria", NOW)
+        lines, note = read_chat(nasty(), "Aria", NOW)
         said = "439 lines taken, 50 damaged, 10 hidden, 1 empty, 1 shortened; dates of "
-        self.assertTrue(chat.note.startswith(said), chat.note)
-        self.assertEqual(len(chat.lines), 439)
-        self.assertEqual([chat.lines[0].text, chat.lines[0].is_own], ["hi", True])
-        self.assertEqual(len(chat.lines[1].text), LINE_CHARS)
-        self.assertEqual([line.text for line in chat.lines].count("the same"), 2)
-        times = [line.at for line in chat.lines]
+        self.assertTrue(note.startswith(said), note)
+        self.assertEqual(len(lines), 439)
+        self.assertEqual([lines[0].text, lines[0].is_own], ["hi", True])
+        self.assertEqual(len(lines[1].text), LINE_CHARS)
+        self.assertEqual([line.text for line in lines].count("the same"), 2)
+        times = [line.at for line in lines]
         self.assertEqual(times, sorted(times))
-        self.assertEqual([line.text for line in chat.lines[-2:]], ["line 498", "line 499"])
+        self.assertEqual([line.text for line in lines[-2:]], ["line 498", "line 499"])
 
     def test_named_lines(self):
         """A name, a colon, a text."""
-        chat = read_chat(b"You: hello\nARIA: Well met: you?\nAria:\n", "Aria", NOW)
+        lines, note = read_chat(b"You: hello\nARIA: Well met: you?\nAria:\n", "Aria", NOW)
         self.assertEqual(
-            [(each.is_own, each.text) for each in chat.lines],
+            [(each.is_own, each.text) for each in lines],
             [(False, "hello"), (True, "Well met: you?")],
         )
         self.assertEqual(
-            chat.note, "2 lines taken, 1 empty; dates of 2 lines guessed from their neighbours"
+            note, "2 lines taken, 1 empty; dates of 2 lines guessed from their neighbours"
         )
-        self.assertLessEqual(chat.lines[-1].at, NOW)
+        self.assertLessEqual(lines[-1].at, NOW)
 
     def test_times(self):
         """ISO with and without a zone, milliseconds; nothing for what is none."""
@@ -65,11 +65,11 @@ class TestChats(unittest.TestCase):
             ("1024-05-01", False),
         ):
             row = json.dumps({"mes": "a", "send_date": date}).encode()
-            self.assertEqual("guessed" not in read_chat(row, "Aria", NOW).note, known, date)
+            self.assertEqual("guessed" not in read_chat(row, "Aria", NOW)[1], known, date)
 
     def test_text_that_no_database_takes(self):
         """It is left out, also where it was escaped."""
-        [line] = read_chat(b'{"mes": "a\\ud800\\u0000b"}', "Aria", NOW).lines
+        [line], _ = read_chat(b'{"mes": "a\\ud800\\u0000b"}', "Aria", NOW)
         self.assertEqual(line.text, "ab")
 
     def test_other_files(self):

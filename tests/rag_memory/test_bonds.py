@@ -10,7 +10,6 @@ from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.history.stored import Unreadable
 from evennia_ai.privacy.export import export_player
 from evennia_ai.rag_memory.bonds import EVENTS_KEPT, GIFT, HALF_LIFE_S, TALK, Bond, Feeling
 from evennia_ai.testing import FakeGame, call
@@ -166,8 +165,6 @@ class TestBonds(MemoryWorldTest):
             bond = bond.with_event(event, "Al")
         self.assertEqual(len(bond.events), EVENTS_KEPT)
         self.assertEqual(Bond.from_dict(bond.to_dict()), bond)
-        with self.assertRaises(Unreadable):
-            Bond.from_dict({"events": [event.to_dict(), event.to_dict()]})
 
     def test_refused(self):
         """Points outside the range, and no reason."""
