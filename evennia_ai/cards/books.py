@@ -7,7 +7,7 @@ What an entry cannot be used for here (depth, chance, groups) stays in its origi
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -36,7 +36,6 @@ _NAMES = {
     "always": ("constant", "alwaysactive", "forceactivation"),
     "weight": ("priority", "insertion_order", "order", "insertorder"),
 }
-_VALUES = ("keys", "text", "secondary", "logic", "always", "on")
 _PATTERN = re.compile(r"/(.+)/([a-z]*)", re.S)
 _COUNTED = re.compile(r"\{([^{}]*)\}")
 # In a verbose pattern blanks and comments may part the digits of a count; one that calls itself
@@ -69,7 +68,7 @@ class Fact(Stored):
     always: bool = False
     on: bool = True
     weight: float = 0
-    original: Mapping[str, Any] | None = None
+    original: Mapping[str, Any] = field(default_factory=dict)
     id: str = ""
     know: str = ""
     tell: str = ""
@@ -213,17 +212,13 @@ def pattern(key: str) -> "regex.Pattern[str] | None":
         return None
 
 
-def exported(book: Book, char: str = "") -> dict[str, Any]:
-    """A book of version 3, with its locks in `extensions` and what it and its entries held besides.
-
-    `char` is whose card it goes into; without, the book has the name it has here.
-    """
+def exported(book: Book) -> dict[str, Any]:
+    """A book of version 3, with its locks in `extensions` and what else it held when it came."""
     original = json.loads(book.original) if book.original else {}
-    entries = [_with_locks(_as_raw(fact, char), fact.know, fact.tell) for fact in book.facts]
-    data = {"extensions": {}, "name": book.name, **original}
+    entries = [_with_locks(_as_raw(fact), fact.know, fact.tell) for fact in book.facts]
+    data = {"extensions": {}, **original, "name": book.name}
     data |= {"entries": [*entries, *original.get("entries", ())]}
-    know = "" if book.know == EVERYBODY else book.know
-    return _with_locks(data | ({} if char else {"name": book.name}), know, book.tell)
+    return _with_locks(data, "" if book.know == EVERYBODY else book.know, book.tell)
 
 
 def _extensions(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -249,20 +244,8 @@ def _with_locks(raw: dict[str, Any], know: str, tell: str) -> dict[str, Any]:
     return raw | {"extensions": extensions | ({EXTENSION: locks} if locks else {})}
 
 
-def _as_raw(fact: Fact, char: str) -> dict[str, Any]:
-    raw = dict(fact.original or {})
-    came = _fact(raw, Cleaner(char), [])
-    if raw and all(getattr(fact, name) == getattr(came, name) for name in _VALUES):
+def _as_raw(fact: Fact) -> dict[str, Any]:
+    raw = dict(fact.original)
+    if _fact(raw, Cleaner(""), []).on == fact.on:
         return raw
-    return raw | {
-        "keys": list(fact.keys),
-        "content": fact.text,
-        "extensions": raw.get("extensions") or {},
-        "enabled": fact.on,
-        "insertion_order": raw.get("insertion_order", fact.weight),
-        "use_regex": any(map(is_pattern, fact.keys)),
-        "constant": fact.always,
-        "selective": bool(fact.secondary),
-        "secondary_keys": list(fact.secondary),
-        "selectiveLogic": LOGIC.index(fact.logic),
-    }
+    return raw | {"enabled": fact.on, "disable": not fact.on}

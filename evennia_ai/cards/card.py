@@ -6,7 +6,7 @@ models (`system_prompt`, `post_history_instructions`) are kept for an export and
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -216,5 +216,7 @@ def exported(card: Card) -> dict[str, Any]:
         data |= {"first_mes": first, "alternate_greetings": others, "group_only_greetings": []}
     if card.lore != came.lore:
         data.pop("character_book", None)
-        data |= {"character_book": books.exported(card.lore, card.name)} if card.lore else {}
+        if card.lore:
+            lore = replace(card.lore, name=came.lore.name if came.lore else card.name)
+            data["character_book"] = books.exported(lore)
     return {"spec": "chara_card_v3", "spec_version": "3.0", "data": data}

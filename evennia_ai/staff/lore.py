@@ -15,6 +15,7 @@ from evennia_ai.cards.books import (
     TEXT_CHARS,
     Book,
     Fact,
+    is_pattern,
     read_book,
 )
 from evennia_ai.cards.cleaning import storable
@@ -56,14 +57,15 @@ def place_of(wanted: str) -> tuple[Book, Fact | None]:
 
 def add_fact(name: str, keys: str, text: str, by: str) -> Fact:
     """Add a fact to a book, which is made if there is none; `by` is a stable id."""
-    raw = {"keys": [key.strip() for key in keys.split(",")], "content": text}
+    raw = {"keys": [key.strip() for key in keys.split(",")], "content": text, "enabled": True}
+    raw |= {"extensions": {}, "insertion_order": 0, "use_regex": any(map(is_pattern, raw["keys"]))}
     read, notes = read_book({"entries": [raw]})
     if not read.facts:
         raise Refusal(f"No fact: {notes[1].partition(': ')[2]}.")
     if len(text) > TEXT_CHARS:
         raise Refusal(f"A fact has at most {TEXT_CHARS:,} characters.")
     book, number = book_for(name), next_id(lore().books().values())
-    fact = replace(read.facts[0], original=None, id=f"w{number}", source=by)
+    fact = replace(read.facts[0], id=f"w{number}", source=by)
     _save(replace(book, facts=(*book.facts, fact)))
     return fact
 
