@@ -8,6 +8,7 @@ its own audience may know of it alone.
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from evennia_ai.errors import Refusal
@@ -28,9 +29,9 @@ SCENE_S, TALK_A_DAY, TALK_IN_ALL = 600.0, 3, 14
 GIFT_POINTS, DAY_S = 2, 86_400.0
 # An event counts half after this time; and it makes a mood for an hour.
 HALF_LIFE_S, MOOD_S = 90 * DAY_S, 3600.0
-# The level below each sum; above all of them it is the last.
-LEVELS = ((-49, "hostile"), (-14, "wary"), (15, "neutral"), (50, "friendly"))
-CLOSE, NEUTRAL, LIKED = "close", "neutral", ("friendly", "close")
+# The level below each sum.
+LEVELS = ((-49, "hostile"), (-14, "wary"), (15, "neutral"), (50, "friendly"), (inf, "close"))
+NEUTRAL, LIKED = "neutral", ("friendly", "close")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,6 @@ class Feeling(Stored):
     audience: str = PUBLIC
     by: str = GAME
 
-    def weight(self, now: float) -> float:
-        """What it still counts; one ahead of the clock counts in full."""
-        return self.points * float(0.5 ** (max(0.0, now - self.at) / HALF_LIFE_S))
-
     @property
     def line(self) -> str:
         """Id, day, points, reason and source, for people."""
@@ -73,13 +70,14 @@ class Bond(Stored):
     events: tuple[Feeling, ...] = ()
 
     def points(self, now: float) -> int:
-        """The sum of what its events still count."""
-        return round(sum(event.weight(now) for event in self.events))
+        """The sum of what its events still count; one ahead of the clock counts in full."""
+        ages = ((each.points, max(0.0, now - each.at)) for each in self.events)
+        return round(sum(points * 0.5 ** (age / HALF_LIFE_S) for points, age in ages))
 
     def level(self, now: float) -> str:
         """The sum as a word."""
         points = self.points(now)
-        return next((word for most, word in LEVELS if points < most), CLOSE)
+        return next(word for most, word in LEVELS if points < most)
 
     def only(self, keeps: Callable[[Feeling], bool]) -> "Bond":
         """The bond with some of its events."""

@@ -65,8 +65,10 @@ def add_fact(name: str, keys: str, text: str, by: str) -> Fact:
     if len(text) > TEXT_CHARS:
         raise Refusal(f"A fact has at most {TEXT_CHARS:,} characters.")
     book, number = book_for(name), next_id(lore().books().values())
+    if len(book.facts) >= FACTS:
+        raise Refusal(f"A book has at most {FACTS} facts.")
     fact = replace(read.facts[0], id=f"w{number}", source=by)
-    _save(replace(book, facts=(*book.facts, fact)))
+    lore().save(replace(book, facts=(*book.facts, fact)))
     return fact
 
 
@@ -137,7 +139,7 @@ def take_book(
         why = "as their locks say so or cannot be read"
         notes.append(f"Told to nobody, {why}: {', '.join(unheard)}.")
     book = replace(book, facts=tuple(facts), original=read.original)
-    _save(book)
+    lore().save(book)
     return book, notes
 
 
@@ -273,9 +275,3 @@ def known_lines(script: AssistantScript) -> list[str]:
     most = script.config.lore_max_tokens
     head = f"{script.obj.key} knows {len(facts)} facts, {total:,} tokens"
     return [f"{head}; at most {most} in a prompt.", *lines]
-
-
-def _save(book: Book) -> None:
-    if len(book.facts) > FACTS:
-        raise Refusal(f"A book has at most {FACTS} facts.")
-    lore().save(book)

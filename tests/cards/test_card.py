@@ -137,17 +137,6 @@ class TestMacros(unittest.TestCase):
         said = "1 line looked like parts of the prompt and lost their brackets"
         self.assertEqual(cleaner.notes(), [said, "macros left out: #if, roll"])
 
-    def test_floods(self):
-        """No text takes long."""
-        for text in (
-            "{{" * 100_000,
-            "<style>" * 100_000,
-            "<a " * 100_000,
-            "<%" * 100_000,
-            "{{roll:99d9999}}" * 9_000,
-        ):
-            self.clean(text)
-
 
 class TestActs(unittest.TestCase):
     def test_spoken_lines(self):
@@ -235,7 +224,9 @@ class TestCleaner(unittest.TestCase):
         for text in ("\n" * 31_999, " " * 16_000 + "\n" + " " * 15_000, "-\n" * 15_000):
             Cleaner("A").clean(f"x{text}x", 8_000)
             Cleaner("A").clean(f"{text}x", 8_000)
-        for text in ("{{a" * 8_000 + "}}" * 4_000, "[" * 32_000, "<" * 32_000, "[ " * 16_000):
+        masses = ("{{a" * 8_000 + "}}" * 4_000, "[" * 32_000, "<" * 32_000, "[ " * 16_000)
+        masses += ("<style>" * 5_000, "<a " * 10_000, "<%" * 16_000, "{{roll:99d9999}}" * 2_000)
+        for text in masses:
             Cleaner("A").clean(text, 8_000)
         self.assertLess(time.process_time() - start, 2)
 

@@ -373,14 +373,14 @@ class TestLore(LoreCase):
         self.assertEqual(self.facts(), expected)
         self.assertNotIn("OLD well", self.ask("Aria, where is k0?"))
         book = lore().books()["town"]
-        for locks, lock, is_on in (
+        for locks, know, is_on in (
             ({"know": "all()", "tell": "all()"}, lock, True),
             ({"know": "id(1)"}, "lock:id(1)", False),
         ):
             for text in (expected[0][0], "A new one."):
                 entry = {"keys": ["k"], "content": text, "extensions": {"evennia_ai": locks}}
                 _, notes = take_book(read_book({"entries": [entry]})[0], book_for("Town"), "a.json")
-                self.assertEqual(self.facts(), [(text, lock, "tag(x)", is_on)])
+                self.assertEqual(self.facts(), [(text, know, "tag(x)", is_on)])
                 self.assertEqual("Off until" in repr(notes), not is_on)
                 lore().save(book)
 
