@@ -72,7 +72,7 @@ class Bond(Stored):
     def points(self, now: float) -> int:
         """The sum of what its events still count; one ahead of the clock counts in full."""
         ages = ((each.points, max(0.0, now - each.at)) for each in self.events)
-        return round(sum(points * 0.5 ** (age / HALF_LIFE_S) for points, age in ages))
+        return round(sum(points * float(0.5 ** (age / HALF_LIFE_S)) for points, age in ages))
 
     def level(self, now: float) -> str:
         """The sum as a word."""

@@ -4,18 +4,22 @@ import json
 import tempfile
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 from django.test import override_settings
 from evennia import create_object
 
 from evennia_ai.assistant_script import all_assistants
+from evennia_ai.cards.card import read_card
 from evennia_ai.cards.container import read
 from evennia_ai.game.greeting import greet
 from evennia_ai.game.identity import stable_id
+from evennia_ai.game.lore import lore
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.llm_interaction.prompt import build_llm_messages
 from evennia_ai.privacy.forget import forget_people
+from evennia_ai.staff.cards import take_card
 from tests.base import PLAYED, AssistantTest
 from tests.cards import card, png, text_chunk
 from tests.cards.test_chats import nasty
@@ -82,6 +86,16 @@ class TestCards(CardCase):
         self.assertIn("has the card", self.typed("aicard/import a.png", "Aria"))
         self.assertIn("keeps the inn", self.script.config.persona)
         self.assertEqual(len(self.script.history.messages()), 2)
+
+    def test_whole_or_not_at_all(self):
+        """What ends before its last write leaves the assistant as it was."""
+        book = {"entries": [{"keys": ["soup"], "content": "It is hot."}]}
+        read, before = read_card(card(character_book=book, **FIELDS)), self.script.config
+        lore().save = Mock(side_effect=KeyboardInterrupt)
+        with self.assertRaises(KeyboardInterrupt):
+            take_card(self.script, read, "a.png", "Char")
+        self.assertEqual(self.script.config, before)
+        self.assertIsNone(self.script.store.get("card", "ai_card"))
 
     def test_refusals(self):
         """Nothing is made, and the remedy is said."""
