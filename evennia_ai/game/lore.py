@@ -234,24 +234,15 @@ def _help(body: "DefaultObject", category: str) -> Iterator[Fact]:
 def _rooms(body: "DefaultObject", far: int) -> Iterator[Fact]:
     """Rooms around a body's home, as far as it may walk, with the way there."""
     home = body.home or body.location
-    ways = {home: ""} if home is not None else {}
-    edge = list(ways)
+    ways: dict[Any, str] = {home: ""} if home is not None else {}
     for _ in range(far):
-        edge = [there for here in edge for there in _next(body, here, ways)]
+        for here, way in [(here, way) for here in ways for way in seen(here, body)]:
+            there, is_open = way.destination, way.locks.check(body, "traverse", **_FREE)
+            if there is not None and there not in ways and is_open:
+                ways[there] = ", ".join(filter(None, (ways[here], name_of(way, body))))
     for room in list(ways)[:ROOMS]:
         name, way = name_of(room, body), ways[room]
         text = described(room, body)[:ROOM_CHARS]
         says = f"{name}: {text}" + (f" The way from {name_of(home, body)}: {way}." if way else "")
         key = name.removeprefix("The ").removeprefix("the ")
         yield Fact((key,), says, id=f"room:{room.id}", know=EVERYBODY)
-
-
-def _next(body: "DefaultObject", here: "DefaultObject", ways: dict[Any, str]) -> list[Any]:
-    """Rooms that are new behind the exits of one, noted in `ways`."""
-    rooms = []
-    for way in seen(here, body):
-        there, is_open = way.destination, way.locks.check(body, "traverse", **_FREE)
-        if there is not None and there not in ways and is_open:
-            ways[there] = ", ".join(filter(None, (ways[here], name_of(way, body))))
-            rooms.append(there)
-    return rooms
