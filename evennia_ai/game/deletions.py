@@ -25,7 +25,7 @@ def queued_scopes() -> list[str]:
 
 def enqueue(scope: str) -> None:
     """Queue the deletion of an assistant's derived data."""
-    _save([*(other for other in queued_scopes() if other != scope), scope])
+    _save([*queued_scopes(), scope])
 
 
 def _save(scopes: list[str]) -> None:
@@ -34,11 +34,12 @@ def _save(scopes: list[str]) -> None:
 
 
 def delete_later(scope: str) -> None:
-    """Delete a script's derived data once the script is gone."""
+    """Delete a script's derived data once the script is gone, unless that is queued already."""
     from twisted.internet import reactor  # as late as possible: importing it installs one
 
-    enqueue(scope)
-    reactor.callLater(0, delete_queued)
+    if scope not in queued_scopes():
+        enqueue(scope)
+        reactor.callLater(0, delete_queued)
 
 
 @inlineCallbacks

@@ -13,7 +13,7 @@ from twisted.internet.task import cooperate
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.errors import Refusal
-from evennia_ai.game.deletions import delete_queued
+from evennia_ai.game.deletions import delete_queued, enqueue
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.privacy.export import write_export
@@ -50,9 +50,11 @@ def export_and_delete(script: AssistantScript) -> Steps[Path]:
         path = yield export_assistant(script)
     except OSError as error:
         raise Refusal(f"The export cannot be written: {error}") from error
-    if not script.obj.delete():
-        raise Refusal("Evennia refused to delete the body; see its `at_object_delete`.")
+    enqueue(script.scope)
+    is_deleted = script.obj.delete()
     yield delete_queued()
+    if not is_deleted:
+        raise Refusal("Evennia refused to delete the body; see its `at_object_delete`.")
     return path
 
 

@@ -25,6 +25,11 @@ from tests.waiting import pump_until, wait_for
 FISH = "Fish is sold at the harbour market on the east quay."
 
 
+def plain(texts):
+    """A lorebook as other programs write one, with these texts."""
+    return {"entries": [{"keys": ["k"], "content": text} for text in texts]}
+
+
 class LoreCase(CardCase):
     def setUp(self):
         super().setUp()
@@ -288,8 +293,8 @@ class TestLore(LoreCase):
         for n in range(40):
             chosen = pick.choices(texts, k=pick.randint(1, 5))
             facts = [
-                Fact(("k",), text, on=pick.random() < 0.8, id=f"w{n}", know=pick.choice(knows))
-                for n, text in enumerate(chosen)
+                replace(fact, on=pick.random() < 0.8, id=f"w{n}", know=pick.choice(knows))
+                for n, fact in enumerate(read_book(plain(chosen))[0].facts)
             ]
             facts = [replace(fact, tell=pick.choice(tells)) for fact in facts]
             book = Book("Old", tuple(facts), pick.choice(knows[1:]), pick.choice(tells))
