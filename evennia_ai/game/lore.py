@@ -236,7 +236,8 @@ def _rooms(body: "DefaultObject", far: int) -> Iterator[Fact]:
     home = body.home or body.location
     ways: dict[Any, str] = {home: ""} if home is not None else {}
     for _ in range(far):
-        for here, way in [(here, way) for here in ways for way in seen(here, body)]:
+        ahead = [(here, way) for here in ways for way in seen(here, body)]
+        for here, way in ahead:
             there, is_open = way.destination, way.locks.check(body, "traverse", **_FREE)
             if there is not None and there not in ways and is_open:
                 ways[there] = ", ".join(filter(None, (ways[here], name_of(way, body))))
