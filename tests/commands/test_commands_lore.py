@@ -262,6 +262,18 @@ class TestLore(LoreCase):
         self.typed("ailore/add town = fish: y")
         self.assertEqual([fact.text for fact in lore().facts()], ["y"])
 
+    def shown_to(self, bodies, circles, name=None):
+        """Texts in use of a book, or of all, with who knows them and which circle is told."""
+        facts = lore().books()[name.lower()].locked() if name else lore().facts()
+        return {
+            (fact.text, body, circle)
+            for fact in facts
+            for body in bodies
+            for circle in circles
+            if fact.on and knows_fact(body, fact.know)
+            if not fact.tell or tells_fact(fact.tell, circle)
+        }
+
     def test_locks_go_out_and_in(self):
         """A book under another name shows the same viewers the same facts; without locks no more.
 
@@ -276,19 +288,9 @@ class TestLore(LoreCase):
         tells, circles = ("", "tag(x)", "tag(x) or tag(y)"), [PUBLIC]
         circles += [private(map(stable_id, circle)) for circle in (people[:1], people[:2], people)]
 
-        def shown(name):
-            facts = [fact for fact in lore().books()[name.lower()].locked() if fact.on]
-            return {
-                (fact.text, body, circle)
-                for fact in facts
-                for body in (self.aria, *people)
-                for circle in circles
-                if knows_fact(body, fact.know) and (not fact.tell or tells_fact(fact.tell, circle))
-            }
-
         def import_as(name, data):
             take_book(read_book(data)[0], book_for(name), "a.json")
-            return shown(name)
+            return self.shown_to((self.aria, *people), circles, name)
 
         for n in range(40):
             chosen = pick.choices(texts, k=pick.randint(1, 5))
@@ -299,7 +301,8 @@ class TestLore(LoreCase):
             facts = [replace(fact, tell=pick.choice(tells)) for fact in facts]
             book = Book("Old", tuple(facts), pick.choice(knows[1:]), pick.choice(tells))
             lore().save(book)
-            before, data = shown("Old"), json.loads(json.dumps(exported(book)))
+            before = self.shown_to((self.aria, *people), circles, "Old")
+            data = json.loads(json.dumps(exported(book)))
             bare = {"entries": [{**raw, "extensions": {}} for raw in data["entries"]]}
             self.assertEqual(import_as("New", data), before, book)
             delete("New")
@@ -322,16 +325,6 @@ class TestLore(LoreCase):
         tells = ("", "", "tag(x)", "tag(y)", "not tag(y)")
         asked = {"know": (*knows, "all()", "everybody", "odd(x)"), "tell": (*tells, "all()")}
 
-        def shown():
-            return {
-                (fact.text, body, circle)
-                for fact in lore().facts()
-                for body in bodies
-                for circle in circles
-                if fact.on and knows_fact(body, fact.know)
-                if not fact.tell or tells_fact(fact.tell, circle)
-            }
-
         def locks():
             return {"evennia_ai": {name: pick.choice(values) for name, values in asked.items()}}
 
@@ -350,7 +343,7 @@ class TestLore(LoreCase):
                     for number, text in enumerate(pick.sample(texts, 2))
                 ]
                 lore().save(Book(name, tuple(facts), pick.choice(knows[2:]), pick.choice(tells)))
-            before, here = shown(), {fact.text for fact in lore().facts()}
+            before, here = self.shown_to(bodies, circles), {fact.text for fact in lore().facts()}
             books, name = list(lore().books().values()), "Old" if n % 2 else "New"
             data = {
                 "entries": [
@@ -361,8 +354,9 @@ class TestLore(LoreCase):
             is_of_card = n % 4 == 0
             book = book_for(name, f"npc:{stable_id(self.aria)}" if is_of_card else "")
             _, notes = take_book(read_book(data)[0], book, "a.json", is_of_card=is_of_card)
-            self.assertLessEqual(shown(), before, (n, books, data, notes))
-            imported += bool(shown())
+            after = self.shown_to(bodies, circles)
+            self.assertLessEqual(after, before, (n, books, data, notes))
+            imported += bool(after)
             for book in list(lore().books().values()):
                 delete(book.name)
         self.assertGreater(imported, 150)
