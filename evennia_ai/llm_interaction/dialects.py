@@ -64,7 +64,7 @@ def read(text: str, tools: Tools = MappingProxyType({}), reported: bool = False)
         reported: Whether the text reports what others said, as summaries do: a player who typed
             ``</think>`` must not erase what stands before, so that quoted marks stay.
     """
-    body = text[:MOST_CHARS]
+    body = text[:MOST_CHARS].replace("\r\n", "\n").strip(_BLANKS)
     if not reported:
         body = _of_channels(_named_alike(_BROKEN_OFF.sub("", body), tools), tools)
     body, unclosed = _without_thoughts(body, reported)
@@ -81,6 +81,9 @@ def replacements(*rows: str | tuple[str, str]) -> tuple[tuple[re.Pattern[str], s
     pairs = ((row, "") if isinstance(row, str) else row for row in rows)
     return tuple((re.compile(pattern, re.I | re.M), instead) for pattern, instead in pairs)
 
+
+# Around a reply, some of them with no width.
+_BLANKS = " \t\r\n\ufeff\u200b\u2060"
 
 # A mark at the end of a reply that had become too long.
 _BROKEN_OFF = re.compile(

@@ -466,6 +466,14 @@ class TestRead(unittest.TestCase):
         answer = read(text[: int(share * len(text))], TOOLS)
         self.assertIsNone(LEFT.search(answer.text), answer)
 
+    def test_around(self):
+        """Line ends of other systems, and blanks of any kind around a reply, change nothing."""
+        for name, text in {**SPOKEN, **CALLED}.items():
+            with self.subTest(name):
+                around = "\ufeff\n \u200b" + text.replace("\n", "\r\n") + "\r\n\u200b"
+                one, other = read(around, TOOLS), read(text, TOOLS)
+                self.assertEqual((one.text, one.calls), (other.text, other.calls))
+
     @FEW
     @given(st.text())
     def test_any_text(self, text):
