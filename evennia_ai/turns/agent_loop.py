@@ -271,7 +271,11 @@ class _Turn:
         script, request = self.script, self.request
         left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
         slow_s, again = SLOW_SHARE * asked.timeout_s, asked
-        asked = replace(asked, timeout_s=min(asked.timeout_s, left_s), key=self._key())
+        self.asked += 1
+        # What marks the call, when a reload interrupts it and the turn begins anew.
+        mark = " ".join((script.scope, request.context, str(self.asked), *request.source_ids))
+        key = mark if request.source_ids else ""
+        asked = replace(asked, timeout_s=min(asked.timeout_s, left_s), key=key)
         # An answer of the offline model counts once, however often that looks something up.
         is_counted = asked.model != OFFLINE_MODEL or not self.report.iterations
         reply = yield script.spend.complete(asked, request.asker if is_counted else None)
@@ -285,13 +289,6 @@ class _Turn:
             self._discard(answer)
             answer = yield self._asked(asked_once_more(again), may_repeat=False)
         return answer
-
-    def _key(self) -> str:
-        """What marks a call of this turn, when a reload interrupts it and the turn begins anew."""
-        request, self.asked = self.request, self.asked + 1
-        if not request.source_ids:
-            return ""
-        return " ".join((self.script.scope, request.context, str(self.asked), *request.source_ids))
 
     def _discard(self, answer: _Answer) -> None:
         """Count and log a reply that is not used."""
