@@ -127,12 +127,6 @@ def unmet_of(profiles: Mapping[str, Profile], entity_id: str, names: NamesIndex)
     return [each for each in unmet if bare(profiles[each].name) == name]
 
 
-def joined(profile: Profile, other: Profile) -> Profile:
-    """One profile of two of the same name: the first's id and name, the contents of both."""
-    both = sorted((*profile.observations, *other.observations), key=lambda item: item.at)
-    return replace(profile, observations=tuple(both))
-
-
 def names_index(profiles: Mapping[str, Profile], audience: str) -> NamesIndex:
     """The ids of the entities of each name that an audience may know."""
     index: dict[str, list[str]] = {}

@@ -168,11 +168,6 @@ class Profile(Stored):
         left = tuple(filter(is_kept, self.observations))
         return self if len(left) == len(self.observations) else replace(self, observations=left)
 
-    @property
-    def is_bare(self) -> bool:
-        """Whether nothing is known of it but its name, and it was never met."""
-        return not (self.observations or self.first_seen)
-
 
 @lru_cache(maxsize=8192)  # a profile's texts are compared at every reading of it
 def folded(text: str) -> str:

@@ -14,7 +14,7 @@ from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import speakers, utc_iso
 from evennia_ai.history.pages import KEPT, Cache, records
 from evennia_ai.history.records import COMMITTED
-from evennia_ai.history.stored import Unreadable
+from evennia_ai.history.stored import Unreadable, as_plain
 from evennia_ai.protocol import Assistant, Character, Store
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.profile import Observation, Profile, current
@@ -41,7 +41,7 @@ class EntityHandler:
 
     def __init__(self, store: Store):
         self.store = store
-        self._profiles = Cache(store, None, _read_profiles, _stored_profiles)
+        self._profiles = Cache(store, None, _read_profiles, as_plain)
         self._old = records(store, ARCHIVE, Profile, KEPT)
 
     def profiles(self) -> dict[str, Profile]:
@@ -92,7 +92,8 @@ class EntityHandler:
 
         def left(profile: Profile) -> Profile | None:
             rest = profile.only(lambda item: gone.isdisjoint(item.sources))
-            return None if rest is not profile and rest.is_bare else rest
+            is_bare = not (rest.observations or rest.first_seen)
+            return None if rest is not profile and is_bare else rest
 
         with self.store.transaction():
             for _ in self.forget(left):
@@ -121,10 +122,6 @@ class EntityHandler:
             self.put(changed, gone)
 
 
-def _stored_profiles(profiles: Mapping[str, Profile]) -> dict[str, Any]:
-    return {key: profile.to_dict() for key, profile in profiles.items()}
-
-
 def note_met(script: Assistant, character: Character) -> dict[str, int]:
     """Give everybody who spoke, and the present place, a profile; note when each was last seen.
 
@@ -148,7 +145,9 @@ def note_met(script: Assistant, character: Character) -> dict[str, int]:
     names, met = entities.names_index(now, PUBLIC), dict(now)
     for key in sights:
         for unmet in entities.unmet_of(met, key, names):
-            now[key] = entities.joined(now[key], character.entities.whole(met[unmet]))
+            told = character.entities.whole(met[unmet]).observations
+            both = sorted((*now[key].observations, *told), key=lambda item: item.at)
+            now[key] = replace(now[key], observations=tuple(both))
             gone.add(unmet)
     changed = {key: now[key] for key in sights if now[key] != known.get(key)}
     if changed:

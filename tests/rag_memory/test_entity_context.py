@@ -91,16 +91,6 @@ class TestNames(unittest.TestCase):
 class TestJoined(unittest.TestCase):
     """A profile of a mere name and that of who was met."""
 
-    def test_holds_what_both_held(self):
-        """The observations of both, by their time."""
-        told = Profile("n.alice", "alice")
-        told = entities.observe(told, "Lives in the mill.", DAY, "m1", subject="n.alice")
-        met = entities.observe(alice(), "Lives in Ford.", 2 * DAY, "m2")
-        both = entities.joined(met, told)
-        self.assertEqual(both.observations, (*told.observations, *met.observations))
-        self.assertEqual((both.id, both.name, both.kind), ("o1", "Alice", "person"))
-        self.assertEqual(both.first_seen, utc_iso(0.0))
-
     def test_only_the_same_name(self):
         """Whoever is known under another name, or one that several have, is not joined."""
         other = entities.with_alias(Profile("n.al", "Al"), "Alice", 0.0, "m1", PUBLIC)

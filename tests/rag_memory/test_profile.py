@@ -187,10 +187,3 @@ class TestWithoutSources(unittest.TestCase):
         both = profile(old, new)
         self.assertEqual(both.only(lambda item: "x9" not in item.sources), profile(old))
         self.assertIs(both.only(lambda item: "x1" not in item.sources), both)
-
-    def test_bare(self):
-        """One that was met or observed is more than a name."""
-        bare = Profile("n.bram", "Bram")
-        self.assertTrue(bare.is_bare)
-        for field in ("observations", "first_seen"):
-            self.assertFalse(replace(bare, **{field: ("x",)}).is_bare)
