@@ -1,6 +1,6 @@
 """Lorebooks of several programs: entries of keys and a text, read and written.
 
-Read are the books inside cards (versions 2 and 3), SillyTavern's and RisuAI's.
+Read are the books inside cards (versions 2 and 3), SillyTavern's, RisuAI's, Agnai's and NovelAI's.
 What an entry cannot be used for here (depth, chance, groups) stays in its original for an export.
 """
 
@@ -29,6 +29,13 @@ PATTERN_CHARS, REPEATS, UNROLLED = 200, 10_000, 100_000
 # How secondary keys count, by SillyTavern's numbers.
 ANY, NOT_ALL, NOT_ANY, ALL = "any", "not all", "not any", "all"
 LOGIC = (ANY, NOT_ALL, NOT_ANY, ALL)
+_NAMES = {
+    "keys": ("keys", "key", "keywords"),
+    "secondary": ("secondary_keys", "keysecondary", "secondkey"),
+    "text": ("content", "text", "entry"),
+    "always": ("constant", "alwaysactive", "forceactivation"),
+    "weight": ("priority", "insertion_order", "order", "insertorder"),
+}
 _PATTERN = re.compile(r"/(.+)/([a-z]*)", re.S)
 _COUNTED = re.compile(r"\{([^{}]*)\}")
 # In a verbose pattern blanks and comments may part the digits of a count; one that calls itself
@@ -128,16 +135,18 @@ def read_book(value: Any, char: str = "") -> tuple[Book, list[str]]:
 
 
 def _fact(item: dict[str, Any], cleaner: Cleaner, changes: list[str]) -> Fact:
-    inner = _extensions(item).items()
-    values = {str(k).lower().replace("_", ""): v for k, v in (*inner, *item.items())}
+    extensions = item.get("extensions")
+    inner = extensions if isinstance(extensions, dict) else {}
+    values = {str(k).lower().replace("_", ""): v for k, v in (*inner.items(), *item.items())}
 
-    def of(*names: str) -> Any:
+    def of(name: str) -> Any:
+        names = (each.replace("_", "") for each in _NAMES[name])
         return next((values[each] for each in names if values.get(each) is not None), None)
 
-    text = values.get("content")
+    text = of("text")
     text = storable(text).strip() if isinstance(text, str) else ""
-    always = _flag(of("constant", "alwaysactive"), False)
-    on = _flag(values.get("enabled"), True) and not _flag(values.get("disable"), False)
+    always, on = _flag(of("always"), False), _flag(values.get("enabled"), True)
+    on = on and not _flag(values.get("disable"), False)
     while found := _DECORATOR.match(text):
         always = always or found[1] == "activate"
         on = on and found[1] != "dont_activate"
@@ -145,14 +154,12 @@ def _fact(item: dict[str, Any], cleaner: Cleaner, changes: list[str]) -> Fact:
     text, left = cleaner.clean(text, TEXT_CHARS)
     if left:
         changes.append(f"content: {left:,} characters left out")
-    logic = values.get("selectivelogic")
-    weight = of("priority", "insertionorder", "order", "insertorder")
-    secondary = of("secondarykeys", "keysecondary", "secondkey")
+    logic, weight = values.get("selectivelogic"), of("weight")
     is_selective = _flag(values.get("selective"), True)
     return Fact(
-        _keys(of("keys", "key"), "keys", changes),
+        _keys(of("keys"), "keys", changes),
         text,
-        _keys(secondary, "secondary keys", changes) if is_selective else (),
+        _keys(of("secondary"), "secondary keys", changes) if is_selective else (),
         LOGIC[logic] if isinstance(logic, int) and 0 <= logic < len(LOGIC) else ANY,
         always,
         on,

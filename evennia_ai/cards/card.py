@@ -27,6 +27,13 @@ SHOWN = ("creator", "character_version", "tags", "creator_notes")
 NOT_OBEYED = ("system_prompt", "post_history_instructions")
 KEPT = (*NOT_OBEYED, "assets", "source", "creation_date", "modification_date", "extensions")
 KNOWN = (*USED, *SHOWN, *KEPT)
+_OLDER = {
+    "char_name": "name",
+    "char_persona": "description",
+    "char_greeting": "first_mes",
+    "example_dialogue": "mes_example",
+    "world_scenario": "scenario",
+}
 _SPOKEN = re.compile(r'["“”„«»]')
 
 
@@ -56,12 +63,16 @@ def fields_of(value: Any) -> dict[str, Any]:
     """The fields of a card of any version by their names in version 3; raises `Refusal`."""
     outer = value if isinstance(value, dict) else {}
     names = {str(name).lower(): name for name in outer}
+    for name in ("card", "character"):
+        if isinstance(outer.get(names.get(name)), dict):
+            return fields_of(outer[names[name]])
     data = outer.get(names.get("data"))
     inner = data if isinstance(data, dict) else {}
-    is_flat = not any(str(name).lower() in KNOWN for name in inner)
+    known = {name for name in inner if str(name).lower() in (*KNOWN, *_OLDER)}
     fields = {}
-    for name, each in (*(outer.items() if is_flat else ()), *inner.items()):
+    for name, each in (*({} if known else outer).items(), *inner.items()):
         lower = str(name).lower()
+        lower = _OLDER.get(lower, lower)
         if lower not in ("spec", "spec_version", "data"):
             fields[lower if lower in KNOWN else str(name)] = each
     if not fields.keys() & {"name", *_PERSONA, "first_mes"}:

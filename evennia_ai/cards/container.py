@@ -25,7 +25,7 @@ FORMATS = ("json", "png", "charx")
 # Chunks that hold a card; where both are there, the first counts.
 KEYS = ("ccv3", "chara")
 _SIGNATURE, _ZIPPED, _JPEG = b"\x89PNG\r\n\x1a\n", b"PK\x03\x04", b"\xff\xd8\xff"
-_DIRECTORY_ENTRY = b"PK\x01\x02"
+_DIRECTORY_ENTRY, _LOCKED = b"PK\x01\x02", b"rcc||"
 _TOO_LARGE = f"the card unpacks to more than {JSON_BYTES:,} bytes"
 _ENDS = "the PNG ends in the middle: the download is incomplete"
 
@@ -107,6 +107,8 @@ def _read_png(data: bytes) -> Contents:
     if not key:
         raise Refusal("the picture holds no card: its site took it out, or it never had one")
     text = _text_of(*texts[key])
+    if text.startswith(_LOCKED):
+        raise Refusal("this card is locked by RisuAI: export it there without the lock")
     notes += [f"both are there; `{key}` counts"] if len(texts) > 1 else []
     text = b"".join(text.split()).rstrip(b"=").translate(bytes.maketrans(b"-_", b"+/"))
     try:

@@ -41,11 +41,13 @@ class TestRead(unittest.TestCase):
             self.assertTrue([n for n in notes if n.startswith(f"entry {number}: {field}")], number)
 
     def test_all_formats(self):
-        """Cards', SillyTavern's, RisuAI's."""
+        """Cards', SillyTavern's, RisuAI's, Agnai's, NovelAI's."""
         for value in (
             {"entries": [{"keys": ["a", "b"], "content": "t", "enabled": True}]},
             {"entries": {"0": {"key": ["a", "b"], "content": "t", "disable": False}}},
             {"type": "risu", "data": [{"key": "a, b", "content": "t"}]},
+            {"kind": "memory", "entries": [{"keywords": ["a", "b"], "entry": "t"}]},
+            {"lorebookVersion": 5, "entries": [{"keys": ["a", "b"], "text": "t"}]},
             {"spec": "lorebook_v3", "data": {"entries": [{"keys": ["a", "b"], "content": "t"}]}},
             {"data": {"character_book": {"entries": [{"keys": ["a", "b"], "content": "t"}]}}},
         ):

@@ -27,13 +27,16 @@ TYPES = b"""\xef\xbb\xbf{"Spec": "chara_card_v2", "data": {"Name": "|rAri\\na\\u
 
 class TestVersions(unittest.TestCase):
     def test_all_shapes(self):
-        """V1, V2 and V3, in any case, also with the fields in the wrong place."""
+        """V1, V2, V3, Pygmalion's, and cards inside another object."""
         flat = {"name": "Aria", "description": "Keeps the inn."}
         shapes = [
             card(2),
             card(3),
             flat,
             {"Name": "Aria", "DESCRIPTION": "Keeps the inn."},
+            {"char_name": "Aria", "char_persona": "Keeps the inn."},
+            {"card": flat},
+            {"character": card(3)},
             {"spec": "chara_card_v2", **flat, "data": {}},
         ]
         for shape in shapes:

@@ -60,7 +60,7 @@ class TestPng(Case):
     def test_other_pictures(self):
         """Each is refused for its own reason."""
         self.refused(png(chunk(b"tEXt", b"chara-ext-asset_:1\0AAAA")), "holds no card")
-        self.refused(png(chunk(b"tEXt", b"chara\0rcc||abc")), "is no base64")
+        self.refused(png(chunk(b"tEXt", b"chara\0rcc||abc")), "RisuAI")
         self.refused(png(chunk(b"tEXt", b"chara\0{}!")), "is no base64")
         self.refused(b"RIFF1234WEBPVP8 ", "WEBP")
         self.refused(b"\xff\xd8\xff\xe0 JFIF", "JPEG")
