@@ -1,11 +1,10 @@
 """Why a message is as it is: what a reply rests on, and what became of a line.
 
-Plain values, for the command `ai/why` and for the page of the same name.
+Plain text, for the command `ai/why` and for the page of the same name.
 """
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -21,60 +20,13 @@ from evennia_ai.llm_interaction.contributors import newest_turn
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
-from evennia_ai.staff.show import counted, moment
+from evennia_ai.staff.show import audience_mark, cached_part, counted, cuts, moment, price
 
 # Hits among which words are looked for.
 SEARCHED = 20
 BEGINNING_CHARS = 60
 # Names of the tools that say something.
 Speaks = Collection[str]
-
-
-@dataclass(frozen=True)
-class Source:
-    """Something that a reply rests on.
-
-    Args:
-        id: Of a message, a journal entry, a summary or an observation.
-        who: Its speaker, or its kind; empty if it is no longer stored.
-        at: When, as it is stored.
-        text: The beginning of it; empty if the viewer may not see it.
-        audience: Who may know it.
-        score: Of the search that found it; None where nothing was searched.
-        is_hidden: Whether the viewer may not see it.
-    """
-
-    id: str
-    who: str = ""
-    at: str = ""
-    text: str = ""
-    audience: str = ""
-    score: float | None = None
-    is_hidden: bool = False
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """All that is known of one message.
-
-    Args:
-        message: The message.
-        whereabouts: Sentences on whether it can be in a prompt, and if not, what became of it.
-        trace: What its turn was made of; None for a message that is no reply, or an old one.
-        is_reply: Whether the assistant said it.
-        sources: Lists of what it rests on, by the sentence that introduces each.
-        tools: Names of the tools called before it and with it.
-        prompt: The whole prompt of its turn: who each part is of, and its text; empty for all but
-            the newest replies since the server started.
-    """
-
-    message: Message
-    whereabouts: tuple[str, ...]
-    trace: ReplyTrace | None = None
-    is_reply: bool = False
-    sources: Mapping[str, tuple[Source, ...]] = field(default_factory=dict)
-    tools: tuple[str, ...] = ()
-    prompt: tuple[tuple[str, str], ...] = ()
 
 
 @inlineCallbacks
@@ -112,26 +64,52 @@ def refused_since(refused: tuple[float, str] | None, message: Message | None, se
 
 def explanation(
     script: AssistantScript, message: Message, seen: Seen, words: str = ""
-) -> Explanation:
-    """What is known of a message, as far as a viewer may see it."""
+) -> list[str]:
+    """What is known of a message, as far as a viewer may see it, in lines of plain text.
+
+    Whether it can be in a prompt, and if not, what became of it; then what a reply rests on, each
+    source after its id in brackets.
+    """
     speaks = script.tools.traits.speaks
-    answer, trace = is_reply(message, speaks), ReplyTrace.of(message)
-    where = tuple(_whereabouts(script, message, words, seen))
-    if trace is None or not answer:
-        return Explanation(message, where, None, answer)
-    lists = {
+    lines = _whereabouts(script, message, words, seen)
+    if not is_reply(message, speaks):
+        return lines
+    trace = ReplyTrace.of(message)
+    if trace is None:
+        return [*lines, "This reply has no trace that can be read."]
+    lines += [f"Prompt: {trace.budget}", *cuts(trace.budget)]
+    if not trace.answers:
+        lines.append("It answers nobody's line.")
+    lists: dict[str, Mapping[str, float | None]] = {
         "It answers:": dict.fromkeys(trace.answers),
         "Memories in its prompt:": trace.given,
         "Memories found by its searches:": trace.found,
         "Memories it read in full:": dict.fromkeys(trace.opened),
         "Found but not put into the prompt (there already, or too weak):": trace.passed_over,
     }
-    sources = {
-        what: tuple(_sources(scores, seen, speaks)) for what, scores in lists.items() if scores
-    }
-    called = (call["function"]["name"] for call in message.tool_calls)
-    prompt = tuple(map(_part, script.runtime.prompt_of(trace.budget.at)))
-    return Explanation(message, where, trace, answer, sources, (*trace.tools, *called), prompt)
+    for what, scores in lists.items():
+        lines += [what, *_sources(scores, seen, speaks)] if scores else []
+    if not (trace.given or trace.found or trace.opened):
+        lines.append("Memory gave nothing to this turn.")
+    if trace.cuts:
+        lines.append(f"Guards cut what its model wrote: it {', '.join(trace.cuts)}.")
+    if trace.moderated:
+        lines.append("Moderation replaced or refused part of what its model wrote.")
+    tools = [*trace.tools, *(call["function"]["name"] for call in message.tool_calls)]
+    cached = cached_part(trace.cached_tokens, None)
+    tokens = f"{trace.prompt_tokens:,} tokens in{cached}, {trace.completion_tokens:,} out"
+    return [
+        *lines,
+        f"Tools called: {', '.join(tools) or 'none'}",
+        f"Model: {trace.budget.model}",
+        f"Cost: {counted(trace.calls, 'call')}, {tokens}, {price(trace.cost)}",
+    ]
+
+
+def whole_prompt(script: AssistantScript, message: Message) -> list[tuple[str, str]]:
+    """Who each part of a reply's prompt is of, and its text; empty for all but the newest."""
+    trace = ReplyTrace.of(message)
+    return [_part(part) for part in script.runtime.prompt_of(trace.budget.at)] if trace else []
 
 
 def _part(part: Mapping[str, Any]) -> tuple[str, str]:
@@ -236,40 +214,38 @@ def _chain(seen: Seen, message_id: str) -> list[SummaryRecord]:
     return summaries
 
 
-def _sources(scores: Mapping[str, float | None], seen: Seen, speaks: Speaks) -> Iterator[Source]:
-    """What ids stand for, with their scores."""
+def _sources(scores: Mapping[str, float | None], seen: Seen, speaks: Speaks) -> Iterator[str]:
+    """What ids stand for, in lines: id, score, when, whose, and the beginning of it."""
     messages = {message.id: message for message in seen.by_ids(scores)}
     for each, score in scores.items():
+        rated = "" if score is None else f"score {score:.3f} "
+        gone = "not for you to see" if seen.exists(each) else "no longer stored"
         if message := messages.get(each):
-            who, text = message.speaker_name or message.role, _beginning(spoken(message, speaks))
-            yield Source(each, who, message.created_at, text, message.audience, score)
-        elif source := _derived(seen, each):
-            yield replace(source, score=score)
-        elif seen.exists(each):
-            yield Source(each, "somebody", score=score, is_hidden=True)
+            who, text = message.speaker_name or message.role, spoken(message, speaks)
+            shown = _source(message.created_at, message.audience, who, text)
         else:
-            yield Source(each, score=score)
+            shown = _derived(seen, each) or gone
+        yield f"  ({each}) {rated}{shown}"
 
 
-def _beginning(text: str) -> str:
+def _source(at: str, audience: str, who: str, text: str) -> str:
     short = " ".join(text.split())
-    return short if len(short) <= BEGINNING_CHARS else f"{short[:BEGINNING_CHARS]}…"
+    if len(short) > BEGINNING_CHARS:
+        short = f"{short[:BEGINNING_CHARS]}…"
+    return f"{moment(at)} {audience_mark(audience)}{who}: {short}"
 
 
-def _derived(seen: Seen, wanted: str) -> Source | None:
-    """What an id stands for that is no message's."""
+def _derived(seen: Seen, wanted: str) -> str:
+    """What an id stands for that is no message's; empty for nothing that the viewer may see."""
     if entry := seen.entry(wanted):
-        text = _beginning(entry.content)
-        return Source(wanted, "journal", entry.timestamp, text, entry.audience)
+        return _source(entry.timestamp, entry.audience, "journal", entry.content)
     if record := seen.summary(wanted):
-        text = _beginning(record.text)
-        return Source(wanted, "summary", record.created_at, text, record.audience)
+        return _source(record.created_at, record.audience, "summary", record.text)
     for profile in seen.profiles():
         for item in profile.observations:
             if item.id == wanted:
-                who = f"observation of {profile.name}"
-                return Source(wanted, who, item.at, _beginning(item.text), item.audience)
+                return _source(item.at, item.audience, f"observation of {profile.name}", item.text)
     fact = next((fact for fact in lore().facts() if fact.id == wanted), None)
     if fact is not None and seen.shows(STAFF if fact.tell else PUBLIC):
-        return Source(wanted, "lore", "", _beginning(f"{', '.join(fact.keys)}: {fact.text}"))
-    return None
+        return _source("", PUBLIC, "lore", f"{', '.join(fact.keys)}: {fact.text}")
+    return ""

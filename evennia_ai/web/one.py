@@ -1,5 +1,6 @@
 """Pages about one assistant: its state, talk, prompts, summaries, memory, options."""
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
@@ -17,12 +18,11 @@ from evennia_ai.history.messages import COMINGS, ROOM, SPEECH, Message, utc_iso
 from evennia_ai.history.pairs import ASKER
 from evennia_ai.history.records import ABSORBED, COMMITTED, SummaryRecord
 from evennia_ai.kinds import Kind, shown
-from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.contributors import contributors
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.configuration import change_option, option_called, take_preset
-from evennia_ai.staff.explanation import Source, explanation, spoken
+from evennia_ai.staff.explanation import explanation, is_reply, spoken, whole_prompt
 from evennia_ai.staff.show import PURPOSES, cuts, moment, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
 from evennia_ai.turns.events import ANSWER
@@ -35,6 +35,8 @@ PAGE_LINES, SCENE_LINES, FOUND = 50, 60, 30
 AROUND = 5
 BUDGET_HOURS = 24
 MOST_ROWS, MOST_REPORTS = 400, 100
+# A line of an explanation on a source that has a page of its own.
+_SOURCE = re.compile(r"  \(([ms]\w+)\)(?!.*(?:no longer stored|not for you to see)$)")
 
 
 def state(visit: Visit) -> dict[str, Any]:
@@ -166,31 +168,20 @@ def why(visit: Visit) -> dict[str, Any]:
     message = next(iter(visit.seen.by_ids([wanted])), None)
     if message is None:
         raise Http404(f"{script.obj.key} has no message {wanted}.")
-    known = explanation(script, message, visit.seen)
-    row, trace = message_row(script, message), known.trace
     stretch = visit.seen.around(message.id)
     place = [each.id for each in stretch].index(message.id) if stretch else 0
     near = stretch[max(0, place - AROUND) : place + AROUND + 1]
     note_look(visit, "why", (each.audience for each in (message, *near)))
-    around = [message_row(script, each) for each in near]
-    sizes = zip(REGIONS, trace.budget.sizes, strict=False) if trace else ()
-    lists = [(what, [_source(s) for s in sources]) for what, sources in known.sources.items()]
+    speaks, lines = script.tools.traits.speaks, explanation(script, message, visit.seen)
     return {
         **page_head(visit),
-        "message": row,
-        "said": spoken(message, script.tools.traits.speaks),
-        "known": known,
-        "trace": trace,
-        "regions": list(sizes),
-        "cuts": cuts(trace.budget) if trace else (),
-        "sources": lists,
-        "around": around,
+        "message": message_row(script, message),
+        "said": spoken(message, speaks),
+        "is_reply": is_reply(message, speaks),
+        "lines": [(line, found[1] if (found := _SOURCE.match(line)) else "") for line in lines],
+        "prompt": whole_prompt(script, message),
+        "around": [message_row(script, each) for each in near],
     }
-
-
-def _source(source: Source) -> dict[str, Any]:
-    kind = {"m": "message", "e": "journal", "s": "summary"}.get(source.id[:1], "")
-    return plain(source, kind=kind)
 
 
 def summaries(visit: Visit) -> dict[str, Any]:
