@@ -1,7 +1,6 @@
 """`compact`: compact an assistant's history, preview, roll back, verify, switch on and off."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
@@ -9,6 +8,7 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.errors import Refusal
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import OVERHEAD_TOKENS, total_tokens
 from evennia_ai.history.verification import Violation, verify
@@ -17,7 +17,7 @@ from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.sleep.compaction.compact import Compaction, summary_cap
 from evennia_ai.sleep.compaction.due import MANUAL, make_plan
 from evennia_ai.sleep.compaction.plan import Plan
-from evennia_ai.sleep.compaction.report import Done, Failed, Outcome, Skipped
+from evennia_ai.sleep.compaction.report import Done, Failed, Outcome, Skipped, report_line
 from evennia_ai.sleep.compaction.rollback import latest, rollback_compaction
 from evennia_ai.staff.show import audience_mark, counted, moment
 from evennia_ai.staff.status import archive_segments, compaction_state
@@ -75,16 +75,16 @@ class CmdCompact(AssistantCommand):
         script, instructions = self.assistant(), self.rhs or None
         name, viewer = script.obj.key, self.viewer
         if not script.config.compact_enabled:
-            return viewer.tell(result_line(name, Result(Skipped("compaction disabled"))))
+            raise Refusal(outcome_line(name, Skipped("compaction disabled")))
         wait = "" if script.runtime.lock.running is None else " when its turn is over"
         viewer.tell(f"{name} begins to compact its history{wait}.")
         done = script.run_exclusive(lambda: compact_now(script, instructions))
 
-        def tell(result: Result) -> None:
-            if not (isinstance(result.outcome, Done) and self.follows(script)):
-                viewer.tell(result_line(name, result))
-            elif saved := saved_line(result.saved):  # followers have the report
-                viewer.tell(saved)
+        def tell(result: tuple[Outcome, str]) -> None:
+            outcome, more = result
+            reported = isinstance(outcome, Done) and self.follows(script)
+            if text := ("" if reported else outcome_line(name, outcome)) + more:
+                viewer.tell(text.strip())
 
         viewer.later(done, tell, "The compaction")
 
@@ -110,13 +110,10 @@ class CmdCompact(AssistantCommand):
         done = script.run_exclusive(lambda: rollback_compaction(script, script.obj, compaction_id))
 
         def tell(report: dict[str, Any]) -> None:
-            live, masks = report["restored_messages"], report["masks_removed"]
-            undone = f"{counted(masks, 'old tool output')} {{}} shown in full again"
-            if live:
-                undone = f"{counted(live, 'message')} {{}} live again"
-            undone = undone.format("is" if (live or masks) == 1 else "are")
             text = (
-                f"Taken back: compaction {report['compaction_id']} of {name}; {undone}, "
+                f"Taken back: compaction {report['compaction_id']} of {name}; "
+                f"{counted(report['restored_messages'], 'message')} live again, "
+                f"{counted(report['masks_removed'], 'old tool output')} shown in full; "
                 f"{report['original_tokens']:,} to {report['new_tokens']:,} tokens. "
                 f"Compaction of {name}: {compaction_state(script)}."
             )
@@ -143,15 +140,10 @@ class CmdCompact(AssistantCommand):
         script = self.assistant()
         script.state.configure({"compact_enabled": on})
         script.log(f"{self.caller.key} switches compaction {'on' if on else 'off'}")
-        name, state = script.obj.key, compaction_state(script)
-        text = (
-            "compacts no more, neither by itself nor by command. What does not fit its context is "
-            "left out of its prompt, and stays stored."
-        )
-        if on:
-            text = f"may compact its history again, but not always by itself: {state}."
-            text = "compacts its history again." if state == "on" else text
-        self.viewer.tell(f"{name} {text}")
+        text = f"Compaction of {script.obj.key}: {compaction_state(script)}."
+        if not on:
+            text += " What does not fit its context is left out of its prompt, and stays stored."
+        self.viewer.tell(text)
 
 
 class CmdCompactMemories(CmdCompact):
@@ -181,62 +173,37 @@ def verify_lines(script: AssistantScript, violations: Sequence[Violation]) -> li
             f"({segments}), and its checksum matches."
         ]
     lines = [f"{violation.kind}: {violation.detail}" for violation in violations]
-    return [f"{name}: {len(lines)} {'violation' if len(lines) == 1 else 'violations'}:", *lines]
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a manual compaction came to.
-
-    Args:
-        saved: How many facts went into the journal.
-        released: Whether a pause after a rollback ended without a compaction.
-    """
-
-    outcome: Outcome
-    saved: int = 0
-    released: bool = False
+    return [f"{name}: {counted(len(lines), 'violation')}:", *lines]
 
 
 @inlineCallbacks
-def compact_now(script: AssistantScript, instructions: str | None = None) -> Steps[Result]:
+def compact_now(
+    script: AssistantScript, instructions: str | None = None
+) -> Steps[tuple[Outcome, str]]:
     """A manual compaction: extraction first, if a compaction will follow.
 
     Over the spend limit there is no extraction, and the summary is extractive. A pause after a
-    rollback also ends if there is nothing to compact, but not if the compaction fails.
+    rollback also ends if there is nothing to compact, but not if the compaction fails. Fires with
+    the outcome and a sentence on what else was done.
     """
     job = Compaction(script, script.obj, MANUAL, instructions=instructions)
     yield job.extract()
     outcome = yield job.run()
-    released = isinstance(outcome, Skipped) and script.config.compact_enabled and script.state.hold
-    if released:
+    if isinstance(outcome, Skipped) and script.config.compact_enabled and script.state.hold:
         script.state.hold = False
-    return Result(outcome, job.extraction.report["facts_recorded"], released)
+        return outcome, " The pause after the rollback is over."
+    facts = job.extraction.report["facts_recorded"]
+    return outcome, f" Saved into the journal: {counted(facts, 'entry')}." if facts else ""
 
 
-def result_line(name: str, result: Result) -> str:
+def outcome_line(name: str, outcome: Outcome) -> str:
     """The outcome of a compaction, in a sentence."""
-    outcome = result.outcome
-    if isinstance(outcome, Skipped):
-        over = " The pause after the rollback is over." if result.released else ""
-        return f"{name} did not compact: {_REASONS.get(outcome.reason, outcome.reason)}.{over}"
+    if isinstance(outcome, Done):
+        return report_line(name, outcome.record)
     if isinstance(outcome, Failed):
         why = f"summary generation failed ({outcome.detail})"
         return f"{name} did not compact: {why}. Nothing was changed."
-    report = outcome.record.report
-    text = (
-        f"{name} compacted {counted(report.compacted_messages, 'message')} and kept "
-        f"{report.preserved_messages}: {report.original_tokens:,} to "
-        f"{report.new_tokens:,} tokens, {report.reduction_pct} % less, level {report.level}. "
-        f"The originals: aihistory/expand {name} = {', '.join(report.summary_ids)}."
-    )
-    return f"{text} {saved_line(result.saved)}".rstrip()
-
-
-def saved_line(saved: int) -> str:
-    """What the extraction before a compaction saved; empty if it was nothing."""
-    entries = "entry" if saved == 1 else "entries"
-    return f"Saved into the journal: {saved} {entries}." if saved else ""
+    return f"{name} did not compact: {_REASONS.get(outcome.reason, outcome.reason)}."
 
 
 def preview_lines(script: AssistantScript, seen: Seen) -> list[str]:
@@ -252,7 +219,7 @@ def preview_lines(script: AssistantScript, seen: Seen) -> list[str]:
     first, last = plan.leaving[0].created_at, plan.leaving[-1].created_at
     lines.append(
         f"{counted(len(plan.leaving), 'message')} would leave, from {moment(first)} to "
-        f"{moment(last)} (UTC), into {summaries} {'summary' if summaries == 1 else 'summaries'}:"
+        f"{moment(last)} (UTC), into {counted(summaries, 'summary')}:"
     )
     lines += [_part_line(plan, each, seen) for each in plan.scopes]
     # Of each scope there is a summary of what leaves, and one of what left before.

@@ -39,7 +39,7 @@ class TestHold(RollbackLineTest):
         self.typed("compact Aria", until="compacted")
         self.typed("compact/rollback Aria")
         shown = self.typed("compact/rollback Aria = yes", until="Taken back")
-        self.assertIn("40 messages are live again", shown)
+        self.assertIn("40 messages live again", shown)
         self.assertIn(f"Compaction of Aria: {HELD}", shown)
         self.assertIn(HELD, self.status("Compaction:"))
         self.assertNotIn("in a lull from", self.status("Compaction:"))

@@ -72,7 +72,7 @@ class TestHeardMeanwhile(AssistantTest):
         self.assertEqual(self.script.runtime.dropped, 0)
         self.assertLess(len(self.script.runtime.queue), 100)
         self.model.release()
-        self.assertIsInstance(wait_for(done).outcome, Done)
+        self.assertIsInstance(wait_for(done)[0], Done)
         self.assertEqual(self.tick(), "turn")
         self.assertEqual(self.heard(), self.told)
         self.assertEqual(self.contents()[-1], ("assistant", "So it was."))
