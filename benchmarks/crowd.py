@@ -20,13 +20,12 @@ import asyncio
 import json
 import os
 import re
-import subprocess
-import sys
 import time
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.talker import running
 from evennia_ai import processes
 from tests.e2e.game import Game
 
@@ -275,14 +274,8 @@ def main() -> None:
     parser.add_argument("--talking", type=int, default=50, help="players who talk")
     parser.add_argument("--seconds", type=float, default=30.0, help="length of each measurement")
     options = parser.parse_args()
-    command = [sys.executable, "-m", "benchmarks.talker", "--delay", "0.5"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
+    with running(0.5) as url:
         print(json.dumps(measure(url, options), indent=2))
-    finally:
-        server.kill()
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from statistics import median
 from typing import Any
 
 from tests.e2e.game import Game
+from tests.e2e.kept import kept
 from tests.e2e.telnet import Telnet
 from tests.loopback import Answer, LoopbackServer, call, calls, text
 
@@ -282,19 +283,11 @@ class Evening:
             for _, line in step.acts
             if line.startswith(("say ", "pose "))
         ]
-        source = (
-            "import json\n"
-            "from evennia_ai.assistant_script import all_assistants\n"
-            "from tests.e2e.kill_look import kept_lists\n"
-            "kept = {s.obj.key: [m.content for part in kept_lists(s) for m in part"
-            " if m.role == 'user'] for s in all_assistants()}\n"
-            "print(json.dumps(kept))\n"
-        )
-        kept = json.loads(self.game.python(source).splitlines()[-1])
         faults = Counter[str]()
         for name in ASSISTANTS:
+            heard = kept(self.game, name)["times"].items()
             for line in lines:
-                times = sum(line in content for content in kept[name])
+                times = sum(count for text, count in heard if line in text)
                 faults["lost" if times == 0 else "doubled" if times > 1 else "once"] += 1
         return {name: faults[name] for name in ("once", "lost", "doubled")}
 

@@ -23,6 +23,7 @@ from statistics import median
 from typing import Any
 
 from tests.e2e.game import Game
+from tests.e2e.kept import kept
 from tests.e2e.telnet import Telnet, Timeout
 from tests.loopback import RESET, Answer, LoopbackServer, call, calls, text
 
@@ -180,15 +181,8 @@ def _places(said: str, model: Model) -> list[int]:
 
 def heard(game: Game, said: list[str]) -> int:
     """How many lines stand exactly once in what is stored; the game is stopped."""
-    source = (
-        "import json\n"
-        "from evennia_ai.assistant_script import all_assistants\n"
-        "from tests.e2e.kill_look import kept_lists\n"
-        "print(json.dumps([m.content for s in all_assistants() if s.obj.key == 'Aria'"
-        " for part in kept_lists(s) for m in part if m.role == 'user']))\n"
-    )
-    kept = json.loads(game.python(source).splitlines()[-1])
-    return sum(sum(line in content for content in kept) == 1 for line in said)
+    times = kept(game)["times"].items()
+    return sum(sum(count for text, count in times if line in text) == 1 for line in said)
 
 
 def measure(questions: int, down_s: float, flooders: int, flood_s: float) -> dict[str, Any]:

@@ -17,7 +17,6 @@ import itertools
 import json
 import os
 import random
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -25,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from benchmarks.talker import running
 from benchmarks.world import world
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
 from evennia_ai.mind.mind import memory_mb
@@ -209,17 +209,8 @@ def main() -> None:
     parser.add_argument("--lines", type=float, default=10.0, help="lines heard per second")
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
-    server = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.talker", "--delay", "0.5"],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ},
-    )
-    try:
-        port = server.stdout.readline().strip()
-        print(json.dumps(run(f"http://127.0.0.1:{port}/v1", options), indent=2))
-    finally:
-        server.kill()
+    with running(0.5) as url:
+        print(json.dumps(run(url, options), indent=2))
 
 
 def run(url: str, options: Any) -> dict[str, Any]:

@@ -7,8 +7,11 @@ facts when asked to extract; with a shortened text when asked to summarise.
 """
 
 import argparse
+import subprocess
+import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -45,6 +48,18 @@ def _facts(number: int) -> list[dict[str, Any]]:
     return [
         call("add_journal_entry", {"content": fact.format(number, part)}) for part in range(FACTS)
     ]
+
+
+@contextmanager
+def running(delay_s: float) -> Iterator[str]:
+    """The server in a process of its own; gives its address."""
+    command = [sys.executable, "-m", "benchmarks.talker", "--delay", str(delay_s)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
+        finally:
+            server.kill()
 
 
 def main() -> None:

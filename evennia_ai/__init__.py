@@ -28,7 +28,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "AssistantCharacter": "assistant_character",
-        "AssistantCmdSet": "commands.cmdset",
+        "AssistantCmdSet": "commands",
         "AssistantMixin": "assistant_character",
         "AssistantScript": "assistant_script",
         "FakeAssistant": "testing",

@@ -155,7 +155,7 @@ class TestDocs(unittest.TestCase):
 
     def test_commands(self):
         """The tables name each command with each of its switches, and no other."""
-        from evennia_ai.commands.cmdset import COMMANDS
+        from evennia_ai.commands import COMMANDS
 
         switches = {command.key: getattr(command, "switches_known", ()) for command in COMMANDS}
         switches |= dict.fromkeys(("say", "whisper", "page"), ())
@@ -175,7 +175,7 @@ class TestDocs(unittest.TestCase):
 
     def test_one_name_for_one_thing(self):
         """Pages, help and the staff's pages say limit, compaction report and lost share."""
-        from evennia_ai.commands.cmdset import COMMANDS
+        from evennia_ai.commands import COMMANDS
 
         paths = [*PAGES, *PACKAGE.glob("**/*.html")]
         texts = {path.name: path.read_text(encoding="utf-8") for path in paths}

@@ -20,9 +20,11 @@ from evennia_ai.errors import ConfigError
 APP = "evennia_ai"
 APP_LINE = 'INSTALLED_APPS += ["evennia_ai"]'
 APPS_LINE = 'INSTALLED_APPS = [*INSTALLED_APPS, "evennia_ai"]'
+IMPORT_LINE = "import evennia_ai.commands"
 CMDSET_LINE = "self.add(evennia_ai.commands.AssistantCmdSet)"
 URL_LINE = 'path("ai/", include("evennia_ai.web.urls"))'
 URLS_LINE = f"urlpatterns = [{URL_LINE}, *urlpatterns]"
+INCLUDE_LINE = "from django.urls import include, path  # for evennia_ai"
 BACKUP = ".before-evennia-ai"
 # Where Evennia's template has them.
 CMDSET, URLS = "commands.default_cmdsets.CharacterCmdSet", "web.urls"
@@ -55,21 +57,28 @@ def install(
     edits = [edit for edit in planned_edits(folder) if edit.before != edit.after]
     if not edits:
         say("evennia_ai is already installed in this game: nothing to do.")
-        return 0
+    elif _shown(edits, folder, "install", apply, say):
+        for edit in edits:
+            backup = _backup(edit)
+            _replace(edit)
+            say(f"Changed {edit.path.relative_to(folder)}; the old text is in {backup.name}")
+        say("Now run `evennia migrate` and `evennia reload`, then `evennia ai doctor`.")
+    return 0
+
+
+def _shown(
+    edits: list[Edit], folder: Path, command: str, apply: bool, say: Callable[[str], None]
+) -> bool:
+    """Show edits; returns whether to make them. `ConfigError` for a file that cannot be written."""
     for edit in edits:
         say(edit.diff(folder) + "\n")
     if not apply:
-        say("Nothing was changed. To make these edits: evennia-ai install --apply")
-        return 0
-    for path in (edit.path.resolve() for edit in edits):  # before the first is changed
+        say(f"Nothing was changed. To make these edits: evennia-ai {command} --apply")
+    for path in (edit.path.resolve() for edit in edits if apply):  # before the first is changed
         if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
             hint = "Make it writable, or make the edits by hand."
             raise ConfigError(f"`{path}` cannot be written; nothing was changed. {hint}")
-    for edit in edits:
-        backup = _write(edit)
-        say(f"Changed {edit.path.relative_to(folder)}; the old text is in {backup.name}")
-    say("Now run `evennia migrate` and `evennia reload`, then `evennia ai doctor`.")
-    return 0
+    return apply
 
 
 def uninstall(
@@ -86,17 +95,14 @@ def uninstall(
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         if APP in text:
             edits.append(Edit(path, text, _without_us(path, text, change, line)))
-    for edit in edits:
-        say(edit.diff(folder) + "\n")
     if not edits:
         say("evennia_ai is not in this game's files.")
-    elif not apply:
-        say("Nothing was changed. To make these edits: evennia-ai uninstall --apply")
-    for edit in edits if apply else ():
-        _replace(edit)
-        for backup in _backups(edit.path):
-            backup.unlink()
-        say(f"Changed {edit.path.relative_to(folder)}")
+    elif _shown(edits, folder, "uninstall", apply, say):
+        for edit in edits:
+            _replace(edit)
+            for backup in _backups(edit.path):
+                backup.unlink()
+            say(f"Changed {edit.path.relative_to(folder)}")
     return 0
 
 
@@ -204,14 +210,7 @@ def _without_us(path: Path, text: str, change: Callable[[str], str], line: str) 
         before = backup.read_text(encoding="utf-8")
         if change(before.replace("\r\n", "\n")) == text.replace("\r\n", "\n"):
             return before
-    ours = {
-        APP_LINE,
-        APPS_LINE,
-        CMDSET_LINE,
-        f"{URL_LINE},",
-        URLS_LINE,
-        "import evennia_ai.commands",
-    }
+    ours = {APP_LINE, APPS_LINE, IMPORT_LINE, CMDSET_LINE, INCLUDE_LINE, f"{URL_LINE},", URLS_LINE}
     after = "".join(row for row in text.splitlines(keepends=True) if row.strip() not in ours)
     if APP in re.sub(r"#.*", "", after):
         number = next(n for n, row in enumerate(text.splitlines(), 1) if APP in row)
@@ -226,33 +225,15 @@ def _backups(path: Path) -> list[Path]:
 
 
 def with_app(text: str) -> str:
-    """Settings with the app in `INSTALLED_APPS`, before the secret settings are read."""
+    """Settings with the app in `INSTALLED_APPS`."""
     tree = ast.parse(text)
     uses = [node for node in tree.body if _names(node, "INSTALLED_APPS")]
     if any(_holds_text(node, APP) for node in uses):
         return text
-    defaults = [node for node in tree.body if _imported(node) == ["*"]]
-    if not uses and not defaults:
+    if not uses and not any(_imported(node) == ["*"] for node in tree.body):
         raise ValueError("it neither takes Evennia's defaults nor sets `INSTALLED_APPS`")
-    reassigned = any(isinstance(node, ast.Assign) for node in uses)
-    line = APPS_LINE if reassigned else APP_LINE
-    earliest = max(node.end_lineno for node in uses + defaults)
-    later = [
-        node.lineno
-        for node in tree.body
-        if node.lineno > earliest
-        and any(
-            isinstance(part, ast.ImportFrom) and (part.module or "").endswith("secret_settings")
-            for part in ast.walk(node)
-        )
-    ]
-    lines = text.splitlines()
-    if not later:
-        return _with_lines(text, len(lines), ["", line])
-    at = later[0] - 1
-    while at > 0 and lines[at - 1].startswith("#"):  # above the comments over that statement
-        at -= 1
-    return _with_lines(text, at, [line, ""])
+    line = APPS_LINE if any(isinstance(node, ast.Assign) for node in uses) else APP_LINE
+    return _with_lines(text, len(text.splitlines()), ["", line])
 
 
 def with_cmdset(text: str, name: str = "CharacterCmdSet") -> str:
@@ -285,11 +266,7 @@ def with_cmdset(text: str, name: str = "CharacterCmdSet") -> str:
     end, lines = method.end_lineno, text.splitlines()
     while end < len(lines) and lines[end].startswith(indent + "#"):  # comments of its body
         end += 1
-    text = _with_lines(text, end, [indent + CMDSET_LINE])
-    imported = (node.names for node in tree.body if isinstance(node, ast.Import))
-    if any(alias.name == "evennia_ai.commands" for names in imported for alias in names):
-        return text
-    return _with_lines(text, _end_of_imports(tree), ["import evennia_ai.commands"])
+    return _with_lines(text, end, [indent + IMPORT_LINE, indent + CMDSET_LINE])
 
 
 def with_url(text: str) -> str:
@@ -302,13 +279,9 @@ def with_url(text: str) -> str:
         for node in tree.body
     ):
         raise ValueError("it sets no `urlpatterns`")
-    text = _with_lines(text, len(text.splitlines()), ["", URLS_LINE])
     known = {name for node in tree.body for name in _imported(node)}
-    missing = [name for name in ("include", "path") if name not in known]
-    if not missing:
-        return text
-    line = f"from django.urls import {', '.join(missing)}"
-    return _with_lines(text, _end_of_imports(tree), [line])
+    rows = [URLS_LINE] if {"include", "path"} <= known else [INCLUDE_LINE, URLS_LINE]
+    return _with_lines(text, len(text.splitlines()), ["", *rows])
 
 
 def _edit(path: Path, change: Callable[[str], str], line: str) -> Edit:
@@ -328,31 +301,24 @@ def _edit(path: Path, change: Callable[[str], str], line: str) -> Edit:
     return Edit(path, raw, after.replace("\n", "\r\n") if "\r\n" in raw else after)
 
 
-def _write(edit: Edit) -> Path:
-    """Copy the old file, put the new text in place; returns the copy's path."""
+def _backup(edit: Edit) -> Path:
+    """Copy the old file; returns the copy's path."""
     path = edit.path.resolve()
     backup, number = path.with_name(path.name + BACKUP), 2
     while backup.exists():
         backup, number = path.with_name(f"{path.name}{BACKUP}-{number}"), number + 1
-    try:
-        shutil.copy2(path, backup)
-    except OSError as error:
-        raise ConfigError(f"`{path}` cannot be written: {error.strerror}.") from error
-    _replace(edit)
+    shutil.copy2(path, backup)
     return backup
 
 
 def _replace(edit: Edit) -> None:
     """Put the new text in place by a rename."""
     path = edit.path.resolve()
-    try:
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with open(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(edit.after)
-        shutil.copymode(path, draft)
-        os.replace(draft, path)
-    except OSError as error:
-        raise ConfigError(f"`{path}` cannot be written: {error.strerror}.") from error
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with open(handle, "w", encoding="utf-8", newline="") as file:
+        file.write(edit.after)
+    shutil.copymode(path, draft)
+    os.replace(draft, path)
 
 
 def _with_lines(text: str, after_line: int, new: list[str]) -> str:
@@ -388,14 +354,3 @@ def _imported(node: ast.AST) -> list[str]:
     if not isinstance(node, ast.ImportFrom):
         return []
     return [alias.asname or alias.name for alias in node.names]
-
-
-def _end_of_imports(tree: ast.Module) -> int:
-    """Line of the last import at the head of a module, or of its docstring, or 0."""
-    end = 0
-    for node in tree.body:
-        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not is_docstring and not isinstance(node, ast.Import | ast.ImportFrom):
-            break
-        end = node.end_lineno
-    return end

@@ -11,10 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from twisted.internet.defer import inlineCallbacks
+from twisted.python.failure import Failure
+
 from evennia_ai.errors import AssistantError
 
 if TYPE_CHECKING:
-    from twisted.python.failure import Failure
+    from collections.abc import Callable
+
+    from twisted.internet.defer import Deferred
 
     from evennia_ai.staff.doctor import Check
 
@@ -37,7 +42,6 @@ def doctor() -> int:
     import evennia
     from django.conf import settings
     from django.db import DatabaseError
-    from twisted.internet import reactor
 
     unread: DatabaseError | None = None
     try:
@@ -50,55 +54,53 @@ def doctor() -> int:
     if unread is not None:
         print(report([replace(unreadable(unread), name="database")]), flush=True)
         return 1
-    found: list[Check] = []
-    failures: list[Failure] = []
+    found: list[Check] = _run(lambda: run_checks(Patient(settings.GAME_DIR)))
+    print(report(found), flush=True)
+    return sum(check.ok is False for check in found)
+
+
+def _run(work: "Callable[[], Deferred[Any]]") -> Any:
+    """Run the reactor until a Deferred fires; its result."""
+    from twisted.internet import reactor
+
+    results: list[Any] = []
 
     def begin() -> None:
-        done = run_checks(Patient(settings.GAME_DIR))
-        done.addCallbacks(found.extend, failures.append).addBoth(lambda _: reactor.stop())
+        work().addBoth(results.append).addBoth(lambda _: reactor.stop())
 
     reactor.callWhenRunning(begin)
     reactor.run()
-    if failures:
-        raise AssistantError(f"The doctor failed: {failures[0].getErrorMessage()}")
-    print(report(found), flush=True)
-    return sum(check.ok is False for check in found)
+    [result] = results or [Failure(AssistantError("It was interrupted."))]
+    if isinstance(result, Failure):
+        result.raiseException()
+    return result
 
 
 def remove() -> int:
     """Export and delete every assistant of a game that is not running; returns how many stayed."""
     import evennia
-    from twisted.internet import reactor
-    from twisted.internet.defer import inlineCallbacks
 
     evennia._init()
     from evennia_ai.assistant_script import all_assistants
     from evennia_ai.game.evennia_internals import SpendRows
     from evennia_ai.staff.export import export_and_delete
 
-    failures = []
-
     @inlineCallbacks
     def work() -> Any:
+        stayed = 0
         for script in all_assistants():
             name = script.obj.key
             try:
                 path = yield export_and_delete(script)
                 print(f"{name} is deleted. Its export is in {path}", flush=True)
             except AssistantError as error:
-                failures.append(name)
+                stayed += 1
                 print(f"{name} was not deleted: {error}", flush=True)
-        for holder in () if failures else SpendRows().all():
+        for holder in () if stayed else SpendRows().all():
             SpendRows().save(holder, "")
+        return stayed
 
-    def begin() -> None:
-        work().addErrback(failures.append).addBoth(lambda _: reactor.stop())
-
-    reactor.callWhenRunning(begin)
-    reactor.run()
-    for failure in failures:
-        print(failure)
-    return len(failures)
+    return int(_run(work))
 
 
 def run_in(game_dir: Path, function: str = "doctor") -> int:

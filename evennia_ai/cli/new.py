@@ -66,6 +66,14 @@ def is_game(folder: str | os.PathLike[str]) -> bool:
     return (Path(folder) / "server" / "conf" / "settings.py").is_file()
 
 
+def game_folder(folder: str | os.PathLike[str]) -> Path:
+    """The absolute path of a game's folder; `ConfigError` if there is no game in it."""
+    if not is_game(folder):
+        what = f"`{folder}` is not a game folder (it has no server/conf/settings.py)"
+        raise ConfigError(f"{what}: name one, or make one with `evennia-ai new <folder>`.")
+    return Path(folder).resolve()
+
+
 def template_dir() -> Path:
     """This package's template: inside an installed package, next to it in a source tree."""
     package = Path(__file__).resolve().parents[1]

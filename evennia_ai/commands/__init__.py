@@ -5,6 +5,49 @@ A game adds them in its ``CharacterCmdSet.at_cmdset_creation``::
     self.add(evennia_ai.commands.AssistantCmdSet)
 """
 
-from evennia_ai.commands.cmdset import AssistantCmdSet
+from evennia import CmdSet
 
-__all__ = ["AssistantCmdSet"]
+from evennia_ai.commands.assistants import CmdAI
+from evennia_ai.commands.bonds import CmdAIBond
+from evennia_ai.commands.budget import CmdAIBudget
+from evennia_ai.commands.card import CmdAICard
+from evennia_ai.commands.compaction import CmdCompact, CmdCompactMemories
+from evennia_ai.commands.configuration import CmdAIConfig
+from evennia_ai.commands.history import CmdAIHistory
+from evennia_ai.commands.journal import CmdAIJournal
+from evennia_ai.commands.ledger import CmdAIRemember
+from evennia_ai.commands.lore import CmdAILore
+from evennia_ai.commands.memory import CmdAIMemory, CmdMemoryStatus
+from evennia_ai.commands.privacy import CmdAIForget
+from evennia_ai.commands.status import CmdAIStatus
+from evennia_ai.commands.talk import CmdAIPage
+
+COMMANDS = (
+    CmdAI,
+    CmdAIStatus,
+    CmdAIBudget,
+    CmdAIConfig,
+    CmdAICard,
+    CmdAILore,
+    CmdAIHistory,
+    CmdCompact,
+    CmdCompactMemories,
+    CmdAIMemory,
+    CmdMemoryStatus,
+    CmdAIJournal,
+    CmdAIRemember,
+    CmdAIBond,
+    CmdAIForget,
+    CmdAIPage,
+)
+
+
+class AssistantCmdSet(CmdSet):
+    """Everything a game's characters need for its assistants; each command has its own lock."""
+
+    key = "AssistantCmdSet"
+
+    def at_cmdset_creation(self) -> None:
+        """Add the commands."""
+        for command in COMMANDS:
+            self.add(command())

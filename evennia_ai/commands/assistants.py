@@ -3,20 +3,18 @@
 import re
 import time
 import unicodedata
-from collections.abc import Generator
 from typing import Any
 
 from django.conf import settings
 from evennia import create_object
 from evennia.utils.utils import class_from_module
-from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.python.failure import Failure
 
 from evennia_ai import conf, services
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.why import why
+from evennia_ai.commands.history import why
 from evennia_ai.commands.wizard import ask_builder
 from evennia_ai.errors import Refusal
 from evennia_ai.game.hearing import IGNORED_TAG, is_ignored
@@ -24,15 +22,13 @@ from evennia_ai.game.identity import stable_id
 from evennia_ai.game.seeing import name_of
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.frames import one_line
-from evennia_ai.history.messages import SPEECH, Message
+from evennia_ai.history.messages import SPEECH
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
-from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model_request
-from evennia_ai.llm_interaction.regions import Regions, fit_prompt
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
 from evennia_ai.staff import doctor
 from evennia_ai.staff.audit_log import last_lines
 from evennia_ai.staff.export import export_and_delete
-from evennia_ai.staff.probe import try_out
+from evennia_ai.staff.probe import asked, try_out
 from evennia_ai.staff.show import ago, as_records, cached_part, escaped, price
 from evennia_ai.staff.status import (
     facts_or_trouble,
@@ -365,6 +361,7 @@ class CmdAI(AssistantCommand):
             found = try_out(script, asker)
             self.viewer.later(found, lambda lines: self.viewer.page("\n".join(lines)), "The test")
             return
+        system = system_prompt(CONTEXTS[CONTEXT_AWAKE], script.obj.key, script.config.persona)
 
         def tell(reply: ModelReply) -> None:
             cached = cached_part(reply.cached_tokens, reply.cached_cost)
@@ -372,18 +369,15 @@ class CmdAI(AssistantCommand):
             figures = f"(model {reply.model}, {tokens}, {price(reply.cost)}, {reply.seconds:.1f} s)"
             self.viewer.tell(f"{reply.content.strip() or '(no text)'}\n{figures}")
 
-        self.viewer.later(ask(script, text, asker), tell, "The test")
+        self.viewer.later(asked(script, asker, (text,), system=system), tell, "The test")
 
     def do_model(self) -> None:
         script = self.assistant()
-        name, model = script.model_name, script.mind.model
         if not self.resets:
             return self.viewer.tell("\n".join(model_lines(script)))
-        self.viewer.later(
-            model.forget(name),
-            lambda _: self.viewer.tell(f"What was learned of {name} is forgotten."),
-            "The reset",
-        )
+        says = f"What was learned of {script.model_name} is forgotten."
+        done = script.mind.model.forget(script.model_name)
+        self.viewer.later(done, lambda _: self.viewer.tell(says), "The reset")
 
     def do_why(self) -> None:
         words = str(self.rhs or "").strip()
@@ -397,9 +391,8 @@ class CmdAI(AssistantCommand):
         if not body.access(self.caller, "delete"):
             raise Refusal(f"You may not delete {body.key}.")
         question = f"Delete {body.key} (#{body.pk}) with all it remembers?"
-        if not self.confirmed(
-            script, f"delete {script.scope}", f"{question} A file is written first."
-        ):
+        act, question = f"delete {script.scope}", f"{question} A file is written first."
+        if not self.confirms(act, question, self.lhs or body.key, script.now()):
             return
         name, was_enabled, viewer = body.key, script.db.enabled, self.viewer
         script.state.enable(False)
@@ -479,21 +472,3 @@ def body_class(path: str) -> str:
 
 def _if_off(script: AssistantScript) -> str:
     return "" if script.enabled else " (It is switched off and does not think.)"
-
-
-@inlineCallbacks
-def ask(
-    script: AssistantScript, text: str, asker: str | None = None
-) -> Generator["Deferred[ModelReply]", ModelReply, ModelReply]:
-    """Ask an assistant's model, with its persona and nothing else; fires with the reply.
-
-    `asker` is the stable id of who wants to know.
-    """
-    system = system_prompt(CONTEXTS[CONTEXT_AWAKE], script.obj.key, script.config.persona)
-    message = Message("user", text, tokens=script.count(text))
-    regions = Regions(system=system, tools=(), history=(message,))
-    prompt = fit_prompt(regions, context_caps(script), context_limit(script), script.count)
-    request = model_request(script, script.obj, prompt, "test")
-    reply = yield script.spend.complete(request, asker)
-    script.spent(reply, "test")
-    return reply

@@ -93,20 +93,17 @@ class AssistantCommand(MuxCommand):
         account = getattr(self.caller, "account", self.caller)
         return account is not None and account.pk in script.state.followers
 
-    def confirmed(self, script: AssistantScript, act: str, question: str) -> bool:
+    def confirms(self, act: str, question: str, subject: str, now: float) -> bool:
         """Whether the caller was asked this within the last minute and now types ``= yes``.
 
         Otherwise asks; nothing waits for an answer, so that other commands work meanwhile.
 
         Args:
-            script: The assistant that it is about.
             act: What would be done, exactly; a yes to something else does not count.
             question: What the caller is asked.
+            subject: What it is about, as it is typed.
+            now: Seconds since the epoch.
         """
-        return self.confirms(act, question, self.lhs or script.obj.key, script.now())
-
-    def confirms(self, act: str, question: str, subject: str, now: float) -> bool:
-        """As `confirmed`, at epoch seconds `now`, about something that is typed as `subject`."""
         asked = self.caller.ndb.evennia_ai_asked
         if self._says_yes and asked and asked[0] == act and now - asked[1] <= CONFIRM_S:
             self.caller.ndb.evennia_ai_asked = None

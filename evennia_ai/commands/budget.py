@@ -2,19 +2,16 @@
 
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.contributors import contributors, newest_turn
 from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.staff.show import (
-    PURPOSES,
     as_record,
     audience_mark,
-    cached_part,
     counted,
     cuts,
     escaped,
     moment,
-    price,
+    request_text,
 )
 
 SHOWN = 20
@@ -63,7 +60,12 @@ class CmdAIBudget(AssistantCommand):
         script = self.assistant()
         newest, name = self.seen(script).requests()[::-1][:SHOWN], script.obj.key
         head = f"The newest {counted(len(newest), 'request')} of {name}, newest first (UTC):"
-        self.viewer.listing(newest, event_record, head, f"{name} has asked no model yet.")
+        self.viewer.listing(
+            newest,
+            lambda event: as_record(request_text(event)),
+            head,
+            f"{name} has asked no model yet.",
+        )
 
     def do_contributors(self) -> None:
         script = self.assistant()
@@ -74,16 +76,3 @@ class CmdAIBudget(AssistantCommand):
         ]
         head = escaped(f"What takes the most of {script.obj.key}'s context:")
         self.viewer.page(f"{head}\n{self.viewer.table(heads, rows)}")
-
-
-def event_record(event: BudgetEvent) -> str:
-    """One request: when, what for, its regions, the reply, what was left out and why."""
-    purpose = PURPOSES.get(event.purpose, event.purpose)
-    started = f" of a compaction ({event.trigger})" if event.trigger else ""
-    head = f"{moment(utc_iso(event.at))} {audience_mark(event.audience)}{purpose}{started}: {event}"
-    reply = "no reply"
-    if event.prompt_tokens or event.completion_tokens:
-        cached = cached_part(event.cached_tokens, event.cached_cost)
-        reply = f"in {event.prompt_tokens:,}{cached}, out {event.completion_tokens:,} tokens"
-    figures = f"model {event.model}, {reply}, {price(event.cost)}, context {event.usage:.0%} full"
-    return as_record("\n".join([head, figures, *cuts(event)]))

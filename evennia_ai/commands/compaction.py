@@ -10,11 +10,11 @@ from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
 from evennia_ai.history.frames import one_line
-from evennia_ai.history.messages import OVERHEAD_TOKENS, total_tokens
+from evennia_ai.history.messages import total_tokens
 from evennia_ai.history.verification import Violation, verify
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.rag_memory.seen import Seen
-from evennia_ai.sleep.compaction.compact import Compaction, summary_cap
+from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.due import MANUAL, make_plan
 from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.report import Done, Failed, Outcome, Skipped, report_line
@@ -22,8 +22,6 @@ from evennia_ai.sleep.compaction.rollback import latest, rollback_compaction
 from evennia_ai.staff.show import audience_mark, counted, moment
 from evennia_ai.staff.status import archive_segments, compaction_state
 
-# Tokens of a summary's title and frame, on top of its text.
-_MARKER_TOKENS = OVERHEAD_TOKENS + 8
 # Characters of a message that the preview shows.
 _EXCERPT = 60
 _REASONS = {
@@ -101,7 +99,8 @@ class CmdCompact(AssistantCommand):
             masked = counted(len(record.masked), "old tool output")
             undone = f"{masked} would be shown in full again."
         question = f"Take back the compaction of {moment(record.at)} (UTC)? {undone}"
-        if self.confirmed(script, f"rollback {record.id}", question):
+        subject = self.lhs or script.obj.key
+        if self.confirms(f"rollback {record.id}", question, subject, script.now()):
             self._roll_back(script, record.id)
 
     def _roll_back(self, script: AssistantScript, compaction_id: str) -> None:
@@ -222,14 +221,8 @@ def preview_lines(script: AssistantScript, seen: Seen) -> list[str]:
         f"{moment(last)} (UTC), into {counted(summaries, 'summary')}:"
     )
     lines += [_part_line(plan, each, seen) for each in plan.scopes]
-    # Of each scope there is a summary of what leaves, and one of what left before.
-    most = 2 * summaries * (summary_cap(script, plan) + _MARKER_TOKENS)
     now, stays = script.history.tokens(), total_tokens(plan.staying)
-    lines.append(
-        f"Tokens of the history: {now:,} now; then {stays:,} of what stays and at most {most:,} "
-        f"of summaries, together at most about {min(now, stays + most):,}."
-    )
-    return lines
+    return [*lines, f"Tokens of the history: {now:,} now; {stays:,} of what stays."]
 
 
 def _part_line(plan: Plan, owner: str, seen: Seen) -> str:

@@ -1,14 +1,21 @@
-"""`aihistory`: an assistant's conversation history."""
+"""`aihistory` and `ai/why`: an assistant's conversation history, and what a reply rests on."""
+
+from functools import partial
+from operator import itemgetter
+
+from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import only_one
-from evennia_ai.history.audience import STAFF
-from evennia_ai.history.messages import COMINGS, Message
+from evennia_ai.history.audience import PUBLIC, STAFF
+from evennia_ai.history.messages import COMINGS, Message, utc_iso
 from evennia_ai.history.records import ROLLED_BACK, CompactionRecord, SummaryRecord
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.report import report_line
+from evennia_ai.staff.explanation import explanation, found_message, whole_prompt
 from evennia_ai.staff.export import export_assistant
 from evennia_ai.staff.show import (
     Slices,
@@ -16,11 +23,15 @@ from evennia_ai.staff.show import (
     as_record,
     audience_mark,
     counted,
+    escaped,
     moment,
     speaker_label,
 )
+from evennia_ai.turns.runtime import PROMPTS_KEPT
 
 SEARCH_LIMIT = 20
+# Hits that are shown where words are nowhere.
+NEAREST = 5
 
 
 class CmdAIHistory(AssistantCommand):
@@ -88,15 +99,12 @@ class CmdAIHistory(AssistantCommand):
         script = self.assistant()
         records = self.seen(script).summaries()
         reports = script.history.compactions() if self.audience == STAFF else []
-        newest = sorted([*records, *reports], key=_made_at, reverse=True)
         name = script.obj.key
+        items = [(record.created_at, partial(summary_lines, record)) for record in records]
+        items += [(record.at, partial(compaction_line, record, name)) for record in reports]
         self.viewer.listing(
-            newest,
-            lambda item: (
-                summary_lines(item)
-                if isinstance(item, SummaryRecord)
-                else compaction_line(item, name)
-            ),
+            sorted(items, key=itemgetter(0), reverse=True),
+            lambda item: item[1](),
             f"Summaries, {name}, newest first ({counted(len(records), 'summary')}, "
             f"{counted(len(reports), 'compaction')}):",
             f"{name} has made no summaries yet.",
@@ -106,7 +114,12 @@ class CmdAIHistory(AssistantCommand):
         script = self.assistant()
         wanted = self.words("aihistory/expand [<assistant>] = <summary id>")
         seen = self.seen(script)
-        record = summary_called(seen, wanted, script.obj.key)
+        hint = f"`{wanted}`. `aihistory/summaries {script.obj.key}` lists them."
+        record = only_one(
+            [record for record in seen.summaries() if record.id.startswith(wanted)],
+            f"There is no summary {hint}",
+            f"More than one summary begins with {hint}",
+        )
         count = seen.count_below(record.id)
         messages = Slices(count, lambda first, last: [*seen.below(record.id, first, last)])
         head = f"Summary {record.id} was made from these {len(messages)} messages, oldest first:"
@@ -154,10 +167,6 @@ def message_line(message: Message, own_name: str) -> str:
     return as_record(f"{when} {mark}{who} ({message.channel or 'say'}): {text.strip()}")
 
 
-def _made_at(record: SummaryRecord | CompactionRecord) -> str:
-    return record.created_at if isinstance(record, SummaryRecord) else record.at
-
-
 def summary_lines(record: SummaryRecord) -> str:
     """One summary's record."""
     head = (
@@ -178,11 +187,35 @@ def compaction_line(record: CompactionRecord, name: str) -> str:
     return as_record(line)
 
 
-def summary_called(seen: Seen, wanted: str, name: str) -> SummaryRecord:
-    """The only summary record whose id begins so, of those the caller may see; else `Refusal`."""
-    hint = f"`{wanted}`. `aihistory/summaries {name}` lists them."
-    return only_one(
-        [record for record in seen.summaries() if record.id.startswith(wanted)],
-        f"There is no summary {hint}",
-        f"More than one summary begins with {hint}",
-    )
+@inlineCallbacks
+def why(script: AssistantScript, words: str, seen: Seen, is_full: bool = False) -> Steps[list[str]]:
+    """Explain the newest reply, or the newest message that holds these words; see `found_message`.
+
+    Only of what the viewer may see; with the whole prompt if `is_full`. Fires with escaped lines.
+    """
+    message, hits = yield found_message(words, seen, script.obj.key, script.tools.traits.speaks)
+    at, whose = script.runtime.refused or (0.0, PUBLIC)
+    name, refused = script.obj.key, utc_iso(at)
+    is_newer = at and (message is None or refused > message.created_at)
+    is_told = is_newer and not words and seen.shows(whose)
+    news = [f"Moderation refused a newer reply, {moment(refused)}."] if is_told else []
+    if message is None:
+        silent = f"{name} has no reply in its live history. Name words: ai/why {name} = words"
+        if not words:
+            return [*news, escaped(silent)]
+        nearest = [hit_line(hit) for hit in list(hits or ())[:NEAREST]]
+        lines = [escaped(f"`{words}` is nowhere in the history or the archive of {name}.")]
+        return lines + (
+            ["Search finds nearest:", *nearest] if nearest else ["Search finds nothing."]
+        )
+    lines = [*news, f"{escaped(message.id)} {message_line(message, name)}"]
+    lines += map(as_record, explanation(script, message, seen, words))
+    if hits is not None:
+        ids = [hit.turn_id for hit in hits]
+        place = f"as result {ids.index(message.id) + 1}" if message.id in ids else "not at all"
+        lines.append(f"A search for these words finds it {place}.")
+    if is_full:
+        parts = [as_record(f"[{who}] {text}") for who, text in whole_prompt(script, message)]
+        gone = f"Its prompt is not kept: only those of the {PROMPTS_KEPT} newest turns are."
+        lines += ["The whole prompt:", *parts] if parts else [gone]
+    return lines

@@ -10,15 +10,13 @@ from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import all_notes, note_text
-from evennia_ai.game.identity import speaker_of
 from evennia_ai.rag_memory.indexing import rebuild_index
-from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
 from evennia_ai.rag_memory.profile import Observation, Profile, current
 from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
 )
-from evennia_ai.staff.memory import decide, forget, memory_status, quarantine, release
+from evennia_ai.staff.memory import MemoryActs, memory_status
 from evennia_ai.staff.show import as_records, audience_mark, moment
 
 
@@ -98,35 +96,29 @@ class CmdAIMemory(AssistantCommand):
         self.viewer.listing(entries, note_text, head, f"The ledger of {name} is empty.")
 
     def do_approve(self) -> None:
-        self._decide(APPROVED)
+        self._act("approve")
 
     def do_reject(self) -> None:
-        self._decide(WITHDRAWN)
-
-    def _decide(self, state: str) -> None:
-        verb = "approve" if state == APPROVED else "reject"
-        wanted = self.words(f"aimemory/{verb} <assistant> = <id>")
-        script = self.assistant()
-        note = decide(script, self.seen(script), wanted, state, speaker_of(self.caller, script.obj))
-        self.caller.msg(note_text(note))
+        self._act("reject")
 
     def do_forget(self) -> None:
-        wanted = self.words("aimemory/forget <assistant> = <id>")
-        script, by = self.assistant(), self.caller.key
-        done = script.run_exclusive(lambda: forget(script, self.seen(script), wanted, by))
-        self.viewer.later(done, self.viewer.tell, "Forgetting the entry")
+        self._act("forget")
+
+    def _act(self, name: str, what: str = "id") -> None:
+        sent, script = self.words(f"aimemory/{name} <assistant> = <{what}>"), self.assistant()
+        acts = MemoryActs(script, self.seen(script), self.caller, {what: sent})
+        self.viewer.later(acts.do(name), self.viewer.tell, "That")
 
     def do_quarantine(self) -> None:
         script = self.assistant()
         if self.rhs:
-            return self.viewer.tell(quarantine(script, self.rhs.strip(), self.caller.key))
+            return self._act("quarantine", "player")
         held = sorted(script.memory.quarantine.people.items(), key=lambda pair: pair[1]["at"])
         rows = [f"{p['name']} ({each}), since {moment(p['at'])}" for each, p in held]
         self.viewer.page(as_records(rows) or f"{script.obj.key} has nobody in quarantine.")
 
     def do_release(self) -> None:
-        player = self.words("aimemory/release <assistant> = <player>")
-        self.viewer.tell(release(self.assistant(), player, self.caller.key))
+        self._act("release", "player")
 
     def do_rebuild(self) -> None:
         script, viewer = self.assistant(), self.viewer

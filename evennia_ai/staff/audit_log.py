@@ -30,11 +30,13 @@ def log_fields(
     return lines[-count:]
 
 
+def log_line(fields: dict[str, Any]) -> str:
+    """A line of the log as people read it."""
+    head = (moment(fields.pop("at", "")), fields.pop("assistant", ""), fields.pop("kind", ""))
+    rest = ", ".join(f"{key} {value}" for key, value in fields.items())
+    return f"{' '.join(map(str, head))}: {rest}"
+
+
 def last_lines(path: Path, name: str | None = None) -> list[str]:
-    """The same as text."""
-    lines = []
-    for fields in log_fields(path, name):
-        head = (moment(fields.pop("at", "")), fields.pop("assistant", ""), fields.pop("kind", ""))
-        rest = ", ".join(f"{key} {value}" for key, value in fields.items())
-        lines.append(f"{' '.join(map(str, head))}: {rest}")
-    return lines
+    """The end of the log as text."""
+    return list(map(log_line, log_fields(path, name)))

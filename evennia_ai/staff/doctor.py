@@ -261,25 +261,26 @@ def check_assistants(patient: Patient) -> Any:
 
     # From a shell, a running game's Attributes are read only: the game has copies in memory.
     mends = patient.store is not None or not is_running(patient.game_dir)
-    faults, remarks = [*_without_script()], list[tuple[str, str]]()
+    found = [*_without_script()]
     scripts = sorted(AssistantScript.objects.all_family(), key=lambda script: script.pk)
     for script in scripts:
         name = script.obj.key if script.obj else script.key
         if not script.is_embodied:
-            faults.append(_stray(script, name))
+            found.append(_stray(script, name))
             continue
         try:
-            yield from _examined(script, mends, name, faults, remarks)
+            yield from _examined(script, mends, name, found)
         except Exception as error:  # noqa: BLE001 - a fault of one assistant is a line
-            faults.append((f"{name}: {type(error).__name__}: {error}", "The server log says more."))
-    if found := faults or remarks:
-        details, remedies = zip(*found, strict=True)
-        told = _fault if faults else _remark
-        return told("; ".join(details), " ".join(dict.fromkeys(remedies)))
+            remedy = "The server log says more."
+            found.append(_fault(f"{name}: {type(error).__name__}: {error}", remedy))
+    if worst := [each for each in found if each.ok is False] or found:
+        remedies = dict.fromkeys(each.remedy for each in worst)
+        detail = "; ".join(each.detail for each in worst)
+        return replace(worst[0], detail=detail, remedy=" ".join(remedies))
     return _fine(f"all that {counted(len(scripts), 'assistant')} stored can be read")
 
 
-def _without_script() -> Iterator[tuple[str, str]]:
+def _without_script() -> Iterator[Check]:
     """A fault for each assistant's body that has no script."""
     from evennia import ObjectDB
 
@@ -290,56 +291,50 @@ def _without_script() -> Iterator[tuple[str, str]]:
     for body in ObjectDB.objects.filter(db_typeclass_path__in=ours):
         if body.assistant is None:
             remedy = f"Type: script #{body.pk} = {body.script_typeclass}"
-            yield f"{body.key} (#{body.pk}) has no script and hears nothing", remedy
+            yield _fault(f"{body.key} (#{body.pk}) has no script and hears nothing", remedy)
 
 
-def _stray(script: Any, name: str) -> tuple[str, str]:
+def _stray(script: Any, name: str) -> Check:
     """The fault of a script that is not the one of an assistant's body."""
     if script.obj is None:
-        return f"{name}: script #{script.pk} has no body", f"Type: script/delete #{script.pk}"
+        remedy = f"Type: script/delete #{script.pk}"
+        return _fault(f"{name}: script #{script.pk} has no body", remedy)
     remedy = f"Type: script/delete #{script.obj.pk} = #{script.pk}"
     first = getattr(script.obj, "assistant", None)
     if first is None:
-        return f"{name} is no assistant, but has script #{script.pk} of one", remedy
-    return f"{name} has two scripts, #{first.pk} and #{script.pk}; the second is idle", remedy
+        return _fault(f"{name} is no assistant, but has script #{script.pk} of one", remedy)
+    detail = f"{name} has two scripts, #{first.pk} and #{script.pk}; the second is idle"
+    return _fault(detail, remedy)
 
 
-def _examined(
-    script: Any,
-    mends: bool,
-    name: str,
-    faults: list[tuple[str, str]],
-    remarks: list[tuple[str, str]],
-) -> Iterator[Any]:
-    """Add an assistant's faults and remarks; yields Deferreds that pause between Attributes."""
+def _examined(script: Any, mends: bool, name: str, found: list[Check]) -> Iterator[Any]:
+    """Add an assistant's findings; yields Deferreds that pause between Attributes."""
     from evennia_ai.history.pages import name_of
-    from evennia_ai.turns import schema as soundness
+    from evennia_ai.turns import schema
 
     script.history.messages()  # puts aside what is none
-    for store, readers in (
-        (script.store, soundness.SCRIPT),
-        (script.journal.store, soundness.BODY),
-    ):
-        for number, place in enumerate(soundness.odd_places(store, readers)):
+    for store, readers in ((script.store, schema.SCRIPT), (script.journal.store, schema.BODY)):
+        for number, place in enumerate(schema.odd_places(store, readers)):
             if number % _ATTRIBUTES_AT_ONCE == _ATTRIBUTES_AT_ONCE - 1:
                 yield pause()
             if place is None:
                 continue
             what = f"{name}: `{name_of(*reversed(place))}` holds what cannot be used"
             if mends:
-                soundness.mend(store, place, readers)
-                faults.append((f"{what}; it was put aside", "This is mended now."))
+                schema.mend(store, place, readers)
+                found.append(_fault(f"{what}; it was put aside", "This is mended now."))
             else:
-                faults.append((what, "Type in the game: ai/doctor"))
+                found.append(_fault(what, "Type in the game: ai/doctor"))
         if kept := store.keys(ASIDE):
             what = f"{name}: damaged values of {', '.join(kept)} are kept aside"
-            remarks.append((what, f"`aihistory/export {name}` writes them to a file."))
+            found.append(_remark(what, f"`aihistory/export {name}` writes them to a file."))
     if waits := len(script.approvals.waiting()):
         remedy = f"Type in the game: ai/approve {name}"
-        remarks.append((f"{name}: {waits} call(s) of tools wait for approval", remedy))
+        found.append(_remark(f"{name}: {waits} call(s) of tools wait for approval", remedy))
     if mends:
         status_lines(script)  # whatever cannot be read of it raises
-        remarks += [(f"{name}: {each}", f"Type: aiconfig {name}") for each in script.state.problems]
+        remedy = f"Type: aiconfig {name}"
+        found += [_remark(f"{name}: {each}", remedy) for each in script.state.problems]
 
 
 @inlineCallbacks

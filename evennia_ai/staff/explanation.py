@@ -4,7 +4,7 @@ Plain text, for the command `ai/why` and for the page of the same name.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -14,8 +14,8 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
 from evennia_ai.game.lore import lore
 from evennia_ai.history.audience import PUBLIC, STAFF
-from evennia_ai.history.messages import Message, utc_iso
-from evennia_ai.history.records import COMMITTED, ROLLED_BACK, CompactionRecord, SummaryRecord
+from evennia_ai.history.messages import Message
+from evennia_ai.history.records import COMMITTED, ROLLED_BACK, SummaryRecord
 from evennia_ai.llm_interaction.contributors import newest_turn
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen
@@ -49,17 +49,6 @@ def found_message(
     hits = tuple((yield seen.search(query)))
     found = yield _archived(words, seen, hits, speaks)
     return found, hits
-
-
-def refused_since(refused: tuple[float, str] | None, message: Message | None, seen: Seen) -> str:
-    """When moderation refused a reply newer than a message, as it is stored; empty if it did not.
-
-    Only of a turn that the viewer may know of; `refused` is when it was and the turn's audience.
-    """
-    at, whose = refused or (0.0, PUBLIC)
-    moment_of = utc_iso(at)
-    is_newer = at and (message is None or moment_of > message.created_at)
-    return moment_of if is_newer and seen.shows(whose) else ""
 
 
 def explanation(
@@ -175,7 +164,9 @@ def _whereabouts(script: AssistantScript, message: Message, words: str, seen: Se
             return ["It is in the live history; the newest turn's prompt had no room for it."]
         return ["It is in the live history: prompts hold it word for word."]
     lines = []
-    if made := _compaction_of(history.compactions(), message.id):
+    records = reversed(history.compactions())
+    left = (r for r in records if r.status == COMMITTED and message.id in r.leaving)
+    if made := next(left, None):
         lines.append(f"Compaction {made.id} ({made.trigger}) summarised it at {moment(made.at)}.")
     summaries = _chain(seen, message.id)
     if not summaries:
@@ -193,12 +184,6 @@ def _whereabouts(script: AssistantScript, message: Message, words: str, seen: Se
     elif words:
         lines.append("No summary of it holds these words: they are in the archive alone.")
     return [*lines, f"The raw words: aihistory/expand {name} = {first.id}"]
-
-
-def _compaction_of(records: Sequence[CompactionRecord], message_id: str) -> CompactionRecord | None:
-    """The compaction by which a message left the live history."""
-    made = (r for r in reversed(records) if r.status == COMMITTED and message_id in r.leaving)
-    return next(made, None)
 
 
 def _chain(seen: Seen, message_id: str) -> list[SummaryRecord]:

@@ -1,23 +1,27 @@
 """What staff do with an assistant's memory, for `aimemory` and the page of the same name.
 
-Each act notes in the audit log who did it (`by`), and raises `Refusal` if it cannot be done.
+Each act notes in the audit log who did it, and raises `Refusal` if it cannot be done.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evennia import AccountDB
-from twisted.internet.defer import inlineCallbacks
+from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, Refusal, only_one
-from evennia_ai.game.identity import find, player_ids
-from evennia_ai.history.messages import Speaker
+from evennia_ai.game.identity import find, player_ids, speaker_of
 from evennia_ai.rag_memory.indexing import forget_entry
-from evennia_ai.rag_memory.ledger import Note
+from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN, Note
 from evennia_ai.rag_memory.seen import Seen
-from evennia_ai.staff.status import unconsolidated
+from evennia_ai.staff.status import stored_lines
+
+if TYPE_CHECKING:
+    from evennia.typeclasses.models import TypedObject
 
 # The source of an entry that staff wrote in place of another.
 CORRECTION = "correction"
@@ -53,81 +57,115 @@ def _is_called(account: AccountDB, name: str) -> bool:
     return any(each.key.lower() == name.lower() for each in known)
 
 
-def decide(script: AssistantScript, seen: Seen, wanted: str, state: str, by: Speaker) -> Note:
-    """Approve or withdraw the note that an id, or the beginning of one, means."""
-    note = note_called([*seen.notes(), *seen.closed_notes()], wanted)
-    decided = script.ledger.change(note.id, state, by)
-    script.audit("ledger", note=decided.id, state=state, by=by.key)
-    return decided
+@dataclass(frozen=True)
+class MemoryActs:
+    """What can be done to a memory, by `aimemory` or the page; each act returns a sentence.
 
+    Args:
+        script: The assistant.
+        seen: What whoever does it may see.
+        by: Who does it.
+        sent: What it is done to: an ``id``, a ``player``, a ``profile``; a ``text`` to put there.
+    """
 
-@inlineCallbacks
-def forget(script: AssistantScript, seen: Seen, wanted: str, by: str) -> Steps[str]:
-    """Take a journal entry out of all searches, also a second time. Call it under the turn lock."""
-    entry = seen.entry(wanted)
-    if entry is None:
-        raise Refusal(f"There is no journal entry `{wanted}`.")
-    count = yield forget_entry(script, script.obj, entry.id)
-    script.audit("forget", entry=entry.id, by=by)
-    return (
-        f"{script.obj.key} no longer finds journal entry {entry.id}; {count} of its memories left "
-        "semantic memory. The journal keeps it, withdrawn."
-    )
+    script: AssistantScript
+    seen: Seen
+    by: "TypedObject"
+    sent: Mapping[str, str]
 
+    def do(self, name: str) -> "Deferred[str]":
+        """Do what a switch or a button names."""
+        if name in ("approve", "reject", "quarantine", "release"):
+            return maybeDeferred(getattr(self, name))
+        if name in ("forget", "correct", "drop"):  # they change the body: no tick may run then
+            return self.script.run_exclusive(getattr(self, name))
+        raise Refusal("There is no such act.")
 
-@inlineCallbacks
-def correct(script: AssistantScript, seen: Seen, wanted: str, text: str, by: str) -> Steps[str]:
-    """Withdraw an entry and write another in its place that rests on the same, as `forget`."""
-    old = seen.entry(wanted)
-    if old is None or old.withdrawn:
-        raise Refusal("There is no such entry, or it is withdrawn.")
-    if not text or text == old.content:
-        raise Refusal("Write what the entry should say.")
-    yield forget_entry(script, script.obj, old.id)
-    new = script.obj.journal.add(
-        text,
-        importance=old.importance,
-        source_type=CORRECTION,
-        tags=(*old.tags, f"corrects {old.id}"),
-        entities=old.entities,
-        source_message_ids=old.source_message_ids,
-        audience=old.audience,
-    )
-    script.audit("corrected", entry=old.id, now=new.id, by=by)
-    return f"Entry {new.id} takes the place of {old.id}."
+    def approve(self) -> str:
+        """Approve a proposed note."""
+        return self._decide(APPROVED)
 
+    def reject(self) -> str:
+        """Withdraw a note."""
+        return self._decide(WITHDRAWN)
 
-def drop(script: AssistantScript, profile_id: str, wanted: str, by: str) -> str:
-    """Take an observation out of a profile, under the turn lock."""
-    profile = script.obj.entities.get(profile_id)
-    left = profile and profile.only(lambda item: item.id != wanted)
-    if profile is None or left is None or left is profile:
-        raise Refusal("There is no such observation.")
-    script.obj.entities.put({profile.id: left})
-    script.audit("dropped", profile=profile.id, observation=wanted, by=by)
-    return f"{script.obj.key} no longer believes this of {profile.name}."
+    def _decide(self, state: str) -> str:
+        notes = [*self.seen.notes(), *self.seen.closed_notes()]
+        note = note_called(notes, self._sent("id"))
+        decided = self.script.ledger.change(note.id, state, speaker_of(self.by))
+        self._audit("ledger", note=decided.id, state=state)
+        return f"Note {decided.id} is {decided.state} by {self.by.key}: {decided.text}"
 
+    @inlineCallbacks
+    def forget(self) -> Steps[str]:
+        """Take a journal entry out of all searches, also a second time."""
+        entry = self.seen.entry(self._sent("id"))
+        if entry is None:
+            raise Refusal(f"There is no journal entry `{self._sent('id')}`.")
+        count = yield forget_entry(self.script, self.script.obj, entry.id)
+        self._audit("forget", entry=entry.id)
+        return (
+            f"{self.script.obj.key} no longer finds journal entry {entry.id}; {count} of its "
+            "memories left semantic memory. The journal keeps it, withdrawn."
+        )
 
-def quarantine(script: AssistantScript, player: str, by: str) -> str:
-    """Use nothing any more of what a player said, with all their characters."""
-    people = people_called(player)
-    if not script.memory.quarantine.add(
-        {each: str(getattr(find(each), "key", player)) for each in people}
-    ):
-        raise Refusal(f"{player} is in quarantine already.")
-    script.audit("quarantine", people=list(people), by=by)
-    name = script.obj.key
-    kept = f"All of it is kept: aimemory/release {name} = {player}"
-    return f"{name} uses nothing any more of what {player} said. {kept}"
+    @inlineCallbacks
+    def correct(self) -> Steps[str]:
+        """Withdraw an entry and write another in its place that rests on the same."""
+        old, text = self.seen.entry(self._sent("id")), self._sent("text")
+        if old is None or old.withdrawn:
+            raise Refusal("There is no such entry, or it is withdrawn.")
+        if not text or text == old.content:
+            raise Refusal("Write what the entry should say.")
+        yield forget_entry(self.script, self.script.obj, old.id)
+        new = self.script.obj.journal.add(
+            text,
+            importance=old.importance,
+            source_type=CORRECTION,
+            tags=(*old.tags, f"corrects {old.id}"),
+            entities=old.entities,
+            source_message_ids=old.source_message_ids,
+            audience=old.audience,
+        )
+        self._audit("corrected", entry=old.id, now=new.id)
+        return f"Entry {new.id} takes the place of {old.id}."
 
+    def drop(self) -> str:
+        """Take an observation out of a profile."""
+        entities, wanted = self.script.obj.entities, self._sent("id")
+        profile = entities.get(self._sent("profile"))
+        left = profile and profile.only(lambda item: item.id != wanted)
+        if profile is None or left is None or left is profile:
+            raise Refusal("There is no such observation.")
+        entities.put({profile.id: left})
+        self._audit("dropped", profile=profile.id, observation=wanted)
+        return f"{self.script.obj.key} no longer believes this of {profile.name}."
 
-def release(script: AssistantScript, player: str, by: str) -> str:
-    """Use again what a player said."""
-    people = people_called(player)
-    if not script.memory.quarantine.release(people):
-        raise Refusal(f"{player} is not in quarantine.")
-    script.audit("released", people=list(people), by=by)
-    return f"{script.obj.key} uses again what {player} said."
+    def quarantine(self) -> str:
+        """Use nothing any more of what a player said, with all their characters."""
+        player, name = self._sent("player"), self.script.obj.key
+        people = people_called(player)
+        names = {each: str(getattr(find(each), "key", player)) for each in people}
+        if not self.script.memory.quarantine.add(names):
+            raise Refusal(f"{player} is in quarantine already.")
+        self._audit("quarantine", people=list(people))
+        kept = f"All of it is kept: aimemory/release {name} = {player}"
+        return f"{name} uses nothing any more of what {player} said. {kept}"
+
+    def release(self) -> str:
+        """Use again what a player said."""
+        player = self._sent("player")
+        people = people_called(player)
+        if not self.script.memory.quarantine.release(people):
+            raise Refusal(f"{player} is not in quarantine.")
+        self._audit("released", people=list(people))
+        return f"{self.script.obj.key} uses again what {player} said."
+
+    def _sent(self, name: str) -> str:
+        return self.sent.get(name, "").strip()
+
+    def _audit(self, kind: str, **fields: object) -> None:
+        self.script.audit(kind, **fields, by=self.by.key)
 
 
 @inlineCallbacks
@@ -142,11 +180,9 @@ def memory_status(script: AssistantScript) -> Steps[list[str]]:
     else:
         works = "works" if status["ok"] else "does not work"
         semantic = f"{works} ({status['detail']}); {len(own)} memories"
-    journal = script.obj.journal
     return [
         f"Memory of {script.obj.key}",
         f"Search index: {'cannot be read' if indexed is None else f'{indexed} items'}",
         f"Semantic memory: {semantic}",
-        f"Journal: {journal.count()} entries, {unconsolidated(journal)} not yet consolidated",
-        f"Entity profiles: {len(script.obj.entities.profiles())}",
+        *stored_lines(script),
     ]

@@ -1,8 +1,8 @@
 """Trying a model out: a few short calls, what they show, and one line of advice."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
@@ -95,40 +95,37 @@ class Trial:
     def advice(self, facts: ModelFacts) -> str:
         """What to do about the worst that was found."""
         window = self.cut or (facts.window.tokens if facts.window else LEAST_WINDOW)
-        return next(text for is_so, text in _ADVICE if is_so(self, window))
-
-
-_ADVICE: tuple[tuple[Callable[[Trial, int], bool], str], ...] = (
-    (
-        lambda trial, _: len(trial.failed) > 1,
-        "it fails too often to be played with; `ai/doctor` says more.",
-    ),
-    (
-        lambda trial, window: window < LEAST_WINDOW,
-        "give its server a larger window, 8,192 tokens or more (Ollama: OLLAMA_CONTEXT_LENGTH).",
-    ),
-    (
-        lambda trial, _: not (trial.follows and trial.talks),
-        "it hardly follows a talk: for trying only; take a larger model.",
-    ),
-    (
-        lambda trial, _: not trial.calls,
-        "it talks, but calls no tools: it will act and note little; take one made for tool calls.",
-    ),
-    (
-        lambda trial, _: trial.thinks,
-        "switch its thinking off, if its answers come late: `llm_thinking = off`.",
-    ),
-    (
-        lambda trial, _: trial.seconds > PATIENCE_S or trial.speed < FLUENT,
-        "it is slow here: take a smaller model or a faster machine.",
-    ),
-    (
-        lambda trial, _: len(trial.languages) < len(WATER) / 2,
-        "use it for the languages above; it knows few others.",
-    ),
-    (lambda *_: True, "fit to be played with."),
-)
+        advice = (
+            (len(self.failed) > 1, "it fails too often to be played with; `ai/doctor` says more."),
+            (
+                window < LEAST_WINDOW,
+                "give its server a larger window, 8,192 tokens or more "
+                "(Ollama: OLLAMA_CONTEXT_LENGTH).",
+            ),
+            (
+                not (self.follows and self.talks),
+                "it hardly follows a talk: for trying only; take a larger model.",
+            ),
+            (
+                not self.calls,
+                "it talks, but calls no tools: it will act and note little; take one made for "
+                "tool calls.",
+            ),
+            (
+                self.thinks,
+                "switch its thinking off, if its answers come late: `llm_thinking = off`.",
+            ),
+            (
+                self.seconds > PATIENCE_S or self.speed < FLUENT,
+                "it is slow here: take a smaller model or a faster machine.",
+            ),
+            (
+                len(self.languages) < len(WATER) / 2,
+                "use it for the languages above; it knows few others.",
+            ),
+            (True, "fit to be played with."),
+        )
+        return next(text for is_so, text in advice if is_so)
 
 
 @inlineCallbacks
@@ -138,7 +135,7 @@ def try_out(script: "AssistantScript", asker: str | None = None) -> Steps[list[s
     Fails as `SpendHandler.complete` does where not even the first call is answered.
     """
     trial = Trial()
-    named: ModelReply = yield _asked(script, asker, ASKED_NAME, 32)
+    named: ModelReply = yield asked(script, asker, ASKED_NAME, 32)
     trial.follows, trial.seconds = "quillon" in named.content.lower(), named.seconds
     replies = [named]
     for messages, tokens in ((SEVERAL, 32), (LOOKED, 96), (LANGUAGES, 256), (ASKED_BACK, 32)):
@@ -146,7 +143,8 @@ def try_out(script: "AssistantScript", asker: str | None = None) -> Steps[list[s
         if messages is ASKED_BACK and not (facts.own and context_limit(script) > LONG_TOKENS):
             break
         try:
-            reply: ModelReply = yield _asked(script, asker, messages, tokens)
+            tools = (Look().schema(),) if messages is LOOKED else ()
+            reply: ModelReply = yield asked(script, asker, messages, tokens, tools=tools)
         except AssistantError as error:
             trial.failed.append(str(error))
             continue
@@ -166,15 +164,20 @@ def try_out(script: "AssistantScript", asker: str | None = None) -> Steps[list[s
     return trial.lines(script.mind.model.facts(script.model_name))
 
 
-def _asked(
-    script: "AssistantScript", asker: str | None, said: Sequence[str], tokens: int
+def asked(
+    script: "AssistantScript",
+    asker: str | None,
+    said: Sequence[str],
+    tokens: int | None = None,
+    system: str = PERSONA,
+    tools: Sequence[dict[str, Any]] = (),
 ) -> Deferred[ModelReply]:
-    """Fires with the reply to a small talk."""
+    """Fires with what an assistant's model, and no other, answers to a small talk."""
     lines = tuple({"role": "user", "content": text} for text in said)
-    messages = ({"role": "system", "content": PERSONA}, *lines)
-    tools = (Look().schema(),) if said is LOOKED else ()
-    sizes = {"History": sum(map(script.count, said)), "Reserve": tokens}
-    prompt = Prompt(messages, tools, TokenBudget(sizes, context_limit(script)))
+    messages = ({"role": "system", "content": system}, *lines)
+    reserve = tokens or script.config.reply_reserve_tokens
+    sizes = {"History": sum(map(script.count, (system, *said))), "Reserve": reserve}
+    prompt = Prompt(messages, tuple(tools), TokenBudget(sizes, context_limit(script)))
     request = model_request(script, script.obj, prompt, "test", max_tokens=tokens)
     reply = script.spend.complete(replace(request, fallback_models=()), asker)
 

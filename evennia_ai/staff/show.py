@@ -20,7 +20,7 @@ from evennia_ai.game.identity import find
 from evennia_ai.game.seeing import name_of
 from evennia_ai.game.world import literal
 from evennia_ai.history.audience import STAFF, is_private, members
-from evennia_ai.history.messages import Message
+from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.llm_interaction.budget import BudgetEvent
 
 if TYPE_CHECKING:
@@ -151,6 +151,19 @@ def cuts(event: BudgetEvent) -> list[str]:
     return [*lines, *(f"Note: {note}" for note in event.notes)]
 
 
+def request_text(event: BudgetEvent) -> str:
+    """A request: when, what for, its regions, the reply, what was left out and why."""
+    purpose = PURPOSES.get(event.purpose, event.purpose)
+    started = f" of a compaction ({event.trigger})" if event.trigger else ""
+    head = f"{moment(utc_iso(event.at))} {audience_mark(event.audience)}{purpose}{started}: {event}"
+    reply = "no reply"
+    if event.prompt_tokens or event.completion_tokens:
+        cached = cached_part(event.cached_tokens, event.cached_cost)
+        reply = f"in {event.prompt_tokens:,}{cached}, out {event.completion_tokens:,} tokens"
+    figures = f"model {event.model}, {reply}, {price(event.cost)}, context {event.usage:.0%} full"
+    return "\n".join([head, figures, *cuts(event)])
+
+
 class Slices(Sequence[T]):
     """`count` items; `read` returns those from one index up to another when they are shown."""
 
@@ -176,17 +189,6 @@ class Viewer:
     def __init__(self, caller: "TypedObject", session: "ServerSession | None" = None):
         self.caller, self.session = caller, session
 
-    @property
-    def reads_aloud(self) -> bool:
-        """Whether a screen reader is used."""
-        return bool(self.session and self.session.protocol_flags.get("SCREENREADER"))
-
-    @property
-    def width(self) -> int:
-        """Columns of the screen."""
-        flags = self.session.protocol_flags if self.session else {}
-        return max(_NARROWEST, flags.get("SCREENWIDTH", {0: _USUAL_WIDTH}).get(0, _USUAL_WIDTH))
-
     def tell(self, text: str) -> None:
         """Send a text, escaped."""
         self.caller.msg(escaped(text))
@@ -197,10 +199,12 @@ class Viewer:
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         """Rows under heads; for a screen reader a line each, ``Name: Aria. Mode: awake``."""
-        if self.reads_aloud:
+        flags = self.session.protocol_flags if self.session else {}
+        if flags.get("SCREENREADER"):
             pairs = ([f"{h}: {cell(v)}." for h, v in zip(heads, row, strict=True)] for row in rows)
             return "\n".join(" ".join(line) for line in pairs)
-        table = EvTable(*heads, border="header", maxwidth=self.width)
+        width = max(_NARROWEST, flags.get("SCREENWIDTH", {0: _USUAL_WIDTH}).get(0, _USUAL_WIDTH))
+        table = EvTable(*heads, border="header", maxwidth=width)
         for row in rows:
             table.add_row(*map(cell, row))
         return str(table)

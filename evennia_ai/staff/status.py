@@ -1,5 +1,6 @@
 """The state of an assistant, as commands, pages and metrics show it."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -7,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.pages import aside
-from evennia_ai.history.records import CompactionRecord
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import (
     TAIL_TOKENS,
@@ -15,7 +15,6 @@ from evennia_ai.llm_interaction.prompt import (
     context_limit,
     context_usage,
     is_small,
-    learned_window,
     limit_source,
     measure_fixed,
     room_of,
@@ -23,6 +22,7 @@ from evennia_ai.llm_interaction.prompt import (
 )
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.sleep.compaction.due import no_room
+from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.show import ago, counted, moment, price_of
 from evennia_ai.turns.spend import GAME, SpendHandler
 from evennia_ai.turns.spend_book import Cap, SpendRow
@@ -71,6 +71,7 @@ def model_lines(script: "AssistantScript") -> list[str]:
 def status_lines(script: "AssistantScript") -> list[str]:
     """The state of an assistant, a line for each fact; call it on the reactor thread."""
     runtime, state, body, spent = script.runtime, script.state, script.obj, script.spend.today()
+    last = script.history.last_compaction()
     switched = "yes" if script.db.enabled is not False else "no (ai/start switches it on)"
     if body.has_account:
         switched += "; somebody puppets the body, so it does not think"
@@ -88,11 +89,12 @@ def status_lines(script: "AssistantScript") -> list[str]:
         f"Mind: {script.mind.status()}",
         f"Thinking now: {'yes' if runtime.lock.running is not None else 'no'}",
         *_context_lines(script),
-        *_stored_lines(script),
+        *stored_lines(script),
         f"Waiting: {counted(len(runtime.queue), 'line')} heard and not yet thought about",
         *([waiting] if calls else []),
         f"Spent today: {spent_line(spent)}",
-        _compaction_line(script.history.last_compaction()),
+        "Last compaction: "
+        + (f"{moment(last.at)} {report_line(body.key, last)}" if last else "never"),
         *_sleep_lines(state.last_sleep),
         f"Since the server started: {_since_start(runtime.counts)}",
         f"Last trouble: {trouble if runtime.last_error else 'none'}",
@@ -109,22 +111,22 @@ def spent_line(spent: Mapping[str, Any]) -> str:
     return f"{counted(spent['calls'], 'call')}, {spent['tokens']:,} tokens, {cost}"
 
 
-def answers_line(counts: Mapping[str, int]) -> str:
+def answers_line(counts: Counter[str]) -> str:
     """How many answers an assistant gave since the server started, and by which model."""
-    answers, fell_back = counts.get("answers", 0), counts.get("fell back", 0)
+    answers, fell_back = counts["answers"], counts["fell back"]
     if not fell_back:
         return counted(answers, "answer")
     share = f"{fell_back:,} of them ({fell_back / answers:.0%})"
     return f"{counted(answers, 'answer')}, {share} by the offline model, as no other answered"
 
 
-def _since_start(counts: Mapping[str, int]) -> str:
+def _since_start(counts: Counter[str]) -> str:
     """What an assistant did since the server started; the metrics say more."""
-    declined, troubles = counts.get("declined", 0), counts.get("troubles", 0)
-    parts = [answers_line(counts), counted(counts.get("calls", 0), "model call")]
+    declined, troubles = counts["declined"], counts["troubles"] + counts["errors"]
+    parts = [answers_line(counts), counted(counts["calls"], "model call")]
     if declined:
         parts.append(f"{counted(declined, 'line')} unanswered (too many a minute, or a limit)")
-    if troubles := troubles + counts.get("errors", 0):
+    if troubles:
         parts.append(counted(troubles, "trouble"))
     return ", ".join(parts)
 
@@ -151,7 +153,8 @@ def _context_lines(script: "AssistantScript") -> list[str]:
     return lines + [f"Note: {note}" for note in (last.notes if last else ())]
 
 
-def _stored_lines(script: "AssistantScript") -> list[str]:
+def stored_lines(script: "AssistantScript") -> list[str]:
+    """How much an assistant has stored, a line a kind."""
     history, journal = script.history, script.obj.journal
     live = sum(not message.is_summary for message in history.messages())
     archived = history.recorded[0] - live - len(history.tombstones())
@@ -168,19 +171,6 @@ def unconsolidated(journal: JournalHandler) -> str:
     """How many journal entries wait for consolidation, in words."""
     waiting = len(journal.unconsolidated(UNCONSOLIDATED_SHOWN))
     return f"{waiting} or more" if waiting >= UNCONSOLIDATED_SHOWN else str(waiting)
-
-
-def _compaction_line(last: CompactionRecord | None) -> str:
-    if last is None:
-        return "Last compaction: never"
-    report = last.report
-    head = f"Last compaction: {moment(last.at)}"
-    tokens = f"{report.original_tokens:,} to {report.new_tokens:,} tokens"
-    if report.level == "masked":
-        outputs = counted(report.masked_messages, "old tool output")
-        return f"{head}, {outputs} masked, {tokens}, nothing summarised"
-    messages = counted(report.compacted_messages, "message")
-    return f"{head}, {messages}, {tokens}, level {report.level}, summary {report.summary_id}"
 
 
 def _sleep_lines(last: dict[str, Any]) -> list[str]:
@@ -247,13 +237,6 @@ def warnings(script: "AssistantScript") -> list[str]:
         )
     elif reason := no_room(script):
         found.append(reason)
-    window = learned_window(script)
-    if window and window.tokens < config.max_context_tokens:
-        found.append(
-            f"`max_context_tokens` is {config.max_context_tokens:,}, but the window of "
-            f"{script.model_name} holds {window.tokens:,} ({window.source}): the smaller figure "
-            "is used. Nothing has to be done; a server with a larger window remembers more."
-        )
     wanted = (
         ("`memory_inject_tokens`", caps.retrieved, config.memory_inject_tokens),
         ("room and people", caps.tail, TAIL_TOKENS),

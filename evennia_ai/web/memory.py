@@ -3,17 +3,15 @@
 from itertools import islice
 from typing import Any
 
-from twisted.internet.defer import inlineCallbacks
+from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import Steps, pause
-from evennia_ai.errors import Refusal
-from evennia_ai.game.identity import speaker_of
 from evennia_ai.history.audience import STAFF
 from evennia_ai.rag_memory.journal_entry import JournalEntry
-from evennia_ai.rag_memory.ledger import APPROVED, STATES, WITHDRAWN
+from evennia_ai.rag_memory.ledger import STATES
 from evennia_ai.rag_memory.profile import Profile, current
 from evennia_ai.recall.values import Query
-from evennia_ai.staff import memory as acts
+from evennia_ai.staff.memory import MemoryActs, memory_status
 from evennia_ai.staff.show import moment
 from evennia_ai.web.one import FOUND, MOST_ROWS, note_look, page_head
 from evennia_ai.web.site import Visit, number, plain
@@ -29,7 +27,7 @@ def memory(visit: Visit) -> Steps[dict[str, Any]]:
     """
     script, words = visit.assistant, visit.asked.get("q", "").strip()
     seen = visit.seen
-    status = yield acts.memory_status(script)
+    status = yield memory_status(script)
     count, scores, memories = script.obj.journal.count(), dict[str, float](), list[dict[str, Any]]()
     last = number(visit.asked.get("before"), count, count)
     if words:
@@ -80,30 +78,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
     return plain(profile, relationship=profile.relationship(STAFF), facts=facts)
 
 
-def change_memory(visit: Visit) -> Any:
-    """Change what an assistant remembers. Returns, or fires with, a sentence."""
-    script, seen, sent, by = visit.assistant, visit.seen, visit.sent, visit.account.key
-    wanted, player, text = (sent.get(name, "").strip() for name in ("id", "player", "text"))
-
-    def decide(state: str) -> str:
-        note = acts.decide(script, seen, wanted, state, speaker_of(visit.account))
-        return f"Note {note.id} is {note.state}."
-
-    at_once = {
-        "approve": lambda: decide(APPROVED),
-        "reject": lambda: decide(WITHDRAWN),
-        "quarantine": lambda: acts.quarantine(script, player, by),
-        "release": lambda: acts.release(script, player, by),
-    }
-    # These change a body's values: no tick may run meanwhile.
-    exclusive = {
-        "forget": lambda: acts.forget(script, seen, wanted, by),
-        "correct": lambda: acts.correct(script, seen, wanted, text, by),
-        "drop": lambda: acts.drop(script, sent.get("profile", ""), wanted, by),
-    }
-    act = sent.get("act", "")
-    if act in at_once:
-        return at_once[act]()
-    if act in exclusive:
-        return script.run_exclusive(exclusive[act])
-    raise Refusal("There is no such act.")
+def change_memory(visit: Visit) -> "Deferred[str]":
+    """Change what an assistant remembers; fires with a sentence."""
+    acts = MemoryActs(visit.assistant, visit.seen, visit.account, visit.sent)
+    return acts.do(visit.sent.get("act", ""))

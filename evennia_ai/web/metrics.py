@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from evennia_ai import conf
 from evennia_ai.staff.status import facts_or_trouble, overview
-from evennia_ai.web.reactor import on_reactor
+from evennia_ai.web.site import on_reactor
 
 if TYPE_CHECKING:
     from evennia_ai.assistant_script import AssistantScript

@@ -23,7 +23,7 @@ from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.configuration import change_option, option_called, take_preset
 from evennia_ai.staff.explanation import explanation, is_reply, spoken, whole_prompt
-from evennia_ai.staff.show import PURPOSES, cuts, moment, speaker_label
+from evennia_ai.staff.show import moment, request_text, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
 from evennia_ai.turns.events import ANSWER
 from evennia_ai.turns.metrics import PROMPT_DAYS, stacked
@@ -256,17 +256,7 @@ def budget(visit: Visit) -> Steps[dict[str, Any]]:
         "limit": f"{prompts[-1].limit:,}" if prompts else "",
         "chart": stacked([p for p in prompts if p.purpose == "awake"]),
         "marks": [{"at": m.at, "on": moment(m.at), "trigger": m.trigger} for m in marks],
-        "events": [
-            plain(
-                event,
-                at=moment(utc_iso(event.at)),
-                purpose=PURPOSES.get(event.purpose, event.purpose),
-                sizes=str(event),
-                usage=f"{event.usage:.0%}",
-                cuts=cuts(event),
-            )
-            for event in reversed(visit.seen.requests())
-        ],
+        "requests": [request_text(event) for event in reversed(visit.seen.requests())],
         "contributors": [plain(piece) for piece in contributors(script, visit.audience)],
     }
 

@@ -8,11 +8,9 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai import conf, services
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.background import Steps, pause
-from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.staff import doctor
-from evennia_ai.staff.audit_log import log_fields
-from evennia_ai.staff.explanation import spoken
+from evennia_ai.staff.audit_log import log_fields, log_line
 from evennia_ai.staff.show import PURPOSES, price_of
 from evennia_ai.staff.status import (
     answers_line,
@@ -25,7 +23,6 @@ from evennia_ai.staff.status import (
 from evennia_ai.turns.metrics import KEPT_DAYS, SPEND_BY, SpendFigure
 from evennia_ai.web.site import Visit, number
 
-LINE_CHARS = 160
 # Assistants that are looked at before everything else on the reactor has its turn.
 ROWS_AT_ONCE = 2
 SPEND_DAYS, DAY_S = 30, 86_400.0
@@ -45,7 +42,7 @@ def assistants(visit: Visit) -> Steps[dict[str, Any]]:
     """Each assistant in a row, and what the game has spent."""
     scripts, rows = all_assistants(), []
     for script in scripts:
-        rows.append(facts_or_trouble(lambda s: _row(s, visit), script) | {"pk": script.pk})
+        rows.append(facts_or_trouble(_row, script) | {"pk": script.pk})
         if len(rows) % ROWS_AT_ONCE == 0:
             yield pause()
     shared = (
@@ -60,16 +57,8 @@ def assistants(visit: Visit) -> Steps[dict[str, Any]]:
     }
 
 
-def _row(script: AssistantScript, visit: Visit) -> dict[str, Any]:
-    facts, speaks = overview(script), script.tools.traits.speaks
-    cap = script.spend.reached()
-    last = None
-    if visit.is_admin:
-        said = (m for m in script.seen(visit.audience).newest() if not m.is_summary)
-        last = next(
-            (m for m in said if m.role in ("user", "assistant") and spoken(m, speaks)), None
-        )
-    shown = last is not None and last.audience == PUBLIC
+def _row(script: AssistantScript) -> dict[str, Any]:
+    facts, cap = overview(script), script.spend.reached()
     return {
         **facts,
         "usage_pct": round(100 * facts["usage"]),
@@ -78,9 +67,6 @@ def _row(script: AssistantScript, visit: Visit) -> dict[str, Any]:
         "cap": f"{cap} is reached {cap.until}" if cap else "",
         "answers": answers_line(script.runtime.counts),
         "trouble": script.runtime.last_error,
-        "last_who": (last.speaker_name or facts["name"]) if last and shown else "",
-        "last": spoken(last, speaks)[:LINE_CHARS] if last and shown else "",
-        "last_private": last is not None and not shown,
     }
 
 
@@ -145,7 +131,7 @@ def log(visit: Visit) -> Steps[dict[str, Any]]:
     name, kind = visit.asked.get("assistant") or None, visit.asked.get("kind", "")
     raw, kinds = yield services.on_disk(_log_end, name, kind)
     return {
-        "lines": [_line(fields) for fields in reversed(raw)],
+        "lines": [log_line(fields) for fields in reversed(raw)],
         "kinds": kinds,
         "kind": kind,
         "assistant": name or "",
@@ -158,11 +144,6 @@ def _log_end(name: str | None, kind: str) -> tuple[list[dict[str, Any]], list[st
     lines = log_fields(conf.log_path(), name, LOG_BYTES, LOG_BYTES)
     kinds = sorted({str(line.get("kind", "")) for line in lines})
     return [line for line in lines if kind in ("", line.get("kind"))][-LOG_LINES:], kinds
-
-
-def _line(fields: dict[str, Any]) -> dict[str, Any]:
-    at, kind, who = (str(fields.pop(key, "")) for key in ("at", "kind", "assistant"))
-    return {"at": at, "kind": kind, "assistant": who, "fields": list(fields.items())}
 
 
 @inlineCallbacks

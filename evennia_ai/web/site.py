@@ -14,12 +14,14 @@ from django.utils.module_loading import import_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_http_methods
+from twisted.internet.defer import maybeDeferred
+from twisted.python import threadable
+from twisted.python.failure import Failure
 
 from evennia_ai.cards.container import FILE_BYTES
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.staff.show import moment, private_to
-from evennia_ai.web.reactor import on_reactor
 
 if TYPE_CHECKING:
     from evennia import AccountDB
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from evennia_ai.rag_memory.seen import Seen
 
 NOBODY, BUILDER, ADMIN = 0, 1, 2
+# A thread that waits forever would block a reload.
+PATIENCE_S = 3.0
 # Searches and checks may take so long.
 SLOW_S = 20.0
 # Nothing from another host, no script or style but the files of this site, no frame around it.
@@ -187,6 +191,38 @@ def plain(item: Any, **more: Any) -> dict[str, Any]:
 def number(text: str | None, default: int, most: int) -> int:
     """A number of the address, from 0 to `most`; the default if there is none."""
     return min(most, int(text)) if text and text.isascii() and text.isdigit() else default
+
+
+def on_reactor(function: Callable[[], Any], patience_s: float | None = None) -> Any:
+    """A function's result, computed on the reactor thread; a Deferred's, once it fires.
+
+    Evennia's web site runs on other threads, where Attributes must not be touched.
+
+    Args:
+        function: What to call.
+        patience_s: Longest wait in seconds; `PATIENCE_S` if None.
+
+    Raises:
+        queue.Empty: There was no result in time; the server may be stopping.
+        Exception: What the function raised.
+    """
+    from twisted.internet import reactor
+
+    answers: queue.Queue[Any] = queue.Queue()
+
+    def answer() -> None:
+        maybeDeferred(function).addBoth(answers.put)
+
+    here = threadable.isInIOThread() or not reactor.running  # type: ignore[attr-defined]
+    if here:
+        answer()
+    else:
+        reactor.callFromThread(answer)  # type: ignore[attr-defined]
+    wait_s = PATIENCE_S if patience_s is None else patience_s
+    result = answers.get_nowait() if here else answers.get(timeout=wait_s)
+    if isinstance(result, Failure):
+        result.raiseException()
+    return result
 
 
 def rank_of(account: "AccountDB") -> int:

@@ -201,13 +201,6 @@ class TestInstall(unittest.TestCase):
 
 
 class TestWithApp(unittest.TestCase):
-    def test_secret_settings_still_come_last(self):
-        """The app is added before the secret settings, which override everything."""
-        text = "from evennia.settings_default import *\n\n# secrets\ntry:\n    "
-        text += "from server.conf.secret_settings import *\nexcept ImportError:\n    pass\n"
-        changed = with_app(text)
-        self.assertLess(changed.index(APP_LINE), changed.index("# secrets"))
-
     def test_a_tuple_of_apps_stays_usable(self):
         """Apps set as a tuple are joined in a way that works for tuples."""
         names = {}

@@ -9,8 +9,8 @@ from twisted.internet.defer import Deferred, fail
 
 from evennia_ai import services, startstop
 from evennia_ai.assistant_script import all_assistants
+from evennia_ai.commands import COMMANDS
 from evennia_ai.commands.base import find_assistant, named
-from evennia_ai.commands.cmdset import COMMANDS
 from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.game.deletions import delete_queued, enqueue, queued_scopes
 from evennia_ai.game.identity import stable_id

@@ -205,7 +205,7 @@ class TestStatus(CommandLineTest):
         )
         self.assertIn("Summaries: 1", shown)
         self.assertIn("Journal: 2 entries, 1 not yet consolidated", shown)
-        self.assertRegex(shown, r"Last compaction: \d{4}-.* level main, summary s")
+        self.assertRegex(shown, r"Last compaction: \d{4}-.* level main, .* = s")
         self.assertRegex(shown, r"Last prompt: System: \d+, Tools: \d+, .*\(total \d+/\d+\)")
 
     def test_sleep_report(self):

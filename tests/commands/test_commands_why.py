@@ -125,7 +125,7 @@ class TestWhyDidSheSayThat(WhyTest):
 
     def test_sources_of_others(self):
         """Where a game opens it to others, a private source is not shown to them."""
-        from evennia_ai.commands.why import why
+        from evennia_ai.commands.history import why
 
         secret = Message("user", "I stole the pot.", speaker=BOB, audience=private(["o2.b"]))
         (secret,) = self.script.history.append([secret])

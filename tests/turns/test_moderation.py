@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from evennia_ai import services
-from evennia_ai.commands.why import why
+from evennia_ai.commands.history import why
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message
 from evennia_ai.history.sealed import unseal
