@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import DatabaseError, connection
 from evennia import DefaultScript
-from evennia.utils.gametime import gametime
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred, succeed
 
@@ -308,11 +307,6 @@ class AssistantScript(AssistantPorts, DefaultScript):
         emote = self.emote(occasion)
         if emote and self.obj and self.obj.location:
             self.game.emote(emote)
-
-    def clock_time(self, game: bool) -> tuple[int, int]:
-        """Hour and minute of the day now (UTC), of game time if `game`."""
-        seconds = int(gametime(absolute=True) if game else self.now()) % 86400
-        return seconds // 3600, seconds % 3600 // 60
 
     def stop_thinking(self) -> bool:
         """Cancel the turn in flight, and a compaction beside it; returns whether there was one."""

@@ -535,9 +535,6 @@ class FakeAssistant(Assistant):
 
     counter = count
 
-    def clock_time(self, game: bool) -> tuple[int, int]:
-        return 12, 0
-
     def audit(self, kind: str, **fields: object) -> None:
         self.audits.append((kind, fields))
 

@@ -47,7 +47,6 @@ class Assistant:
         scope: The stable id under which its memory is filed.
         enabled: Whether it thinks: switched on, in a body, and nobody puppets that body.
         ready: Whether everything slow is loaded, so that ticks may think.
-        clock_time: Hour and minute of the day (UTC), in game time if asked so.
         count: Tokens of a short text for its model; long ones are counted by way of `mind.work`.
         breathe: Lets others have a turn between two steps of long work; fires when that is over.
         tick_interval_s: Time between two ticks. With nothing to do they become rarer, up to half a
@@ -75,7 +74,6 @@ class Assistant:
     allowed: Allowed
     extracts_memories: bool
     now: Callable[[], float]
-    clock_time: Callable[[bool], tuple[int, int]]
     shared_options: Callable[[], tuple[Layer, ...]]
     breathe: Callable[[], Deferred[None]]
     called: Callable[[], None]

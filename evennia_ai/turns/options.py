@@ -6,6 +6,7 @@ Each field of `AssistantConfig` is a configuration Attribute of the script. Its 
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime, time
 from functools import partial
 from typing import Any
 
@@ -315,15 +316,15 @@ def check_option(name: str, value: object, allowed: Allowed = Allowed()) -> Any:
     return checked(name, OPTIONS[name].kind, value, allowed)
 
 
-def within_hours(schedule: str, clock: Callable[[bool], tuple[int, int]]) -> bool:
+def within_hours(schedule: str, clock: Callable[[bool], datetime | time]) -> bool:
     """Whether it is now within a span of hours; one that ends before it begins spans midnight.
 
-    `clock` returns hour and minute now: of game time if its argument is True, which it is for a
-    `schedule` that begins with ``game``.
+    `clock` returns the time now: of the game if its argument is True, which it is for a `schedule`
+    that begins with ``game``.
     """
     words = schedule.split()
     start, end = (tuple(map(int, part.split(":"))) for part in words[-1].split("-"))
-    now = clock(words[0] == "game")
+    now = (at := clock(words[0] == "game")).hour, at.minute
     return start <= now < end if start <= end else now >= start or now < end
 
 

@@ -96,7 +96,8 @@ def follow_routine(script: Assistant) -> str:
         return ""
     runtime, now = script.runtime, script.now()
     routine = read_routine(script.config.routine)
-    stop = routine.at(*script.clock_time(routine.is_game))
+    clock = script.game.clock(routine.is_game, now)
+    stop = routine.at(clock.hour, clock.minute)
     if runtime.stop is None or runtime.stop[0] != stop.label:
         runtime.stop, runtime.stop_told = (stop.label, now), False
     is_asleep, is_done = script.state.mode == "sleep", script.state.routine == stop.label

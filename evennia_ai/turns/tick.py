@@ -448,7 +448,10 @@ class Tick:
         if config.sleep_schedule is None:
             return False
         soon = SCHEDULE_IDLE_S if idle is None else min(SCHEDULE_IDLE_S, idle)
-        return quiet >= soon and within_hours(config.sleep_schedule, self.script.clock_time)
+        now = self.script.now()
+        return quiet >= soon and within_hours(
+            config.sleep_schedule, lambda is_game: self.script.game.clock(is_game, now)
+        )
 
 
 def _indexed_text(message: Message) -> str:

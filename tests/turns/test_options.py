@@ -1,6 +1,7 @@
 """Configuration: checks, defaults, what is said of bad values."""
 
 import unittest
+from datetime import time
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -147,16 +148,15 @@ class TestChecked(unittest.TestCase):
             stored = check_option("sleep_schedule", f"{before}{start}-{end}")
         except ConfigError:
             return
-        hour, minute = map(int, now.split(":"))
         asked = []
-        within_hours(stored, lambda game: (asked.append(game), (hour, minute))[1])
+        within_hours(stored, lambda game: (asked.append(game), time.fromisoformat(now))[1])
         self.assertEqual(asked, [before.startswith("game")])
 
     def test_over_midnight(self):
         """A span that ends before it begins runs over midnight; its end is not in it."""
 
         def at(minute):
-            return within_hours("23:00-06:00", lambda game: divmod(minute, 60))
+            return within_hours("23:00-06:00", lambda game: time(*divmod(minute, 60)))
 
         inside = [minute for minute in range(1440) if at(minute)]
         self.assertEqual(inside, [*range(360), *range(1380, 1440)])

@@ -1,6 +1,7 @@
 """A day's plan: what holds when, and how it is followed."""
 
 import unittest
+from datetime import datetime
 
 from evennia import create_object
 
@@ -55,7 +56,7 @@ class TestFollowed(MemoryWorldTest):
         self.at(6)
 
     def at(self, hour):
-        self.script.clock_time = lambda game: (hour, 0) if game else (0, 0)
+        self.script.game.clock = lambda game, now: datetime(2026, 1, 1, hour if game else 0)
 
     def tick(self, *steps):
         self.script.game.steps = steps
@@ -148,8 +149,8 @@ class TestInGame(AssistantTest):
         create_object(EXIT, key="hall", location=self.room1, destination=self.hall)
         create_object(EXIT, key="back", location=self.hall, destination=self.room1)
         self.door = create_object(EXIT, key="door", location=self.hall, destination=self.taproom)
-        self.script.clock_time = lambda game: (20, 0)
-        self.addCleanup(lambda: vars(self.script).pop("clock_time", None))
+        self.script.game.clock = lambda game, now: datetime(2026, 1, 1, 20)
+        self.addCleanup(lambda: vars(self.script.game).pop("clock", None))
         self.configure(routine="20:00 taproom: wipes the bar.")
         self.script.runtime.last_spoke_at = 0.0
 

@@ -1,6 +1,7 @@
 """The tick, awake: hearing, thinking, answering."""
 
 import unittest
+from datetime import time
 from unittest.mock import patch
 
 from twisted.internet.defer import Deferred
@@ -236,6 +237,7 @@ class TestSchedule(MemoryWorldTest):
 
     def test_quiet_in_its_hours(self):
         """It falls asleep after five quiet minutes, or sooner if it always does."""
+        self.script.game.clock = lambda game, now: time(12)
         for hours, idle_s, quiet_s in (
             ("11:00-13:00", None, 300),
             ("11:00-13:00", 1000, 300),
