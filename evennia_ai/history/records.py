@@ -136,7 +136,7 @@ class SummaryRecord(Stored):
         tree_level: Its level in the cascade.
         coverage: Share of names, numbers and quoted words kept in summary, journal or ledger.
         unsupported: How many sentences were struck because its source does not support them.
-        extra: Its model, and what else is noted of it.
+        extra: Its model, what it lost, and what else is noted of it.
     """
 
     id: str

@@ -103,23 +103,15 @@ class EntityHandler:
         """Replace each whole profile by what `left` returns, a few at each step; None drops it."""
         keys = list(self.profiles())
         for start in range(0, len(keys), BATCH):
-            with self.store.transaction():
-                self._forget(keys[start : start + BATCH], left)
+            wholes = map(self.whole, filter(None, map(self.get, keys[start : start + BATCH])))
+            rests = [(whole, rest) for whole in wholes if (rest := left(whole)) is not whole]
+            if rests:
+                with self.store.transaction():
+                    for whole, _ in rests:
+                        self.store.delete(whole.id, ARCHIVE)
+                    changed = {rest.id: rest for _, rest in rests if rest}
+                    self.put(changed, [whole.id for whole, rest in rests if rest is None])
             yield
-
-    def _forget(self, keys: Iterable[str], left: Callable[[Profile], Profile | None]) -> None:
-        changed, gone = dict[str, Profile](), list[str]()
-        for profile in filter(None, map(self.get, keys)):
-            whole = self.whole(profile)
-            rest = left(whole)
-            if rest is not whole:
-                self.store.delete(profile.id, ARCHIVE)
-                if rest is None:
-                    gone.append(profile.id)
-                else:
-                    changed[profile.id] = rest
-        if changed or gone:
-            self.put(changed, gone)
 
 
 def note_met(script: Assistant, character: Character) -> dict[str, int]:

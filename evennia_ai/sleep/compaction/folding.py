@@ -38,6 +38,8 @@ NO_SUMMARY = "A few lines, archived without a summary."
 JOURNAL_ENTRIES = 200
 # Characters of a journal entry that takes up names a summary had no room for.
 OVERFLOW_CHARS = 1500
+# A record names so many of the things a model's text left out.
+LOST_NAMED = 200
 
 
 @dataclass
@@ -221,6 +223,7 @@ class Fold:
             extra={
                 "model": summary.model,
                 "prompt_tokens": summary.prompt_tokens,
+                "lost": [item.text for item in text.lost][:LOST_NAMED],
             },
         )
         self.records[record.id] = record
