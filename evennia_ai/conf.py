@@ -57,25 +57,16 @@ _FOLDER = Kind("a path", lambda value: os.fspath(value))
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting of the game.
+    """A setting of the game."""
 
-    Args:
-        kind: What values it takes.
-        help: What it does.
-        default: What holds without it, in words.
-        value: That, as a value, where it is not decided elsewhere.
-        is_secret: Whether no message may show it.
-        closed: What stands in for a value that cannot be used, where the default allowed too much.
-        is_module: Whether its dotted paths must lead to modules.
-    """
-
-    kind: Kind
-    help: str
-    default: str = "none"
-    value: Any = None
-    is_secret: bool = False
+    kind: Kind  # what values it takes
+    help: str  # what it does
+    default: str = "none"  # what holds without it, in words
+    value: Any = None  # that, as a value, where it is not decided elsewhere
+    is_secret: bool = False  # whether no message may show it
+    # What stands in for a value that cannot be used, where the default allowed too much.
     closed: Any = None
-    is_module: bool = False
+    is_module: bool = False  # whether its dotted paths must lead to modules
 
 
 # By their names without ``EVENNIA_AI_``; help is Markdown for the documentation.

@@ -75,17 +75,11 @@ class MemoryBackend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Something here that a name may mean.
+    """Something here that a name may mean."""
 
-    Args:
-        id: Stable id.
-        names: Its name and aliases.
-        is_way: Whether it leads elsewhere.
-    """
-
-    id: str
-    names: tuple[str, ...]
-    is_way: bool = False
+    id: str  # stable id
+    names: tuple[str, ...]  # its name and aliases
+    is_way: bool = False  # whether it leads elsewhere
 
 
 class Character(Protocol):

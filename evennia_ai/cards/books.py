@@ -47,32 +47,20 @@ _DECORATOR = re.compile(r"^@@@?(\w+)[ \t]*(.*)\n?")
 
 @dataclass(frozen=True)
 class Fact(Stored):
-    """A fact of a book; an empty lock means that of its book.
+    """A fact of a book; an empty lock means that of its book."""
 
-    Args:
-        keys: Words or phrases that call it; ``/…/i`` is a regular expression.
-        secondary: Keys that must be, or must not be, there as well, by `logic`.
-        always: Whether it needs no key.
-        weight: The higher, the earlier; what has the lowest is left out first.
-        original: The entry as it came.
-        id: Its id, as ``w12``; empty as long as it is in no game.
-        know: Which assistants know it.
-        tell: A lock for those who may hear it.
-        source: Stable id of who typed it, or the file it is from.
-    """
-
-    keys: tuple[str, ...]
+    keys: tuple[str, ...]  # words or phrases that call it; ``/…/i`` is a regular expression
     text: str
-    secondary: tuple[str, ...] = ()
+    secondary: tuple[str, ...] = ()  # keys that must be, or must not be, there as well, by `logic`
     logic: str = ANY
-    always: bool = False
+    always: bool = False  # whether it needs no key
     on: bool = True
-    weight: float = 0
-    original: Mapping[str, Any] = field(default_factory=dict)
-    id: str = ""
-    know: str = ""
-    tell: str = ""
-    source: str = ""
+    weight: float = 0  # the higher, the earlier; what has the lowest is left out first
+    original: Mapping[str, Any] = field(default_factory=dict)  # the entry as it came
+    id: str = ""  # its id, as ``w12``; empty as long as it is in no game
+    know: str = ""  # which assistants know it
+    tell: str = ""  # a lock for those who may hear it
+    source: str = ""  # stable id of who typed it, or the file it is from
 
 
 @dataclass(frozen=True)

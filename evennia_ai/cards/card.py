@@ -39,24 +39,17 @@ _SPOKEN = re.compile(r'["“”„«»]')
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a card says, as options of an assistant.
-
-    Args:
-        is_mended: Whether the card's name had to be changed to be one.
-        greetings: What it says to who arrives; poses stand between asterisks.
-        lore: The lorebook in it, None if there is none with a usable fact.
-        notes: Which fields are used, who made it, what was mended, changed, cut or left out.
-        original: The card as it came.
-    """
+    """What a card says, as options of an assistant."""
 
     name: str
-    is_mended: bool = False
+    is_mended: bool = False  # whether the card's name had to be changed to be one
     persona: str = ""
     examples: str = ""
-    greetings: tuple[str, ...] = ()
-    lore: books.Book | None = None
+    greetings: tuple[str, ...] = ()  # what it says to who arrives; poses stand between asterisks
+    lore: books.Book | None = None  # the lorebook in it, None if there is none with a usable fact
+    # Which fields are used, who made it, what was mended, changed, cut or left out.
     notes: tuple[str, ...] = ()
-    original: Any = None
+    original: Any = None  # the card as it came
 
 
 def fields_of(value: Any) -> dict[str, Any]:

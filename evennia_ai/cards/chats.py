@@ -24,17 +24,11 @@ _STEP_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class OldLine:
-    """A line of an old talk.
+    """A line of an old talk."""
 
-    Args:
-        is_own: Whether the character said it, not the player.
-        text: What was said.
-        at: When, in seconds since the epoch; 0 if it is not known.
-    """
-
-    is_own: bool
-    text: str
-    at: float = 0.0
+    is_own: bool  # whether the character said it, not the player
+    text: str  # what was said
+    at: float = 0.0  # when, in seconds since the epoch; 0 if it is not known
 
 
 def read_chat(data: bytes, own: str, now: float) -> tuple[list[OldLine], str]:

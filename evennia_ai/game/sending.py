@@ -40,19 +40,15 @@ _BETWEEN = ("CACHE", "NOP", "PRECALL", "TO_BOOL", "UNARY_NOT")
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a line comes from.
+    """Where a line comes from."""
 
-    Args:
-        caller: Who typed the command that sends it; None if no command does.
-        typed: The arguments of that command, and what of them stands behind an equals sign.
-        receivers: To whom it is sent; None if to everything in the room.
-        is_coming: Whether Evennia tells that somebody enters or leaves the game.
-    """
-
+    # Who typed the command that sends it; None if no command does.
     caller: "TypedObject | None" = None
+    # The arguments of that command, and what of them stands behind an equals sign.
     typed: tuple[str, ...] = ()
+    # To whom it is sent; None if to everything in the room.
     receivers: "tuple[DefaultObject, ...] | None" = None
-    is_coming: bool = False
+    is_coming: bool = False  # whether Evennia tells that somebody enters or leaves the game
 
 
 def origin_of_line(listener: "DefaultObject") -> Origin:

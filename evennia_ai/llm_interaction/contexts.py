@@ -72,20 +72,14 @@ is what the summary must be like:"""
 
 @dataclass(frozen=True)
 class PromptContext:
-    """One situation the assistant thinks in: its name in logs and the rules after the identity.
-
-    Args:
-        extracting: Whether only tools are offered that may be used in extraction.
-        speaks: Whether plain text is spoken aloud.
-        short_rules: The rules for small models, empty where they are the same.
-        unasked: Whether nobody asked for its turns, which only speak, pose or do nothing.
-    """
+    """One situation the assistant thinks in: its name in logs and the rules after the identity."""
 
     name: str
     rules: str
-    extracting: bool = False
-    speaks: bool = True
-    short_rules: str = ""
+    extracting: bool = False  # whether only tools are offered that may be used in extraction
+    speaks: bool = True  # whether plain text is spoken aloud
+    short_rules: str = ""  # the rules for small models, empty where they are the same
+    # Whether nobody asked for its turns, which only speak, pose or do nothing.
     unasked: bool = False
 
 

@@ -39,17 +39,13 @@ Call = tuple[str, str]
 
 @dataclass(frozen=True)
 class Read:
-    """A text as it was meant.
+    """A text as it was meant."""
 
-    Args:
-        text: The words, without thoughts, calls and marks.
-        calls: Name and arguments of each call. The arguments are the text of a JSON object, or
-            what was written, where that cannot be read.
-        thought: Whether there was more than words: a text that held only marks is no answer.
-    """
-
-    text: str
+    text: str  # the words, without thoughts, calls and marks
+    # Name and arguments of each call. The arguments are the text of a JSON object, or what was
+    # written, where that cannot be read.
     calls: tuple[Call, ...] = ()
+    # Whether there was more than words: a text that held only marks is no answer.
     thought: bool = False
 
 

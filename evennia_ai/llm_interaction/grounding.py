@@ -207,16 +207,11 @@ class Ground:
 
 @dataclass(frozen=True)
 class Sentence:
-    """One sentence of a summary.
-
-    Args:
-        items: The summary's names, numbers and quoted words that stand in it.
-        same_language: Whether the summary's words can be compared with the source's.
-    """
+    """One sentence of a summary."""
 
     text: str
-    items: tuple[Item, ...]
-    same_language: bool
+    items: tuple[Item, ...]  # the summary's names, numbers and quoted words that stand in it
+    same_language: bool  # whether the summary's words can be compared with the source's
 
     def named(self, kind: str) -> list[str]:
         """The texts of one kind of item."""

@@ -69,27 +69,18 @@ _CALL = re.compile(
 
 @dataclass(frozen=True)
 class Around:
-    """What a reply is held against.
+    """What a reply is held against."""
 
-    Args:
-        others: Names of the other people present.
-        known: Lines that are not said again, as `known_lines` gives them.
-        rules: What the model is told before all else, without the persona.
-        told: What it was told of itself and of the place: facts to use, not to recite.
-        tools: Names of the tools it has.
-        is_cut_off: Whether the reply ended because it had become too long.
-        own: The assistant's own name.
-        is_small: Whether a small model speaks: it must be brief, and sings no songs.
-    """
-
-    others: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()  # names of the other people present
+    # Lines that are not said again, as `known_lines` gives them.
     known: frozenset[str] = frozenset()
-    rules: str = ""
+    rules: str = ""  # what the model is told before all else, without the persona
+    # What it was told of itself and of the place: facts to use, not to recite.
     told: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
-    is_cut_off: bool = False
-    own: str = ""
-    is_small: bool = False
+    tools: tuple[str, ...] = ()  # names of the tools it has
+    is_cut_off: bool = False  # whether the reply ended because it had become too long
+    own: str = ""  # the assistant's own name
+    is_small: bool = False  # whether a small model speaks: it must be brief, and sings no songs
 
 
 class Guarded(NamedTuple):

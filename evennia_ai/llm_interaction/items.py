@@ -71,17 +71,12 @@ _WORDS = regex.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 @dataclass(frozen=True)
 class Item:
-    """One thing a summary must keep.
+    """One thing a summary must keep."""
 
-    Args:
-        kind: ``name`` (people, places, things called by name), ``number`` or ``quote``.
-        text: As the source has it, without quote marks.
-        language: The code of the language it stands in.
-    """
-
+    # ``name`` (people, places, things called by name), ``number`` or ``quote``.
     kind: Literal["name", "number", "quote"]
-    text: str
-    language: str = DEFAULT
+    text: str  # as the source has it, without quote marks
+    language: str = DEFAULT  # the code of the language it stands in
 
 
 def items_of(text: str, known_names: Iterable[str] = ()) -> tuple[Item, ...]:
@@ -155,22 +150,14 @@ def missing(items: Iterable[Item], *texts: str) -> tuple[Item, ...]:
 
 @dataclass(frozen=True)
 class Covered:
-    """A summary with what it must not lose.
+    """A summary with what it must not lose."""
 
-    Args:
-        text: The summary with its appended line.
-        share: Share of the source's items kept in summary, journal or ledger before anything was
-            appended.
-        lost: What was kept nowhere.
-        overflow: What of that had no room in the line either.
-        named: Some names in the source, by which it is found again.
-    """
-
-    text: str
+    text: str  # the summary with its appended line
+    # Share of the source's items kept in summary, journal or ledger before anything was appended.
     share: float = 1.0
-    lost: tuple[Item, ...] = ()
-    overflow: tuple[Item, ...] = ()
-    named: tuple[str, ...] = ()
+    lost: tuple[Item, ...] = ()  # what was kept nowhere
+    overflow: tuple[Item, ...] = ()  # what of that had no room in the line either
+    named: tuple[str, ...] = ()  # some names in the source, by which it is found again
 
 
 def covered(

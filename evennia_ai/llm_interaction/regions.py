@@ -75,26 +75,18 @@ class Caps:
 
 @dataclass(frozen=True)
 class Regions:
-    """What a prompt is made of, before it is fitted.
+    """What a prompt is made of, before it is fitted."""
 
-    Args:
-        system: Text of the system message.
-        tools: Tool schemas in the API's form.
-        history: Live messages the audience may see, markers among them, oldest first.
-        retrieved: Lines of retrieved memories, most relevant first.
-        tail: Lines of the present moment, most important first.
-        ledger: Approved notes the audience may see, as `note_row` makes them, most important first.
-        archived: How many messages of the archive could not fit.
-        since: Id of the message behind which memories and tail stand; None: behind all.
-    """
-
-    system: str
-    tools: tuple[Schema, ...]
+    system: str  # text of the system message
+    tools: tuple[Schema, ...]  # tool schemas in the API's form
+    # Live messages the audience may see, markers among them, oldest first.
     history: tuple[Message, ...] = ()
-    retrieved: tuple[str, ...] = ()
-    tail: tuple[str, ...] = ()
+    retrieved: tuple[str, ...] = ()  # lines of retrieved memories, most relevant first
+    tail: tuple[str, ...] = ()  # lines of the present moment, most important first
+    # Approved notes the audience may see, as `note_row` makes them, most important first.
     ledger: tuple[Row, ...] = ()
-    archived: int = 0
+    archived: int = 0  # how many messages of the archive could not fit
+    # Id of the message behind which memories and tail stand; None: behind all.
     since: str | None = None
 
 
@@ -114,23 +106,15 @@ class Prompt:
 
 @dataclass(frozen=True)
 class _Section:
-    """A part of a prompt that is text.
+    """A part of a prompt that is text."""
 
-    Args:
-        name: Its region.
-        what: What notes call it.
-        cap: Most tokens of its message.
-        gives: In which turns it gives way to what is newer, and down to how many tokens.
-        shown: What of it fits into so many tokens; empty for nothing.
-        is_behind: Whether it stands behind the history.
-    """
-
-    name: str
-    what: str
-    cap: int
+    name: str  # its region
+    what: str  # what notes call it
+    cap: int  # most tokens of its message
+    # In which turns it gives way to what is newer, and down to how many tokens.
     gives: tuple[tuple[int, int], ...]
-    shown: Callable[[int], str]
-    is_behind: bool = False
+    shown: Callable[[int], str]  # what of it fits into so many tokens; empty for nothing
+    is_behind: bool = False  # whether it stands behind the history
 
 
 def _sections(regions: Regions, caps: Caps, count: Counter) -> list[_Section]:

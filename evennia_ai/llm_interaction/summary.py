@@ -62,23 +62,15 @@ sentences, at most 500 words, and nothing but the summary."""
 
 @dataclass(frozen=True)
 class Summary:
-    """A summary that was accepted, and the model that wrote it.
-
-    Args:
-        level: The lowest of `LEVELS` that was needed.
-        prompt_tokens: Tokens of all requests made for it.
-        completion_tokens: Tokens of all replies.
-        rejected: Why earlier levels were not taken, in plain words.
-        unsupported: How many sentences were struck because the source does not support them.
-    """
+    """A summary that was accepted, and the model that wrote it."""
 
     text: str
     model: str
-    level: str
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    rejected: tuple[str, ...] = ()
-    unsupported: int = 0
+    level: str  # the lowest of `LEVELS` that was needed
+    prompt_tokens: int = 0  # tokens of all requests made for it
+    completion_tokens: int = 0  # tokens of all replies
+    rejected: tuple[str, ...] = ()  # why earlier levels were not taken, in plain words
+    unsupported: int = 0  # how many sentences were struck because the source does not support them
 
 
 def format_messages_for_compaction(messages: Sequence[Message]) -> str:

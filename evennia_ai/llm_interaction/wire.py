@@ -60,18 +60,12 @@ _TRIAL_TOOL = {
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a model is reached.
+    """Where a model is reached."""
 
-    Args:
-        model: The name LiteLLM takes, with its provider.
-        provider: LiteLLM's name of the provider, empty if it knows none.
-        api_base: Address of the server, None for the provider's own.
-        api_key: None to let LiteLLM find the provider's in the environment.
-    """
-
-    model: str
-    provider: str = ""
-    api_base: str | None = None
+    model: str  # the name LiteLLM takes, with its provider
+    provider: str = ""  # LiteLLM's name of the provider, empty if it knows none
+    api_base: str | None = None  # address of the server, None for the provider's own
+    # None to let LiteLLM find the provider's in the environment.
     api_key: str | None = field(default=None, repr=False)
 
     @property

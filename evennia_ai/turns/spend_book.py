@@ -99,14 +99,11 @@ class Window(Stored):
 
 @dataclass(frozen=True, slots=True)
 class SpendRow(Stored):
-    """What one holder has spent in the present day and month.
-
-    Args:
-        limits: An assistant's caps, by `OWN_LIMITS`: the option `spend_caps` may only lower them.
-    """
+    """What one holder has spent in the present day and month."""
 
     day: Window = Window()
     month: Window = Window()
+    # An assistant's caps, by `OWN_LIMITS`: the option `spend_caps` may only lower them.
     limits: Mapping[str, float] = field(default_factory=dict)
 
     def at(self, now: float) -> "SpendRow":
