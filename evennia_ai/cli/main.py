@@ -128,6 +128,8 @@ def _uninstall(args: argparse.Namespace) -> int:
     folder = game_folder(args.folder)
     if args.apply and is_running(folder):
         raise ConfigError(f"The game is running: stop it first (evennia-ai stop {args.folder}).")
+    if args.apply:
+        uninstall(folder, say=lambda _: None)  # raises before anything is deleted
     if args.apply and is_installed(folder) and run_in(folder, "remove"):
         raise ConfigError("Not all assistants could be deleted; no file was changed.")
     uninstall(folder, apply=args.apply)

@@ -118,6 +118,13 @@ class TestOtherCommands(InFolder):
                 self.assertEqual(code, 2)
                 self.assertIn("not a game folder", error)
 
+    def test_nothing_is_deleted_before_the_files_can_be_changed(self):
+        """A game made for assistants names what to take out by hand before any is deleted."""
+        game = create_game(self.base / "tavern")
+        code, shown, error = run("uninstall", "--apply", str(game))
+        self.assertEqual((code, shown), (2, ""))
+        self.assertIn("take `evennia_ai` out by hand", error)
+
     def test_stopping_what_is_not_there_is_no_error(self):
         """`make demo-stop` before any demo, or twice, ends well."""
         self.assertEqual(run("stop", str(self.base / "demo"))[0], 0)
