@@ -190,7 +190,9 @@ def check_storage(patient: Patient) -> Check:
             ServerConfig.objects.conf("evennia_ai_doctor", "0" * 1000)
             ServerConfig.objects.conf("evennia_ai_doctor", delete=True)
     except DatabaseError as error:
-        remedy = "Make room on the disk, or make it writable for the user who runs the game."
+        remedy = (
+            "Run `evennia migrate` if it is due; else make room on the disk, or make it writable."
+        )
         return _fault(f"the database cannot be written: {error}", remedy)
     free_mb = shutil.disk_usage(settings.GAME_DIR).free // 1_000_000
     if free_mb < _ROOM_MB:
