@@ -38,34 +38,22 @@ class Speaker(Stored):
 
 @dataclass(frozen=True, slots=True)
 class Message(Stored):
-    """One entry of the history; one put in by hand is at least ``{role, content}``.
+    """One entry of the history; one put in by hand is at least ``{role, content}``."""
 
-    Args:
-        role: One of `ROLES`.
-        content: The text, raw.
-        id: Unique, never reused; empty until it is stored.
-        created_at: UTC ISO 8601; empty until it is stored.
-        audience: Who may know it, see `history.audience`.
-        channel: How it was said: say, whisper, page, pose, tool, ...
-        tokens: Tokens it takes in a prompt; 0 until they are counted.
-        place: Where it stands in the talk (`in_order`); 0 until it is stored, and for markers.
-        tool_calls: The calls an assistant message makes, in the chat format.
-        tool_call_id: The call that a tool's result answers.
-        name: The tool that gave a result.
-    """
-
-    role: str
-    content: str
-    id: str = ""
-    created_at: str = ""
+    role: str  # one of `ROLES`
+    content: str  # the text, raw
+    id: str = ""  # unique, never reused; empty until it is stored
+    created_at: str = ""  # UTC ISO 8601; empty until it is stored
     speaker: Speaker | None = None
-    audience: str = PUBLIC
-    channel: str = ""
-    tokens: int = 0
+    audience: str = PUBLIC  # who may know it, see `history.audience`
+    channel: str = ""  # how it was said: say, whisper, page, pose, tool,
+    tokens: int = 0  # tokens it takes in a prompt; 0 until they are counted
+    # Where it stands in the talk (`in_order`); 0 until it is stored, and for markers.
     place: float = 0
+    # The calls an assistant message makes, in the chat format.
     tool_calls: tuple[dict[str, Any], ...] = ()
-    tool_call_id: str = ""
-    name: str = ""
+    tool_call_id: str = ""  # the call that a tool's result answers
+    name: str = ""  # the tool that gave a result
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod

@@ -31,22 +31,16 @@ class ToolTraits:
     """Names of tools by trait, which is a class attribute of `evennia_ai.turns.tools.Tool`.
 
     A game's own tools have traits too, so nothing else knows a tool by name.
-
-    Args:
-        speaks: Others hear the argument `text`.
-        to_one: Only the person in the argument `target` hears it.
-        silent: Does nothing, so that text beside the call is still said.
-        recalls: The result consists of memories; summaries are made without it.
-        tells_nothing_new: The result only confirms the call, or repeats what is known already.
-        extracts: May be used while dreaming and before a compaction.
     """
 
-    speaks: frozenset[str] = frozenset()
-    to_one: frozenset[str] = frozenset()
-    silent: frozenset[str] = frozenset()
+    speaks: frozenset[str] = frozenset()  # others hear the argument `text`
+    to_one: frozenset[str] = frozenset()  # only the person in the argument `target` hears it
+    silent: frozenset[str] = frozenset()  # does nothing, so that text beside the call is still said
+    # The result consists of memories; summaries are made without it.
     recalls: frozenset[str] = frozenset()
+    # The result only confirms the call, or repeats what is known already.
     tells_nothing_new: frozenset[str] = frozenset()
-    extracts: frozenset[str] = frozenset()
+    extracts: frozenset[str] = frozenset()  # may be used while dreaming and before a compaction
 
     @classmethod
     def of(cls, tools: Mapping[str, object]) -> "ToolTraits":

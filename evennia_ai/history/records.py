@@ -65,18 +65,13 @@ def as_list(value: object) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Segment(Stored):
-    """Complete messages that left the live history together, oldest first; never rewritten.
-
-    Args:
-        summary_id: The summary that was made from it.
-        sha256: Its checksum when it was sealed.
-        tombstones: When messages were forgotten, by their ids.
-    """
+    """Complete messages that left the live history together, oldest first; never rewritten."""
 
     id: str
-    summary_id: str
-    sha256: str
+    summary_id: str  # the summary that was made from it
+    sha256: str  # its checksum when it was sealed
     messages: tuple[Message, ...]
+    # When messages were forgotten, by their ids.
     tombstones: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -121,79 +116,50 @@ class Segment(Stored):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRecord(Stored):
-    """One summary that was ever made.
-
-    Args:
-        tier: ``recent``, ``node``, ``long`` or `UNSUMMARISED`.
-        status: `LIVE`, `ABSORBED` or `ROLLED_BACK`.
-        created_at: UTC ISO 8601.
-        source_ids: The messages it was made from, oldest first.
-        child_ids: The summaries it was made from.
-        segment: The archive segment of its messages; None for a summary of summaries.
-        absorbed_by: The summary that took it over.
-        level: How it was made (`llm_interaction.summary.LEVELS`).
-        generation: How many times its audience's history was compacted then.
-        tree_level: Its level in the cascade.
-        coverage: Share of names, numbers and quoted words kept in summary, journal or ledger.
-        unsupported: How many sentences were struck because its source does not support them.
-        extra: Its model, what it lost, and what else is noted of it.
-    """
+    """One summary that was ever made."""
 
     id: str
-    tier: str
-    status: str
-    created_at: str
+    tier: str  # ``recent``, ``node``, ``long`` or `UNSUMMARISED`
+    status: str  # `LIVE`, `ABSORBED` or `ROLLED_BACK`
+    created_at: str  # UTC ISO 8601
     audience: str
     text: str
-    source_ids: tuple[str, ...] = ()
-    child_ids: tuple[str, ...] = ()
+    source_ids: tuple[str, ...] = ()  # the messages it was made from, oldest first
+    child_ids: tuple[str, ...] = ()  # the summaries it was made from
+    # The archive segment of its messages; None for a summary of summaries.
     segment: str | None = None
-    absorbed_by: str | None = None
-    level: str = ""
-    generation: int = 0
-    tree_level: int = 0
+    absorbed_by: str | None = None  # the summary that took it over
+    level: str = ""  # how it was made (`llm_interaction.summary.LEVELS`)
+    generation: int = 0  # how many times its audience's history was compacted then
+    tree_level: int = 0  # its level in the cascade
+    # Share of names, numbers and quoted words kept in summary, journal or ledger.
     coverage: float | None = None
-    unsupported: int = 0
+    unsupported: int = 0  # how many sentences were struck because its source does not support them
+    # Its model, what it lost, and what else is noted of it.
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report(Stored):
-    """The figures of a compaction.
+    """The figures of a compaction."""
 
-    Args:
-        level: The lowest level that a summary needed, or ``masked``.
-        original_tokens: Tokens of the live history before it.
-        new_tokens: And after it.
-        compacted_messages: How many messages left.
-        preserved_messages: How many stayed.
-        masked_messages: How many old tool outputs were masked.
-        left_from: When the oldest message that left was said, UTC ISO 8601.
-        left_until: And the newest.
-        summary_ids: The new recent summaries, public first.
-        coverage: Share of names, numbers and quoted words kept in summary, journal or ledger.
-        unsupported: How many sentences were struck because their source does not support them.
-        generation: How many times the history was compacted, this time included.
-        query: Names in what left, by which it is found again.
-        prompt_tokens: Tokens of the summaries' requests.
-        completion_tokens: Tokens of their replies.
-    """
-
-    level: str = ""
-    original_tokens: int = 0
-    new_tokens: int = 0
-    compacted_messages: int = 0
-    preserved_messages: int = 0
-    masked_messages: int = 0
-    left_from: str = ""
-    left_until: str = ""
-    summary_ids: tuple[str, ...] = ()
+    level: str = ""  # the lowest level that a summary needed, or ``masked``
+    original_tokens: int = 0  # tokens of the live history before it
+    new_tokens: int = 0  # and after it
+    compacted_messages: int = 0  # how many messages left
+    preserved_messages: int = 0  # how many stayed
+    masked_messages: int = 0  # how many old tool outputs were masked
+    left_from: str = ""  # when the oldest message that left was said, UTC ISO 8601
+    left_until: str = ""  # and the newest
+    summary_ids: tuple[str, ...] = ()  # the new recent summaries, public first
+    # Share of names, numbers and quoted words kept in summary, journal or ledger.
     coverage: float = 1.0
+    # How many sentences were struck because their source does not support them.
     unsupported: int = 0
-    generation: int = 0
-    query: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    generation: int = 0  # how many times the history was compacted, this time included
+    query: str = ""  # names in what left, by which it is found again
+    prompt_tokens: int = 0  # tokens of the summaries' requests
+    completion_tokens: int = 0  # tokens of their replies
 
     @property
     def summary_id(self) -> str:
@@ -213,31 +179,22 @@ class CompactionRecord(Stored):
 
     `summaries`, `segments`, `markers` and `entries` are the ids of what it wrote; `entries` are
     those of the journal, with those of the extractions before it.
-
-    Args:
-        at: When, UTC ISO 8601.
-        trigger: What fired: ``manual``, ``sleep``, ``background``, ``emergency``, ``count``,
-            or ``request``.
-        status: `COMMITTED` or `ROLLED_BACK`.
-        leaving: The messages that left, oldest first.
-        masked: The tool results that were masked.
-        markers_before: The markers that stood there before, without the texts of their summaries.
-        summaries_before: ``{"status", "absorbed_by"}`` of summaries that it changed, as they were
-            before, by id.
-        rolled_back_at: When it was rolled back, UTC ISO 8601.
     """
 
     id: str
-    at: str
+    at: str  # when, UTC ISO 8601
+    # What fired: ``manual``, ``sleep``, ``background``, ``emergency``, ``count``, or ``request``.
     trigger: str
-    status: str = COMMITTED
+    status: str = COMMITTED  # `COMMITTED` or `ROLLED_BACK`
     report: Report = Report()
-    leaving: tuple[str, ...] = ()
-    masked: tuple[str, ...] = ()
+    leaving: tuple[str, ...] = ()  # the messages that left, oldest first
+    masked: tuple[str, ...] = ()  # the tool results that were masked
     summaries: tuple[str, ...] = ()
     segments: tuple[str, ...] = ()
     markers: tuple[str, ...] = ()
     entries: tuple[str, ...] = ()
+    # The markers that stood there before, without the texts of their summaries.
     markers_before: tuple[Message, ...] = ()
+    # ``{"status", "absorbed_by"}`` of summaries that it changed, as they were before, by id.
     summaries_before: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
-    rolled_back_at: str = ""
+    rolled_back_at: str = ""  # when it was rolled back, UTC ISO 8601

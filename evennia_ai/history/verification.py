@@ -67,27 +67,19 @@ class Violation:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that is stored of one assistant's history.
+    """All that is stored of one assistant's history."""
 
-    Args:
-        live: The live history with its markers.
-        restored: Ids of segments that a rollback took back.
-        tombstones: Ids of messages that were forgotten at somebody's request.
-        recorded_count: How many messages were ever recorded, without markers.
-        recorded_digest: `digest_add` over their ids.
-        rebuilt_at: When the record of ids was found lost and rebuilt from what was left, UTC ISO
-            8601; empty if it never was.
-        aside: How many values could not be read and were put aside, by their Attributes.
-    """
-
-    live: tuple[Message, ...]
+    live: tuple[Message, ...]  # the live history with its markers
     segments: tuple[Segment, ...]
-    restored: frozenset[str]
+    restored: frozenset[str]  # ids of segments that a rollback took back
     summaries: Mapping[str, SummaryRecord]
-    tombstones: frozenset[str]
-    recorded_count: int
-    recorded_digest: str
+    tombstones: frozenset[str]  # ids of messages that were forgotten at somebody's request
+    recorded_count: int  # how many messages were ever recorded, without markers
+    recorded_digest: str  # `digest_add` over their ids
+    # When the record of ids was found lost and rebuilt from what was left, UTC ISO 8601; empty if
+    # it never was.
     rebuilt_at: str = ""
+    # How many values could not be read and were put aside, by their Attributes.
     aside: Mapping[str, int] = field(default_factory=dict)
 
 

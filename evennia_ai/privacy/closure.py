@@ -26,37 +26,25 @@ from evennia_ai.rag_memory.quarantine import resting_on
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A reply, result, journal entry, observation or note: what it rests on, and what it says.
-
-    Args:
-        of: Stable ids of whom it is, or was made for, alone.
-    """
+    """A reply, result, journal entry, observation or note: what it rests on, and what it says."""
 
     id: str
     sources: Collection[str]
     text: str
-    of: Collection[str] = ()
+    of: Collection[str] = ()  # stable ids of whom it is, or was made for, alone
 
 
 @dataclass(frozen=True, slots=True)
 class Forgetting:
-    """What is to be forgotten, as ids.
+    """What is to be forgotten, as ids."""
 
-    Args:
-        theirs: The messages of those who are forgotten.
-        replies: The messages of assistants and tools that rest on them.
-        things: The journal entries, observations and notes that rest on them.
-        emptied: The summaries that rest on what goes; they are made again.
-        parts: The messages that go or change, by the archive segments that hold them.
-        names: The names of those who are forgotten.
-    """
-
-    theirs: frozenset[str]
-    replies: frozenset[str]
-    things: frozenset[str]
-    emptied: frozenset[str]
+    theirs: frozenset[str]  # the messages of those who are forgotten
+    replies: frozenset[str]  # the messages of assistants and tools that rest on them
+    things: frozenset[str]  # the journal entries, observations and notes that rest on them
+    emptied: frozenset[str]  # the summaries that rest on what goes; they are made again
+    # The messages that go or change, by the archive segments that hold them.
     parts: Mapping[str, frozenset[str]]
-    names: frozenset[str]
+    names: frozenset[str]  # the names of those who are forgotten
 
 
 def plan_forgetting(

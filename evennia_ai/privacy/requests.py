@@ -47,19 +47,12 @@ _running = DeferredLock()
 
 @dataclass(frozen=True)
 class Request(Stored):
-    """Somebody who is to be forgotten.
+    """Somebody who is to be forgotten."""
 
-    Args:
-        people: Stable ids of the account and its characters.
-        at: When it was asked for, UTC ISO 8601.
-        until: An id: messages with a later one were said after it was asked for, and stay.
-        asker: Stable id of who asked and gets the report.
-    """
-
-    people: tuple[str, ...]
-    at: str
-    until: str
-    asker: str
+    people: tuple[str, ...]  # stable ids of the account and its characters
+    at: str  # when it was asked for, UTC ISO 8601
+    until: str  # an id: messages with a later one were said after it was asked for, and stay
+    asker: str  # stable id of who asked and gets the report
 
 
 class Remains:

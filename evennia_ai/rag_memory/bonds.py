@@ -36,24 +36,15 @@ NEUTRAL, LIKED = "neutral", ("friendly", "close")
 
 @dataclass(frozen=True, slots=True)
 class Feeling(Stored):
-    """One event of a bond.
-
-    Args:
-        at: When it was, seconds since the epoch.
-        points: How much it counts, for better or worse.
-        why: In a few words.
-        source: The message, quest or person that it rests on.
-        audience: Who may know of it.
-        by: Who noted it: ``game``, ``staff``, ``gift`` or ``talk``.
-    """
+    """One event of a bond."""
 
     id: str
-    at: float
-    points: int
-    why: str = ""
-    source: str = ""
-    audience: str = PUBLIC
-    by: str = GAME
+    at: float  # when it was, seconds since the epoch
+    points: int  # how much it counts, for better or worse
+    why: str = ""  # in a few words
+    source: str = ""  # the message, quest or person that it rests on
+    audience: str = PUBLIC  # who may know of it
+    by: str = GAME  # who noted it: ``game``, ``staff``, ``gift`` or ``talk``
 
     @property
     def line(self) -> str:

@@ -27,16 +27,11 @@ _PAGE = re.compile(r"page_(\d{6,})")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some entries in a row, oldest first.
+    """Some entries in a row, oldest first."""
 
-    Args:
-        number: Its place among the pages, from 1.
-        consolidated: Ids of its entries that are in semantic memory.
-    """
-
-    number: int
+    number: int  # its place among the pages, from 1
     entries: tuple[JournalEntry, ...] = ()
-    consolidated: tuple[str, ...] = ()
+    consolidated: tuple[str, ...] = ()  # ids of its entries that are in semantic memory
 
     @classmethod
     def read(cls, raw: object, odd: list[object]) -> "Page":

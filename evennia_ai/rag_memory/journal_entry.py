@@ -22,28 +22,19 @@ DEFAULT_IMPORTANCE, LEAST_IMPORTANCE, MOST_IMPORTANCE = 5, 1, 10
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry(Stored):
-    """What the assistant found worth keeping.
+    """What the assistant found worth keeping."""
 
-    Args:
-        id: Sorts by time.
-        timestamp: When it was written, UTC ISO 8601.
-        importance: 1 to 10.
-        source_type: ``assistant`` (it chose to), one of `DERIVED_SOURCES`, or ``import``.
-        entities: Names or ids of those it is about.
-        source_message_ids: Ids of the messages it rests on, and of the extraction that made it.
-        withdrawn: Whether it was taken back: kept, but neither found nor consolidated.
-    """
-
-    id: str
-    timestamp: str
+    id: str  # sorts by time
+    timestamp: str  # when it was written, UTC ISO 8601
     content: str
-    importance: int = DEFAULT_IMPORTANCE
-    source_type: str = OWN
+    importance: int = DEFAULT_IMPORTANCE  # 1 to 10
+    source_type: str = OWN  # ``assistant`` (it chose to), one of `DERIVED_SOURCES`, or ``import``
     tags: tuple[str, ...] = ()
-    entities: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()  # names or ids of those it is about
+    # Ids of the messages it rests on, and of the extraction that made it.
     source_message_ids: tuple[str, ...] = ()
     audience: str = PUBLIC
-    withdrawn: bool = False
+    withdrawn: bool = False  # whether it was taken back: kept, but neither found nor consolidated
 
     @property
     def tombstone(self) -> "JournalEntry":

@@ -78,34 +78,22 @@ class LedgerFullError(LedgerError, BoundError):
 
 @dataclass(frozen=True, slots=True)
 class Note(Stored):
-    """A note that people want pinned into every prompt.
-
-    Args:
-        text: The note, on one line.
-        kind: One of `TYPES`.
-        weight: 1 to 10; heavier notes are shown first.
-        source: ``command`` or the id of the message it rests on.
-        about: Stable ids of the people it concerns.
-        state: One of `STATES`, since `decided_at` (UTC ISO 8601) by `decided_by`.
-        at: When it was written, UTC ISO 8601.
-        staff: Whether staff wrote it as staff.
-        superseded_by: Id of the note that took its place; that one `replaces` it.
-    """
+    """A note that people want pinned into every prompt."""
 
     id: str
-    text: str
-    kind: str
-    weight: int
-    source: str
-    about: tuple[str, ...]
+    text: str  # the note, on one line
+    kind: str  # one of `TYPES`
+    weight: int  # 1 to 10; heavier notes are shown first
+    source: str  # ``command`` or the id of the message it rests on
+    about: tuple[str, ...]  # stable ids of the people it concerns
     audience: str
-    state: str
-    at: str
+    state: str  # one of `STATES`, since `decided_at` (UTC ISO 8601) by `decided_by`
+    at: str  # when it was written, UTC ISO 8601
     by: Speaker
-    staff: bool = False
+    staff: bool = False  # whether staff wrote it as staff
     decided_at: str = ""
     decided_by: Speaker | None = None
-    superseded_by: str = ""
+    superseded_by: str = ""  # Id of the note that took its place; that one `replaces` it
     replaces: tuple[str, ...] = ()
 
     def check(self) -> None:
@@ -191,17 +179,11 @@ def asks_to_remember(texts: Iterable[str]) -> bool:
 
 @dataclass(frozen=True)
 class Concern:
-    """Whom a text concerns.
+    """Whom a text concerns."""
 
-    Args:
-        own: Whether its author.
-        others: Stable ids of other people it names.
-        unnamed: Whether others without a name, as ``you`` or ``everybody``.
-    """
-
-    own: bool
-    others: tuple[str, ...] = ()
-    unnamed: bool = False
+    own: bool  # whether its author
+    others: tuple[str, ...] = ()  # stable ids of other people it names
+    unnamed: bool = False  # whether others without a name, as ``you`` or ``everybody``
 
     @property
     def only_own(self) -> bool:

@@ -20,24 +20,17 @@ ALIAS, RELATIONSHIP = "alias", "relationship"
 
 @dataclass(frozen=True, slots=True)
 class Observation(Stored):
-    """One thing that was observed, once.
-
-    Args:
-        subject: What it is about; empty for the entity itself.
-        predicate: Which property, as ``lives in``.
-        value: The property's value, as ``the mill``.
-        sources: Ids of the messages, journal entries and extraction it rests on.
-        told_by: The name of who said it of somebody else; empty if unknown, or said of themselves.
-    """
+    """One thing that was observed, once."""
 
     id: str
     text: str
     at: str
-    subject: str = ""
-    predicate: str = ""
-    value: str = ""
-    sources: tuple[str, ...] = ()
+    subject: str = ""  # what it is about; empty for the entity itself
+    predicate: str = ""  # which property, as ``lives in``
+    value: str = ""  # the property's value, as ``the mill``
+    sources: tuple[str, ...] = ()  # ids of the messages, journal entries and extraction it rests on
     audience: str = STAFF
+    # The name of who said it of somebody else; empty if unknown, or said of themselves.
     told_by: str = ""
 
     @property
@@ -65,16 +58,11 @@ class Observation(Stored):
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """What holds for a viewer.
+    """What holds for a viewer."""
 
-    Args:
-        observation: The newest that states it.
-        times: How many observations state it.
-        former: The newest observation of each other value of the property, newest first.
-    """
-
-    observation: Observation
-    times: int = 1
+    observation: Observation  # the newest that states it
+    times: int = 1  # how many observations state it
+    # The newest observation of each other value of the property, newest first.
     former: tuple[Observation, ...] = ()
 
     @property
@@ -110,18 +98,12 @@ def current(observations: Iterable[Observation], audience: str) -> list[Belief]:
 
 @dataclass(frozen=True, slots=True)
 class Profile(Stored):
-    """What is known of a person, place or thing.
+    """What is known of a person, place or thing."""
 
-    Args:
-        id: Its stable id.
-        kind: ``person``, ``place``, ``thing`` or ``unknown``.
-        first_seen: When it was first met; empty if it never was.
-    """
-
-    id: str
+    id: str  # its stable id
     name: str
-    kind: str = ""
-    first_seen: str = ""
+    kind: str = ""  # ``person``, ``place``, ``thing`` or ``unknown``
+    first_seen: str = ""  # when it was first met; empty if it never was
     last_seen: str = ""
     observations: tuple[Observation, ...] = ()
 

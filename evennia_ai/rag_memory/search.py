@@ -33,28 +33,22 @@ SEARCH_TIMEOUT_S = 10.0
 
 @dataclass(eq=False)
 class Memory:
-    """One assistant's memory, as its tools and its prompt use it.
+    """One assistant's memory, as its tools and its prompt use it."""
 
-    Args:
-        scope: Whose it is.
-        semantic: Returns the semantic store, or None.
-        report: Called with what failed and the error, where work goes on without it.
-        profiles: Returns all profiles by id.
-        notes: Returns the living notes of the ledger.
-        on_new_index: Called when another index has replaced the one used before, or one that could
-            not be written can be again.
-        may_embed: Returns whether the store may embed texts now, for which a model may be billed.
-    """
-
-    scope: str
+    scope: str  # whose it is
     recall: RecallJobs
+    # Returns the semantic store, or None.
     semantic: Callable[[], MemoryBackend | None] = lambda: None
+    # Called with what failed and the error, where work goes on without it.
     report: Callable[[str, BaseException], None] = lambda what, error: None
     now: Callable[[], float] = time.time
-    profiles: Callable[[], Mapping[str, Profile]] = dict
-    notes: Callable[[], tuple[Note, ...]] = tuple
+    profiles: Callable[[], Mapping[str, Profile]] = dict  # returns all profiles by id
+    notes: Callable[[], tuple[Note, ...]] = tuple  # returns the living notes of the ledger
+    # Called when another index has replaced the one used before, or one that could not be written
+    # can be again.
     on_new_index: Callable[[], object] = lambda: None
     traits: Callable[[], ToolTraits] = ToolTraits
+    # Returns whether the store may embed texts now, for which a model may be billed.
     may_embed: Callable[[Iterable[str]], bool] = lambda texts: True
     quarantine: Quarantine = field(default_factory=Quarantine)
 

@@ -55,37 +55,27 @@ _name_parts = lru_cache(maxsize=16_384)(lambda name: tuple(words(name)))
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A parsed query.
+    """A parsed query."""
 
-    Args:
-        text: The query, cut to `MAX_QUERY_CHARACTERS`.
-        content: Its words in order, each once, without stop words and speakers' names.
-        asked: Names of the speakers in it; who does something comes first.
-        proper: Which words of `content` are written as names.
-        also_names: Words of `content` that name somebody here and are stop words elsewhere.
-        name_words: Folded words of the speakers' names, and their short forms in the query.
-        together: Whether it asks about several speakers together.
-        asks_now: Whether it asks, in the present tense, how things are.
-        may_ask_now: Whether it may ask so: it has no word of the past, or asks where something
-            was put.
-        language: The code of the language it is in.
-    """
-
-    text: str
+    text: str  # the query, cut to `MAX_QUERY_CHARACTERS`
+    # Its words in order, each once, without stop words and speakers' names.
     content: tuple[str, ...]
-    asked: tuple[str, ...]
-    proper: tuple[bool, ...]
+    asked: tuple[str, ...]  # names of the speakers in it; who does something comes first
+    proper: tuple[bool, ...]  # which words of `content` are written as names
+    # Words of `content` that name somebody here and are stop words elsewhere.
     also_names: frozenset[str]
+    # Folded words of the speakers' names, and their short forms in the query.
     name_words: frozenset[str]
-    together: bool
+    together: bool  # whether it asks about several speakers together
     months: tuple[int, ...]
     years: tuple[int, ...]
     days: tuple[int, ...]
     wants_time: bool
     wants_name: bool
-    asks_now: bool
+    asks_now: bool  # whether it asks, in the present tense, how things are
+    # Whether it may ask so: it has no word of the past, or asks where something was put.
     may_ask_now: bool
-    language: str = DEFAULT
+    language: str = DEFAULT  # the code of the language it is in
 
 
 def parsed_query(text: str, speakers: Iterable[str] = ()) -> ParsedQuery:

@@ -51,29 +51,19 @@ IN_COMMON = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Turns looked at and what is known of them; arrays of shape (n,) but for two.
+    """Turns looked at and what is known of them; arrays of shape (n,) but for two."""
 
-    Args:
-        positions: Their places in the `View`.
-        held: Which words of the query each holds, or one near in meaning, shape (words, n).
-        rarity: How rare each of the query's words is, shape (words,).
-        exact: Whether each holds all words of the query, and tells.
-        tells: Whether each tells, rather than asks, of somebody the query names, or of anything
-            if it names nobody who speaks here.
-        times: When each was said, in seconds.
-        about: Whether each is by somebody the query names or holds such a name.
-        repeats: In a crowd, whether each asks with at most one of the query's words missing.
-    """
-
-    positions: Ints
+    positions: Ints  # their places in the `View`
     features: Mapping[str, Any]
-    held: Flags
-    rarity: Floats
-    exact: Flags
+    held: Flags  # which words of the query each holds, or one near in meaning, shape (words, n)
+    rarity: Floats  # how rare each of the query's words is, shape (words,)
+    exact: Flags  # whether each holds all words of the query, and tells
+    # Whether each tells, rather than asks, of somebody the query names, or of anything if it names
+    # nobody who speaks here.
     tells: Flags
-    times: NDArray[np.float64]
-    about: Flags
-    repeats: Flags
+    times: NDArray[np.float64]  # when each was said, in seconds
+    about: Flags  # whether each is by somebody the query names or holds such a name
+    repeats: Flags  # in a crowd, whether each asks with at most one of the query's words missing
 
     @property
     def matches(self) -> Flags:

@@ -17,48 +17,38 @@ BRIEF_HITS, BRIEF_TEXT_CHARS, BRIEF_CHARS = 3, 40, 200
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One thing said, written or summarised, as it goes into the index.
+    """One thing said, written or summarised, as it goes into the index."""
 
-    Args:
-        id: Unique within its scope; adding it again replaces the old turn.
-        at: Seconds since the epoch, or an ISO 8601 text, a date or datetime. Anything else counts
-            as the epoch.
-        session: Name or number of the talk it belongs to. Without one, a pause of more than
-            half an hour begins a new talk.
-        audience: As `evennia_ai.history.audience` writes it; None is public.
-        kind: ``message``, ``journal``, ``summary`` or ``tool`` (a tool's output).
-    """
-
-    id: str
+    id: str  # unique within its scope; adding it again replaces the old turn
     speaker: str
     text: str
+    # Seconds since the epoch, or an ISO 8601 text, a date or datetime. Anything else counts as the
+    # epoch.
     at: Moment
+    # Name or number of the talk it belongs to. Without one, a pause of more than half an hour
+    # begins a new talk.
     session: str | int | None = None
-    audience: str | None = None
-    kind: str = "message"
+    audience: str | None = None  # as `evennia_ai.history.audience` writes it; None is public
+    kind: str = "message"  # ``message``, ``journal``, ``summary`` or ``tool`` (a tool's output)
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One thing found.
-
-    Args:
-        score: 0 to 1: how probably it answers the query; comparable between queries only roughly.
-        at: As it was given to `add` (dates and datetimes as ISO 8601).
-        kind: The turn's kind; also ``memory`` (of semantic memory), ``observation`` (of a profile)
-            and ``ledger`` (a note).
-        matches: Whether it holds a word of the query, or one near to it or of its kind, or is
-            by or of somebody the query names.
-    """
+    """One thing found."""
 
     turn_id: str
+    # 0 to 1: how probably it answers the query; comparable between queries only roughly.
     score: float
     speaker: str
     text: str
-    at: float | int | str | None
+    at: float | int | str | None  # as it was given to `add` (dates and datetimes as ISO 8601)
+    # The turn's kind; also ``memory`` (of semantic memory), ``observation`` (of a profile) and
+    # ``ledger`` (a note).
     kind: str = "message"
     session: str | None = None
     audience: str = "public"
+    # Whether it holds a word of the query, or one near to it or of its kind, or is by or of
+    # somebody the query names.
     matches: bool = True
 
     @property
@@ -113,24 +103,15 @@ def _beginning(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What an assistant's memory is searched for.
-
-    Args:
-        limit: Most hits.
-        audience: Who will be told; only what they may know is found.
-        exclude: Ids of turns to leave out.
-        own_name: The assistant's name, where few of its own lines are wanted.
-        observations: Whether to search profiles too.
-        tools: Whether to search the outputs of tools too.
-    """
+    """What an assistant's memory is searched for."""
 
     text: str
-    limit: int = 10
-    audience: str = "public"
-    exclude: Collection[str] = ()
-    own_name: str = ""
-    observations: bool = False
-    tools: bool = False
+    limit: int = 10  # most hits
+    audience: str = "public"  # who will be told; only what they may know is found
+    exclude: Collection[str] = ()  # ids of turns to leave out
+    own_name: str = ""  # the assistant's name, where few of its own lines are wanted
+    observations: bool = False  # whether to search profiles too
+    tools: bool = False  # whether to search the outputs of tools too
 
 
 def seconds(moment: Moment) -> float:

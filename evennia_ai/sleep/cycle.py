@@ -28,16 +28,12 @@ from evennia_ai.sleep.consolidation import (
 
 @dataclass(frozen=True)
 class SleepStep:
-    """One step of the cycle: its key in the report and what it runs.
-
-    Args:
-        run: Takes script and character; returns a dict or an `Outcome`, or a Deferred of one.
-        every_tick: Whether it runs at each sleeping tick, not once a sleep.
-    """
+    """One step of the cycle: its key in the report and what it runs."""
 
     name: str
+    # Takes script and character; returns a dict or an `Outcome`, or a Deferred of one.
     run: Callable[[Assistant, Character], object]
-    every_tick: bool = False
+    every_tick: bool = False  # whether it runs at each sleeping tick, not once a sleep
 
 
 @inlineCallbacks

@@ -59,18 +59,12 @@ def _is_called(account: AccountDB, name: str) -> bool:
 
 @dataclass(frozen=True)
 class MemoryActs:
-    """What can be done to a memory, by `aimemory` or the page; each act returns a sentence.
+    """What can be done to a memory, by `aimemory` or the page; each act returns a sentence."""
 
-    Args:
-        script: The assistant.
-        seen: What whoever does it may see.
-        by: Who does it.
-        sent: What it is done to: an ``id``, a ``player``, a ``profile``; a ``text`` to put there.
-    """
-
-    script: AssistantScript
-    seen: Seen
-    by: "TypedObject"
+    script: AssistantScript  # the assistant
+    seen: Seen  # what whoever does it may see
+    by: "TypedObject"  # who does it
+    # What it is done to: an ``id``, a ``player``, a ``profile``; a ``text`` to put there.
     sent: Mapping[str, str]
 
     def do(self, name: str) -> "Deferred[str]":

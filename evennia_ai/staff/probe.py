@@ -49,29 +49,18 @@ ASKED_BACK = (LONG, "What is the password, which stands at the beginning? Answer
 
 @dataclass
 class Trial:
-    """What the calls showed.
+    """What the calls showed."""
 
-    Args:
-        follows: Whether it follows the system text.
-        talks: Whether it answers with what an earlier line said.
-        calls: How it calls a tool: ``native``, ``text``, or not at all.
-        thinks: Whether it thinks before it speaks.
-        seconds: Time of the first, short answer.
-        speed: Tokens a second of a longer one.
-        languages: Those it wrote a word in.
-        cut: Tokens after which the server cuts a long prompt; 0: it does not, or was not tried.
-        failed: Why a call failed.
-    """
-
-    follows: bool = False
-    talks: bool = False
-    calls: str = ""
-    thinks: bool = False
-    seconds: float = 0.0
-    speed: float = 0.0
-    languages: Sequence[str] = ()
+    follows: bool = False  # whether it follows the system text
+    talks: bool = False  # whether it answers with what an earlier line said
+    calls: str = ""  # how it calls a tool: ``native``, ``text``, or not at all
+    thinks: bool = False  # whether it thinks before it speaks
+    seconds: float = 0.0  # time of the first, short answer
+    speed: float = 0.0  # tokens a second of a longer one
+    languages: Sequence[str] = ()  # those it wrote a word in
+    # Tokens after which the server cuts a long prompt; 0: it does not, or was not tried.
     cut: int = 0
-    failed: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)  # why a call failed
 
     def lines(self, facts: ModelFacts) -> list[str]:
         """What was found, a line a fact."""

@@ -43,24 +43,19 @@ CONTENT_POLICY = (
 
 @dataclass(frozen=True)
 class Visit:
-    """One request for a page, on the reactor thread.
+    """One request for a page, on the reactor thread."""
 
-    Args:
-        account: Who asks.
-        rank: `BUILDER` or `ADMIN`.
-        script: The assistant that the page is about; None for a page about all.
-        asked: What stands in the address, as ``{"q": "boat"}``.
-        sent: What a form sent; empty where nothing is to be done.
-        parts: Further parts of the path, as a message's id.
-        files: Files that a form sent, by name; of one that is too large only the beginning.
-    """
-
-    account: "AccountDB"
-    rank: int
+    account: "AccountDB"  # who asks
+    rank: int  # `BUILDER` or `ADMIN`
+    # The assistant that the page is about; None for a page about all.
     script: "AssistantScript | None" = None
+    # What stands in the address, as ``{"q": "boat"}``.
     asked: Mapping[str, str] = field(default_factory=dict)
+    # What a form sent; empty where nothing is to be done.
     sent: Mapping[str, str] = field(default_factory=dict)
+    # Further parts of the path, as a message's id.
     parts: Mapping[str, str] = field(default_factory=dict)
+    # Files that a form sent, by name; of one that is too large only the beginning.
     files: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
@@ -88,23 +83,16 @@ class Visit:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its address below ``ai/``, who may see it, what it shows and what can be done there.
+    """A page: its address below ``ai/``, who may see it, what it shows and can do."""
 
-    Args:
-        name: Of the address and of the template.
-        route: Django's route; ``<int:assistant>`` is an assistant's number.
-        least: The lowest rank that may see it.
-        show: Name of a function of this folder that takes a `Visit` and returns what the template
-            gets, or a Deferred of it. Only a name: before a game's first migration its addresses
-            are checked, without Evennia's classes.
-        act: Likewise of one that carries out what a form sent, and returns a sentence on it.
-    """
-
-    name: str
-    route: str
-    least: int
+    name: str  # of the address and of the template
+    route: str  # django's route; ``<int:assistant>`` is an assistant's number
+    least: int  # the lowest rank that may see it
+    # Name of a function of this folder that takes a `Visit` and returns what the template gets, or
+    # a Deferred of it. Only a name: before a game's first migration its addresses are checked,
+    # without Evennia's classes.
     show: str
-    act: str = ""
+    act: str = ""  # likewise of one that carries out what a form sent, and returns a sentence on it
 
     def pattern(self) -> URLPattern:
         """The address."""

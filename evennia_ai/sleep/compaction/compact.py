@@ -81,26 +81,18 @@ def compact_conversation_history(
 
 @dataclass
 class Compaction:
-    """One compaction of an assistant's history.
-
-    Args:
-        trigger: What fired (`due.TRIGGERS`).
-        plan: What to do; by default what the trigger asks for when it runs.
-        instructions: Additional instructions for the summary.
-        extracts: Whether to ask no model but the offline one, as nobody may wait. Better
-            summaries are then owed (`StateHandler.owed`).
-        background: Whether turns go on meanwhile. If not, run it under the turn lock.
-        extraction: What was noted of what leaves.
-    """
+    """One compaction of an assistant's history."""
 
     script: Assistant
     character: Character
-    trigger: str
-    plan: Plan | None = None
-    instructions: str | None = None
+    trigger: str  # what fired (`due.TRIGGERS`)
+    plan: Plan | None = None  # what to do; by default what the trigger asks for when it runs
+    instructions: str | None = None  # additional instructions for the summary
+    # Whether to ask no model but the offline one, as nobody may wait. Better summaries are then
+    # owed (`StateHandler.owed`).
     extracts: bool = False
-    background: bool = False
-    extraction: Extraction = field(default_factory=Extraction)
+    background: bool = False  # Whether turns go on meanwhile. If not, run it under the turn lock.
+    extraction: Extraction = field(default_factory=Extraction)  # what was noted of what leaves
 
     def planned(self) -> Plan:
         """The plan, made now if there is none yet."""

@@ -60,22 +60,14 @@ _FITS = 6
 
 @dataclass(frozen=True)
 class Note:
-    """One thing to keep: a journal entry, or what was learned of somebody or something.
-
-    Args:
-        fields: The arguments of the tool, checked.
-        scope: Who may know it.
-        sources: Ids of the messages it rests on.
-        at: When it was said, UTC ISO 8601; empty if no message bears it out.
-        told_by: Name of the only person who said it, of somebody else.
-    """
+    """One thing to keep: a journal entry, or what was learned of somebody or something."""
 
     tool: str
-    fields: Mapping[str, Any]
-    scope: str
-    sources: tuple[str, ...] = ()
-    at: str = ""
-    told_by: str = ""
+    fields: Mapping[str, Any]  # the arguments of the tool, checked
+    scope: str  # who may know it
+    sources: tuple[str, ...] = ()  # ids of the messages it rests on
+    at: str = ""  # when it was said, UTC ISO 8601; empty if no message bears it out
+    told_by: str = ""  # name of the only person who said it, of somebody else
 
     @property
     def text(self) -> str:
@@ -85,20 +77,16 @@ class Note:
 
 @dataclass
 class Extraction:
-    """What the passes over some scopes gave, nothing of it stored yet.
-
-    Args:
-        summaries: The replies with which passes closed, by the key of the part they sum up.
-        stopped_by: ``noop``, ``no_tool_call``, ``other_tool``, ``iterations``, ``summary``,
-            ``disabled``, ``too few messages`` or ``error``.
-        error: What failed, if anything did.
-    """
+    """What the passes over some scopes gave, nothing of it stored yet."""
 
     notes: tuple[Note, ...] = ()
+    # The replies with which passes closed, by the key of the part they sum up.
     summaries: dict[str, ModelReply] = field(default_factory=dict)
     iterations: int = 0
+    # ``noop``, ``no_tool_call``, ``other_tool``, ``iterations``, ``summary``, ``disabled``, ``too
+    # few messages`` or ``error``.
     stopped_by: str = "noop"
-    error: str = ""
+    error: str = ""  # what failed, if anything did
 
     @property
     def report(self) -> dict[str, Any]:

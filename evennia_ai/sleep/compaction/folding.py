@@ -44,35 +44,24 @@ LOST_NAMED = 200
 
 @dataclass
 class Fold:
-    """One scope's part of a compaction, of which nothing is stored yet.
-
-    Args:
-        leaving: Raw messages, oldest first.
-        cap: Most tokens of one of its summaries.
-        segment: Id of the archive segment to make of them; empty if they are archived already.
-        markers: The new summary messages, long-term first.
-        records: Summary records to write, new and changed, by id.
-        entries: The journal entries to write.
-        summaries: All that models made, for the figures.
-        coverage: Share of names, numbers and quotes that is kept of what leaves.
-        generation: How many times this scope's history was folded, this time included.
-        query: Names in what left, by which it can be found again.
-        sealed: The archive segment itself.
-    """
+    """One scope's part of a compaction, of which nothing is stored yet."""
 
     script: Assistant
     scope: str
-    leaving: tuple[Message, ...]
-    cap: int = 0
+    leaving: tuple[Message, ...]  # raw messages, oldest first
+    cap: int = 0  # most tokens of one of its summaries
+    # Id of the archive segment to make of them; empty if they are archived already.
     segment: str = ""
+    # The new summary messages, long-term first.
     markers: list[Message] = field(default_factory=list)
+    # Summary records to write, new and changed, by id.
     records: dict[str, SummaryRecord] = field(default_factory=dict)
-    entries: list[JournalEntry] = field(default_factory=list)
-    summaries: list[Summary] = field(default_factory=list)
-    coverage: float = 1.0
-    generation: int = 1
-    query: str = ""
-    sealed: Segment | None = None
+    entries: list[JournalEntry] = field(default_factory=list)  # the journal entries to write
+    summaries: list[Summary] = field(default_factory=list)  # all that models made, for the figures
+    coverage: float = 1.0  # share of names, numbers and quotes that is kept of what leaves
+    generation: int = 1  # how many times this scope's history was folded, this time included
+    query: str = ""  # names in what left, by which it can be found again
+    sealed: Segment | None = None  # the archive segment itself
 
     @inlineCallbacks
     def fold(

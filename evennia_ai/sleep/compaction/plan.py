@@ -24,18 +24,13 @@ FAN_IN = 8
 
 @dataclass(frozen=True)
 class Plan:
-    """What a compaction would do.
+    """What a compaction would do."""
 
-    Args:
-        leaving: Raw messages to archive, oldest first.
-        folded: Older summary markers that the new summaries take up.
-        staying: The rest of the history, oldest first: other markers, then raw messages.
-        unsummarised: Scopes with too few lines for a summary; theirs are only archived.
-    """
-
-    leaving: tuple[Message, ...]
-    folded: tuple[Message, ...]
+    leaving: tuple[Message, ...]  # raw messages to archive, oldest first
+    folded: tuple[Message, ...]  # older summary markers that the new summaries take up
+    # The rest of the history, oldest first: other markers, then raw messages.
     staying: tuple[Message, ...]
+    # Scopes with too few lines for a summary; theirs are only archived.
     unsummarised: frozenset[str] = frozenset()
 
     @property
