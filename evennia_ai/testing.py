@@ -28,6 +28,7 @@ from evennia_ai.history.messages import new_id
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.times import spoken_time
 from evennia_ai.llm_interaction.dialects import read
+from evennia_ai.llm_interaction.profiles import is_small_name
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest
 from evennia_ai.llm_interaction.windows import Window
@@ -130,7 +131,9 @@ class ScriptedModel:
 
     def facts(self, model: str) -> ModelFacts:
         window = Window(self._window, "the script") if self._window else None
-        return ModelFacts(window, self.carries, price=self.price, own=self.own)
+        return ModelFacts(
+            window, self.carries, price=self.price, own=self.own, small=is_small_name(model)
+        )
 
     def forget(self, model: str) -> "Deferred[None]":
         return succeed(None)

@@ -446,7 +446,10 @@ def model_request(
     extra = {**({"repeat_penalty": SMALL_REPEAT_PENALTY} if small else {}), **config.llm_extra}
     thinking = config.llm_thinking
     request = replace(request, fallback_models=fallbacks, thinking=thinking, extra=extra)
-    if prompt.tools and tool_protocol(script).is_text:
+    if is_brief and script.mind.model.facts(name).small:
+        # It looks and notes again and again, and says the results: memories are given to it.
+        request = replace(request, tools=())
+    elif prompt.tools and tool_protocol(script).is_text:
         shown = as_text(prompt.messages, tool_instructions(prompt.tools, small), request.called)
         request = replace(request, messages=tuple(shown), tools=())
     if config.llm_api != "completion":

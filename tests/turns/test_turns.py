@@ -497,6 +497,16 @@ class TestModelDown(TurnTest):
         self.tick()
         self.assertEqual(self.spoken(), spoken)
 
+    def test_a_model_of_few_parameters_only_speaks(self):
+        """It gets no tools when it speaks; the offline model that answers instead has them."""
+        self.configure(llm_model="scripted/tiny-0.5b")
+        self.model.answers = ["", "", "offline words"]
+        self.say("Aria, hello.", self.alice)
+        self.tick()
+        asked = [(request.model, bool(request.tools)) for request in self.model.requests]
+        self.assertEqual(asked[0], ("scripted/tiny-0.5b", False))
+        self.assertEqual(asked[-1], (OFFLINE_MODEL, True))
+
     def test_what_a_small_model_is_given_again(self):
         """Who speaks to whom, and what of the talk far above is asked for."""
         self.configure(max_context_tokens=8000)
