@@ -112,7 +112,7 @@ def write_call(call: Call, main: Mapping[str, str] = MappingProxyType({})) -> st
         return f"{_KEYWORD} {name}"
     if isinstance(given, dict) and [*given] == [main.get(name)]:
         [text] = given.values()
-        if isinstance(text, str) and _PLAIN.fullmatch(text):
+        if isinstance(text, str) and _PLAIN.fullmatch(text) and text not in ("null", "None"):
             return f"{_KEYWORD} {name}: {text}"
     return f"{_KEYWORD} {name} {arguments}"
 

@@ -131,7 +131,7 @@ class _Removal:
         yield from self._each(journal.pages(), lambda key: journal.rewrite(self._entry_left, [key]))
         step("forget summaries")
         summaries = [r for r in map(history.summary, plan.emptied) if r and r.tier != UNSUMMARISED]
-        said = {"lost": [], "former": ""}
+        said: dict[str, object] = {"lost": [], "rejected": [], "former": ""}
         empty = [replace(r, text=EMPTIED, extra={**r.extra, **said}) for r in summaries]
         yield from self._each(empty, history.save_summary)
         put_texts(self.script, dict.fromkeys(plan.emptied, EMPTIED))

@@ -5,7 +5,7 @@ import json
 import unittest
 from types import MappingProxyType
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evennia_ai.llm_interaction.dialects import read
@@ -70,6 +70,7 @@ class TestTextProtocol(unittest.TestCase):
 
     @FEW
     @given(st.text(), st.sampled_from(["say", "look"]))
+    @example("null", "say")
     def test_a_written_text_is_read_back(self, text, name):
         """A call with its main argument alone comes back the same, whatever the text."""
         made = tool_call("c1", name, json.dumps({"text": text}, ensure_ascii=False))

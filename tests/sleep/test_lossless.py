@@ -377,7 +377,7 @@ class TestNotes(LosslessTest):
         self.model.default = self.die
         with self.assertRaises(SystemExit):
             self.extract_and_compact()
-        del self.script.state.signal
+        del self.script.store.set
         self.assertIn("pre_compaction", self.script.state.signals)
         self.model.default = SUMMARY
         self.restart()
@@ -389,7 +389,7 @@ class TestNotes(LosslessTest):
 
     def die(self, request):
         """As a kill: nothing after it runs, not even what always should."""
-        self.script.state.signal = lambda name, value: None
+        self.script.store.set = lambda *_, **__: None
         raise SystemExit
 
 

@@ -212,6 +212,7 @@ class Fold:
             extra={
                 "model": summary.model,
                 "prompt_tokens": summary.prompt_tokens,
+                "rejected": list(summary.rejected),
                 "lost": [item.text for item in text.lost][:LOST_NAMED],
             },
         )
