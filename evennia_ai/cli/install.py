@@ -74,7 +74,7 @@ def _shown(
         say(edit.diff(folder) + "\n")
     if not apply:
         say(f"Nothing was changed. To make these edits: evennia-ai {command} --apply")
-    for path in (edit.path.resolve() for edit in edits if apply):  # before the first is changed
+    for path in (edit.path.resolve() for edit in edits if apply or command == "uninstall"):
         if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
             hint = "Make it writable, or make the edits by hand."
             raise ConfigError(f"`{path}` cannot be written; nothing was changed. {hint}")

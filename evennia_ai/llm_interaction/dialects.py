@@ -83,7 +83,9 @@ _BLANKS = " \t\r\n\ufeff\u200b\u2060"
 
 # A mark at the end of a reply that had become too long.
 _BROKEN_OFF = re.compile(
-    r"(?:<[/|\uff5c]?(?:[a-z_\u2581][^<>]{0,60})?|\[/?(?:[A-Z_]{2,30}|tool\w{0,20}))\Z"
+    r"(?:(?:<[/|\uff5c]|(?<!\w)<)"
+    r"(?:[a-z_\u2581][\w|:.\-\u2581\uff5c]{0,40}(?:\s+\w*(?:=[^<>]{0,60})?)?)?"
+    r"|\[/?(?:TOOL[A-Z_]{0,20}|THINK|INST|tool_?\w{0,20}))\Z"
 )
 
 # Marks by one name each: signs for angles, bars and blanks, namespaces, attributes, letters' case.

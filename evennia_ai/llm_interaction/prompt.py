@@ -41,7 +41,7 @@ from evennia_ai.llm_interaction.transcript import (
     as_transcript,
 )
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL as OFFLINE_MODEL
-from evennia_ai.llm_interaction.values import ModelRequest, TurnRequest
+from evennia_ai.llm_interaction.values import READ_AHEAD, ModelRequest, TurnRequest
 from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.recall.values import Hit, brief
@@ -259,7 +259,8 @@ def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[st
 def _fitted(script: Assistant, regions: Regions, model: str = "") -> Prompt:
     """The regions as a prompt, its tools counted in the form in which they are sent."""
     caps, limit = context_caps(script, model), context_limit(script, model)
-    return fit_prompt(regions, caps, limit, script.counter, _tools_cost(script))
+    cost = (lambda *_: 0) if _only_speaks(script) else _tools_cost(script)
+    return fit_prompt(regions, caps, limit, script.counter, cost)
 
 
 def _tools_cost(script: Assistant) -> Callable[[Sequence[dict[str, Any]], Counter], int]:
@@ -354,6 +355,14 @@ def is_small(script: Assistant) -> bool:
     return tool_protocol(script).is_text or facts.carries_tools is False
 
 
+def _only_speaks(script: Assistant) -> bool:
+    """Whether the model has so few parameters that it gets no tools when it speaks.
+
+    It looks and notes again and again, and says the results; memories are given to it.
+    """
+    return script.mind.model.facts(script.model_name).small
+
+
 def shown_history(script: Assistant, audience: str) -> tuple[tuple[Message, ...], int]:
     """The live messages an audience may see, and how many archived ones could not fit.
 
@@ -428,7 +437,7 @@ def model_request(
     if name in fallbacks:
         fallbacks = fallbacks[fallbacks.index(name) + 1 :]
     situation, reserve = CONTEXTS.get(purpose), prompt.budget.regions["Reserve"]
-    is_aloud = situation is not None and situation.speaks
+    is_aloud = purpose == READ_AHEAD or (situation is not None and situation.speaks)
     is_brief = small and is_aloud and name != OFFLINE_MODEL
     request = ModelRequest(
         model=name,
@@ -446,12 +455,11 @@ def model_request(
     extra = {**({"repeat_penalty": SMALL_REPEAT_PENALTY} if small else {}), **config.llm_extra}
     thinking = config.llm_thinking
     request = replace(request, fallback_models=fallbacks, thinking=thinking, extra=extra)
-    if is_brief and script.mind.model.facts(name).small:
-        # It looks and notes again and again, and says the results: memories are given to it.
-        request = replace(request, tools=())
-    elif prompt.tools and tool_protocol(script).is_text:
-        shown = as_text(prompt.messages, tool_instructions(prompt.tools, small), request.called)
-        request = replace(request, messages=tuple(shown), tools=())
+    tools = () if is_brief and _only_speaks(script) else prompt.tools
+    if prompt.tools and tool_protocol(script).is_text:
+        shown = as_text(prompt.messages, tool_instructions(tools, small), request.called)
+        request, tools = replace(request, messages=tuple(shown)), ()
+    request = replace(request, tools=tools)
     if config.llm_api != "completion":
         return request
     if situation is not None and situation.extracting:

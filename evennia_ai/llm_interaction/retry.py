@@ -56,7 +56,7 @@ class BreakerPolicy:
 
 
 class Breaker:
-    """The breaker of one model at one address; `now` is monotonic seconds. For one thread."""
+    """The breaker of one model; `now` is monotonic seconds. For one thread."""
 
     def __init__(self, policy: BreakerPolicy, now: Callable[[], float]):
         self._policy = policy

@@ -30,8 +30,8 @@ _LOOK_S, _PAUSES_S = 0.1, (0.0, 1.0, 2.0, 5.0, 15.0, 30.0)
 _STEADY_S = 10.0
 # Seconds within which one that is reached must say what it is.
 _GREETING_S = 20.0
-# How long requests wait for a process, in seconds; they do not wait for the end of a pause that is
-# longer than this.
+# How long a process is waited for, in seconds, before all requests that wait for one fail; they do
+# not wait for the end of a pause that is longer than this.
 START_S, _LONGEST_PAUSE_S = 60.0, 5.0
 # Seconds between two looks whether it is alive; one that misses so many in a row is killed.
 PING_S, MOST_MISSED = 10.0, 6

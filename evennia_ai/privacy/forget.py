@@ -128,7 +128,8 @@ class _Removal:
         step("forget notes")
         self.script.ledger.forget(lambda note: note.id in plan.things)
         step("forget journal")
-        yield from self._each(journal.pages(), lambda key: journal.rewrite(self._entry_left, [key]))
+        pages = journal.pages()[::-1]  # the newest first: it may be turned meanwhile
+        yield from self._each(pages, lambda key: journal.rewrite(self._entry_left, [key]))
         step("forget summaries")
         summaries = [r for r in map(history.summary, plan.emptied) if r and r.tier != UNSUMMARISED]
         said: dict[str, object] = {"lost": [], "rejected": [], "former": ""}

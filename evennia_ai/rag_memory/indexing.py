@@ -160,8 +160,10 @@ def _entries(script: Assistant) -> Iterator[Read]:
         entries = journal.page(key).entries
         return [turn_of_entry(entry) for entry in entries if is_indexed(entry, now)]
 
-    keys = (key for key in reversed(journal.pages()) if journal.page(key).entries)
-    return (partial(turns, key) for key in keys)
+    # Listed only when the messages are done, the newest first: a page that is turned is not missed.
+    for key in reversed(journal.pages()):
+        if journal.page(key).entries:
+            yield partial(turns, key)
 
 
 def missing_oldest(script: Assistant) -> Deferred[int | None]:

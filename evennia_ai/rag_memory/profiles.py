@@ -159,7 +159,8 @@ def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str
     )
     heard: dict[str, Mapping[str, str]] = {}
     for messages in (*(part.messages for part in left if part), history.messages()):
-        heard |= speakers(messages)
+        for who, said in speakers(messages).items():
+            heard[who] = max(heard.get(who, said), said, key=lambda each: each["at"])
     sights = {
         key: (who.get("name", ""), "person", who.get("at", ""))
         for key, who in heard.items()

@@ -70,7 +70,7 @@ def prune_orphaned_memory_links(script: Assistant, character: Character) -> Step
     """
     held = yield script.mind.memories.ids(script.scope)
     gone, journal = set(held), character.journal
-    for key in journal.pages():
+    for key in reversed(journal.pages()):  # the newest first: it may be turned meanwhile
         entries = journal.page(key).entries
         gone -= {entry.id for entry in entries if is_memorable(entry, script.now())}
         yield pause()

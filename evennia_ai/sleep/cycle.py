@@ -44,7 +44,7 @@ def prune_episodic_index(script: Assistant, character: Character) -> Steps[dict[
     while it looks through a long journal. Fires with ``{"pruned", "kept"}``.
     """
     counts, gone, journal = Counter(pruned=0, kept=0), list[str](), character.journal
-    for key in journal.pages():
+    for key in reversed(journal.pages()):  # the newest first: it may be turned meanwhile
         entries = journal.page(key).entries
         result = prune_low_importance_entries([e for e in entries if not e.withdrawn], script.now())
         gone += [*result.pop("pruned_ids"), *(entry.id for entry in entries if entry.withdrawn)]

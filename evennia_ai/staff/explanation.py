@@ -204,11 +204,11 @@ def _sources(scores: Mapping[str, float | None], seen: Seen, speaks: Speaks) -> 
     messages = {message.id: message for message in seen.by_ids(scores)}
     for each, score in scores.items():
         rated = "" if score is None else f"score {score:.3f} "
-        gone = "not for you to see" if seen.exists(each) else "no longer stored"
         if message := messages.get(each):
             who, text = message.speaker_name or message.role, spoken(message, speaks)
             shown = _source(message.created_at, message.audience, who, text)
         else:
+            gone = "not for you to see" if seen.exists(each) else "no longer stored"
             shown = _derived(seen, each) or gone
         yield f"  ({each}) {rated}{shown}"
 

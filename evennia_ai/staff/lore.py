@@ -103,6 +103,8 @@ def take_book(
     in the file with the same text, any new one may be it: all new ones are off. What a card says
     is known to its assistant alone.
     """
+    if not read.facts:
+        raise Refusal("The file has no fact that can be used; nothing was changed.")
     is_new = book.name.lower() not in lore().books()
     of_book = _valid(read.know, read.tell)
     secrets = {_plain(fact): fact for fact in book.facts if fact.know or fact.tell or not fact.on}
@@ -124,7 +126,7 @@ def take_book(
             locks.append((know if _is_lock(know) else limits[0][0], tell or limits[0][1]))
         within = [lock for lock in locks if not limits or any(_is_within(lock, x) for x in limits)]
         is_on = bool(within) and entry.on and (bool(twins) or not secrets)
-        know, tell = (*within, *locks[::-1])[0]
+        know, tell = (*within, *(limit[:2] for limit in limits), *locks)[0]
         fact = replace(entry, on=is_on, id=f"w{number}", source=source)
         know, tell = ("" if know == book.know else know), ("" if tell == book.tell else tell)
         facts.append(replace(fact, know=know, tell=tell))
@@ -225,7 +227,7 @@ def set_know(wanted: str, text: str, place: "DefaultObject | None") -> str:
         know = f"npc:{body.stable_id}"
     else:
         know = f"lock:{_lock(text.strip())}"
-    return f"{change(wanted, know=know)} Fact to {know_text(know)}."
+    return f"{change(wanted, know=know)} Known to {know_text(know)}."
 
 
 def set_tell(wanted: str, text: str) -> str:

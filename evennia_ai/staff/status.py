@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from evennia_ai.history.live import HistoryHandler
@@ -79,6 +79,8 @@ def status_lines(script: "AssistantScript") -> list[str]:
         switched += "; its timer is stopped"
     calls = len(script.approvals.waiting())
     waiting = f"Waiting for approval: {counted(calls, 'call')} (ai/approve {body.key})"
+    # Names of the talk are for admins.
+    bare = replace(last, report=replace(last.report, query="")) if last else None
     trouble = f"{runtime.last_error} ({ago(script.now() - runtime.last_error_at)})"
     return [
         f"{body.key} ({room_name(script.obj)})",
@@ -94,7 +96,7 @@ def status_lines(script: "AssistantScript") -> list[str]:
         *([waiting] if calls else []),
         f"Spent today: {spent_line(spent)}",
         "Last compaction: "
-        + (f"{moment(last.at)} {report_line(body.key, last)}" if last else "never"),
+        + (f"{moment(last.at)} {report_line(body.key, bare)}" if last else "never"),
         *_sleep_lines(state.last_sleep),
         f"Since the server started: {_since_start(runtime.counts)}",
         f"Last trouble: {trouble if runtime.last_error else 'none'}",

@@ -12,6 +12,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from evennia_ai import services
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cards.books import Book, Fact, exported, read_book
+from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.lore import Lore, lore, own_texts, verdicts
 from evennia_ai.game.lore import knows as knows_fact
@@ -372,14 +373,16 @@ class TestLore(LoreCase):
         self.assertEqual(self.facts(), expected)
         self.assertNotIn("OLD well", self.ask("Aria, where is k0?"))
         book = lore().books()["town"]
-        for locks, know, is_on in (
-            ({"know": "all()", "tell": "all()"}, lock, True),
-            ({"know": "id(1)"}, "lock:id(1)", False),
+        with self.assertRaises(Refusal):  # it would take the locks along
+            take_book(read_book({"entries": []})[0], book, "a.json")
+        for locks, is_on in (
+            ({"know": "all()", "tell": "all()"}, True),
+            ({"know": "id(1)"}, False),
         ):
             for text in (expected[0][0], "A new one."):
                 entry = {"keys": ["k"], "content": text, "extensions": {"evennia_ai": locks}}
                 _, notes = take_book(read_book({"entries": [entry]})[0], book_for("Town"), "a.json")
-                self.assertEqual(self.facts(), [(text, know, "tag(x)", is_on)])
+                self.assertEqual(self.facts(), [(text, lock, "tag(x)", is_on)])
                 self.assertEqual("Off until" in repr(notes), not is_on)
                 lore().save(book)
 

@@ -309,6 +309,17 @@ class TestRead(unittest.TestCase):
                 answer = read(text, TOOLS)
                 self.assertEqual((answer.text, answer.calls, answer.thought), (text, (), False))
 
+    def test_innocent_ends(self):
+        """What only looks like the beginning of a mark stays."""
+        for text in (
+            "I have 3 <oranges and pears in my bag.",
+            "I like a<b and then go",
+            "Take the sign [EAST",
+            "I <3 you",
+        ):
+            with self.subTest(text):
+                self.assertEqual(read(text, TOOLS).text, text)
+
     def test_innocent_replies(self):
         """What only sounds like words about the reply is said; a reply is not emptied for it."""
         for text in (

@@ -10,8 +10,9 @@ from evennia_ai.game.identity import stable_id
 from evennia_ai.game.people import SAME_LINE_S, is_to_answer
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message, Speaker, utc_iso
+from evennia_ai.llm_interaction.prompt import draft_prompt, model_request
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
-from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL, READ_AHEAD, ModelReply, TurnRequest
 from evennia_ai.privacy.requests import enqueue
 from evennia_ai.testing import call
 from evennia_ai.turns.heard import QUEUE_LIMIT
@@ -506,6 +507,10 @@ class TestModelDown(TurnTest):
         asked = [(request.model, bool(request.tools)) for request in self.model.requests]
         self.assertEqual(asked[0], ("scripted/tiny-0.5b", False))
         self.assertEqual(asked[-1], (OFFLINE_MODEL, True))
+        prompt = draft_prompt(self.script, self.aria, TurnRequest())
+        self.assertEqual((bool(prompt.tools), prompt.budget.regions["Tools"]), (True, 0))
+        ahead = model_request(self.script, self.aria, prompt, READ_AHEAD)
+        self.assertEqual(ahead.tools, ())
 
     def test_what_a_small_model_is_given_again(self):
         """Who speaks to whom, and what of the talk far above is asked for."""

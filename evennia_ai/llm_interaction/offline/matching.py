@@ -179,9 +179,10 @@ def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, in
         share = len(common) / len(terms) if terms else float(bool(names))
         if named < 0.5 if names else share < NEAR:
             continue
-        # Who told it, or asks, is no word that both share: then the search must have found it,
-        # by more than words that frame a question.
-        is_found = places.get(claim.line.id, FOUND) < FOUND and not terms <= frame
+        if terms and terms <= frame and not common:
+            continue  # words that frame a question are too little without one of them
+        # Who told it, or asks, is no word that both share: then the search must have found it.
+        is_found = places.get(claim.line.id, FOUND) < FOUND
         if terms and not (common or is_found or _shared(names, claim.words, question.table)):
             continue
         fits = fits_kind(question, claim)
