@@ -172,6 +172,7 @@ def main() -> None:
     settings = sys.stdin.buffer.read()
     sys.stdin.close()
     told = json.loads(settings)
+    del told["version"]  # after an upgrade the settings are others
     _begin_log(Path(told.pop("log")))
     folder = Path(sys.argv[1])
     path = socket_path(folder)

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from twisted.internet.defer import Deferred, DeferredList, succeed
 from twisted.python.failure import Failure
 
+from evennia_ai import __version__
 from evennia_ai.background import Worker
 from evennia_ai.errors import WindowError
 from evennia_ai.llm_interaction.tokens import counter_for
@@ -148,7 +149,8 @@ class RemoteMind:
     """
 
     def __init__(self, folder: Path, settings: MindSettings, log: Path, models: Sequence[str] = ()):
-        told = json.dumps({**asdict(settings), "log": str(log)}, sort_keys=True).encode()
+        facts = {**asdict(settings), "log": str(log), "version": __version__}
+        told = json.dumps(facts, sort_keys=True).encode()
         self.link = Link(folder, told, log)
         self._desk, self._models = Worker("evennia-ai-desk"), models
         self.model = RemoteModel(self.link)

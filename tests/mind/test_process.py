@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 from evennia_ai.errors import ModelError, StoreError
 from evennia_ai.history.messages import Message, Speaker
@@ -309,6 +310,16 @@ class TestDeaths(MindTest):
         new = self.mind("changed", LLM_API_KEY="sk-other")
         again = self.reach(new)
         self.assertNotEqual(again, pid)
+        self.wait_for_end(pid)
+
+    def test_an_upgrade_replaces_the_process(self):
+        """One of another version of the package does not go on, as after an upgrade."""
+        old = self.mind("upgraded")
+        pid = self.reach(old)
+        old.leave()
+        with mock.patch("evennia_ai.mind.remote.__version__", "9.9"):
+            new = self.mind("upgraded")
+        self.assertNotEqual(self.reach(new), pid)
         self.wait_for_end(pid)
 
     def test_it_ends_without_a_game(self):
