@@ -74,7 +74,7 @@ def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
     quotes = [
         quoted(match.claim.line, match.claim.quote, asker, talk.me)
         for at, match in enumerate(chosen)
-        if not any(each in said[at] for each in said[:at])  # a note of the same
+        if not any(each in said[at] or said[at] in each for each in said[:at])  # a note of it
     ]
     if best.sure:
         return Answer(quotes[0], sure=True)
