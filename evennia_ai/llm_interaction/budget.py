@@ -1,5 +1,6 @@
 """Token budgets: usage, what fits a prompt or a request, and the record of what was left out."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -119,6 +120,10 @@ def newest_that_fit(
         if left <= room_tokens:
             break
     return tuple(messages[:position]), tuple(messages[position:])
+
+
+# What `shortened` puts in place of the middle.
+LEFT_OUT = re.compile(r" \[\.\.\. [\d,]+ characters left out here \.\.\.\] ")
 
 
 def shortened(text: str, room_chars: int) -> str:

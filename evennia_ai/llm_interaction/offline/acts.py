@@ -10,6 +10,7 @@ from evennia_ai.language.script import is_asked, size
 from evennia_ai.language.sentences import asks
 from evennia_ai.language.tables import language_of, table_of
 from evennia_ai.language.words import content_words, words
+from evennia_ai.llm_interaction.budget import LEFT_OUT
 from evennia_ai.llm_interaction.offline.prose import (
     frame_of,
     is_nonsense,
@@ -47,7 +48,7 @@ def read_acts(line: Line, me: str) -> list[Act]:
     """What one line wants, in order; never empty for a line with words."""
     if line.verb in SILENT:
         return []
-    text = vocative(line.text, me)
+    text = vocative(LEFT_OUT.sub(" ", line.text), me)
     if not regex.search(r"\w", text.replace(me, "")) and me.lower() in line.text.lower():
         return [Act("attention", line.text, line.who)]
     if line.verb == "poses":

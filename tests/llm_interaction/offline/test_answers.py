@@ -5,6 +5,7 @@ import unittest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evennia_ai.llm_interaction.budget import shortened
 from evennia_ai.llm_interaction.offline.acts import read_acts
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.offline.surroundings import answer
@@ -53,6 +54,11 @@ class TestQuoting(unittest.TestCase):
         self.assertEqual(play("What is my boat called?", hits), want)
         want = 'Alice told me: "My boat is called Heron."'
         self.assertEqual(play("What is Alice's boat called?", hits), want)
+
+    def test_what_a_long_line_lost_is_no_fact(self):
+        """Of a line that a prompt shows shortened, only what was said counts."""
+        line = Line("Bob", shortened("x" * 3000, 400))
+        self.assertEqual([act.kind for act in read_acts(line, "Aria")], ["nonsense"])
 
     def test_a_note_of_the_same_is_not_offered_beside_it(self):
         """Of a line and a note that holds it, only the first is offered."""
