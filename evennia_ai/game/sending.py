@@ -115,32 +115,16 @@ def line_and_type(text: object) -> tuple[str, object]:
 
 def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObject, ...] | None":
     """Whom a function sends to that calls `msg` of a listener; None if everybody in the room."""
-    code, local, room = frame.f_code, frame.f_locals, listener.location
-    if code.co_name == "msg_contents":
-        excluded = local.get("exclude") or ()
-        excluded = {*(excluded if isinstance(excluded, Collection) else (excluded,))}
-        here = set(room.contents if room is not None else ())
-        left, left_out = here - excluded, here & excluded
-        # That a speaker is left out means nothing, nor that a thing stays.
-        most = min(len(left_out), sum(map(is_person, left_out)) + (left == {listener}))
-        speakers = [*_values(frame.f_back, "self", "caller"), local.get("from_obj")]
-        few = tuple(obj for obj in left if is_person(obj) and obj not in speakers)
-        is_few = (
-            listener in left and len(few) < most and not _is_bystander(frame, listener, excluded)
-        )
-        is_apart = any(obj not in speakers for obj in left_out)
-        return few if is_few or (is_apart and _is_meant(frame.f_back, listener)) else None
-    if code.co_name == "at_say" and "whisper" in local and not local["whisper"]:
+    local, room = frame.f_locals, listener.location
+    here = set(room.contents) if room is not None else set()
+    if frame.f_code.co_name == "msg_contents":
+        return _not_excluded(frame, listener, here)
+    if frame.f_code.co_name == "at_say" and "whisper" in local and not local["whisper"]:
         return None  # Evennia shows the room what it says to somebody
-    owner = local.get("self")
-    frames = [frame]
-    if code.co_name in _COMPREHENSIONS and frame.f_back is not None:
-        frames.append(frame.f_back)
-    here = [value for each in frames for value in each.f_locals.values()]
-    values = [*here, *(vars(owner).values() if isinstance(owner, Command) else ())]
+    sender = _Sender(frame)
     groups = [
         value
-        for value in values
+        for value in sender.values
         if (
             isinstance(value, list | tuple | set | frozenset)
             # A query that nobody has run yet is not what is looped over.
@@ -148,26 +132,84 @@ def _receivers(frame: FrameType, listener: "DefaultObject") -> "tuple[DefaultObj
         )
         and any(item is listener for item in value)
     ]
-    group = min(groups, key=len, default=None)
-    if group is not None and len(group) > 1:
+    group = min(groups, key=len, default=())
+    if len(group) > 1:
         return tuple(obj for obj in group if isinstance(obj, ObjectDB))
-    if group is not None and sum(map(is_person, room.contents if room is not None else ())) > 2:
-        return (listener,)
-    # A loop over all that is there keeps it in no variable; what it picks one by, it does.
-    names = {name for each in frames for name in each.f_code.co_names}
-    is_loop = "search" not in names and any(name.startswith("contents") for name in names)
-    is_loop |= frame.f_back is not None and frame.f_back.f_code.co_name == "for_contents"
-    fixed = [value for each in frames for value in each.f_code.co_consts]
-    fixed += [each.f_globals.get(name) for each in frames for name in each.f_code.co_names]
-    is_picked = sum(value is listener for value in (*values, *fixed)) > 1
-    is_picked = is_picked or _is_named(listener, here, owner, fixed)
-    is_picked = is_picked or any(
-        "filter" in names or _sifts(each.f_code, name)
-        for each in frames
-        for name, value in each.f_locals.items()
-        if value is listener
-    )
-    return None if is_loop and not is_picked else (listener,)
+    is_alone = bool(group) and sum(map(is_person, here)) > 2
+    return None if sender.is_for_all(listener) and not is_alone else (listener,)
+
+
+def _not_excluded(
+    frame: FrameType, listener: "DefaultObject", here: "set[DefaultObject]"
+) -> "tuple[DefaultObject, ...] | None":
+    """Whom `msg_contents` sends to, if it leaves so many out that they are few; else None."""
+    excluded, sender = frame.f_locals.get("exclude") or (), _Sender(frame.f_back)
+    excluded = {*(excluded if isinstance(excluded, Collection) else (excluded,))}
+    left, left_out, is_meant = here - excluded, here & excluded, sender.means(listener)
+    # That a speaker is left out means nothing, nor that a thing stays.
+    most = min(len(left_out), sum(map(is_person, left_out)) + (left == {listener}))
+    command, from_obj = sender.command.get("caller"), frame.f_locals.get("from_obj")
+    speakers = (sender.local.get("self"), sender.local.get("caller"), command, from_obj)
+    few = tuple(obj for obj in left if is_person(obj) and obj not in speakers)
+    # Where it holds two who are left out, they act on each other, and whoever it does not hold
+    # looks on.
+    actors = {obj for obj in sender.values if isinstance(obj, ObjectDB) and obj in excluded}
+    is_bystander = sum(map(is_person, actors)) > 1 and not is_meant
+    is_few = listener in left and len(few) < most and not is_bystander
+    is_apart = any(obj not in speakers for obj in left_out)
+    return few if is_few or (is_apart and is_meant) else None
+
+
+class _Sender:
+    """What a function holds that sends a line, and the command that it is of."""
+
+    def __init__(self, frame: FrameType):
+        is_part = frame.f_code.co_name in _COMPREHENSIONS
+        self._frames = [frame, frame.f_back] if is_part else [frame]
+        owner, self.local = frame.f_locals.get("self"), frame.f_locals
+        self.command: Mapping[str, object] = vars(owner) if isinstance(owner, Command) else {}
+        self._here = [value for each in self._frames for value in each.f_locals.values()]
+        self.values = [*self._here, *self.command.values()]
+
+    def means(self, listener: "DefaultObject") -> bool:
+        """Whether it holds a listener or their name."""
+        return any(value is listener for value in self.values) or self._names_it(listener)
+
+    def is_for_all(self, listener: "DefaultObject") -> bool:
+        """Whether it loops over all that is there, which it keeps in no variable, and picks none.
+
+        To pick a listener it holds what to pick by, or tests what they are like.
+        """
+        names = {name for each in self._frames for name in each.f_code.co_names}
+        is_loop = "search" not in names and any(name.startswith("contents") for name in names)
+        caller = self._frames[0].f_back
+        is_loop |= caller is not None and caller.f_code.co_name == "for_contents"
+        fixed = [value for each in self._frames for value in each.f_code.co_consts]
+        fixed += [each.f_globals.get(name) for each in self._frames for name in names]
+        is_held = sum(value is listener for value in (*self.values, *fixed)) > 1
+        if not is_loop or is_held or self._names_it(listener, fixed):
+            return False
+        return not any(
+            "filter" in names or _sifts(each.f_code, name)
+            for each in self._frames
+            for name, value in each.f_locals.items()
+            if value is listener
+        )
+
+    def _names_it(self, listener: "DefaultObject", fixed: Iterable[object] = ()) -> bool:
+        """Whether it holds a listener's name, or its beginning.
+
+        Of `fixed` values only whole names count: these are also the words that it shows. All that
+        was typed, such as the words of a say, is none; what stands before an equals sign is.
+        """
+        typed = plain(self.command.get("args")).lower()
+        heads = _SEPARATORS.split(typed.partition("=")[0]) if "=" in typed else []
+        texts = {*heads, *_texts(self._here)} - {typed}
+        names = {plain(name).lower() for name in (listener.key, *listener.aliases.all())}
+        words = names.union(*(name.split() for name in names))
+        begun = tuple(text for text in texts if len(text) > 1)
+        whole = (texts | _texts((*self.command.values(), *fixed))) - {typed}
+        return any(word.startswith(begun) for word in words) or bool(names & whole)
 
 
 @lru_cache(maxsize=1_000)
@@ -187,57 +229,7 @@ def _sifts(code: CodeType, name: str) -> bool:
     return False
 
 
-def _is_named(
-    listener: "DefaultObject",
-    local: Iterable[object],
-    owner: object,
-    fixed: Iterable[object] = (),
-) -> bool:
-    """Whether a function holds a listener's name, or its beginning, to pick it by.
-
-    Of its `fixed` values only whole names count: these are also the words that it shows.
-    All that was typed, such as the words of a say, is none; what stands before an equals sign is.
-    """
-    command: Mapping[str, object] = vars(owner) if isinstance(owner, Command) else {}
-    typed = plain(command.get("args")).lower()
-    heads = _SEPARATORS.split(typed.partition("=")[0]) if "=" in typed else []
-    texts = {*heads, *_texts(local)}
-    names = {plain(name).lower() for name in (listener.key, *listener.aliases.all())}
-    words = names.union(*(name.split() for name in names))
-    begun = tuple(text for text in texts - {typed} if len(text) > 1)
-    is_begun = any(word.startswith(begun) for word in words)
-    whole = (texts | _texts(command.values()) | _texts(fixed)) - {typed}
-    return is_begun or bool(names & whole)
-
-
 def _texts(values: Iterable[object]) -> set[str]:
     """The texts among some values, and in collections among them."""
     groups = (v if isinstance(v, list | tuple | set | frozenset) else (v,) for v in values)
     return {plain(value).lower() for group in groups for value in group if isinstance(value, str)}
-
-
-def _values(frame: FrameType | None, *names: str) -> list[object]:
-    """What a function holds, and the command that it is of; or only what has some names there."""
-    local = frame.f_locals if frame is not None else {}
-    owner = local.get("self")
-    holders = (local, vars(owner) if isinstance(owner, Command) else {})
-    return [v for each in holders for name, v in each.items() if not names or name in names]
-
-
-def _is_meant(frame: FrameType | None, listener: "DefaultObject") -> bool:
-    """Whether what sends a line holds a listener or its name."""
-    local = frame.f_locals if frame is not None else {}
-    is_held = any(value is listener for value in _values(frame))
-    return is_held or _is_named(listener, local.values(), local.get("self"))
-
-
-def _is_bystander(
-    frame: FrameType, listener: "DefaultObject", excluded: Collection[object]
-) -> bool:
-    """Whether a line is left out for two who act on each other, so that a listener looks on.
-
-    What sends it then holds both of them, and not the listener.
-    """
-    held = _values(frame.f_back)
-    actors = {value for value in held if isinstance(value, ObjectDB) and value in excluded}
-    return len(set(filter(is_person, actors))) > 1 and not _is_meant(frame.f_back, listener)
