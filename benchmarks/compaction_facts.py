@@ -16,16 +16,88 @@ import os
 import random
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import talk  # noqa: E402
-from benchmarks.mudlife import PHRASES, RELATIONS, distinct_facts  # noqa: E402
 
 SEARCH_LIMIT = 20  # of `aihistory/search`
 WINDOW = 6
+TRIES = 60  # a relation without a new fact in this many draws is exhausted
+HOMES = ("residence", "residence2")
+# What the patrons say: ``pools`` of values, ``relations`` with statements and questions,
+# ``chatter``, and ``tails`` of sentences. In a statement or question ``{P}`` is whom it is about,
+# ``{X}`` the answer, ``{Y}`` a second thing that both name. ``self`` statements are told by P,
+# ``other`` ones by somebody else. Each relation is told and asked in two sets of words.
+PHRASES = json.loads((Path(__file__).parent / "phrases.json").read_text(encoding="utf-8"))
+RELATIONS: dict[str, dict[str, Any]] = PHRASES["relations"]
+WORDINGS = ("one", "two")  # a fact is told in the words of one and asked for in those of the other
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A fact: whom it is about, its relation, its value and one statement of it."""
+
+    relation: str
+    about: str
+    second: str
+    value: str
+    teller: str
+    text: str
+    question: str
+
+    def clashes(self, other: "Fact") -> bool:
+        """Whether one could answer for the other: the same subject, or its home."""
+        relations = {self.relation, other.relation}
+        is_alike = len(relations) == 1 or relations <= set(HOMES)
+        return is_alike and (self.about, self.second) == (other.about, other.second)
+
+
+def make_fact(rng: random.Random, relation: str) -> Fact:
+    """A fact of a relation."""
+    spec = RELATIONS[relation]
+    told_in, asked_in = rng.sample(WORDINGS, 2)
+    said, whom, about = spec[told_in], spec.get("about"), ""
+    if whom != "world":
+        is_player = whom == "player" or rng.random() < 0.6
+        about = rng.choice(talk.PLAYERS if is_player else PHRASES["pools"]["person"])
+    second = _picked(rng, spec.get("y"), (about,))
+    value = _picked(rng, spec["x"], (about, second))
+    selves = bool(said.get("self")) and about in talk.PLAYERS and rng.random() < 0.6
+    teller = about if selves else rng.choice([name for name in talk.PLAYERS if name != about])
+    fill = {"P": about, "X": value, "Y": second}
+    text = rng.choice(said["self" if selves else "other"]).format(**fill)
+    question = rng.choice(spec[asked_in]["ask"]).format(**fill | {"X": ""})
+    text = text[:1].upper() + text[1:] + rng.choice(PHRASES["tails"])
+    return Fact(relation, about, second, value, teller, text, question)
+
+
+def _picked(rng: random.Random, pool: str | None, but: Sequence[str]) -> str:
+    values = PHRASES["pools"][pool] if pool else [""]
+    return str(rng.choice([value for value in values if not pool or value not in but]))
+
+
+def distinct_facts(rng: random.Random, count: int) -> list[Fact]:
+    """Facts about different subjects, with the relations in turn.
+
+    Raises:
+        ValueError: There is less to tell than requested.
+    """
+    facts: list[Fact] = []
+    left = rng.sample(list(RELATIONS), len(RELATIONS))
+    while left and len(facts) < count:
+        relation = left.pop(0)
+        tries = (make_fact(rng, relation) for _ in range(TRIES))
+        if fact := next((f for f in tries if not any(map(f.clashes, facts))), None):
+            facts.append(fact)
+            left.append(relation)
+    if len(facts) < count:
+        raise ValueError(f"Only {len(facts)} of {count} facts are possible; ask for fewer.")
+    return facts
 
 
 class OfflineClient:
@@ -152,8 +224,7 @@ def measure(facts: int, compactions: int, seed: int) -> dict[str, Any]:
     """
     began = time.monotonic()
     tavern = Tavern(seed)
-    relations = tavern.rng.sample(list(RELATIONS), len(RELATIONS))
-    told = distinct_facts(tavern.rng, relations, facts, patrons=talk.PLAYERS)
+    told = distinct_facts(tavern.rng, facts)
     ids, results = _tell(tavern, told, compactions)
     figures = _look(tavern, told, ids)
     from tests.steps import verify_history

@@ -287,44 +287,30 @@ class CmdAI(AssistantCommand):
         self.viewer.tell(later if why else f"{name} may say something about it now.")
 
     def do_approve(self) -> None:
-        """Let it do a call that waits, or list what waits."""
-        if waiting := self._waiting():
-            script, number = waiting
-            by, name = stable_id(self.caller), script.obj.key
-            done = script.between_turns(lambda: script.approvals.approve(number, by))
-            self.viewer.later(done, lambda text: self.viewer.tell(f"{name}: {text}"), "The call")
-
-    def do_refuse(self) -> None:
-        """Do not let it do a call that waits, or list what waits."""
-        if waiting := self._waiting():
-            script, number = waiting
-            by = stable_id(self.caller)
-            done = script.between_turns(lambda: script.approvals.refuse(number, by))
-            self.viewer.later(done, lambda call: self.viewer.tell(f"Refused: {call.act}."), "It")
-
-    def _waiting(self) -> tuple[AssistantScript, int] | None:
-        """The call that waits under the number typed; None after all were listed instead.
-
-        Raises `Refusal` unless there is one and the caller may know of it.
-        """
+        """Let it do a call that waits, or not by that switch; without a number list what waits."""
         script, typed = self.own_assistant(), str(self.rhs or "").strip()
         name, seen, calls = script.obj.key, self.seen(script), script.approvals.waiting()
-        if typed:
-            call = next((call for call in calls if str(call.number) == typed), None)
-            if call is None:
-                hint = f"See: ai/approve {self.lhs}"
-                raise Refusal(f"No call {typed[:9]} of {name} waits. {hint}")
-            if not seen.shows(call.known_to):
-                raise Refusal(f"Call {typed} was made in private talk; admins decide on it.")
-            return script, call.number
-        now, lines = script.now(), [f"{name} waits for approval of:"]
-        for call in calls:
-            known = seen.shows(call.known_to)
-            line = call.line if known else f"{call.number}: made in private talk, for admins"
-            lines.append(f"{line} ({ago(now - call.at)})")
-        nothing = f"Nothing that {name} would do waits for approval."
-        self.viewer.page(as_records(lines) if calls else nothing)
-        return None
+        if not typed:
+            now, lines = script.now(), [f"{name} waits for approval of:"]
+            for call in calls:
+                known = seen.shows(call.known_to)
+                line = call.line if known else f"{call.number}: made in private talk, for admins"
+                lines.append(f"{line} ({ago(now - call.at)})")
+            nothing = f"Nothing that {name} would do waits for approval."
+            return self.viewer.page(as_records(lines) if calls else nothing)
+        call = next((call for call in calls if str(call.number) == typed), None)
+        if call is None:
+            raise Refusal(f"No call {typed[:9]} of {name} waits. See: ai/approve {self.lhs}")
+        if not seen.shows(call.known_to):
+            raise Refusal(f"Call {typed} was made in private talk; admins decide on it.")
+        number, by, tell = call.number, stable_id(self.caller), self.viewer.tell
+        if self._switch() == "approve":
+            done = script.between_turns(lambda: script.approvals.approve(number, by))
+            return self.viewer.later(done, lambda text: tell(f"{name}: {text}"), "The call")
+        done = script.between_turns(lambda: script.approvals.refuse(number, by))
+        self.viewer.later(done, lambda refused: tell(f"Refused: {refused.act}."), "It")
+
+    do_refuse = do_approve
 
     def do_usage(self) -> None:
         heads = ("Who", "When", "Calls", "Tokens", "Of these cached", "Cost", "Limits")

@@ -130,19 +130,16 @@ class CmdCompact(AssistantCommand):
         self.viewer.later(done, self.viewer.tell_records, "The proof")
 
     def do_on(self) -> None:
-        self._switch_compaction(True)
-
-    def do_off(self) -> None:
-        self._switch_compaction(False)
-
-    def _switch_compaction(self, on: bool) -> None:
-        script = self.assistant()
+        """Switch compaction on, or off by that switch."""
+        script, on = self.assistant(), self._switch() == "on"
         script.state.configure({"compact_enabled": on})
         script.log(f"{self.caller.key} switches compaction {'on' if on else 'off'}")
         text = f"Compaction of {script.obj.key}: {compaction_state(script)}."
         if not on:
             text += " What does not fit its context is left out of its prompt, and stays stored."
         self.viewer.tell(text)
+
+    do_off = do_on
 
 
 class CmdCompactMemories(CmdCompact):

@@ -14,7 +14,6 @@ from evennia_ai.history.messages import Speaker
 from evennia_ai.rag_memory.ledger import (
     APPROVED,
     PROPOSED,
-    STATES,
     WITHDRAWN,
     Note,
     binds_only_author,
@@ -23,7 +22,6 @@ from evennia_ai.rag_memory.ledger import (
     replacement_line,
 )
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.memory import note_called
 from evennia_ai.staff.show import audience_mark, escaped, moment
 from evennia_ai.turns.errands import Errand
@@ -170,13 +168,6 @@ def _errand_text(errand: Errand) -> str:
         at = datetime.fromtimestamp(errand.due, get_default_timezone())
         when = f"{'game time ' if errand.game else ''}{at:%Y-%m-%d %H:%M}"
     return escaped(f"{errand.id}, to {errand.to.key}, {when}: {errand.text}")
-
-
-def all_notes(seen: Seen) -> list[Note]:
-    """The notes a viewer may see: proposed notes, approved ones, then closed ones."""
-    newest = sorted(seen.notes(), key=lambda note: note.at, reverse=True)
-    living = sorted(newest, key=lambda note: STATES.index(note.state))
-    return [*living, *seen.closed_notes()]
 
 
 def note_text(note: Note) -> str:

@@ -9,8 +9,9 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.history import search_memory
-from evennia_ai.commands.ledger import all_notes, note_text
+from evennia_ai.commands.ledger import note_text
 from evennia_ai.rag_memory.indexing import rebuild_index
+from evennia_ai.rag_memory.ledger import STATES
 from evennia_ai.rag_memory.profile import Observation, Profile, current
 from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
@@ -91,34 +92,30 @@ class CmdAIMemory(AssistantCommand):
 
     def do_facts(self) -> None:
         script = self.assistant()
-        entries, name = all_notes(self.seen(script)), script.obj.key
+        seen, name = self.seen(script), script.obj.key
+        newest = sorted(seen.notes(), key=lambda note: note.at, reverse=True)
+        living = sorted(newest, key=lambda note: STATES.index(note.state))
+        entries = [*living, *seen.closed_notes()]
         head = f"The ledger of {name} ({len(entries)}):"
         self.viewer.listing(entries, note_text, head, f"The ledger of {name} is empty.")
 
     def do_approve(self) -> None:
-        self._act("approve")
-
-    def do_reject(self) -> None:
-        self._act("reject")
-
-    def do_forget(self) -> None:
-        self._act("forget")
-
-    def _act(self, name: str, what: str = "id") -> None:
+        """Do what the switch says to a note, an entry or a player."""
+        name = self._switch()
+        what = "player" if name in ("quarantine", "release") else "id"
         sent, script = self.words(f"aimemory/{name} <assistant> = <{what}>"), self.assistant()
         acts = MemoryActs(script, self.seen(script), self.caller, {what: sent})
         self.viewer.later(acts.do(name), self.viewer.tell, "That")
 
+    do_reject = do_forget = do_release = do_approve
+
     def do_quarantine(self) -> None:
         script = self.assistant()
         if self.rhs:
-            return self._act("quarantine", "player")
+            return self.do_approve()
         held = sorted(script.memory.quarantine.people.items(), key=lambda pair: pair[1]["at"])
         rows = [f"{p['name']} ({each}), since {moment(p['at'])}" for each, p in held]
         self.viewer.page(as_records(rows) or f"{script.obj.key} has nobody in quarantine.")
-
-    def do_release(self) -> None:
-        self._act("release", "player")
 
     def do_rebuild(self) -> None:
         script, viewer = self.assistant(), self.viewer

@@ -58,10 +58,10 @@ _SMALL_MODEL = 600_000_000
 class Check:
     """What a check found."""
 
-    name: str
     ok: bool | None  # True if it works, False if it is broken, None for a remark
     detail: str  # one line, keys masked
     remedy: str = ""
+    name: str = ""  # the check's, in a report
 
     def line(self) -> str:
         """The finding as one line of plain text."""
@@ -70,16 +70,7 @@ class Check:
         return " ".join(f"{mark} {self.name}: {self.detail}{remedy}".split("\n"))
 
 
-def _fine(detail: str) -> Check:
-    return Check("", True, detail)
-
-
-def _remark(detail: str, remedy: str = "") -> Check:
-    return Check("", None, detail, remedy)
-
-
-def _fault(detail: str, remedy: str) -> Check:
-    return Check("", False, detail, remedy)
+_fine, _remark, _fault = (partial(Check, ok) for ok in (True, None, False))
 
 
 @dataclass
@@ -143,11 +134,16 @@ def check_tools(patient: Patient) -> Check:
 
 @inlineCallbacks
 def check_database(patient: Patient) -> Any:
-    """Tables up to date; how many assistants there are. Migrations are read on a thread."""
-    from django.db import connection
+    """Tables are up to date, the database can be written, and the game's disk has room.
+
+    Migrations are read on a thread.
+    """
+    from django.conf import settings
+    from django.db import connection, transaction
     from django.db.migrations.loader import MigrationLoader
     from django.db.migrations.recorder import MigrationRecorder
     from evennia.scripts.models import ScriptDB
+    from evennia.server.models import ServerConfig
 
     from evennia_ai.assistant_script import AssistantScript
 
@@ -161,8 +157,14 @@ def check_database(patient: Patient) -> Any:
             return _fault(f"{len(missing)} migrations were never run", "Run `evennia migrate`.")
         paths = Counter(ScriptDB.objects.values_list("db_typeclass_path", flat=True))
         count = sum(number for path, number in paths.items() if _is_kind(path, AssistantScript))
+        with transaction.atomic():  # from a shell, SQLite waits for the game that holds it
+            ServerConfig.objects.conf("evennia_ai_doctor", "0" * 1000)
+            ServerConfig.objects.conf("evennia_ai_doctor", delete=True)
     except DatabaseError as error:
         return unreadable(error)
+    free_mb = shutil.disk_usage(settings.GAME_DIR).free // 1_000_000
+    if free_mb < _ROOM_MB:
+        return _remark(f"only {free_mb:,} MB are left on the disk", "Make room.")
     if not count:
         detail = f"{connection.vendor}, no assistant yet"
         return _remark(detail, "Make one in the game: ai/create Aria")
@@ -177,27 +179,6 @@ def _is_kind(path: str, kind: type) -> bool:
         return issubclass(import_string(path), kind)
     except (ImportError, TypeError):
         return False
-
-
-def check_storage(patient: Patient) -> Check:
-    """The database can be written, and the game's disk has room."""
-    from django.conf import settings
-    from django.db import transaction
-    from evennia.server.models import ServerConfig
-
-    try:
-        with transaction.atomic():  # from a shell, SQLite waits for the game that holds it
-            ServerConfig.objects.conf("evennia_ai_doctor", "0" * 1000)
-            ServerConfig.objects.conf("evennia_ai_doctor", delete=True)
-    except DatabaseError as error:
-        remedy = (
-            "Run `evennia migrate` if it is due; else make room on the disk, or make it writable."
-        )
-        return _fault(f"the database cannot be written: {error}", remedy)
-    free_mb = shutil.disk_usage(settings.GAME_DIR).free // 1_000_000
-    if free_mb < _ROOM_MB:
-        return _remark(f"only {free_mb:,} MB are left on the disk", "Make room.")
-    return _fine("the database can be written")
 
 
 @inlineCallbacks
@@ -453,7 +434,6 @@ CHECKS: tuple[Callable[[Patient], Any], ...] = (
     check_wiring,
     check_tools,
     check_database,
-    check_storage,
     check_tokenizer,
     check_embedder,
     check_memory,

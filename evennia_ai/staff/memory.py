@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # The source of an entry that staff wrote in place of another.
 CORRECTION = "correction"
+# What becomes of a note.
+DECISIONS = {"approve": APPROVED, "reject": WITHDRAWN}
 # A stable id of a character or an account, as `aihistory/raw` shows it.
 _ID = re.compile(r"[oa]\d+\.\w+")
 
@@ -69,19 +71,13 @@ class MemoryActs:
 
     def do(self, name: str) -> "Deferred[str]":
         """Do what a switch or a button names."""
-        if name in ("approve", "reject", "quarantine", "release"):
+        if name in DECISIONS:
+            return maybeDeferred(self._decide, DECISIONS[name])
+        if name in ("quarantine", "release"):
             return maybeDeferred(getattr(self, name))
         if name in ("forget", "correct", "drop"):  # they change the body: no tick may run then
             return self.script.run_exclusive(getattr(self, name))
         raise Refusal("There is no such act.")
-
-    def approve(self) -> str:
-        """Approve a proposed note."""
-        return self._decide(APPROVED)
-
-    def reject(self) -> str:
-        """Withdraw a note."""
-        return self._decide(WITHDRAWN)
 
     def _decide(self, state: str) -> str:
         notes = [*self.seen.notes(), *self.seen.closed_notes()]

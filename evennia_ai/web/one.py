@@ -190,30 +190,19 @@ def summaries(visit: Visit) -> dict[str, Any]:
     records = {record.id: record for record in visit.seen.summaries()}
     children: dict[str, list[SummaryRecord]] = {}
     for record in records.values():
-        children.setdefault(record.absorbed_by or "", []).append(record)
-    roots = [
-        record
-        for record in records.values()
-        if not (record.absorbed_by in records and record.status == ABSORBED)
-    ]
+        above = record.absorbed_by if record.status == ABSORBED else None
+        children.setdefault(above if above in records else "", []).append(record)
 
-    def node(record: SummaryRecord, above: tuple[str, ...] = ()) -> dict[str, Any]:
-        below = [r for r in children.get(record.id, ()) if r.id not in (*above, record.id)]
-        inner = [node(each, (*above, record.id)) for each in below if len(above) < 12]
-        return {**_summary(record), "below": inner}
+    def node(record: SummaryRecord) -> dict[str, Any]:
+        return {**_summary(record), "below": [node(r) for r in children.get(record.id, ())]}
 
-    newest = sorted(roots, key=lambda record: record.created_at, reverse=True)
+    newest = sorted(children.get("", ()), key=lambda record: record.created_at, reverse=True)
     note_look(visit, "summaries", (record.audience for record in newest))
     reports = [
-        {
-            "at": moment(record.at),
-            "line": report_line(script.obj.key, record),
-            "status": record.status,
-        }
+        (moment(record.at), report_line(script.obj.key, record), record.status)
         for record in islice(reversed(script.history.compactions()), MOST_REPORTS)
     ]
-    nodes = [node(each) for each in newest]
-    return {**page_head(visit), "roots": nodes, "reports": reports}
+    return {**page_head(visit), "roots": [node(each) for each in newest], "reports": reports}
 
 
 def _summary(record: SummaryRecord) -> dict[str, Any]:

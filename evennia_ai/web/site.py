@@ -181,18 +181,11 @@ def number(text: str | None, default: int, most: int) -> int:
     return min(most, int(text)) if text and text.isascii() and text.isdigit() else default
 
 
-def on_reactor(function: Callable[[], Any], patience_s: float | None = None) -> Any:
+def on_reactor(function: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
     """A function's result, computed on the reactor thread; a Deferred's, once it fires.
 
-    Evennia's web site runs on other threads, where Attributes must not be touched.
-
-    Args:
-        function: What to call.
-        patience_s: Longest wait in seconds; `PATIENCE_S` if None.
-
-    Raises:
-        queue.Empty: There was no result in time; the server may be stopping.
-        Exception: What the function raised.
+    Evennia's web site runs on other threads, where Attributes must not be touched. Raises what the
+    function raised, and `queue.Empty` if there was no result in time; the server may be stopping.
     """
     from twisted.internet import reactor
 
@@ -206,8 +199,7 @@ def on_reactor(function: Callable[[], Any], patience_s: float | None = None) -> 
         answer()
     else:
         reactor.callFromThread(answer)  # type: ignore[attr-defined]
-    wait_s = PATIENCE_S if patience_s is None else patience_s
-    result = answers.get_nowait() if here else answers.get(timeout=wait_s)
+    result = answers.get_nowait() if here else answers.get(timeout=patience_s)
     if isinstance(result, Failure):
         result.raiseException()
     return result

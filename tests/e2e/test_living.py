@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.mudlife import small_talk
+from benchmarks.compaction_facts import PHRASES
 from tests.e2e.game import Game
 from tests.e2e.kept import kept
 
@@ -87,7 +87,7 @@ class TestLiving(unittest.TestCase):
             for teller, told, _, _ in FACTS[number::COMPACTIONS]:
                 tavern.tell(teller, told)
             for _ in range(8):  # of fewer lines no summary is made
-                tavern.tell(tavern.rng.choice(TELLERS), small_talk(tavern.rng))
+                tavern.tell(tavern.rng.choice(TELLERS), tavern.rng.choice(PHRASES["chatter"]))
             tavern.admin.drain(3)
             tavern.admin.ask("compact Aria", r"Aria compacted [1-9]", 60)
         tavern.admin.drain(3)

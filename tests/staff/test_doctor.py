@@ -138,7 +138,7 @@ class TestChecks(DoctorCase):
 
     def test_storage_that_works(self):
         """The database takes a write, and nothing of it stays."""
-        self.assertIsNot(self.outcome(doctor.check_storage).ok, False)
+        self.assertIsNot(self.outcome(doctor.check_database).ok, False)
         self.assertFalse(ServerConfig.objects.filter(db_key="evennia_ai_doctor").exists())
 
     def test_a_database_that_takes_no_writes(self):
@@ -149,7 +149,7 @@ class TestChecks(DoctorCase):
         with connection.cursor() as cursor:
             cursor.execute(on)
             try:
-                found = self.outcome(doctor.check_storage)
+                found = self.outcome(doctor.check_database)
             finally:
                 cursor.execute(off)
         self.assertIs(found.ok, False)
@@ -281,14 +281,14 @@ class TestRunChecks(DoctorCase):
         results = []
         run_checks(self.patient(), [check_slow, doctor.check_settings]).addCallback(results.extend)
         self.assertEqual(results, [])
-        waiting.callback(Check("slow", True, "there"))
+        waiting.callback(Check(True, "there"))
         self.assertEqual(len(results), 2)
 
 
 class TestReport(DoctorCase):
     def test_every_check_is_one_line_and_the_last_sums_up(self):
         """Line breaks in a detail do not break the list."""
-        text = report([Check("a", True, "x\ny"), Check("b", False, "z", "Do it.")])
+        text = report([Check(True, "x\ny", name="a"), Check(False, "z", "Do it.", "b")])
         self.assertEqual(len(text.splitlines()), 3)
         self.assertIn("BAD  b: z -> Do it.", text)
         self.assertIn("1 of 2", text)
