@@ -36,6 +36,7 @@ _NAMES = {
     "always": ("constant", "alwaysactive", "forceactivation"),
     "weight": ("priority", "insertion_order", "order", "insertorder"),
 }
+_SWITCHES = ("enabled", "disable")
 _PATTERN = re.compile(r"/(.+)/([a-z]*)", re.S)
 _COUNTED = re.compile(r"\{([^{}]*)\}")
 # In a verbose pattern blanks and comments may part the digits of a count; one that calls itself
@@ -43,6 +44,7 @@ _COUNTED = re.compile(r"\{([^{}]*)\}")
 _REFUSED = re.compile(r"\(\?(?:[A-Za-z01-]*x[A-Za-z01-]*[:)]|R|[+-]?\d|&|P>)")
 _BARE, _WRONG = "without a usable key or text", "with a key that is no regular expression"
 _DECORATOR = re.compile(r"^@@@?(\w+)[ \t]*(.*)\n?")
+_OFF = re.compile(r"^@@@?dont_activate\b.*\n?", re.M)
 
 
 @dataclass(frozen=True)
@@ -122,18 +124,28 @@ def read_book(value: Any, char: str = "") -> tuple[Book, list[str]]:
     return book, [", ".join(counts), *notes, *cleaner.notes()]
 
 
+def _values(item: Mapping[str, Any]) -> dict[str, Any]:
+    """What an entry and its extensions hold, by names as they are compared."""
+    pairs = (*_extensions(item).items(), *item.items())
+    return {_plain_name(name): value for name, value in pairs}
+
+
+def _plain_name(name: object) -> str:
+    return str(name).lower().replace("_", "")
+
+
+def _value(values: Mapping[str, Any], name: str) -> Any:
+    """The value of a field under the first of its names."""
+    names = map(_plain_name, _NAMES[name])
+    return next((values[each] for each in names if values.get(each) is not None), None)
+
+
 def _fact(item: dict[str, Any], cleaner: Cleaner, changes: list[str]) -> Fact:
-    extensions = item.get("extensions")
-    inner = extensions if isinstance(extensions, dict) else {}
-    values = {str(k).lower().replace("_", ""): v for k, v in (*inner.items(), *item.items())}
-
-    def of(name: str) -> Any:
-        names = (each.replace("_", "") for each in _NAMES[name])
-        return next((values[each] for each in names if values.get(each) is not None), None)
-
-    text = of("text")
+    values = _values(item)
+    text = _value(values, "text")
     text = storable(text).strip() if isinstance(text, str) else ""
-    always, on = _flag(of("always"), False), _flag(values.get("enabled"), True)
+    always = _flag(_value(values, "always"), False)
+    on = _flag(values.get("enabled"), True)
     on = on and not _flag(values.get("disable"), False)
     while found := _DECORATOR.match(text):
         always = always or found[1] == "activate"
@@ -142,12 +154,12 @@ def _fact(item: dict[str, Any], cleaner: Cleaner, changes: list[str]) -> Fact:
     text, left = cleaner.clean(text, TEXT_CHARS)
     if left:
         changes.append(f"content: {left:,} characters left out")
-    logic, weight = values.get("selectivelogic"), of("weight")
+    logic, weight = values.get("selectivelogic"), _value(values, "weight")
     is_selective = _flag(values.get("selective"), True)
     return Fact(
-        _keys(of("keys"), "keys", changes),
+        _keys(_value(values, "keys"), "keys", changes),
         text,
-        _keys(of("secondary"), "secondary keys", changes) if is_selective else (),
+        _keys(_value(values, "secondary"), "secondary keys", changes) if is_selective else (),
         LOGIC[logic] if isinstance(logic, int) and 0 <= logic < len(LOGIC) else ANY,
         always,
         on,
@@ -202,10 +214,10 @@ def pattern(key: str) -> "regex.Pattern[str] | None":
 
 def exported(book: Book) -> dict[str, Any]:
     """A book of version 3, with its locks in `extensions` and what else it held when it came."""
-    original = json.loads(book.original) if book.original else {}
+    original = json.loads(book.original) if book.original else {"extensions": {}}
     entries = [_with_locks(_as_raw(fact), fact.know, fact.tell) for fact in book.facts]
-    data = {"extensions": {}, **original, "name": book.name}
-    data |= {"entries": [*entries, *original.get("entries", ())]}
+    data = original | {"entries": [*entries, *original.get("entries", ())]}
+    data |= {"name": book.name} if book.name else {}
     return _with_locks(data, "" if book.know == EVERYBODY else book.know, book.tell)
 
 
@@ -236,4 +248,7 @@ def _as_raw(fact: Fact) -> dict[str, Any]:
     raw = dict(fact.original)
     if _fact(raw, Cleaner(""), []).on == fact.on:
         return raw
-    return raw | {"enabled": fact.on, "disable": not fact.on}
+    text = _value(_values(raw), "text")
+    raw = {name: value for name, value in raw.items() if _plain_name(name) not in _SWITCHES}
+    raw |= {"enabled": fact.on, "disable": not fact.on}
+    return raw | ({"content": _OFF.sub("", text)} if fact.on else {})

@@ -106,7 +106,10 @@ def read_card(value: Any, name: str = "") -> Card:
     said = [text for field in _GREETINGS for text in texts[field] if text]
     if len(said) > GREETINGS:
         notes.append(f"{len(said) - GREETINGS} greetings beyond {GREETINGS} left out")
-    said = [clean("greeting", text, GREETING_CHARS, GREETED) for text in said[:GREETINGS]]
+    said = [
+        clean(f"greeting {number}", text, GREETING_CHARS, GREETED)
+        for number, text in enumerate(said[:GREETINGS], 1)
+    ]
     greetings = tuple(dict.fromkeys(filter(None, said)))
     examples = clean("mes_example", "".join(texts["mes_example"]), EXAMPLES_CHARS)
     lore, book_notes = None, list[str]()
@@ -210,6 +213,6 @@ def exported(card: Card) -> dict[str, Any]:
     if card.lore != came.lore:
         data.pop("character_book", None)
         if card.lore:
-            lore = replace(card.lore, name=came.lore.name if came.lore else card.name)
-            data["character_book"] = books.exported(lore)
+            name = "" if came.lore else card.name  # the original's stays
+            data["character_book"] = books.exported(replace(card.lore, name=name))
     return {"spec": "chara_card_v3", "spec_version": "3.0", "data": data}

@@ -79,20 +79,22 @@ class CmdAICard(AssistantCommand):
     @inlineCallbacks
     def _import(self, file: str, typeclass: str, name: str) -> Steps[list[str]]:
         card = yield usable_card(file, name)
-        script = named(card.name)
-        if script is None:
-            room, locks = self.caller.location, OWNER_LOCKS.format(id=self.caller.id)
-            key = good_name(card.name)
-            if card.lore:
-                book_for(key, NOBODY)
-            body = create_object(typeclass, key=key, location=room, home=room, locks=locks)
-            script = body.ensure_assistant()
-        else:
+        if named(card.name) is not None:
             script = self.own_assistant(card.name)
             if not self.repeats(f"card {script.pk} {file}"):
                 replaced = "persona, examples, greetings and lore are replaced, memories stay"
                 return [f"{card.name} is here already: its {replaced}. Type it again to confirm."]
-        return take_card(script, card, file, self.caller.key)
+            return take_card(script, card, file, self.caller.key)
+        room, locks = self.caller.location, OWNER_LOCKS.format(id=self.caller.id)
+        key = good_name(card.name)
+        if card.lore:
+            book_for(key, NOBODY)
+        body = create_object(typeclass, key=key, location=room, home=room, locks=locks)
+        try:
+            return take_card(body.ensure_assistant(), card, file, self.caller.key)
+        except Exception:
+            body.delete()
+            raise
 
     def do_export(self) -> None:
         """A file with the card of an assistant."""

@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai import conf, services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
+from evennia_ai.cards.books import EVERYBODY
 from evennia_ai.cards.card import Card, exported, read_card
 from evennia_ai.cards.chats import read_chat
 from evennia_ai.cards.container import FILE_BYTES, Contents, packed, read
@@ -23,6 +24,7 @@ from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.records import as_dict
 from evennia_ai.staff.configuration import set_options
 from evennia_ai.staff.lore import book_for, take_book
+from evennia_ai.turns.options import check_option
 
 if TYPE_CHECKING:
     from evennia import DefaultObject
@@ -90,21 +92,27 @@ def keep_file(name: str, data: bytes, is_new: bool = False) -> "Deferred[Path]":
 
 @inlineCallbacks
 def usable_card(file: str, name: str) -> Steps[Card]:
-    """Fires with the card of a file; a name that had to be mended must be confirmed."""
+    """Fires with a card that can be taken; a name that had to be mended must be confirmed."""
     contents = yield card_contents(file)
     card = yield services.on_disk(read_card, contents.value, name)
     if card.is_mended:
         raise Refusal(f"the name was mended to `{card.name}`: confirm with `= {card.name}`")
+    options_of(card)
     return replace(card, notes=(*contents.notes, *card.notes))
+
+
+def options_of(card: Card) -> dict[str, Any]:
+    """The options that a card sets, in their stored form; raises `ConfigError`."""
+    values: dict[str, Any] = {"examples": card.examples or None, "greetings": card.greetings}
+    values |= {"persona": card.persona} if card.persona else {}
+    return {name: check_option(name, value) for name, value in values.items()}
 
 
 def take_card(script: AssistantScript, card: Card, file: str, by: str) -> list[str]:
     """Give an assistant what a card says, all of it or nothing; returns a report in lines."""
     book = book_for(script.obj.key, f"npc:{script.obj.stable_id}") if card.lore else None
-    values: dict[str, Any] = {"examples": card.examples or None, "greetings": card.greetings}
-    values |= {"persona": card.persona} if card.persona else {}
     with script.store.transaction():
-        set_options(script, values, by, is_admin=False)
+        set_options(script, options_of(card), by, is_admin=False)
         script.store.set(KEY, {"file": file, "json": json.dumps(card.original)}, CATEGORY)
         notes = take_book(card.lore, book, file, is_of_card=True)[1] if book else []
     script.log(f"{by} imports the card {file}")
@@ -122,7 +130,7 @@ def card_of(script: AssistantScript) -> tuple[Card, str]:
     lorebook = next((book for book in lore().books().values() if book.know == own), None)
     if lorebook:
         facts = tuple(f for f in lorebook.facts if not f.know or knows(body, f.know))
-        lorebook = replace(lorebook, facts=facts)
+        lorebook = replace(lorebook, facts=facts, know=EVERYBODY)
     card = Card(
         body.key,
         persona=config.persona,

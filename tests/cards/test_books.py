@@ -144,7 +144,7 @@ class TestExported(unittest.TestCase):
         original = {"name": "N", "scan_depth": 2, "entries": [raw, useless]}
         book, _ = read_book(original, "Aria")
         [fact] = book.facts
-        self.assertEqual(exported(book), {"extensions": {}, **original})
+        self.assertEqual(exported(book), original)
         self.assertEqual(exported(Book("x", (fact,)))["entries"], [raw])
         changed = replace(book, name="x", facts=(replace(fact, on=False),))
         out = json.loads(json.dumps(exported(changed)))
@@ -153,5 +153,21 @@ class TestExported(unittest.TestCase):
         self.assertEqual({name: entry[name] for name in raw}, raw)
         [again] = read_book(out, "Aria")[0].facts
         self.assertEqual((again.text, again.on), ("Aria t", False))
-        on = exported(replace(book, facts=(replace(again, on=True),)))
-        self.assertTrue(read_book(on)[0].facts[0].on)
+
+    def test_switches(self):
+        """What staff switched is so again after an export, however the entry said it before."""
+        for odd in (
+            {"content": "@@depth 4\n@@dont_activate\nt"},
+            {"content": "@@@dont_activate\n@@activate\nt", "enabled": "no"},
+            {"text": "@@dont_activate x\nt", "Enabled": False, "DISABLE": 1},
+            {"content": "t", "extensions": {"en_abled": 0, "disable": True}},
+            {"content": "t", "enabled": True},
+        ):
+            book, _ = read_book({"entries": [{"keys": ["a"], "x": 1, **odd}]})
+            for is_on in (True, False, True):
+                fact = replace(book.facts[0], on=is_on)
+                out = exported(replace(book, facts=(fact,)))
+                book, _ = read_book(out)
+                self.assertEqual((book.facts[0].on, book.facts[0].text), (is_on, "t"), odd)
+                self.assertEqual(book.facts[0].always, fact.always)
+                self.assertEqual(out["entries"][0]["x"], 1)

@@ -89,6 +89,9 @@ class TestFields(unittest.TestCase):
         self.assertEqual(read_card(card(group_only_greetings="c")).greetings, ("c",))
         read = read_card(card(alternate_greetings=[f"hi {n}" for n in range(12)]))
         self.assertIn("2 greetings beyond 10 left out", read.notes)
+        read = read_card(card(first_mes="a" * 2_001, alternate_greetings=["b" * 2_001]))
+        cut = [note for note in read.notes if "1 left out" in note]
+        self.assertEqual([note[:10] for note in cut], ["greeting 1", "greeting 2"])
 
     def test_what_is_not_used(self):
         """Prompts by strangers are named, what is unknown is kept."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 from django.test import override_settings
-from evennia import create_object
+from evennia import create_object, search_object
 
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cards.card import read_card
@@ -96,6 +96,10 @@ class TestCards(CardCase):
             take_card(self.script, read, "a.png", "Char")
         self.assertEqual(self.script.config, before)
         self.assertIsNone(self.script.store.get("card", "ai_card"))
+        lore().save = Mock(side_effect=OSError("the disk is full"))
+        self.put("nia.png", name="Nia", character_book=book)
+        self.assertIn("failed: OSError", self.typed("aicard/import nia.png", "OSError"))
+        self.assertFalse(search_object("Nia"))
 
     def test_refusals(self):
         """Nothing is made, and the remedy is said."""

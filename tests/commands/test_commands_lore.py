@@ -500,7 +500,7 @@ class TestLore(LoreCase):
         self.assertIn("not known to Aria", self.found_by("soup"))
         self.typed("aicard/export Nia = json", until="Written")
         out = json.loads((self.files / "Nia-export.json").read_text())["data"]
-        self.assertEqual(out["character_book"]["entries"], book["entries"])
+        self.assertEqual(out["character_book"], book)  # who knows it is this game's
         self.typed("ailore/off w1")
         self.typed("aicard/export Nia = json", until="Written")
         out = json.loads((self.files / "Nia-export.json").read_text())["data"]
