@@ -38,7 +38,7 @@ from evennia_ai.game.identity import stable_id
 from evennia_ai.history.live import HISTORY, TAIL
 from evennia_ai.history.pages import put_aside
 from evennia_ai.history.sealed import holds_sealed, seal, unseal
-from evennia_ai.llm_interaction.budget_log import KEY as BUDGETS
+from evennia_ai.llm_interaction.budget import KEY as BUDGETS
 from evennia_ai.rag_memory.journal import JOURNAL
 from evennia_ai.rag_memory.profiles import PROFILES
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE

@@ -11,8 +11,7 @@ from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Speaker
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.tables import AUTO, line_in
-from evennia_ai.llm_interaction.budget import BudgetEvent
-from evennia_ai.llm_interaction.budget_log import BudgetLog
+from evennia_ai.llm_interaction.budget import BudgetEvent, BudgetLog
 from evennia_ai.llm_interaction.values import ModelReply, TurnReport, TurnRequest
 from evennia_ai.protocol import Character, GameHandler, Mind, Store
 from evennia_ai.rag_memory.bonds import Bonds

@@ -1,54 +1,48 @@
-"""Token budgets: usage, what fits a prompt or a request, and the record of what was left out."""
+"""Token budgets: the record of each request, its log, the room of a history, and what fits.
+
+The newest records are in memory and are saved together from time to time, so that a turn writes
+nothing more to the database. The audit log has a line for each answered request.
+"""
 
 import re
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
-from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.audience import PUBLIC, members
 from evennia_ai.history.messages import Counter, Message, total_tokens
 from evennia_ai.history.pairs import cut_points
-from evennia_ai.history.stored import Stored, Unreadable
+from evennia_ai.history.records import as_dict, as_list
+from evennia_ai.history.stored import Stored, Unreadable, each_readable
 from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.protocol import Store
 
+KEY = "token_budgets"
+EVENTS_KEPT = 50
+# A crash loses the events since the last save.
+SAVED_EVERY = 10
 # Of what was cut, a logged event keeps so many notes, and so many characters of each.
 NOTES_KEPT, NOTE_CHARS = 5, 120
 REGIONS = ("System", "Tools", "Ledger", "Summaries", "History", "Retrieved", "Tail", "Reserve")
-
-
-@dataclass(frozen=True)
-class TokenBudget:
-    """What one prompt was made of: tokens by region, in the order of `REGIONS`.
-
-    `limit` bounds prompt and reply together, `left_out` are the ids of live messages that did not
-    fit, oldest first, `notes` say what was shortened and why.
-    """
-
-    regions: dict[str, int]
-    limit: int
-    left_out: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def total(self) -> int:
-        """Tokens of all regions, the reserve included."""
-        return sum(self.regions.values())
-
-    def __str__(self) -> str:
-        """Tokens by region, total and limit on one line, as people read it."""
-        shown = ", ".join(f"{name}: {tokens}" for name, tokens in self.regions.items())
-        return f"{shown} (total {self.total}/{self.limit})"
+# Of a history's room: what remains after a compaction, most that all summaries one reader sees
+# take, and most of what remains that the kept messages take.
+TARGET_SHARE, SUMMARIES_SHARE, KEPT_SHARE = 0.5, 0.3, 0.7
+# A smaller room than this share of the limit is no room to talk in; it is never counted as less.
+LEAST_SHARE = 0.15
+# Tokens of a summary's title and frame; and the fewest that a summary is given.
+MARKER_TOKENS, LEAST_SUMMARY = 12, 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetEvent(Stored):
-    """The budget of one request as it is logged: numbers and ids, no talk."""
+    """What one request was made of: numbers and ids, no talk."""
 
-    at: float  # when the request was made, seconds since the epoch
-    purpose: str  # as of the request: ``awake``, ``pre_compaction``, ``summary`` and the like
-    model: str  # the model that was asked; once it is answered, the one that answered
     sizes: tuple[int, ...]  # tokens by region, in the order of `REGIONS`
     limit: int  # bounds prompt and reply together
+    at: float = 0.0  # when the request was made, seconds since the epoch
+    purpose: str = ""  # as of the request: ``awake``, ``pre_compaction``, ``summary`` and the like
+    model: str = ""  # the model that was asked; once it is answered, the one that answered
     audience: str = PUBLIC  # whom the prompt was for
     left_out: int = 0  # how many live messages did not fit
     left_until: str = ""  # id of the newest of them
@@ -63,16 +57,9 @@ class BudgetEvent(Stored):
     cached_cost: float | None = None  # what these cost, None if unknown
 
     @classmethod
-    def of(cls, budget: TokenBudget, **facts: Any) -> "BudgetEvent":
-        """The event of a prompt; `facts` are the fields that the budget does not tell."""
-        return cls(
-            sizes=tuple(budget.regions.get(name, 0) for name in REGIONS),
-            limit=budget.limit,
-            left_out=len(budget.left_out),
-            left_until=budget.left_out[-1] if budget.left_out else "",
-            notes=tuple(note[:NOTE_CHARS] for note in budget.notes[:NOTES_KEPT]),
-            **facts,
-        )
+    def of(cls, regions: dict[str, int], limit: int, **fields: Any) -> Self:
+        """The event of a request with tokens in some regions."""
+        return cls(sizes=tuple(regions.get(name, 0) for name in REGIONS), limit=limit, **fields)
 
     def check(self) -> None:
         """A stored event has a size for each region."""
@@ -102,7 +89,98 @@ class BudgetEvent(Stored):
         )
 
     def __str__(self) -> str:
-        return str(TokenBudget(self.regions, self.limit))
+        """Tokens by region, total and limit on one line, as people read it."""
+        shown = ", ".join(f"{name}: {tokens}" for name, tokens in self.regions.items())
+        return f"{shown} (total {self.total}/{self.limit})"
+
+
+class BudgetLog:
+    """The newest budgets of one assistant.
+
+    Args:
+        store: Where they are saved.
+        kept: The events in memory, oldest first; filled from the store if it is empty.
+    """
+
+    def __init__(self, store: Store, kept: "deque[BudgetEvent]"):
+        self._store, self._kept, self._unsaved = store, kept, 0
+        if not kept:
+            saved = as_list(as_dict(store.get(KEY)).get("events"))
+            kept.extend(each_readable(saved, BudgetEvent.from_dict, []))
+
+    def note(self, event: BudgetEvent) -> BudgetEvent:
+        """Log an event; returns it."""
+        self._kept.append(event)
+        self._unsaved += 1
+        if self._unsaved >= SAVED_EVERY:
+            self.save()
+        return event
+
+    def answered(self, event: BudgetEvent, reply: ModelReply) -> BudgetEvent:
+        """Add the figures of the reply to a logged event; returns it as it is now."""
+        full = event.answered(reply)
+        for place, known in enumerate(self._kept):
+            if known is event:
+                self._kept[place] = full
+        return full
+
+    def events(self) -> tuple[BudgetEvent, ...]:
+        """The logged events, oldest first."""
+        return tuple(self._kept)
+
+    def forget(self, people: Collection[str]) -> None:
+        """Drop the events of private talk with these people (stable ids)."""
+        left = [event for event in self._kept if members(event.audience).isdisjoint(people)]
+        if len(left) < len(self._kept):
+            self._kept.clear()
+            self._kept.extend(left)
+            self._unsaved += 1
+            self.save()
+
+    def save(self) -> None:
+        """Save the events that are in memory."""
+        if self._unsaved:
+            events = [event.to_dict() for event in self._kept]
+            self._store.set(KEY, {"events": events})
+            self._unsaved = 0
+
+
+@dataclass(frozen=True)
+class Room:
+    """The tokens in which an assistant's history and summaries live."""
+
+    limit: int  # most tokens of a request and its reply
+    fixed: int  # tokens of system text, tools and ledger
+    reserved: int  # tokens set aside for the reply, retrieved memories and the present moment
+
+    @property
+    def is_too_small(self) -> bool:
+        """Whether fixed regions and reserves leave next to nothing."""
+        return self.limit - self.fixed - self.reserved < LEAST_SHARE * self.limit
+
+    @property
+    def tokens(self) -> int:
+        """Its size."""
+        return max(self.limit - self.fixed - self.reserved, int(LEAST_SHARE * self.limit), 1)
+
+    def usage(self, history_tokens: int) -> float:
+        """The share of it that history and summaries take."""
+        return history_tokens / self.tokens
+
+    @property
+    def target(self) -> int:
+        """Most tokens that remain after a compaction."""
+        return int(TARGET_SHARE * self.tokens)
+
+    @property
+    def kept(self) -> int:
+        """Most tokens of the messages that a compaction keeps."""
+        return int(KEPT_SHARE * self.target)
+
+    def summary_cap(self, kept_tokens: int, summaries: int) -> int:
+        """Most tokens of one summary beside what is kept, if one reader sees so many of them."""
+        free = min(int(SUMMARIES_SHARE * self.tokens), self.target - kept_tokens)
+        return max(LEAST_SUMMARY, free // max(1, summaries) - MARKER_TOKENS)
 
 
 def newest_that_fit(

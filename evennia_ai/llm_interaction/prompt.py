@@ -11,7 +11,7 @@ from evennia_ai.history.frames import moment_lines, one_line, quoted, row
 from evennia_ai.history.masking import unmasked
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, mask_of
 from evennia_ai.language.when import leaves_words
-from evennia_ai.llm_interaction.budget import BudgetEvent, TokenBudget
+from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, BudgetEvent, Room
 from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
     CONTEXT_PRE_COMPACTION,
@@ -31,7 +31,6 @@ from evennia_ai.llm_interaction.regions import (
     text_tokens,
     tools_tokens,
 )
-from evennia_ai.llm_interaction.room import Room
 from evennia_ai.llm_interaction.tool_calls import as_text, main_arguments, tool_instructions
 from evennia_ai.llm_interaction.transcript import (
     FACTS,
@@ -174,7 +173,7 @@ def build_prompt(
     if request.context == CONTEXT_AWAKE:
         if not model:
             _note_fixed(script, prompt)
-        script.runtime.left_out = frozenset(prompt.budget.left_out)
+        script.runtime.left_out = frozenset(prompt.left_out)
     name = model or script.model_name
     note_request(script, prompt.budget, request.context, name, request.audience)
     return prompt
@@ -182,16 +181,24 @@ def build_prompt(
 
 def note_request(
     script: Assistant,
-    budget: TokenBudget,
+    budget: BudgetEvent,
     purpose: str,
     model: str,
     audience: str = PUBLIC,
     trigger: str = "",
 ) -> BudgetEvent:
     """Log the budget of a request that is about to be made; returns the event."""
-    facts = {"purpose": purpose, "model": model, "audience": audience, "trigger": trigger}
-    share = round(context_usage(script), 4)
-    return script.budgets.note(BudgetEvent.of(budget, at=script.now(), usage=share, **facts))
+    event = replace(
+        budget,
+        at=script.now(),
+        purpose=purpose,
+        model=model,
+        audience=audience,
+        trigger=trigger,
+        notes=tuple(note[:NOTE_CHARS] for note in budget.notes[:NOTES_KEPT]),
+        usage=round(context_usage(script), 4),
+    )
+    return script.budgets.note(event)
 
 
 def draft_prompt(
@@ -491,7 +498,7 @@ def job_prompt(
         "History": tokens + OVERHEAD_TOKENS,
         "Reserve": context_caps(script).reserve + summary_tokens,
     }
-    return Prompt(messages, tuple(tools), TokenBudget(sizes, context_limit(script)))
+    return Prompt(messages, tuple(tools), BudgetEvent.of(sizes, context_limit(script)))
 
 
 def job_room(prompt: Prompt) -> int:
@@ -513,7 +520,7 @@ def with_exchange(
         new.append({"role": "tool", "tool_call_id": call["id"], "name": name, "content": result})
     more = sum(text_tokens(str(each), script.counter) for each in new)
     sizes = {**prompt.budget.regions, "History": prompt.budget.regions["History"] + more}
-    budget = replace(prompt.budget, regions=sizes)
+    budget = BudgetEvent.of(sizes, prompt.budget.limit)
     return replace(prompt, messages=(*prompt.messages, *new), budget=budget)
 
 

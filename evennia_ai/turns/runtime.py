@@ -16,8 +16,7 @@ from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.python.failure import Failure
 
-from evennia_ai.llm_interaction.budget import BudgetEvent
-from evennia_ai.llm_interaction.budget_log import EVENTS_KEPT
+from evennia_ai.llm_interaction.budget import EVENTS_KEPT, BudgetEvent
 from evennia_ai.turns.heard import Heard
 from evennia_ai.turns.initiative import Cue
 from evennia_ai.turns.options import AssistantConfig

@@ -1,4 +1,4 @@
-"""Token budgets."""
+"""Token budgets: what is logged, the room of a history, what fits."""
 
 import unittest
 from dataclasses import replace
@@ -11,58 +11,47 @@ from evennia_ai.history.messages import total_tokens
 from evennia_ai.history.pairs import cut_points
 from evennia_ai.history.stored import Unreadable
 from evennia_ai.llm_interaction.budget import (
+    LEAST_SUMMARY,
+    MARKER_TOKENS,
     REGIONS,
     BudgetEvent,
-    TokenBudget,
+    Room,
     newest_that_fit,
+    packed,
     shortened,
 )
 from evennia_ai.llm_interaction.values import ModelReply
-from tests.strategies import FEW, MANY, histories
+from tests.strategies import FEW, MANY, awkward_texts, histories
 
-NEEDED = ("at", "purpose", "model", "sizes", "limit")
+sizes = st.integers(1, 200_000)
 
 
 class TestBudgetEvent(unittest.TestCase):
     """A logged budget."""
 
     def setUp(self):
-        sizes = dict(zip(REGIONS, (200, 310, 120, 480, 1500, 300, 90, 200), strict=True))
-        left_out = tuple(f"m{n}" for n in range(30))
-        self.budget = TokenBudget(sizes, 4096, left_out, ("cut " * 100, *"abcdef"))
-        self.event = BudgetEvent.of(self.budget, at=5.0, purpose="awake", model="m/x")
+        regions = dict(zip(REGIONS, (200, 310, 120, 480, 1500, 300, 90, 200), strict=True))
+        self.event = BudgetEvent.of(regions, 4096, at=5.0, purpose="awake", model="m/x")
 
     def test_of_a_prompt(self):
-        """It has the budget's numbers, and of what was left out only how much and up to where."""
-        event = self.event
-        self.assertEqual((event.regions, event.limit), (self.budget.regions, 4096))
-        self.assertEqual((event.left_out, event.left_until), (30, "m29"))
-        self.assertEqual([len(note) for note in event.notes], [120, 1, 1, 1, 1])
-        self.assertEqual((event.total, self.budget.total), (3200, 3200))
+        """It says its numbers by region; a region that is not there has none."""
         self.assertEqual(
-            str(event),
+            str(self.event),
             "System: 200, Tools: 310, Ledger: 120, Summaries: 480, History: 1500, "
             "Retrieved: 300, Tail: 90, Reserve: 200 (total 3200/4096)",
         )
-        whole = BudgetEvent.of(TokenBudget({"System": 7}, 50), at=5.0, purpose="x", model="m")
-        self.assertEqual((whole.sizes, whole.left_until), ((7, 0, 0, 0, 0, 0, 0, 0), ""))
-
-    def test_answered(self):
-        """The reply adds its figures, and the model that answered."""
-        reply = ModelReply(content="Aye.", prompt_tokens=7, completion_tokens=2, cost=0.5)
-        done = self.event.answered(reply)
-        self.assertEqual((done.model, done.prompt_tokens), ("m/x", 7))
-        self.assertEqual((done.completion_tokens, done.cost), (2, 0.5))
-        self.assertEqual(self.event.answered(replace(reply, model="m/y")).model, "m/y")
+        self.assertEqual(BudgetEvent.of({"System": 7}, 50).sizes, (7, 0, 0, 0, 0, 0, 0, 0))
 
     def test_round_trip(self):
-        """It comes back from what is stored; what has its default is not stored."""
-        reply = ModelReply(content="", model="m/y", prompt_tokens=7, cost=0.0)
+        """It comes back with the reply's figures; what has its default is not stored."""
+        reply = ModelReply(content="", model="m/y", prompt_tokens=7, completion_tokens=2, cost=0.0)
+        self.assertEqual(self.event.answered(replace(reply, model="")).model, "m/x")
         private_one = replace(self.event, audience=private(["o1"]), trigger="sleep", usage=0.5)
-        for event in (self.event, private_one, private_one.answered(reply)):
+        done = private_one.answered(reply)
+        self.assertEqual((done.model, done.prompt_tokens, done.completion_tokens), ("m/y", 7, 2))
+        for event in (self.event, private_one, done):
             self.assertEqual(BudgetEvent.from_dict(event.to_dict()), event)
-        bare = BudgetEvent(at=1.0, purpose="p", model="m", sizes=(0,) * 8, limit=9)
-        self.assertEqual(set(bare.to_dict()), {*NEEDED, "audience"})
+        self.assertEqual(set(BudgetEvent.of({}, 9).to_dict()), {"sizes", "limit", "audience"})
 
     def test_unreadable(self):
         """A stored event of another shape is none."""
@@ -70,6 +59,27 @@ class TestBudgetEvent(unittest.TestCase):
         for odd in ({"at": "now"}, {"sizes": [1, "x"]}, {"sizes": [1] * 20}, {"notes": 7}):
             with self.subTest(odd), self.assertRaises(Unreadable):
                 BudgetEvent.from_dict({**sound, **odd})
+
+
+class TestRoom(unittest.TestCase):
+    """The room of a history, and its shares."""
+
+    def test_too_small(self):
+        """It is never counted as less than a share of the limit."""
+        room = Room(1000, 900, 50)
+        self.assertTrue(room.is_too_small)
+        self.assertEqual(room.tokens, 150)
+        self.assertEqual(Room(0, 0, 0).usage(1), 1.0)
+
+    @MANY
+    @given(sizes, sizes, sizes, st.integers(1, 20))
+    def test_a_compaction_gets_under(self, limit, fixed, reserved, summaries):
+        """What is kept and as many summaries as one reader sees lie within the target."""
+        room = Room(limit, fixed, reserved)
+        cap = room.summary_cap(room.kept, summaries)
+        if cap > LEAST_SUMMARY:
+            whole = room.kept + summaries * (cap + MARKER_TOKENS)
+            self.assertLessEqual(whole, room.target)
 
 
 class TestNewestThatFit(unittest.TestCase):
@@ -101,3 +111,15 @@ class TestShortened(unittest.TestCase):
         gone = f" [... {len(text) - 2 * half:,} characters left out here ...] "
         self.assertEqual(short, text[:half] + gone + text[len(text) - half :])
         self.assertLessEqual(len(short), max(room, 60))
+
+
+class TestPacked(unittest.TestCase):
+    """Lines cut into runs that fit a request."""
+
+    @given(st.lists(awkward_texts, max_size=6), st.integers(0, 40))
+    def test_no_character_is_lost(self, lines, room):
+        """Whatever the room, all characters come out once and in order, in runs that fit."""
+        runs = packed(lines, room, len)
+        self.assertEqual("".join(piece for run in runs for piece in run), "".join(lines))
+        for run in runs if room > 1 else ():
+            self.assertLessEqual(sum(len(piece) + 1 for piece in run), room)

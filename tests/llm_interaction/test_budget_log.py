@@ -5,7 +5,7 @@ import unittest
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.llm_interaction.budget_log import EVENTS_KEPT, KEY
+from evennia_ai.llm_interaction.budget import EVENTS_KEPT, KEY
 from evennia_ai.llm_interaction.summary import call_llm_simple
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
 from evennia_ai.sleep.compaction.due import EMERGENCY

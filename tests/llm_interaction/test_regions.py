@@ -222,7 +222,7 @@ class TestFitPromptAlways(unittest.TestCase):
         raw = [m for m in mended(counted(history, words)) if m.id]
         prompt = prompt_of(history, limit, system="rule " * 2000)
         if raw:
-            self.assertNotIn(raw[-1].id, prompt.budget.left_out)
+            self.assertNotIn(raw[-1].id, prompt.left_out)
 
 
 class TestShortenMessage(unittest.TestCase):

@@ -5,9 +5,9 @@ import unittest
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, total_tokens
 from evennia_ai.history.records import UNSUMMARISED
+from evennia_ai.llm_interaction.budget import TARGET_SHARE
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import context_limit, context_usage
-from evennia_ai.llm_interaction.room import TARGET_SHARE
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,

@@ -19,6 +19,7 @@ from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, utc_iso, widest_view_tokens
 from evennia_ai.history.pairs import cut_points, unanswered
 from evennia_ai.history.records import ROLLED_BACK
+from evennia_ai.llm_interaction.budget import TARGET_SHARE
 from evennia_ai.llm_interaction.prompt import (
     build_prompt,
     context_limit,
@@ -26,7 +27,6 @@ from evennia_ai.llm_interaction.prompt import (
     measure_fixed,
     room_of,
 )
-from evennia_ai.llm_interaction.room import TARGET_SHARE
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
@@ -439,7 +439,7 @@ class TestAnySequence(Counted):
             if context_usage(run.script) < threshold:
                 for viewer in VIEWERS:
                     prompt = build_prompt(run.script, run.body, TurnRequest(viewer))
-                    self.assertEqual(prompt.budget.left_out, ())
+                    self.assertEqual(prompt.left_out, ())
         assume(run.compactions)
         self.note(SHAPES, shapes([m for part, _ in parts for m in part]))
 

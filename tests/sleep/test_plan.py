@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, is_talk, total_tokens, widest_view_tokens
 from evennia_ai.history.pairs import cut_points, pairing
-from evennia_ai.llm_interaction.room import Room
+from evennia_ai.llm_interaction.budget import Room
 from evennia_ai.sleep.compaction.plan import FEW_LINES, plan_compaction, spliced
 from tests.strategies import MANY, heard, histories, marker, numbered, result
 

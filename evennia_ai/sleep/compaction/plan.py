@@ -12,7 +12,7 @@ from evennia_ai.history.audience import PUBLIC, widest_of
 from evennia_ai.history.messages import Message, is_talk, total_tokens, widest_view_tokens
 from evennia_ai.history.pairs import cut_points
 from evennia_ai.history.records import SummaryRecord
-from evennia_ai.llm_interaction.room import Room
+from evennia_ai.llm_interaction.budget import Room
 
 # A scope of which fewer lines would leave gets no summary: it would be about as long as they are.
 FEW_LINES = 5
