@@ -13,13 +13,13 @@ from evennia_ai.language.words import content_words, words
 from evennia_ai.llm_interaction.budget import LEFT_OUT
 from evennia_ai.llm_interaction.offline.prose import (
     frame_of,
+    is_fixed,
     is_nonsense,
     is_question,
     names_in,
     root_set,
     sentences,
 )
-from evennia_ai.llm_interaction.offline.reply import is_fixed
 from evennia_ai.llm_interaction.offline.transcript import SILENT, Line, quotes_of
 
 MAX_ACTS, MAX_SENTENCES = 12, 40

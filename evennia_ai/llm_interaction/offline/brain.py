@@ -4,23 +4,23 @@ A turn is answered first by the tool calls it needs, then by words.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 import regex
 
 from evennia_ai.errors import BoundError, NotObeyedError, UnaskedError
 from evennia_ai.history.frames import MESSAGES_LABEL
-from evennia_ai.language.tables import code_of, language_of, speaking, table_of
-from evennia_ai.language.words import words
+from evennia_ai.language.tables import code_of, language_of, speaking, spoken, table_of
+from evennia_ai.language.times import read_time, told_time
+from evennia_ai.language.words import content_words, words
 from evennia_ai.llm_interaction.contexts import fixed_language
-from evennia_ai.llm_interaction.offline import answers, surroundings
+from evennia_ai.llm_interaction.offline import answers
 from evennia_ai.llm_interaction.offline.acts import Act, journal_text, read_acts
 from evennia_ai.llm_interaction.offline.answers import Answer
-from evennia_ai.llm_interaction.offline.reply import LINES, Reply, ToolCall, line_for
+from evennia_ai.llm_interaction.offline.prose import LINES, line_for, listed, root_set, sentences
 from evennia_ai.llm_interaction.offline.summary import summarise
-from evennia_ai.llm_interaction.offline.transcript import Done, Line, Talk, read_talk
-
-__all__ = ["MODEL", "Reply", "ToolCall", "respond"]
+from evennia_ai.llm_interaction.offline.transcript import Line, Talk, ToolCall, read_talk
 
 MODEL = "offline/extractive"
 MAX_LINES_READ = 60  # for the language of a talk
@@ -30,6 +30,15 @@ _EXTRACTION = regex.compile(r"pre[-_ ]compaction", regex.I)
 # Lines after a tool, where they are not those for any tool.
 _DONE, _FAILED = {"give": "given", "emote": ""}, {"give": "nothing_to_give"}
 _DISOBEYED = {"move": "follow"}
+OWN_SHARE = 0.75  # of a question's words that the persona must hold to answer it
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Text, or tool calls, or neither (silence)."""
+
+    content: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 def respond(
@@ -88,7 +97,7 @@ def _acts(talk: Talk) -> Iterator[Act]:
     for line in talk.fresh[-MAX_FRESH:]:
         for act in read_acts(line, talk.me) if line.who != talk.me else ():
             if act.kind == "leads":
-                kind = "ways" if surroundings.is_shown(act.text, talk) else "question"
+                kind = "ways" if _is_shown(act.text, talk) else "question"
                 act = Act(kind, act.text, act.who)
             questions += act.kind == "question"
             if act.kind != "question" or questions <= MAX_QUESTIONS:
@@ -106,7 +115,7 @@ def _answer(act: Act, talk: Talk, tools: Set[str]) -> Answer:
             told = answers.answer(act.text, act.who, talk, tools)
             if told.call or told.sure:
                 return told
-            own = surroundings.own_knowledge(act.text, talk)
+            own = _own_knowledge(act.text, talk)
             return Answer(own) if own else answers.seen(act, talk, tools) or told
         case "place" | "ways":
             call = None if talk.moment.get("place") else ToolCall("look")
@@ -151,7 +160,7 @@ _TOOLS: dict[str, tuple[str, Callable[[Act], dict[str, Any]]]] = {
 }
 
 
-def _said(act: Act, talk: Talk, done: Done | None) -> str:
+def _said(act: Act, talk: Talk, done: ToolCall | None) -> str:
     """What to say to an act whose tool call, if it needs one, is `done`."""
     if act.kind in ("fact", "remember"):
         writing = [done for done in talk.done if done.name == "add_journal_entry"]
@@ -162,14 +171,14 @@ def _said(act: Act, talk: Talk, done: Done | None) -> str:
     looks = [done.result for done in talk.done if done.name == "look" and not done.failed]
     if act.kind in ("place", "ways", "look") and looks:
         return looks[-1].strip()[: answers.MAX_SEEN]
-    own = surroundings.answer(act, talk)
+    own = _surroundings(act, talk)
     if own is not None:
         return own
     kind = act.kind if act.kind in LINES else _outcome(done)
     return line_for(kind, act.text, act.who) if kind else ""
 
 
-def _outcome(done: Done | None) -> str:
+def _outcome(done: ToolCall | None) -> str:
     """The line that tells what came of a call; none where the game itself told it."""
     if done is None:
         return "unable"
@@ -199,3 +208,70 @@ def _notes_of(talk: Talk, tools: Set[str]) -> Reply:
     arguments = ({"content": text, "importance": 5} for text in new)
     writing = tuple(ToolCall("add_journal_entry", each) for each in arguments)
     return Reply(None, writing or (ToolCall("noop"),))
+
+
+def _surroundings(act: Act, talk: Talk) -> str | None:
+    """What to say of the room, the time, those here or itself; None where it is something else."""
+    moment = talk.moment
+    exits = [name.strip() for name in moment.get("exits", "").split(",") if name.strip()]
+    ways = line_for("ways", names=listed(exits)) if exits else ""
+    place, description = moment.get("place", "").rstrip("."), moment.get("description", "")
+    match act.kind:
+        case "identity":
+            return f"{_in_first_person(talk.persona_opening())} {line_for('identity')}"
+        case "fullness":
+            seen = [d.result for d in talk.done if d.name == "context_snapshot" and not d.failed]
+            if not seen:
+                return line_for("unable")
+            return _in_first_person(seen[-1].partition("\n")[0])
+        case "your_name":
+            return line_for("your_name", name=act.who) if act.who else line_for("no_name")
+        case "clock" | "day":
+            shown, told_as = moment.get("time", ""), spoken().get("times", act.kind)
+            time = read_time(shown)[act.kind == "day"]
+            time = told_time(shown, **{act.kind: told_as}) if shown and told_as else time
+            return line_for("time", time=time) if time else line_for("no_time")
+        case "people":
+            others = [name for name in talk.present() if name != act.who]
+            kind = "some_here" if others[1:] else "one_here" if others else "nobody_here"
+            return line_for(kind, names=listed(others))
+        case "ways":
+            parts = [part for part in sentences(description) if _share(act.text, part) > 0]
+            parts.append(ways or line_for("no_ways"))
+        case "doings":
+            parts = [line_for("doings"), ways]
+        case "place":
+            here = line_for("place", place=place) if place else line_for("no_place")
+            parts = [here, description, ways]
+        case _:
+            return None
+    return " ".join(filter(None, parts))
+
+
+def _is_shown(text: str, talk: Talk) -> bool:
+    """Whether a question may be about the room: `where does the coach go?` is mostly not."""
+    return _share(text, f"{talk.moment.get('exits', '')} {talk.moment.get('description', '')}") > 0
+
+
+def _own_knowledge(question: str, talk: Talk) -> str:
+    """What the persona or the room itself answers to a question; ``""`` where they do not.
+
+    Most words of the question must stand in one sentence, among them one that tells what it is
+    about; of a description two, as the river may be there for the smoothness of a stone.
+    """
+    telling = content_words(question, table_of(question))
+    mine = map(_in_first_person, sentences(talk.persona())) if telling else ()
+    shown = sentences(talk.moment.get("description", "")) if len(telling) > 1 else ()
+    return next((part for part in (*mine, *shown) if _share(question, part) >= OWN_SHARE), "")
+
+
+def _in_first_person(sentence: str) -> str:
+    for pattern, instead in table_of(sentence).get("persona", "first_person", ()):
+        sentence = regex.sub(pattern, instead, sentence)
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _share(question: str, sentence: str) -> float:
+    """The share of a question's words that a sentence holds."""
+    asked = root_set(question)
+    return len(asked & root_set(sentence)) / max(1, len(asked))

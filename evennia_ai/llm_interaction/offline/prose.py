@@ -1,14 +1,33 @@
-"""Prose: sentences, questions, nonsense, word stems, names."""
+"""Prose: sentences, questions, nonsense, word stems, names; and the lines that the model says."""
 
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from zlib import crc32
 
 import regex
 
 from evennia_ai.language.names import capitals
 from evennia_ai.language.script import SENTENCE_END, folded, is_unparted, size
 from evennia_ai.language.sentences import asks
-from evennia_ai.language.tables import DEFAULT, Table, language_of, spoken, table_of, tables
+from evennia_ai.language.tables import (
+    DEFAULT,
+    Table,
+    each_line,
+    language_of,
+    spoken,
+    table_of,
+    tables,
+)
 from evennia_ai.language.words import content_words, spoken_words, stem, words
+
+LINES: dict[str, list[str]] = tables()[DEFAULT].data["lines"]
+# Lines that quote what was told, and the name of who told it.
+QUOTING = ("told", "told_by_you", "asked_by_you", "noted", "seen", "said")
+_SPEAKER = r"(?P<speaker>[^\s\".!?:][^\".!?:\n]{0,60}?)"
+_NAMED = regex.compile(r"[^.!?。！？।\n]{1,60}")
+_SLOTS = regex.compile(r"\{(?!who\})\w+\}")
+# A name and what sets it off from the line: it goes where nobody is named.
+_UNNAMED = regex.compile(r"[,،、，]? ?\{who\}[、，]?")
 
 _ENDS = regex.compile(rf"{SENTENCE_END.pattern}|\n+")
 _WORDLIKE = regex.compile(
@@ -100,3 +119,52 @@ def names_in(text: str) -> frozenset[str]:
 def frame_of(table: Table) -> frozenset[str]:
     """Stems of words that only frame a question, as in `do you remember`."""
     return frozenset(root(word, table.code) for word in table.words("frame"))
+
+
+def line_for(kind: str, seed: str = "", who: str = "", **slots: str) -> str:
+    """A line in the language of the talk, said to `who`; the same `seed` gives the same."""
+    choices = spoken().get("lines", kind) or LINES[kind]
+    chosen = choices[crc32(seed.encode("utf-8", "replace")) % len(choices)]
+    chosen = chosen if who else _UNNAMED.sub("", chosen)
+    return chosen.format(who=who, **slots)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as they are told: ``up, down and out``."""
+    if not names[1:]:
+        return "".join(names)
+    return line_for("names", names=", ".join(names[:-1]), last=names[-1])
+
+
+@cache
+def fixed_lines() -> tuple[frozenset[str], frozenset[tuple[str, ...]]]:
+    """The sentences of lines of the tables in all languages, and the halves around a name."""
+    lines = [each for kind in LINES for each in each_line(kind) if not _SLOTS.search(each)]
+    parts = {part for line in lines for part in sentences(line)}
+    named = {tuple(part.split("{who}")) for part in parts if part.count("{who}") == 1}
+    return frozenset(_UNNAMED.sub("", part) for part in parts), frozenset(named)
+
+
+@cache
+def quote_lead() -> regex.Pattern[str]:
+    """What stands before a quotation in a line of the tables, in any language."""
+    leads = [line.partition('"{words}"')[0] for kind in QUOTING for line in each_line(kind)]
+    leads.sort(key=lambda lead: "{speaker}" in lead)  # `You` is nobody's name
+    either = "|".join(
+        regex.escape(lead, special_only=True).replace(r"\{speaker\}", _SPEAKER)
+        for lead in dict.fromkeys(leads)
+    )
+    return regex.compile(rf'(?:^|(?<=[.!?:"”…。।؟] )|(?<=[。：" ]))(?:{either})(?=")')
+
+
+@lru_cache(maxsize=4096)
+def is_fixed(sentence: str) -> bool:
+    """Whether a sentence is a line of the tables, or part of one, said to anybody."""
+    sentence = " ".join(sentence.split())
+    plain, named = fixed_lines()
+    return sentence in plain or any(
+        sentence.startswith(before)
+        and sentence.endswith(behind)
+        and _NAMED.fullmatch(sentence, len(before), len(sentence) - len(behind))
+        for before, behind in named
+    )

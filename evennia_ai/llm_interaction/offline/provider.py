@@ -8,7 +8,7 @@ from typing import Any
 from zlib import crc32
 
 from evennia_ai.llm_interaction.offline.brain import MODEL, respond
-from evennia_ai.llm_interaction.offline.reply import ToolCall
+from evennia_ai.llm_interaction.offline.transcript import ToolCall
 
 PROVIDER = "offline"
 

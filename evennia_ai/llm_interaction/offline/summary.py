@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import islice
 
 import regex
@@ -14,8 +14,13 @@ from evennia_ai.language.tables import language_of, table_of
 from evennia_ai.language.words import content_words, words
 from evennia_ai.llm_interaction.offline import transcript
 from evennia_ai.llm_interaction.offline.acts import SHORT
-from evennia_ai.llm_interaction.offline.prose import is_nonsense, is_question, names_in, sentences
-from evennia_ai.llm_interaction.offline.reply import line_for
+from evennia_ai.llm_interaction.offline.prose import (
+    is_nonsense,
+    is_question,
+    line_for,
+    names_in,
+    sentences,
+)
 from evennia_ai.llm_interaction.offline.transcript import SUMMARY, Line
 
 MAX_WORDS = 480
@@ -25,14 +30,6 @@ _LEAST_DENSITY = 0.05  # of greetings and the like
 _GREETING = 3  # words: fewer, without a name or a number, tell nothing
 _TELLING, _TELLING_UNNAMED = 0.15, 0.4  # what a word counts beside a name or a number
 _QUOTED = regex.compile(r"[\"“„'‘«「『][^\"”“'’»」』]{3,80}[\"”“'’»」』]")
-
-
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    order: int
-    who: str
-    text: str
-    density: float
 
 
 def summarise(user: str) -> str:
@@ -45,11 +42,12 @@ def summarise(user: str) -> str:
     limit = room = max(6, min(MAX_WORDS, int(SHARE * size(body))))
     sources = body.splitlines()[:MAX_SENTENCES]
     lines = [line for row in sources for line in _lines(row.strip())]
-    told = sorted(_distinct(lines), key=lambda each: (-each.density, each.order))
-    chosen: list[_Sentence] = []
+    best = _distinct(lines)
+    told = sorted(best, key=lambda each: (-best[each], each.order))
+    chosen: list[Line] = []
     for sentence in told:
         length = size(sentence.text) + size(sentence.who)
-        if length <= room and (sentence.density > _LEAST_DENSITY or not chosen):
+        if length <= room and (best[sentence] > _LEAST_DENSITY or not chosen):
             chosen.append(sentence)
             room -= length
     half = (len(chosen) + 1) // 2
@@ -63,19 +61,19 @@ def summarise(user: str) -> str:
     return text[: 2 * limit] if is_unparted(text) else " ".join(text.split()[:limit])
 
 
-def _distinct(lines: Iterable[Line]) -> list[_Sentence]:
-    """The sentences of some lines, each once, where it is densest."""
-    best: dict[tuple[str, ...], _Sentence] = {}
+def _distinct(lines: Iterable[Line]) -> dict[Line, float]:
+    """The sentences of some lines and their density, each once, where it is densest."""
+    best: dict[tuple[str, ...], tuple[Line, float]] = {}
     told = ((line, text) for line in lines for text in sentences(line.text))
     for order, (line, text) in enumerate(islice(told, MAX_SENTENCES)):
         is_forged = not line.who and line.verb == "assistant" and read_spoken(text)
         key = tuple(words(text))
         if is_forged or is_nonsense(text) or not key:
             continue
-        sentence = _Sentence(order, line.who, text, _density(line, text))
-        if key not in best or best[key].density < sentence.density:
-            best[key] = sentence
-    return list(best.values())
+        density = _density(line, text)
+        if key not in best or best[key][1] < density:
+            best[key] = replace(line, text=text, order=order), density
+    return dict(best.values())
 
 
 def _lines(row: str) -> list[Line]:
@@ -107,7 +105,7 @@ def _density(line: Line, text: str) -> float:
     return factor * (facts + 0.1) / math.sqrt(4 + len(words(text)))
 
 
-def _rows(chosen: list[_Sentence]) -> list[str]:
+def _rows(chosen: list[Line]) -> list[str]:
     """Rows ``Alice: one sentence. Another.``, in the order things were said."""
     rows: list[str] = []
     last = None

@@ -7,12 +7,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from evennia_ai.history import frames
 from evennia_ai.language.tables import table_of
-from evennia_ai.llm_interaction.offline.prose import sentences
-from evennia_ai.llm_interaction.offline.reply import ToolCall, is_fixed, quote_lead
+from evennia_ai.llm_interaction.offline.prose import is_fixed, quote_lead, sentences
 from evennia_ai.recall.values import Hit
 
 SILENT = ("arrives", "leaves", "notice")  # verbs of lines that nobody says
@@ -37,19 +36,13 @@ class Line:
     source: str = MESSAGE  # one of `SOURCES`
 
 
-class Quote(NamedTuple):
-    """Words that an answer quoted, and the name of who said them, or ``""``."""
-
-    words: str
-    who: str = ""
-
-
-class Done(NamedTuple):
-    """A tool call that was made, with its result as text."""
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool that the model wants to be called, or that was called, with its result as text."""
 
     name: str
-    arguments: Mapping[str, Any]
-    result: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    result: str = ""
 
     @property
     def failed(self) -> bool:
@@ -68,8 +61,8 @@ class Talk:
     notes: list[Line] = field(default_factory=list)  # of summaries and memories shown
     moment: dict[str, str] = field(default_factory=dict)  # keys of the tail, in lower case
     replies: list[str] = field(default_factory=list)  # what the assistant said before
-    done: list[Done] = field(default_factory=list)  # tool calls of this turn
-    before: list[Done] = field(default_factory=list)  # tool calls of earlier turns
+    done: list[ToolCall] = field(default_factory=list)  # tool calls of this turn
+    before: list[ToolCall] = field(default_factory=list)  # tool calls of earlier turns
 
     def present(self) -> list[str]:
         """Names of those here, the assistant left out."""
@@ -98,7 +91,7 @@ class Talk:
         own = {self.me, *self.assistants()}
         return [line for line in lines if line.who not in own and line.verb not in SILENT]
 
-    def result_of(self, call: ToolCall) -> Done | None:
+    def result_of(self, call: ToolCall) -> ToolCall | None:
         """A call as it was made in this turn, with its result."""
         made = (d for d in self.done if (d.name, d.arguments) == (call.name, call.arguments))
         return next(made, None)
@@ -135,7 +128,7 @@ def read_talk(messages: Sequence[Mapping[str, Any]]) -> Talk:
         elif role == "tool":
             unknown = (str(message.get("name") or ""), dict[str, Any]())
             name, arguments = called.get(str(message.get("tool_call_id")), unknown)
-            talk.done.append(Done(name, arguments, content))
+            talk.done.append(ToolCall(name, arguments, content))
             if name in ("noop", "say"):
                 talk.end_turn()
     if found := _IDENTITY.search(talk.system):
@@ -220,15 +213,15 @@ def without_echo(text: str) -> str:
     return " ".join(own) if echo or len(own) < len(parts) else text
 
 
-def quotes_of(reply: str) -> list[Quote]:
+def quotes_of(reply: str) -> list[Line]:
     """What an answer quotes, with who told it; empty where it quotes nobody."""
     leads = list(quote_lead().finditer(reply))
     ends = [*(lead.start() for lead in leads), len(reply)][1:]
-    quotes: list[Quote] = []
+    quotes: list[Line] = []
     for lead, end in zip(leads, ends, strict=True):
-        words, _, _ = reply[lead.end() + 1 : end].rpartition('"')
-        quotes.append(Quote(words.removesuffix("…").strip(), lead["speaker"] or ""))
-    return [quote for quote in quotes if quote.words]
+        words = reply[lead.end() + 1 : end].rpartition('"')[0].removesuffix("…").strip()
+        quotes += [Line(lead["speaker"] or "", words)] if words else []
+    return quotes
 
 
 def found_lines(result: str) -> list[Line]:

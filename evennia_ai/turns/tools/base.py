@@ -15,7 +15,7 @@ from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.llm_interaction.contexts import IDENTITY, RULES, SHORT_RULES
 from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
-from evennia_ai.llm_interaction.offline.reply import line_for
+from evennia_ai.llm_interaction.offline.prose import line_for
 from evennia_ai.llm_interaction.prompt import is_small
 from evennia_ai.llm_interaction.reply import unaddressed
 from evennia_ai.protocol import Assistant, Character, GameHandler

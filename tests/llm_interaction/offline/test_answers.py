@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from evennia_ai.llm_interaction.budget import shortened
 from evennia_ai.llm_interaction.offline.acts import read_acts
 from evennia_ai.llm_interaction.offline.brain import respond
-from evennia_ai.llm_interaction.offline.surroundings import answer
-from evennia_ai.llm_interaction.offline.transcript import Line, Talk
+from evennia_ai.llm_interaction.offline.transcript import Line
 from tests.llm_interaction.offline.requests import (
     SYSTEM,
     TOOLS,
@@ -277,5 +276,5 @@ class TestTime(unittest.TestCase):
             ("", "What time is it?", "I don't know what time it is."),
         ):
             with self.subTest(time=time, question=question):
-                (act,) = read_acts(Line("Alice", question), "Aria")
-                self.assertEqual(answer(act, Talk(moment={"time": time})), want)
+                tail = {"role": "user", "content": f"[Present moment]\nTime: {time}"}
+                self.assertEqual(respond([SYSTEM, said("Alice", question), tail]).content, want)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from evennia_ai.errors import BoundError, NotObeyedError
 from evennia_ai.history.frames import heard_line
-from evennia_ai.llm_interaction.offline.brain import ToolCall, respond
-from evennia_ai.llm_interaction.offline.reply import LINES
+from evennia_ai.llm_interaction.offline.brain import respond
+from evennia_ai.llm_interaction.offline.prose import LINES
+from evennia_ai.llm_interaction.offline.transcript import ToolCall
 from tests.llm_interaction.offline.requests import (
     NAMES,
     SYSTEM,

@@ -6,8 +6,7 @@ import unittest
 
 from evennia_ai.history.frames import LEDGER_LABEL, MESSAGES_LABEL
 from evennia_ai.history.messages import Speaker
-from evennia_ai.llm_interaction.offline.prose import is_question
-from evennia_ai.llm_interaction.offline.reply import LINES, QUOTING, line_for, listed
+from evennia_ai.llm_interaction.offline.prose import LINES, QUOTING, is_question, line_for, listed
 from evennia_ai.llm_interaction.offline.summary import summarise
 from evennia_ai.llm_interaction.offline.transcript import SUMMARY, note_lines, told_lines
 from evennia_ai.llm_interaction.regions import note_line
