@@ -23,7 +23,7 @@ from statistics import mean
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from evennia_ai.language.script import holds, words  # noqa: E402
-from evennia_ai.language.sentences import asks  # noqa: E402
+from evennia_ai.language.words import asks  # noqa: E402
 from evennia_ai.llm_interaction.grounding import grounded_in  # noqa: E402
 from evennia_ai.llm_interaction.guards import (  # noqa: E402
     Around,

@@ -11,7 +11,7 @@ from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Speaker
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.tables import AUTO, line_in
-from evennia_ai.llm_interaction.budget import BudgetEvent, BudgetLog
+from evennia_ai.llm_interaction.budget import BudgetLog, TokenBudget
 from evennia_ai.llm_interaction.values import ModelReply, TurnReport, TurnRequest
 from evennia_ai.protocol import Character, GameHandler, Mind, Store
 from evennia_ai.rag_memory.bonds import Bonds
@@ -102,7 +102,7 @@ class Assistant:
     def audit(self, kind: str, **fields: object) -> None:
         """A line in the audit log."""
 
-    def spent(self, reply: ModelReply, purpose: str, budget: BudgetEvent | None = None) -> None:
+    def spent(self, reply: ModelReply, purpose: str, budget: TokenBudget | None = None) -> None:
         """Log one model call, with the budget of its prompt."""
 
     @cached_property

@@ -26,7 +26,7 @@ from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.records import as_dict
 from evennia_ai.kinds import SAMPLING, Allowed
-from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply
@@ -264,7 +264,7 @@ class AssistantPorts(Assistant):
         line = {"assistant": self.key, **fields}
         services.on_disk(write_audit, path, kind, line, self.now()).addErrback(not_written)
 
-    def spent(self, reply: ModelReply, purpose: str, budget: BudgetEvent | None = None) -> None:
+    def spent(self, reply: ModelReply, purpose: str, budget: TokenBudget | None = None) -> None:
         """Log one model call, with the budget of its prompt."""
         tokens, seconds = reply.prompt_tokens + reply.completion_tokens, round(reply.seconds, 3)
         self.runtime.counts["calls"] += 1

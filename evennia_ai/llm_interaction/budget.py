@@ -35,7 +35,7 @@ MARKER_TOKENS, LEAST_SUMMARY = 12, 30
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetEvent(Stored):
+class TokenBudget(Stored):
     """What one request was made of: numbers and ids, no talk."""
 
     sizes: tuple[int, ...]  # tokens by region, in the order of `REGIONS`
@@ -76,7 +76,7 @@ class BudgetEvent(Stored):
         """Tokens of all regions, the reserve included."""
         return sum(self.sizes)
 
-    def answered(self, reply: ModelReply) -> "BudgetEvent":
+    def answered(self, reply: ModelReply) -> "TokenBudget":
         """The event with the figures of the reply."""
         return replace(
             self,
@@ -102,13 +102,13 @@ class BudgetLog:
         kept: The events in memory, oldest first; filled from the store if it is empty.
     """
 
-    def __init__(self, store: Store, kept: "deque[BudgetEvent]"):
+    def __init__(self, store: Store, kept: "deque[TokenBudget]"):
         self._store, self._kept, self._unsaved = store, kept, 0
         if not kept:
             saved = as_list(as_dict(store.get(KEY)).get("events"))
-            kept.extend(each_readable(saved, BudgetEvent.from_dict, []))
+            kept.extend(each_readable(saved, TokenBudget.from_dict, []))
 
-    def note(self, event: BudgetEvent) -> BudgetEvent:
+    def note(self, event: TokenBudget) -> TokenBudget:
         """Log an event; returns it."""
         self._kept.append(event)
         self._unsaved += 1
@@ -116,7 +116,7 @@ class BudgetLog:
             self.save()
         return event
 
-    def answered(self, event: BudgetEvent, reply: ModelReply) -> BudgetEvent:
+    def answered(self, event: TokenBudget, reply: ModelReply) -> TokenBudget:
         """Add the figures of the reply to a logged event; returns it as it is now."""
         full = event.answered(reply)
         for place, known in enumerate(self._kept):
@@ -124,7 +124,7 @@ class BudgetLog:
                 self._kept[place] = full
         return full
 
-    def events(self) -> tuple[BudgetEvent, ...]:
+    def events(self) -> tuple[TokenBudget, ...]:
         """The logged events, oldest first."""
         return tuple(self._kept)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message
-from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.regions import note_line
 from evennia_ai.protocol import Assistant
@@ -37,7 +37,7 @@ _REGION_ADVICE = {
 }
 
 
-def newest_turn(script: Assistant, audience: str) -> BudgetEvent | None:
+def newest_turn(script: Assistant, audience: str) -> TokenBudget | None:
     """The logged budget of the newest turn that an audience may know of; None if there is none."""
     requests = reversed(script.seen(audience).requests())
     return next((event for event in requests if event.purpose == CONTEXT_AWAKE), None)

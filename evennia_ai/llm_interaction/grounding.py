@@ -26,9 +26,8 @@ import regex
 from evennia_ai.history.frames import read_heard, without_marks
 from evennia_ai.language.numbers import with_values
 from evennia_ai.language.script import ENDS, akin, folded, is_unparted, meets
-from evennia_ai.language.sentences import asks
 from evennia_ai.language.tables import DEFAULT, Table, language_of, tables
-from evennia_ai.language.words import content_words, stem, telling_stem, words
+from evennia_ai.language.words import asks, content_words, stem, telling_stem, words
 from evennia_ai.llm_interaction.items import Item, items_of, normal
 
 # Lines of a source that one sentence of a summary may rest on.

@@ -10,8 +10,8 @@ from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import moment_lines, one_line, quoted, row
 from evennia_ai.history.masking import unmasked
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, mask_of
-from evennia_ai.language.when import leaves_words
-from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, BudgetEvent, Room
+from evennia_ai.language.times import leaves_words
+from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, Room, TokenBudget
 from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
     CONTEXT_PRE_COMPACTION,
@@ -181,12 +181,12 @@ def build_prompt(
 
 def note_request(
     script: Assistant,
-    budget: BudgetEvent,
+    budget: TokenBudget,
     purpose: str,
     model: str,
     audience: str = PUBLIC,
     trigger: str = "",
-) -> BudgetEvent:
+) -> TokenBudget:
     """Log the budget of a request that is about to be made; returns the event."""
     event = replace(
         budget,
@@ -498,7 +498,7 @@ def job_prompt(
         "History": tokens + OVERHEAD_TOKENS,
         "Reserve": context_caps(script).reserve + summary_tokens,
     }
-    return Prompt(messages, tuple(tools), BudgetEvent.of(sizes, context_limit(script)))
+    return Prompt(messages, tuple(tools), TokenBudget.of(sizes, context_limit(script)))
 
 
 def job_room(prompt: Prompt) -> int:
@@ -520,7 +520,7 @@ def with_exchange(
         new.append({"role": "tool", "tool_call_id": call["id"], "name": name, "content": result})
     more = sum(text_tokens(str(each), script.counter) for each in new)
     sizes = {**prompt.budget.regions, "History": prompt.budget.regions["History"] + more}
-    budget = BudgetEvent.of(sizes, prompt.budget.limit)
+    budget = TokenBudget.of(sizes, prompt.budget.limit)
     return replace(prompt, messages=(*prompt.messages, *new), budget=budget)
 
 

@@ -30,7 +30,7 @@ from evennia_ai.history.messages import (
     total_tokens,
 )
 from evennia_ai.history.pairs import mended, newest_turn
-from evennia_ai.llm_interaction.budget import REGIONS, BudgetEvent, newest_that_fit, shortened
+from evennia_ai.llm_interaction.budget import REGIONS, TokenBudget, newest_that_fit, shortened
 
 # Volatile regions and the reply's reserve together take at most this share of the limit; a
 # summary and the ledger at most the others, or a few words.
@@ -96,7 +96,7 @@ class Prompt:
 
     messages: tuple[dict[str, Any], ...]
     tools: tuple[Schema, ...]
-    budget: BudgetEvent
+    budget: TokenBudget
     left_out: tuple[str, ...] = ()  # ids of live messages that did not fit, oldest first
 
     @property
@@ -260,7 +260,7 @@ def fit_prompt(
     messages = (*before, *earlier[0], *behind, *turn[0])
     gone = tuple(message.id for message in left_out if message.id)
     facts = {"left_out": len(gone), "left_until": gone[-1] if gone else ""}
-    budget = BudgetEvent.of(sizes, limit, notes=(*cuts, *notes), **facts)
+    budget = TokenBudget.of(sizes, limit, notes=(*cuts, *notes), **facts)
     return Prompt(messages, offered, budget, gone)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from evennia_ai.history.messages import Message
 from evennia_ai.history.stored import Stored
-from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.llm_interaction.budget import TokenBudget
 
 # Key of a reply's metadata.
 TRACE = "trace"
@@ -23,7 +23,7 @@ MOST_IDS = 12
 class ReplyTrace(Stored):
     """What a reply rests on."""
 
-    budget: BudgetEvent  # the budget of the request that gave the reply
+    budget: TokenBudget  # the budget of the request that gave the reply
     answers: tuple[str, ...] = ()  # ids of the messages it answers
     # Scores of the memories in its prompt, by id.
     given: Mapping[str, float] = field(default_factory=dict)

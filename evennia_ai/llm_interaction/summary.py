@@ -13,7 +13,7 @@ from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, rendered, tool
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
 from evennia_ai.language.tables import AUTO, DEFAULT
-from evennia_ai.llm_interaction.budget import BudgetEvent, capped, packed
+from evennia_ai.llm_interaction.budget import TokenBudget, capped, packed
 from evennia_ai.llm_interaction.contexts import (
     KEEP_LANGUAGE,
     SUMMARY_MARK,
@@ -152,7 +152,7 @@ def ask_model(
         "History": user_tokens + OVERHEAD_TOKENS,
         "Reserve": max_tokens or config.reply_reserve_tokens,
     }
-    budget = BudgetEvent.of(sizes, context_limit(script, name))
+    budget = TokenBudget.of(sizes, context_limit(script, name))
     request = ModelRequest(
         model=name,
         messages=({"role": "system", "content": system}, {"role": "user", "content": user}),

@@ -5,9 +5,8 @@ from functools import partial
 import regex
 
 from evennia_ai.language.numbers import numbers_in
-from evennia_ai.language.sentences import asks
 from evennia_ai.language.tables import table_of
-from evennia_ai.language.words import STARTERS, telling_words
+from evennia_ai.language.words import STARTERS, asks, telling_words
 from evennia_ai.rag_memory.journal_entry import LEAST_IMPORTANCE, bounded
 
 # A plain statement: below the journal's default of 5; from 4 on it stays in retrieval for ever.

@@ -9,9 +9,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from evennia_ai.language.excerpt import excerpt
-from evennia_ai.language.sentences import asks
 from evennia_ai.language.tables import table_of
-from evennia_ai.language.words import content_words, plain, telling_words, words
+from evennia_ai.language.words import asks, content_words, plain, telling_words, words
 from evennia_ai.rag_memory.ranking import NEAR
 from evennia_ai.recall.values import Hit
 

@@ -9,8 +9,7 @@ A search reads the profiles as they are, so former or forgotten observations are
 from collections.abc import Mapping
 from functools import lru_cache
 
-from evennia_ai.language.sentences import asks, sentences
-from evennia_ai.language.words import telling_words
+from evennia_ai.language.words import asks, sentences, telling_words
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profile import Observation, Profile

@@ -12,8 +12,7 @@ from itertools import dropwhile, islice
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import MEMORIES, ToolTraits
 from evennia_ai.history.records import as_dicts
-from evennia_ai.language.sentences import asks, sentences
-from evennia_ai.language.words import telling_words
+from evennia_ai.language.words import asks, sentences, telling_words
 from evennia_ai.protocol import Assistant
 from evennia_ai.recall.values import Hit
 

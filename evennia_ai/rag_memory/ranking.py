@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from evennia_ai.language.sentences import asks
-from evennia_ai.language.words import plain, telling_words
+from evennia_ai.language.words import asks, plain, telling_words
 from evennia_ai.recall.values import Hit, Query
 
 Rule = Callable[[Sequence[Hit], Query], list[Hit]]

@@ -22,7 +22,7 @@ from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import viewer, visible
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import SummaryRecord
-from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.bonds import TALK, Bond, mood_line
 from evennia_ai.rag_memory.journal_entry import JournalEntry
@@ -192,7 +192,7 @@ class Seen:
         """Fires with what memory finds for the viewer; see `rag_memory.search.Memory.search`."""
         return self._script.memory.search(replace(query, audience=self.audience))
 
-    def requests(self) -> list[BudgetEvent]:
+    def requests(self) -> list[TokenBudget]:
         """The newest requests to its model, oldest first."""
         return [event for event in self._script.budgets.events() if self.shows(event.audience)]
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from evennia_ai.language.names import ALSO_NAMES, names_among
 from evennia_ai.language.script import akin
 from evennia_ai.language.tables import DEFAULT
-from evennia_ai.language.words import STOP_WORDS, stem, words
+from evennia_ai.language.words import ALSO_NAMES, STOP_WORDS, names_among, stem, words
 from evennia_ai.recall.embedding import Embedder
 from evennia_ai.recall.query import ParsedQuery
 from evennia_ai.recall.view import Floats, Ints, norms_of, quantised

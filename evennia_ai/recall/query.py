@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from evennia_ai.language.names import names_among
 from evennia_ai.language.tables import DEFAULT, language_of, tables
 from evennia_ai.language.words import (
     MAX_QUERY_CHARACTERS,
     STOP_WORDS,
     content_words,
+    names_among,
     storable,
     words,
 )

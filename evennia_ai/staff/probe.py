@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError
-from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.prompt import context_limit, model_request
 from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply
@@ -166,7 +166,7 @@ def asked(
     messages = ({"role": "system", "content": system}, *lines)
     reserve = tokens or script.config.reply_reserve_tokens
     sizes = {"History": sum(map(script.count, (system, *said))), "Reserve": reserve}
-    prompt = Prompt(messages, tuple(tools), BudgetEvent.of(sizes, context_limit(script)))
+    prompt = Prompt(messages, tuple(tools), TokenBudget.of(sizes, context_limit(script)))
     request = model_request(script, script.obj, prompt, "test", max_tokens=tokens)
     reply = script.spend.complete(replace(request, fallback_models=()), asker)
 

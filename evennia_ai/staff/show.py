@@ -21,7 +21,7 @@ from evennia_ai.game.seeing import name_of
 from evennia_ai.game.world import literal
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.messages import Message, utc_iso
-from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.llm_interaction.budget import TokenBudget
 
 if TYPE_CHECKING:
     from evennia.server.serversession import ServerSession
@@ -142,7 +142,7 @@ def cached_part(tokens: int, cost: float | None) -> str:
     return f" ({tokens:,} cached{paid})" if tokens else ""
 
 
-def cuts(event: BudgetEvent) -> list[str]:
+def cuts(event: TokenBudget) -> list[str]:
     """What was left out, and why."""
     lines = []
     if event.left_out:
@@ -151,7 +151,7 @@ def cuts(event: BudgetEvent) -> list[str]:
     return [*lines, *(f"Note: {note}" for note in event.notes)]
 
 
-def request_text(event: BudgetEvent) -> str:
+def request_text(event: TokenBudget) -> str:
     """A request: when, what for, its regions, the reply, what was left out and why."""
     purpose = PURPOSES.get(event.purpose, event.purpose)
     started = f" of a compaction ({event.trigger})" if event.trigger else ""

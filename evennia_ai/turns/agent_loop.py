@@ -12,7 +12,7 @@ from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
-from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
 from evennia_ai.llm_interaction.guards import guarded
 from evennia_ai.llm_interaction.prompt import (
@@ -150,7 +150,7 @@ class _Turn:
         self.since = newest.id if newest else None  # what the turn itself adds comes behind it
         self.model = ""  # whom the prompt is made for, if not its own model
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
-        self.budget: BudgetEvent | None = None  # of the last request that was answered
+        self.budget: TokenBudget | None = None  # of the last request that was answered
         self.asked = 0  # requests made
         self.cuts: tuple[str, ...] = ()  # what guards did
         self.replaced: tuple[str, ...] = ()  # what the game's moderation says instead
@@ -446,7 +446,7 @@ class _Turn:
         )
         self.script.history.append([message])
 
-    def _trace(self, budget: BudgetEvent) -> ReplyTrace:
+    def _trace(self, budget: TokenBudget) -> ReplyTrace:
         """What a reply that is stored now rests on."""
         request, report, tools = self.request, self.report, self.tools
         return ReplyTrace(

@@ -10,7 +10,7 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ASKER, FOR
 from evennia_ai.language.tables import AUTO, language_of, line_in
-from evennia_ai.language.when import EXAMPLES, due, is_coming
+from evennia_ai.language.times import EXAMPLES, due, is_coming
 from evennia_ai.protocol import Assistant
 from evennia_ai.turns.errands import DAY_S, MOST_DAYS, TEXT_CHARS, Errand
 from evennia_ai.turns.moderation import judge_said
@@ -33,7 +33,7 @@ class Messenger:
             by: Who leaves them.
             to: Who gets them.
             text: The words.
-            when: A time as `language.when` reads it, on the game's clock behind the word ``game``;
+            when: A time as `language.times` reads it, on the game's clock behind the word ``game``;
                 empty for when the person comes.
 
         Returns:

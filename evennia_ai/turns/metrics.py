@@ -18,7 +18,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.llm_interaction.budget import REGIONS, BudgetEvent
+from evennia_ai.llm_interaction.budget import REGIONS, TokenBudget
 from evennia_ai.llm_interaction.values import ModelReply
 
 _log = Logger("evennia_ai")
@@ -76,7 +76,7 @@ class Figures:
     _writes: int = 0
     _fails: bool = False
 
-    def note_prompt(self, scope: str, event: BudgetEvent) -> None:
+    def note_prompt(self, scope: str, event: TokenBudget) -> None:
         """Note the budget of a request that is made by the assistant of a scope."""
         sizes = ",".join(map(str, event.sizes))
         row = (event.at, scope, event.purpose, sizes, event.limit, event.usage)
@@ -116,7 +116,7 @@ class Figures:
         self._fails = True
         return None
 
-    def prompts(self, scope: str, since: float) -> "Deferred[list[BudgetEvent]]":
+    def prompts(self, scope: str, since: float) -> "Deferred[list[TokenBudget]]":
         """Fires with the prompts of a scope since epoch seconds `since`, oldest first."""
         ask = "SELECT at, purpose, sizes, most, share FROM prompts"
         ask += " WHERE assistant = ? AND at >= ? ORDER BY at"
@@ -201,12 +201,12 @@ def _thin(file: sqlite3.Connection) -> None:
     file.execute("DELETE FROM spend WHERE day < ?", (utc_iso(newest - KEPT_DAYS * _DAY_S)[:10],))
 
 
-def _prompt(at: float, purpose: str, sizes: str, limit: int, usage: float) -> BudgetEvent:
+def _prompt(at: float, purpose: str, sizes: str, limit: int, usage: float) -> TokenBudget:
     places = tuple(map(int, sizes.split(",")))
-    return BudgetEvent(at=at, purpose=purpose, model="", sizes=places, limit=limit, usage=usage)
+    return TokenBudget(at=at, purpose=purpose, model="", sizes=places, limit=limit, usage=usage)
 
 
-def stacked(figures: Sequence[BudgetEvent]) -> dict[str, list[float]]:
+def stacked(figures: Sequence[TokenBudget]) -> dict[str, list[float]]:
     """Prompts as columns of a chart: times, tokens of each region, limits."""
     columns: dict[str, list[float]] = {"at": [figure.at for figure in figures]}
     for place, region in enumerate(REGIONS):

@@ -16,7 +16,7 @@ from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.python.failure import Failure
 
-from evennia_ai.llm_interaction.budget import EVENTS_KEPT, BudgetEvent
+from evennia_ai.llm_interaction.budget import EVENTS_KEPT, TokenBudget
 from evennia_ai.turns.heard import Heard
 from evennia_ai.turns.initiative import Cue
 from evennia_ai.turns.options import AssistantConfig
@@ -59,7 +59,7 @@ class Runtime(Heard):
     compaction_waits: tuple[int, float] = (0, 0.0)
     counts: "Counter[str]" = field(default_factory=Counter)  # ticks, turns, errors and the like
     # The newest token budgets; `Assistant.budgets` reads and writes them.
-    budgets: "deque[BudgetEvent]" = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
+    budgets: "deque[TokenBudget]" = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
     left_out: frozenset[str] = frozenset()  # ids of live messages the last prompt had no room for
     # The compaction in the background, if one runs, and what fired it.
     behind: "tuple[Deferred[Any], str] | None" = None

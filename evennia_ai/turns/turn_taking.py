@@ -12,9 +12,8 @@ from typing import NamedTuple
 import regex
 
 from evennia_ai.language.script import BEFORE, BEHIND, folded
-from evennia_ai.language.sentences import asks
 from evennia_ai.language.tables import DEFAULT, each_words, language_of, tables
-from evennia_ai.language.words import is_common
+from evennia_ai.language.words import asks, is_common
 
 # Characters without a person behind them may get this many replies before a person speaks.
 REPLIES_WITHOUT_PERSON = 2

@@ -2,8 +2,7 @@
 
 import unittest
 
-from evennia_ai.language.names import names_among
-from evennia_ai.language.words import telling_words
+from evennia_ai.language.words import names_among, telling_words
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.query import parsed_query
 

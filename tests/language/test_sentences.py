@@ -2,7 +2,7 @@
 
 import unittest
 
-from evennia_ai.language.sentences import asks
+from evennia_ai.language.words import asks
 from tests.search_case import ECHO, FACT, QUESTION
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.language.tables import tables
-from evennia_ai.language.when import due, is_coming, leaves_words
+from evennia_ai.language.times import due, is_coming, leaves_words
 
 NOW = datetime(2026, 11, 26, 14, 0, tzinfo=UTC)
 TIMES = {

@@ -14,8 +14,8 @@ from evennia_ai.llm_interaction.budget import (
     LEAST_SUMMARY,
     MARKER_TOKENS,
     REGIONS,
-    BudgetEvent,
     Room,
+    TokenBudget,
     newest_that_fit,
     packed,
     shortened,
@@ -26,12 +26,12 @@ from tests.strategies import FEW, MANY, awkward_texts, histories
 sizes = st.integers(1, 200_000)
 
 
-class TestBudgetEvent(unittest.TestCase):
+class TestTokenBudget(unittest.TestCase):
     """A logged budget."""
 
     def setUp(self):
         regions = dict(zip(REGIONS, (200, 310, 120, 480, 1500, 300, 90, 200), strict=True))
-        self.event = BudgetEvent.of(regions, 4096, at=5.0, purpose="awake", model="m/x")
+        self.event = TokenBudget.of(regions, 4096, at=5.0, purpose="awake", model="m/x")
 
     def test_of_a_prompt(self):
         """It says its numbers by region; a region that is not there has none."""
@@ -40,7 +40,7 @@ class TestBudgetEvent(unittest.TestCase):
             "System: 200, Tools: 310, Ledger: 120, Summaries: 480, History: 1500, "
             "Retrieved: 300, Tail: 90, Reserve: 200 (total 3200/4096)",
         )
-        self.assertEqual(BudgetEvent.of({"System": 7}, 50).sizes, (7, 0, 0, 0, 0, 0, 0, 0))
+        self.assertEqual(TokenBudget.of({"System": 7}, 50).sizes, (7, 0, 0, 0, 0, 0, 0, 0))
 
     def test_round_trip(self):
         """It comes back with the reply's figures; what has its default is not stored."""
@@ -50,15 +50,15 @@ class TestBudgetEvent(unittest.TestCase):
         done = private_one.answered(reply)
         self.assertEqual((done.model, done.prompt_tokens, done.completion_tokens), ("m/y", 7, 2))
         for event in (self.event, private_one, done):
-            self.assertEqual(BudgetEvent.from_dict(event.to_dict()), event)
-        self.assertEqual(set(BudgetEvent.of({}, 9).to_dict()), {"sizes", "limit", "audience"})
+            self.assertEqual(TokenBudget.from_dict(event.to_dict()), event)
+        self.assertEqual(set(TokenBudget.of({}, 9).to_dict()), {"sizes", "limit", "audience"})
 
     def test_unreadable(self):
         """A stored event of another shape is none."""
         sound = self.event.to_dict()
         for odd in ({"at": "now"}, {"sizes": [1, "x"]}, {"sizes": [1] * 20}, {"notes": 7}):
             with self.subTest(odd), self.assertRaises(Unreadable):
-                BudgetEvent.from_dict({**sound, **odd})
+                TokenBudget.from_dict({**sound, **odd})
 
 
 class TestRoom(unittest.TestCase):

@@ -4,10 +4,10 @@ import json
 import unittest
 
 from evennia_ai.history.messages import Message
-from evennia_ai.llm_interaction.budget import REGIONS, BudgetEvent
+from evennia_ai.llm_interaction.budget import REGIONS, TokenBudget
 from evennia_ai.llm_interaction.reply_trace import MOST_IDS, TRACE, ReplyTrace
 
-BUDGET = BudgetEvent(at=1.0, purpose="awake", model="m", sizes=(1,) * len(REGIONS), limit=9)
+BUDGET = TokenBudget(at=1.0, purpose="awake", model="m", sizes=(1,) * len(REGIONS), limit=9)
 
 
 def stored(trace):

@@ -12,7 +12,7 @@ from evennia_ai.history.messages import Message, Speaker, is_by
 from evennia_ai.history.pairs import pairing
 from evennia_ai.history.records import Segment, SummaryRecord
 from evennia_ai.history.verification import Evidence
-from evennia_ai.llm_interaction.budget import REGIONS, BudgetEvent
+from evennia_ai.llm_interaction.budget import REGIONS, TokenBudget
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
 from evennia_ai.privacy.closure import Made, plan_forgetting, without_copies
 from evennia_ai.rag_memory.quarantine import resting_on
@@ -35,7 +35,7 @@ def reply(number, text, asker="o2.b", hits=(), **fields):
 
 def traced(message, **fields):
     """A reply with a trace."""
-    event = BudgetEvent(at=1.0, purpose="awake", model="m", sizes=(0,) * len(REGIONS), limit=9)
+    event = TokenBudget(at=1.0, purpose="awake", model="m", sizes=(0,) * len(REGIONS), limit=9)
     text = ReplyTrace(budget=event, **fields).to_text()
     return replace(message, metadata={**message.metadata, "trace": text})
 

@@ -10,7 +10,7 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pages import ASIDE, put_aside
 from evennia_ai.history.records import LIVE
-from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.privacy.forget import EMPTIED, forget_people, remake_summary
 from evennia_ai.rag_memory.entities import new_profile, observe, unmet_id, with_alias
 from evennia_ai.rag_memory.journal_entry import synthesis_id
@@ -294,7 +294,7 @@ class TestForgotten(ForgettingTest):
 
     def test_budgets(self):
         """Requests for private talk with her are no longer listed."""
-        event = BudgetEvent(at=1.0, purpose="awake", model="m", sizes=(1,), limit=9)
+        event = TokenBudget(at=1.0, purpose="awake", model="m", sizes=(1,), limit=9)
         for audience in (private([ALICE.id, BOB.id]), WHISPER, private([BOB.id])):
             self.script.budgets.note(replace(event, audience=audience))
         self.script.budgets.save()

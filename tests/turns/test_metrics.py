@@ -10,7 +10,7 @@ from twisted.internet.defer import maybeDeferred
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 
-from evennia_ai.llm_interaction.budget import REGIONS, BudgetEvent
+from evennia_ai.llm_interaction.budget import REGIONS, TokenBudget
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.turns.metrics import FLUSH_S, Figures, stacked
 
@@ -30,7 +30,7 @@ class FiguresTest(unittest.TestCase):
 
     def prompt(self, at=NOW, history=100, assistant="s1"):
         sizes = tuple(history if region == "History" else 10 for region in REGIONS)
-        event = BudgetEvent(at=at, purpose="awake", model="m", sizes=sizes, limit=4000, usage=0.5)
+        event = TokenBudget(at=at, purpose="awake", model="m", sizes=sizes, limit=4000, usage=0.5)
         self.figures.note_prompt(assistant, event)
 
     def spend(self, account="", at=NOW, cost=0.5, purpose="awake", assistant="s1"):

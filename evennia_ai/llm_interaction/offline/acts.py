@@ -7,9 +7,8 @@ from functools import partial
 import regex
 
 from evennia_ai.language.script import is_asked, size
-from evennia_ai.language.sentences import asks
 from evennia_ai.language.tables import language_of, table_of
-from evennia_ai.language.words import content_words, words
+from evennia_ai.language.words import asks, content_words, words
 from evennia_ai.llm_interaction.budget import LEFT_OUT
 from evennia_ai.llm_interaction.offline.prose import (
     frame_of,

@@ -10,10 +10,9 @@ from functools import lru_cache, reduce
 
 import regex
 
-from evennia_ai.language.names import capitals
 from evennia_ai.language.script import folded, meets, size
 from evennia_ai.language.tables import Table, language_of, spoken, table_of
-from evennia_ai.language.words import content_words, same_word, words
+from evennia_ai.language.words import capitals, content_words, same_word, words
 from evennia_ai.llm_interaction.offline import prose
 from evennia_ai.llm_interaction.offline.acts import Act, is_fact, read_acts, told_part, vocative
 from evennia_ai.llm_interaction.offline.prose import frame_of, line_for, root, root_set, roots_of

@@ -6,9 +6,7 @@ from zlib import crc32
 
 import regex
 
-from evennia_ai.language.names import capitals
 from evennia_ai.language.script import SENTENCE_END, folded, is_unparted, size
-from evennia_ai.language.sentences import asks
 from evennia_ai.language.tables import (
     DEFAULT,
     Table,
@@ -18,7 +16,7 @@ from evennia_ai.language.tables import (
     table_of,
     tables,
 )
-from evennia_ai.language.words import content_words, spoken_words, stem, words
+from evennia_ai.language.words import asks, capitals, content_words, spoken_words, stem, words
 
 LINES: dict[str, list[str]] = tables()[DEFAULT].data["lines"]
 # Lines that quote what was told, and the name of who told it.

@@ -2,7 +2,7 @@
 
 from evennia_ai.errors import ToolError
 from evennia_ai.history.messages import Speaker
-from evennia_ai.language.when import EXAMPLES
+from evennia_ai.language.times import EXAMPLES
 from evennia_ai.turns.errands import TEXT_CHARS
 from evennia_ai.turns.tools.asking import is_own_wording
 from evennia_ai.turns.tools.base import Tool, ToolContext
