@@ -183,8 +183,7 @@ class MemoryWorld:
 
 def extract_and_compact(script, body, trigger=MANUAL, **options):
     """A compaction whose commit writes what was extracted before it; fires with its result."""
-    job = Compaction(script, body, trigger, **options)
-    return job.extract().addCallback(lambda _: job.run()).addCallback(as_result)
+    return Compaction(script, body, trigger, **options).extract_and_run().addCallback(as_result)
 
 
 class MemoryWorldTest(unittest.TestCase):

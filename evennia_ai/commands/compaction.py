@@ -183,8 +183,7 @@ def compact_now(
     the outcome and a sentence on what else was done.
     """
     job = Compaction(script, script.obj, MANUAL, instructions=instructions)
-    yield job.extract()
-    outcome = yield job.run()
+    outcome = yield job.extract_and_run()
     if isinstance(outcome, Skipped) and script.config.compact_enabled and script.state.hold:
         script.state.hold = False
         return outcome, " The pause after the rollback is over."

@@ -15,8 +15,8 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.episodic_index import prune_low_importance_entries
 from evennia_ai.rag_memory.profiles import note_met, run_entity_consolidation_batch
 from evennia_ai.rag_memory.working_memory import clear_stale_conversations
-from evennia_ai.sleep.compaction.compact import Compaction
-from evennia_ai.sleep.compaction.due import COUNT, SLEEP, due
+from evennia_ai.sleep.compaction.compact import Compaction, due
+from evennia_ai.sleep.compaction.due import COUNT, SLEEP
 from evennia_ai.sleep.compaction.outbox import empty_outbox
 from evennia_ai.sleep.compaction.remake import better_summaries
 from evennia_ai.sleep.compaction.report import Outcome, Skipped, as_result
@@ -54,20 +54,14 @@ def prune_episodic_index(script: Assistant, character: Character) -> Steps[dict[
     return dict(counts)
 
 
-def clear_stale(script: Assistant, character: Character) -> dict[str, int]:
-    """Count the talks that ended long ago; no prompt shows them any more."""
-    return clear_stale_conversations(reversed(script.history.messages()), script.now())
-
-
 @inlineCallbacks
 def extract_before_compaction(
     script: Assistant, character: Character
 ) -> Steps[Outcome | dict[str, Any]]:
     """The extraction, only when a compaction will follow; what it gives the compaction stores."""
-    script.runtime.prepared, found = None, due(script, SLEEP, COUNT)
-    if found is None:
+    script.runtime.prepared, job = None, due(script, character, SLEEP, COUNT)
+    if job is None:
         return Skipped("no compaction will follow")
-    job = Compaction(script, character, found.trigger, found.plan)
     yield job.extract()
     script.runtime.prepared = job
     return job.extraction.report
@@ -93,7 +87,12 @@ SLEEP_STEPS: tuple[SleepStep, ...] = (
     SleepStep("entity_consolidation", run_entity_consolidation_batch),
     SleepStep("orphaned_links", prune_orphaned_memory_links),
     SleepStep("episodic_prune", prune_episodic_index),
-    SleepStep("stale_conversations", clear_stale),
+    SleepStep(
+        "stale_conversations",
+        lambda script, _: clear_stale_conversations(
+            reversed(script.history.messages()), script.now()
+        ),
+    ),
     SleepStep("better_summaries", better_summaries),
     SleepStep("pre_compaction_extraction", extract_before_compaction, every_tick=True),
     SleepStep("context_compaction", compact_if_needed, every_tick=True),

@@ -33,14 +33,13 @@ from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import better_follows
-from evennia_ai.sleep.compaction.compact import Compaction
+from evennia_ai.sleep.compaction.compact import due
 from evennia_ai.sleep.compaction.due import (
     COUNT,
     EMERGENCY,
     REQUEST,
     SLEEP,
     check_room,
-    due,
     firing,
 )
 from evennia_ai.sleep.compaction.extraction import SIGNAL
@@ -128,8 +127,8 @@ class Tick:
 
         With `compact_background` no model is asked but the offline one: the better summary follows.
         """
-        emergency = due(self.script, EMERGENCY)
-        if emergency is None:
+        job = due(self.script, self.script.obj, EMERGENCY)
+        if job is None:
             return False
         behind, share = self.runtime.behind, context_usage(self.script)
         if behind is not None and behind[1] == EMERGENCY and share < 1.0:
@@ -138,11 +137,8 @@ class Tick:
             f"context nearly full ({share:.1%} of its room): compacting now", warning=True
         )
         self.runtime.stop_behind()
-        extracts = better_follows(self.script)
-        job = Compaction(self.script, self.script.obj, EMERGENCY, emergency.plan, extracts=extracts)
-        if not extracts:
-            yield job.extract()
-        outcome = yield job.run()
+        job.extracts = better_follows(self.script)
+        outcome = yield job.extract_and_run()
         if not isinstance(outcome, Done):
             why = outcome.reason if isinstance(outcome, Skipped) else outcome.detail
             self.script.log(f"emergency compaction: {why}", warning=True)
@@ -156,13 +152,11 @@ class Tick:
         """
         if self.script.config.compact_background:
             return False
-        found = due(self.script, COUNT, REQUEST)
+        job = due(self.script, self.script.obj, COUNT, REQUEST)
         self.runtime.compaction_requested = False
-        if found is None:
+        if job is None:
             return False
-        job = Compaction(self.script, self.script.obj, found.trigger, found.plan)
-        yield job.extract()
-        yield job.run()
+        yield job.extract_and_run()
         return True
 
     @inlineCallbacks

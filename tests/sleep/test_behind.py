@@ -191,24 +191,6 @@ class TestInALull(BehindTest):
         self.assertTrue(self.begin())
         self.assertEqual(len(self.records()), 1)
 
-    def test_a_cancelled_commit_does_not_come_later(self):
-        """Stopped while it waits for the end of a turn, it never commits."""
-        self.fill_to(0.72)
-        waits = self.script.run_exclusive(lambda: self.held)
-        del waits
-        self.begin()
-        self.script.runtime.stop_behind()
-        self.held.callback(None)
-        self.assertEqual(self.records(), [])
-
-    @property
-    def held(self):
-        from twisted.internet.defer import Deferred
-
-        if not hasattr(self, "_held"):
-            self._held = Deferred()
-        return self._held
-
     def test_a_restart_in_its_middle(self):
         """Nothing is lost, and it begins again."""
         self.fill_to(0.72)
@@ -238,27 +220,6 @@ class TestInALull(BehindTest):
 
 class TestExtractionBeside(BehindTest):
     """The extraction while talk goes on."""
-
-    def test_its_prompt_stands_still(self):
-        """What is said after it began is not in its prompts; its facts are in the journal."""
-        self.fill_to(0.72)
-        self.world.model.held = True
-        self.world.model.answers = [call("add_journal_entry", content="Mirabel hides barrels.")]
-        self.begin()
-        first, self.world.model._waiting = self.world.model._waiting, []
-        self.world.model.held = False
-        self.say("Aria, a new word: quince.")
-        self.tick()
-        self.world.model._waiting = first
-        self.world.model.release()
-        asked = self.requests_for("pre_compaction")
-        self.assertEqual(len(asked), 2)
-        self.assertNotIn("quince", str(asked[1].messages))
-        self.assertIn("Mirabel hides barrels.", str(asked[1].messages))
-        for request in self.world.model.requests:
-            check_pairs({"messages": request.messages})
-        contents = [entry.content for entry in self.body.journal.recent(5)]
-        self.assertIn("Mirabel hides barrels.", contents)
 
     def test_a_rollback_keeps_what_turns_wrote_meanwhile(self):
         """Of a profile that both changed only the extraction's words go."""
@@ -345,6 +306,7 @@ class TestEmergency(BehindTest):
         self.assertEqual(self.expanded(record.id), raw)
         synthesis = self.body.journal.get(f"compact_{extract.id[1:]}")
         self.assertIn(self.summary, synthesis.content)
+        self.assertEqual(self.world.syntheses(), {synthesis.id: synthesis.content})
         self.assertFalse(self.begin())
 
     def expanded(self, summary_id):
@@ -361,15 +323,6 @@ class TestEmergency(BehindTest):
         self.assertEqual(self.script.history.messages(), before)
         self.assertEqual(self.written()[0], [])
         self.assert_proven()
-
-    def test_the_index_follows(self):
-        """Only the summary that stands is found."""
-        self.emergency()
-        (extract,) = self.world.syntheses().values()
-        self.begin()
-        (text,) = self.world.syntheses().values()
-        self.assertNotEqual(text, extract)
-        self.assertTrue(text.endswith(self.script.history.summaries()[-1].text), text)
 
     def test_many_emergencies_in_the_tree(self):
         """Extracts deep in the tree are made again, with the nodes above them."""
@@ -406,17 +359,6 @@ class TestEmergency(BehindTest):
         self.assertTrue(self.begin())
         self.assertEqual(self.script.state.owed, {})
         self.assert_proven()
-
-    def test_facts_of_an_emergency_leave_with_it(self):
-        """Also where the better summary was never made."""
-        self.emergency()
-        noted = call("add_journal_entry", content="Mirabel hid barrels.")
-        self.summary = "I'm sorry, but I can't help with that."
-        self.world.model.answers = [[*noted, *call("noop")]]
-        self.begin()
-        self.assertEqual(self.written()[0], ["Mirabel hid barrels."])
-        self.roll_back()
-        self.assertEqual((self.written()[0], self.script.state.extracted), ([], []))
 
     def test_a_restart_keeps_the_note(self):
         self.emergency()

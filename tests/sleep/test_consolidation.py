@@ -177,16 +177,6 @@ class TestPruneAndRepair(ConsolidationCase):
             self.prune()
         self.assertEqual(len(self.semantic.rows), 1)
 
-    def test_what_was_forgotten_during_a_repair_stays_forgotten(self):
-        """An entry removed while the store is filled again leaves no memory behind."""
-        gone = self.journal.add("Alice has a secret.")
-        kept = self.journal.add("Alice keeps bees.")
-        self.consolidate()
-        self.semantic.rows.clear()
-        self.semantic.before_add = lambda: self.journal.withdraw([gone.id])
-        self.consolidate()
-        self.assertEqual(list(self.semantic.rows), [kept.id])
-
     def test_a_partly_lost_store_gets_back_only_what_it_lacks(self):
         """Memories that are there are neither stored nor counted again."""
         for number in range(4):
@@ -261,10 +251,6 @@ class TestOnMem0(ConsolidationCase):
 
     def count(self):
         return len(wait_for(self.script.mind.memories.ids("aria"), 60))
-
-    def search(self, query, **kwargs):
-        found = wait_for(self.script.mind.memories.search("aria", query, **kwargs), 60)
-        return [hit.text for hit in found]
 
     def test_a_crash_between_store_and_mark_makes_no_duplicate(self):
         """Killed after storing, before marking: the next night finds the memories there."""

@@ -5,6 +5,8 @@ import unittest
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, widest_view_tokens
 from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed, room_of
+from evennia_ai.sleep import run_sleep_tick
+from evennia_ai.sleep.compaction.compact import due
 from evennia_ai.sleep.compaction.due import (
     BACKGROUND,
     COUNT,
@@ -12,11 +14,12 @@ from evennia_ai.sleep.compaction.due import (
     MANUAL,
     REQUEST,
     SLEEP,
-    due,
     firing,
     make_plan,
 )
 from evennia_ai.testing import FakeAssistant, ScriptedModel
+from tests.memory_assistant import MemoryWorldTest
+from tests.waiting import wait_for
 
 WORDS = "the miller of Saltmarsh sold his goats for crowns and pence " * 2
 
@@ -36,14 +39,15 @@ class TestDue(unittest.TestCase):
         """By usage of the room, in the order asked."""
         aria = assistant(400, max_context_tokens=12_000)
         self.assertEqual(firing(aria, EMERGENCY, SLEEP), EMERGENCY)
-        self.assertEqual(due(aria, COUNT, REQUEST, BACKGROUND).trigger, BACKGROUND)
+        self.assertEqual(due(aria, aria.obj, COUNT, REQUEST, BACKGROUND).trigger, BACKGROUND)
         aria.runtime.compaction_requested = True
-        self.assertEqual(due(aria, COUNT, REQUEST, BACKGROUND).trigger, REQUEST)
+        self.assertEqual(due(aria, aria.obj, COUNT, REQUEST, BACKGROUND).trigger, REQUEST)
         aria.configure = aria.store.set
         aria.store.set("immediate_window", 10)
         aria.store.set("recent_window", 10)
-        self.assertEqual(due(aria, COUNT, REQUEST, BACKGROUND).trigger, COUNT)
-        self.assertIsNone(due(assistant(20), EMERGENCY, COUNT, REQUEST, BACKGROUND, SLEEP))
+        self.assertEqual(due(aria, aria.obj, COUNT, REQUEST, BACKGROUND).trigger, COUNT)
+        aria = assistant(20)
+        self.assertIsNone(due(aria, aria.obj, EMERGENCY, COUNT, REQUEST, BACKGROUND, SLEEP))
 
     def test_what_may_not(self):
         """Nothing fires where it is switched off, or waits after failures."""
@@ -63,6 +67,19 @@ class TestDue(unittest.TestCase):
             aria.state.hold = True
             self.assertEqual(context_usage(aria) > 1.0, bool(fires))
             self.assertEqual(firing(aria, SLEEP), fires)
+
+
+class TestAsleep(MemoryWorldTest):
+    """A night in which only the count fires."""
+
+    def test_its_own_windows(self):
+        """Just those lines leave for which there is a window."""
+        self.world.configure(immediate_window=30, recent_window=20)
+        self.fill(51, content="a line of talk " * 3)
+        report = wait_for(run_sleep_tick(self.script, self.body))
+        self.assertEqual(report["context_compaction"]["compacted_messages"], 20)
+        (record,) = self.script.history.compactions()
+        self.assertEqual(record.trigger, "count")
 
 
 class TestKept(unittest.TestCase):

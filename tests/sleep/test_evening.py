@@ -1,6 +1,7 @@
 """What staff read of an evening: no arrivals, greetings or tool calls, and figures that add up."""
 
 import json
+from dataclasses import replace
 
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import said_and_done
@@ -75,4 +76,9 @@ class TestEvening(MemoryWorldTest):
         self.assertIn(f"{tokens:,} to {report.new_tokens:,} tokens", line)
         for unwanted in self.unwanted:
             self.assertNotIn(unwanted, line)
+        self.assertNotIn("faded", line)
+        later = replace(record, report=replace(report, generation=3))
+        self.assertIn(
+            "may have faded; the raw words are in the archive", report_line("Aria", later)
+        )
         self.assert_proven()

@@ -4,7 +4,6 @@ import itertools
 import random
 import time
 
-from evennia_ai.llm_interaction.dialects import MOST_CHARS
 from tests import loopback
 from tests.loopback import HANG
 from tests.thoroughness import examples
@@ -121,16 +120,6 @@ class TestFaults(WireTest):
         """The server hangs."""
         self.configure(llm_timeout_s=0.3)
         self.survive(HANG, HANG)
-
-    def test_bad_arguments(self):
-        """Arguments that are no JSON: the model gets the error as the tool's result."""
-        self.survive(_no_json("say"), loopback.text("I see."))
-        self.assertIn("no valid JSON", str(self.contents()))
-
-    def test_huge(self):
-        """Two hundred thousand words: a screenful is said, as much as a reply may hold is kept."""
-        self.survive(loopback.huge())
-        self.assertEqual(max(map(len, self.recorded_contents("assistant"))), MOST_CHARS)
 
     def test_failing_tool_is_withdrawn(self):
         """A tool that fails three times in a row is not offered any more in that turn."""

@@ -78,14 +78,6 @@ class TestManyCircles(CirclesTest):
         self.assertTrue(entries)
         self.assertEqual({entry.audience for entry in entries}, {circle})
 
-    def test_they_leave_when_they_have_grown(self):
-        """A longer talk in private is folded for its circle."""
-        self.world(compact_preserve_window=2)
-        self.whispered(1, 20)
-        self.said(f"line {n}: " + "word " * 12 for n in range(20))
-        self.compact()
-        self.assertEqual(self.live(private(["o1"])), [])
-
     def test_a_part_that_does_not_shrink_stays(self):
         """Its summary is dropped; the others are stored."""
 
@@ -104,19 +96,6 @@ class TestManyCircles(CirclesTest):
             of_circle = [m for m in markers if m.audience == private(["o1"])]
             self.assertLess(total_tokens(of_circle), 7 * 3 * 20)
             self.assertEqual(verify_history(self.script), ())
-
-    def test_each_circle_is_looked_at(self):
-        """Before many circles' talk is folded, each was shown to the extraction."""
-        self.world([], compact_preserve_window=2, max_context_tokens=100_000)
-        self.model.default = lambda request: call("noop")
-        for circle in range(30):
-            self.whispered(circle, 12)
-        self.said(f"line {n}" for n in range(3))
-        report = wait_for(run_pre_compaction_extraction(self.script, self.body, max_iterations=3))
-        self.assertTrue(report["success"])
-        shown = [str(r.messages) for r in self.model.requests]
-        for circle in range(30):
-            self.assertTrue(any(f"secret {circle}.0:" in text for text in shown), circle)
 
 
 class TestFewLines(CirclesTest):

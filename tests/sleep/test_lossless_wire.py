@@ -1,7 +1,6 @@
 """Compaction over real HTTP: a hostile summariser, a slow one, and the record of the server."""
 
 import re
-import threading
 
 from evennia_ai import services
 from evennia_ai.history.frames import MESSAGES_LABEL
@@ -17,7 +16,7 @@ from tests.asked import source_of
 from tests.base import label
 from tests.loopback import RESET, TRUNCATED
 from tests.steps import verify_history
-from tests.waiting import pump_until, wait_for
+from tests.waiting import wait_for
 from tests.wire_case import QUICK, WireTest
 
 TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
@@ -176,46 +175,3 @@ class TestHostileSummariser(WatchedTest):
             for message in segment.messages:
                 self.assertTrue(self.plain(message.content) in shown, message.content[:60])
         self.assert_requests_legal()
-
-
-class TestSlowSummary(WatchedTest):
-    """The server waits with the summary; the talk goes on meanwhile."""
-
-    def setUp(self):
-        self.written, self.given = threading.Event(), 0
-        super().setUp()
-
-    def tearDown(self):
-        self.written.set()
-        super().tearDown()
-
-    def respond(self, body):
-        """The summary comes when it is let go, all else at once."""
-        if MESSAGES_LABEL in str(body["messages"][-1]["content"]):
-            self.written.wait(60)
-            return loopback.text("They talked of the harvest.")
-        self.given += 1
-        return loopback.text(f"Indeed, {self.given}.")
-
-    def test_arrivals_are_all_there_in_order(self):
-        """What is said and answered while the summary is written stands behind what stayed."""
-        self.configure(max_context_tokens=100_000, llm_timeout_s=90)
-        old = [m.id for m in self.fill(40)]
-        running = compact_conversation_history(self.script, self.aria, force=True)
-        pump_until(lambda: self.server.bodies)
-        heard = [f"line {label(n)} of the meanwhile" for n in range(4)]
-        for line in heard:
-            self.say(line)
-            self.tick()
-        self.assertFalse(running.called)
-        self.written.set()
-        self.assertTrue(wait_for(running, 60)["success"])
-        self.say("and after it")
-        self.tick()
-        live = [m for m in self.script.history.messages() if not m.is_summary]
-        self.assertEqual([m.id for m in live[:20]], old[20:])
-        talk = [(m.role, m.content) for m in live[20:]]
-        lines = enumerate([*heard, "and after it"], start=1)
-        answered = [(("user", line), ("assistant", f"Indeed, {n}.")) for n, line in lines]
-        self.assertEqual(talk, [one for pair in answered for one in pair])
-        self.assertEqual(verify_history(self.script), ())

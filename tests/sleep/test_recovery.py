@@ -5,17 +5,12 @@ from dataclasses import replace
 from twisted.internet.defer import CancelledError, Deferred, fail
 
 from evennia_ai.errors import StoreError
-from evennia_ai.history.audience import private
 from evennia_ai.history.masking import PLACEHOLDER
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import INTERRUPTED, unanswered
-from evennia_ai.history.records import ROLLED_BACK
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.sleep.compaction import (
     run_pre_compaction_extraction,
-)
-from evennia_ai.sleep.consolidation import (
-    consolidate_memories_to_semantic,
 )
 from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick
@@ -59,18 +54,6 @@ class TestFailures(MemoryWorldTest):
             except StoreFailure:
                 self.assertEqual(self.script.history.messages(), before)
             self.assert_proven()
-
-    def test_events_outlive_a_failing_write(self):
-        """What was heard is still queued if it could not be stored."""
-        event = Message("user", "hello", id="m1", channel="say", audience="public")
-        self.script.hear(event) if hasattr(self.script, "hear") else self.script.runtime.hear(
-            event, 0.0
-        )
-        self.world.storage.disk.fail_in(1)
-        with self.assertRaises(StoreFailure):
-            Tick(self.script).store_events()
-        Tick(self.script).store_events()
-        self.assertEqual([m.id for m in self.script.history.messages()], ["m1"])
 
 
 class TestRollback(MemoryWorldTest):
@@ -131,33 +114,6 @@ class TestRollback(MemoryWorldTest):
         self.roll_back()
         self.assertEqual(self.kept_facts(), [])
         self.assert_proven()
-
-    def test_records_are_as_before_the_compaction(self):
-        """What of the summaries was live or absorbed, and by which, is so again."""
-
-        def standing():
-            records = self.script.history.summaries()
-            return {r.id: (r.status, r.absorbed_by) for r in records if r.status != ROLLED_BACK}
-
-        for _ in range(2):
-            self.fill()
-            self.compact()
-        before = standing()
-        self.fill()
-        self.compact()
-        self.assertNotEqual({key: standing()[key] for key in before}, before)
-        self.roll_back()
-        self.assertEqual(standing(), before)
-
-    def test_a_withdrawn_entry_is_not_remembered_again(self):
-        """An entry that was in semantic memory when it was taken back stays out of it."""
-        self.fill()
-        self.extract(call("add_journal_entry", content="Bob owes Alice."))
-        wait_for(consolidate_memories_to_semantic(self.script, self.body))
-        self.compact()
-        self.roll_back()
-        wait_for(consolidate_memories_to_semantic(self.script, self.body))
-        self.assertEqual(self.world.memories(), [])
 
     def test_a_stop_behind_the_rollback(self):
         """A restart completes the withdrawal from semantic memory and the index."""
@@ -289,23 +245,6 @@ class TestCutShort(MemoryWorldTest):
         )
         self.world.restart()
         self.assertEqual(list(self.script.runtime.unanswered), [("public", CHAR.id)])
-
-    def test_silence_or_a_whisper_to_others_is_no_answer(self):
-        """A turn for one audience says nothing to another whose turn was cut short."""
-        alice = private(["o1.a"])
-        for ending in (call("noop"), call("whisper", target="Bob", text="Hush.")):
-            self.setUp()
-            self.hang()
-            self.world.model.answers = [ending, call("look")]
-            whisper = Message("user", "Aria?", channel="whisper", audience=alice, speaker=CHAR)
-            said = Message("user", "Aria!", channel="say", speaker=CHAR)
-            for event in (said, whisper):
-                self.script.runtime.hear(replace(event, id=new_id("m")), self.script.now())
-            self.world.later(10)
-            running = Tick(self.script).run()
-            self.assertFalse(running.called)
-            self.world.restart()
-            self.assertEqual(list(self.script.runtime.unanswered), [(alice, CHAR.id)])
 
 
 class TestOffWithoutSummaries(MemoryWorldTest):

@@ -8,9 +8,9 @@ from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.masking import masked
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pages import aside
-from evennia_ai.history.records import CompactionRecord, Segment
+from evennia_ai.history.records import Segment
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
-from evennia_ai.sleep.compaction.rollback import misfit, rollback_compaction
+from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import ScriptedModel
 from tests.memory_assistant import MemoryWorld, count
 from tests.steps import verify_history
@@ -91,30 +91,6 @@ class TestEditMeanwhile(DamageTest):
         result = self.edited(by_us)
         self.assertTrue(result["success"], result)
         self.assert_proven()
-
-
-class TestMisfit(unittest.TestCase):
-    """What is wrong with what a rollback would bring back."""
-
-    def misfit(self, *segments):
-        """What is said of these segments, each a list of messages' ids and of tombstones."""
-        record = CompactionRecord(id="c1", at="", trigger="", leaving=("m1", "m2", "m3"))
-        sealed = [
-            replace(
-                Segment.sealed(f"g{n}", "s1", [Message("user", each, id=each) for each in ids]),
-                tombstones=dict.fromkeys(graves, ""),
-            )
-            for n, (ids, graves) in enumerate(segments, 1)
-        ]
-        return misfit(record, sealed)
-
-    def test_other_ids(self):
-        """Too few and too many are told; a tombstone stands for a message."""
-        self.assertEqual(self.misfit((["m2"], []), (["m1", "m3"], [])), "")
-        self.assertEqual(self.misfit((["m1", "m3"], ["m2"])), "")
-        self.assertRegex(self.misfit((["m1"], []), (["m3"], [])), r"\(`g1`, `g2`\).*: see `m2`")
-        self.assertRegex(self.misfit(), r"\(none\).*: see `m1`")
-        self.assertRegex(self.misfit((["m1", "m2", "m3", "m9"], [])), "see `m9`")
 
 
 class TestRollbackOfADamagedArchive(DamageTest):

@@ -6,7 +6,6 @@ import unittest
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
-    run_pre_compaction_extraction,
 )
 from evennia_ai.testing import ScriptedModel, call
 from tests.memory_assistant import MemoryWorld
@@ -71,10 +70,3 @@ class TestWhatModelsRead(unittest.TestCase):
         archived = world.script.history.below(record.id)
         self.assertEqual([m.to_dict() for m in archived], before[:left])
         self.assertEqual(verify_history(world.script), ())
-
-    def test_an_extraction(self):
-        """The prompt of an extraction with rules of its own holds what was said and done."""
-        world = self.world(ScriptedModel(default=call("noop")), pre_compact_prompt="Save facts.")
-        wait_for(run_pre_compaction_extraction(world.script, world.body))
-        (request,) = world.model.requests
-        self.assert_said_and_done(str(request.messages))

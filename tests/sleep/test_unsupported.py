@@ -54,15 +54,3 @@ class TestUnsupported(unittest.TestCase):
         (told,) = [text for text in self.audits(world, "log") if "compacted" in text]
         self.assertIn("1 sentence of the model struck as unsupported", told)
         self.assertIn("1 unsupported struck", summary_lines(record))
-
-    def test_mostly_invented_is_no_summary(self):
-        """The next level is asked: a fallback model, or the extract, which quotes."""
-        invented = f"{TRUE} {FALSE} Gustav stole forty sheep."
-        answers = {"scripted/model": invented, "other/one": TRUE}
-        world, result = self.compacted(answers, llm_fallback_models=["other/one"])
-        self.assertEqual((result["level"], result["unsupported"]), ("fallback", 0))
-        reasons = self.record(world, result).extra["rejected"]
-        self.assertEqual(sum("2 of 3 sentences without support" in each for each in reasons), 1)
-        world, result = self.compacted(invented)
-        self.assertEqual((result["level"], result["unsupported"]), ("extractive", 0))
-        self.assertNotIn("Gustav", self.record(world, result).text)

@@ -9,16 +9,8 @@ from twisted.internet.defer import CancelledError, inlineCallbacks
 from evennia_ai.background import Steps
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.sleep.compaction.compact import Compaction
-from evennia_ai.sleep.compaction.due import (
-    BACKGROUND,
-    BETTER,
-    COUNT,
-    EMERGENCY,
-    REQUEST,
-    Due,
-    due,
-)
+from evennia_ai.sleep.compaction.compact import Compaction, due
+from evennia_ai.sleep.compaction.due import BACKGROUND, BETTER, COUNT, EMERGENCY, REQUEST
 from evennia_ai.sleep.compaction.remake import better_summaries, is_better_due
 
 
@@ -42,48 +34,42 @@ def begin_behind(script: Assistant, character: Character) -> bool:
         return False
     if not (script.ready and script.enabled) or script.state.mode != "awake":
         return False
-    work = _due(script)
-    if work is None:
+    if (work := _due(script, character)) is None:
         return False
     trigger = work if isinstance(work, str) else work.trigger
     runtime.run_behind(lambda: _behind(script, character, work), trigger)
     return True
 
 
-def _due(script: Assistant) -> Due | str | None:
+def _due(script: Assistant, character: Character) -> Compaction | str | None:
     """What fires now: a compaction, or better summaries (`BETTER`); None if nothing does."""
     config = script.config
-    if better_follows(script) and (emergency := due(script, EMERGENCY)):
+    if better_follows(script) and (emergency := due(script, character, EMERGENCY)):
+        emergency.extracts = True
         return emergency
     if script.is_flooded():
         return None  # model calls wait for a lull
     if is_better_due(script):
         return BETTER
-    found = due(script, COUNT, REQUEST, BACKGROUND)
+    job = due(script, character, COUNT, REQUEST, BACKGROUND)
     half = (config.compact_sleep_threshold + config.compact_emergency_threshold) / 2
     is_early = script.runtime.is_called() and context_usage(script) < half
-    if found is None or (found.trigger != COUNT and is_early):
+    if job is None or (job.trigger != COUNT and is_early):
         return None
     script.runtime.compaction_requested = False
-    return found
+    return job
 
 
 @inlineCallbacks
-def _behind(script: Assistant, character: Character, work: Due | str) -> Steps[None]:
+def _behind(script: Assistant, character: Character, work: Compaction | str) -> Steps[None]:
     """One compaction; what it fails with is logged."""
     try:
         yield script.breathe()
         if isinstance(work, str):
             yield better_summaries(script, character, background=True)
-            return
-        extracts = work.trigger == EMERGENCY
-        job = Compaction(
-            script, character, work.trigger, work.plan, extracts=extracts, background=True
-        )
-        if not extracts:
-            yield job.extract()
-            yield script.breathe()
-        yield job.run()
+        else:
+            work.background = True
+            yield work.extract_and_run()
     except CancelledError:
         raise
     except Exception as error:  # noqa: BLE001 - the ticks go on

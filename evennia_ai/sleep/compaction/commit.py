@@ -42,7 +42,6 @@ def commit(
         summaries=tuple(each for each in written if each not in before),
         summaries_before=before,
         segments=tuple(fold.segment for fold in folds if fold.segment),
-        markers=tuple(marker.id for fold in folds for marker in fold.markers),
     )
     with history.store.transaction():
         step("archive")

@@ -39,7 +39,7 @@ from evennia_ai.sleep.compaction.due import (
     make_plan,
     usage_of,
 )
-from evennia_ai.sleep.compaction.extraction import Extraction, extracted
+from evennia_ai.sleep.compaction.extraction import Extraction, Extractor
 from evennia_ai.sleep.compaction.folding import Fold
 from evennia_ai.sleep.compaction.plan import Plan, spliced
 from evennia_ai.sleep.compaction.report import (
@@ -102,7 +102,7 @@ class Compaction:
     @inlineCallbacks
     def extract(self) -> Steps[None]:
         """The extraction before a compaction, if one follows that calls a model."""
-        script, plan, trigger = self.script, self.planned(), self.trigger
+        script, plan = self.script, self.planned()
         if plan.empty or not script.config.compact_enabled:
             return
         if script.over_spend() or self._masked_history() is not None:
@@ -110,9 +110,17 @@ class Compaction:
             return
         parts = {scope: plan.part(scope) for scope in plan.summarised}
         with self._waiting_after_failures():
-            self.extraction = yield extracted(
-                script, self.character, parts, trigger, self.instructions, summarises=True
-            )
+            extractor = Extractor(script, self.character, self.trigger, self.instructions, True)
+            self.extraction = yield extractor.run(parts)
+
+    @inlineCallbacks
+    def extract_and_run(self) -> Steps[Outcome]:
+        """The extraction, unless nobody may wait for a model, and the compaction."""
+        if not self.extracts:
+            yield self.extract()
+            yield self.script.breathe()
+        outcome: Outcome = yield self.run()
+        return outcome
 
     @inlineCallbacks
     def run(self) -> Steps[Outcome]:
@@ -151,8 +159,18 @@ class Compaction:
         plan = self.planned()
         if plan.empty:
             return Skipped("history within preserve window")
-        masks = self._masked_history()
-        return None if masks is None else self._mask(*masks)
+        if (masks := self._masked_history()) is None:
+            return None
+        history, ids = masks
+        report = Report(
+            level="masked",
+            masked_messages=len(ids),
+            preserved_messages=len(history),
+            original_tokens=self.script.history.tokens(),
+            new_tokens=total_tokens(history),
+        )
+        record = self._record(report, masked=tuple(ids))
+        return self._announced(commit_masks(self.script, history, record))
 
     def _skip_reason(self) -> str:
         script = self.script
@@ -192,18 +210,6 @@ class Compaction:
             return None
         return history, sorted(ids)
 
-    def _mask(self, history: Sequence[Message], ids: Sequence[str]) -> Done:
-        """Commit masks and report."""
-        report = Report(
-            level="masked",
-            masked_messages=len(ids),
-            preserved_messages=len(history),
-            original_tokens=self.script.history.tokens(),
-            new_tokens=total_tokens(history),
-        )
-        record = self._record(report, masked=tuple(ids))
-        return self._announced(commit_masks(self.script, history, record))
-
     def _record(self, report: Report, **fields: Any) -> CompactionRecord:
         at = utc_iso(self.script.now())
         return CompactionRecord(
@@ -223,13 +229,20 @@ class Compaction:
             with at_work(script, self.trigger, self.extracts):
                 yield script.breathe()
                 for scope in plan.scopes:
-                    fold = Fold(script, scope, plan.part(scope), cap, new_id("g"))
+                    fold = Fold(
+                        script,
+                        scope,
+                        plan.part(scope),
+                        cap,
+                        new_id("g"),
+                        [note.text for note in notes if note.scope == scope],
+                        self.instructions,
+                        self.extraction.summaries.get(scope),
+                    )
                     if scope in plan.unsummarised:
                         yield fold.archive()
                     else:
-                        texts = [note.text for note in notes if note.scope == scope]
-                        written = self.extraction.summaries.get(scope)
-                        yield fold.fold(texts, self.instructions, written)
+                        yield fold.fold()
                     yield script.breathe()
                     former = [m for m in plan.folded if m.audience == scope]
                     if total_tokens(fold.markers) < total_tokens((*fold.leaving, *former)):
@@ -274,6 +287,13 @@ class Compaction:
         leaving = tuple(message.id for message in plan.leaving)
         record = self._record(report, leaving=leaving)
         return self._announced(commit(script, plan, folds, record, self.extraction.notes))
+
+
+def due(script: Assistant, character: Character, *triggers: str) -> Compaction | None:
+    """The compaction of the first of these triggers that fires, if it has something to do."""
+    trigger = firing(script, *triggers)
+    plan = make_plan(script, trigger) if trigger else None
+    return Compaction(script, character, trigger, plan) if plan and not plan.empty else None
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """When a compaction is due, and its plan: one list of rules, asked by every caller."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from evennia_ai.llm_interaction.prompt import (
@@ -32,21 +31,9 @@ ALL = "9999"
 MUCH_LESS = 0.8
 
 
-@dataclass(frozen=True)
-class Due:
-    """A compaction that is due: what fired, and what it would do."""
-
-    trigger: str
-    plan: Plan
-
-
-def _over(threshold: str) -> Callable[[Assistant], bool]:
-    """The rule that usage has reached the threshold of an option."""
-
-    def fires(script: Assistant) -> bool:
-        return context_usage(script) >= float(getattr(script.config, threshold))
-
-    return fires
+def _is_filling(script: Assistant) -> bool:
+    """Usage has reached the threshold for sleep, and for lulls."""
+    return context_usage(script) >= script.config.compact_sleep_threshold
 
 
 def _by_count(script: Assistant) -> bool:
@@ -57,35 +44,21 @@ def _by_count(script: Assistant) -> bool:
     return script.history.lines() > config.immediate_window + config.recent_window
 
 
-def _asked_for(script: Assistant) -> bool:
-    """The assistant asked for it, with reason."""
-    return script.runtime.compaction_requested and RULES[SLEEP](script)
-
-
 RULES: dict[str, Callable[[Assistant], bool]] = {
-    EMERGENCY: _over("compact_emergency_threshold"),
+    EMERGENCY: lambda script: context_usage(script) >= script.config.compact_emergency_threshold,
     COUNT: _by_count,
-    REQUEST: _asked_for,
-    BACKGROUND: _over("compact_sleep_threshold"),
-    SLEEP: _over("compact_sleep_threshold"),
+    REQUEST: lambda script: script.runtime.compaction_requested and _is_filling(script),
+    BACKGROUND: _is_filling,
+    SLEEP: _is_filling,
 }
 
 
-def due(script: Assistant, *triggers: str) -> Due | None:
-    """The first of these triggers that fires and has something to do.
+def firing(script: Assistant, *triggers: str) -> str:
+    """The first of these triggers that fires; empty if none does. Constant time.
 
     None fires that may not: switched off, waiting after failures, or held after a rollback, when
     only an overflow does.
     """
-    trigger = firing(script, *triggers)
-    if not trigger:
-        return None
-    plan = make_plan(script, trigger)
-    return None if plan.empty else Due(trigger, plan)
-
-
-def firing(script: Assistant, *triggers: str) -> str:
-    """The first of these triggers that fires; empty if none does. Constant time."""
     config = script.config
     if not (config.compact_enabled and config.compact_auto):
         return ""

@@ -108,7 +108,7 @@ def run_pre_compaction_extraction(
 ) -> Steps[dict[str, Any]]:
     """Let the assistant save facts of its whole live history, and write them at once.
 
-    Before a compaction `extracted` is used, whose notes the commit writes. A rollback of the next
+    Before a compaction `Extractor` is used, whose notes the commit writes. A rollback of the next
     compaction takes back what is written here, too.
 
     Fires with ``{"success", "facts_recorded", "iterations", "stopped_by"}``, also if a model fails.
@@ -116,58 +116,12 @@ def run_pre_compaction_extraction(
     raw = [message for message in script.history.messages() if not message.is_summary]
     scopes = dict.fromkeys(message.audience for message in raw)
     parts = {scope: [m for m in raw if m.audience == scope] for scope in scopes}
-    extraction = yield extracted(script, character, parts, MANUAL, most=max_iterations)
+    extraction = yield Extractor(script, character, MANUAL, most=max_iterations).run(parts)
     if extraction.notes:
         with script.history.store.transaction():
             written = write_notes(script, extraction.notes)
             script.state.extracted = [*script.state.extracted, *written]
     return dict(extraction.report)
-
-
-@inlineCallbacks
-def extracted(
-    script: Assistant,
-    character: Character,
-    parts: Mapping[str, Sequence[Message]],
-    trigger: str,
-    instructions: str | None = None,
-    summarises: bool = False,
-    most: int | None = None,
-) -> Steps[Extraction]:
-    """Look through the lines of each scope.
-
-    Args:
-        script: The assistant's script.
-        character: Its body.
-        parts: Messages of one scope each, oldest first, by any key.
-        trigger: What fired the compaction.
-        instructions: Additional instructions for the summary.
-        summarises: Whether a pass may close with the summary of its lines.
-        most: Most model calls in all, but that each part's lines are shown once; by default as
-            configured, fewer in an emergency and behind one.
-
-    Returns:
-        A Deferred that fires with an `Extraction`, also if a model fails.
-    """
-    if not script.config.pre_compact_extraction_enabled:
-        return Extraction(stopped_by="disabled")
-    if sum(map(len, parts.values())) < MIN_MESSAGES:
-        return Extraction(stopped_by="too few messages")
-    script.state.signals = {SIGNAL: {"since": utc_iso(script.now()), "trigger": trigger}}
-    if most is None:
-        is_urgent = trigger in (EMERGENCY, BETTER)
-        most = EMERGENCY_MAX_ITERATIONS if is_urgent else script.config.pre_compact_max_iterations
-    job = _Job(script, character, most, instructions or "", summarises)
-    try:
-        for key, messages in parts.items():
-            yield script.breathe()
-            yield job.look_through(key, script.memory.quarantine.messages(messages))
-    except ModelError as error:
-        script.log_error("pre-compaction extraction", error)
-        job.extraction.stopped_by, job.extraction.error = "error", str(error)
-    finally:
-        script.state.signals = {}
-    return job.extraction
 
 
 def write_notes(script: Assistant, notes: Sequence[Note]) -> list[str]:
@@ -205,21 +159,47 @@ def write_notes(script: Assistant, notes: Sequence[Note]) -> list[str]:
 
 
 @dataclass
-class _Job:
-    """The passes of one extraction; the fields are the arguments of `extracted`."""
+class Extractor:
+    """Looks through the lines of scopes for what to note; stores nothing."""
 
     script: Assistant
     character: Character
-    most: int
-    instructions: str
-    summarises: bool
+    trigger: str  # what fired the compaction
+    instructions: str | None = None  # additional instructions for the summary
+    summarises: bool = False  # whether a pass may close with the summary of its lines
+    # Most model calls in all, but that each part's lines are shown once; by default as configured,
+    # fewer in an emergency and behind one.
+    most: int | None = None
     extraction: Extraction = field(default_factory=Extraction)
 
-    def __post_init__(self) -> None:
-        config = self.script.config
+    @inlineCallbacks
+    def run(self, parts: Mapping[str, Sequence[Message]]) -> Steps[Extraction]:
+        """Look through messages of one scope each, oldest first, by any key.
+
+        Fires with what was found, also if a model fails.
+        """
+        script, config = self.script, self.script.config
+        if not config.pre_compact_extraction_enabled:
+            return Extraction(stopped_by="disabled")
+        if sum(map(len, parts.values())) < MIN_MESSAGES:
+            return Extraction(stopped_by="too few messages")
         own = not (config.pre_compact_prompt or config.compact_model)
-        is_chat = config.llm_api == "chat" and self.script.model_name != OFFLINE_MODEL
+        is_chat = config.llm_api == "chat" and script.model_name != OFFLINE_MODEL
         self.summarises = self.summarises and own and is_chat
+        if self.most is None:
+            is_urgent = self.trigger in (EMERGENCY, BETTER)
+            self.most = EMERGENCY_MAX_ITERATIONS if is_urgent else config.pre_compact_max_iterations
+        script.state.signals = {SIGNAL: {"since": utc_iso(script.now()), "trigger": self.trigger}}
+        try:
+            for key, messages in parts.items():
+                yield script.breathe()
+                yield self.look_through(key, script.memory.quarantine.messages(messages))
+        except ModelError as error:
+            script.log_error("pre-compaction extraction", error)
+            self.extraction.stopped_by, self.extraction.error = "error", str(error)
+        finally:
+            script.state.signals = {}
+        return self.extraction
 
     @inlineCallbacks
     def look_through(self, key: str, messages: Sequence[Message]) -> Steps[None]:
@@ -247,7 +227,7 @@ class _Job:
         script, config = self.script, self.script.config
         rules, more = config.pre_compact_prompt or CONTEXTS[CONTEXT_PRE_COMPACTION].rules, 0
         if self.summarises:
-            prompt = summary_prompt(script, self.instructions)
+            prompt = summary_prompt(script, self.instructions or "")
             rules, more = f"{rules}\n{CLOSE_WITH_SUMMARY}\n{prompt}", context_caps(script).summary
         tools = script.tools.note_schemas()
         return job_prompt(script, self.character, rules, text, tokens, tools, more)
@@ -261,7 +241,7 @@ class _Job:
         text = request_text(lines)
         tokens = yield script.mind.work(count_tokens, text, script.counter)
         prompt = self._prompt(text, tokens)
-        left = max(1, self.most - extraction.iterations)
+        left = max(1, (self.most or 0) - extraction.iterations)
         extraction.stopped_by = "iterations"
         for _ in range(left):
             yield script.breathe()
@@ -294,8 +274,7 @@ class _Job:
     def _ask(self, prompt: Prompt, scope: str) -> Steps[Any]:
         """One model call; fires with the reply and its calls."""
         script, purpose = self.script, CONTEXT_PRE_COMPACTION
-        trigger = str(script.state.signals.get(SIGNAL, {}).get("trigger", ""))
-        event = note_request(script, prompt.budget, purpose, script.model_name, scope, trigger)
+        event = note_request(script, prompt.budget, purpose, script.model_name, scope, self.trigger)
         reply = yield script.spend.complete(model_request(script, self.character, prompt, purpose))
         script.spent(reply, purpose, script.budgets.answered(event, reply))
         calls = reply.tool_calls

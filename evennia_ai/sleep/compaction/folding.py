@@ -52,6 +52,9 @@ class Fold:
     cap: int = 0  # most tokens of one of its summaries
     # Id of the archive segment to make of them; empty if they are archived already.
     segment: str = ""
+    notes: Sequence[str] = ()  # what the extraction before it saves of the messages
+    instructions: str | None = None  # additional instructions for the summary
+    written: ModelReply | None = None  # a reply that may hold the recent summary already
     # The new summary messages, long-term first.
     markers: list[Message] = field(default_factory=list)
     # Summary records to write, new and changed, by id.
@@ -64,22 +67,16 @@ class Fold:
     sealed: Segment | None = None  # the archive segment itself
 
     @inlineCallbacks
-    def fold(
-        self,
-        notes: Sequence[str] = (),
-        instructions: str | None = None,
-        written: ModelReply | None = None,
-    ) -> Steps[None]:
-        """Make the summaries; fails with `ModelError` when no level gave one.
-
-        Args:
-            notes: What the extraction before it saves of the messages.
-            instructions: Additional instructions for the summary.
-            written: A reply that may hold the recent summary already.
-        """
-        former = in_use(self.script, self.scope)
+    def fold(self) -> Steps[None]:
+        """Make the summaries; fails with `ModelError` when no level gave one."""
+        former = [
+            record
+            for record in self.script.history.summaries()
+            if record.audience == self.scope and record.status != ROLLED_BACK
+            if record.tier != UNSUMMARISED
+        ]
         self.generation = 1 + sum(record.tier == "recent" for record in former)
-        summary, text = yield self.recent(notes, instructions, written)
+        summary, text = yield self.recent()
         record = self._record(summary, text, "recent")
         content = f"{SYNTHESIS_TITLE} {record.text}"
         synthesis = self._entry(synthesis_id(record.id), content, SYNTHESIS, SYNTHESIS_IMPORTANCE)
@@ -97,17 +94,12 @@ class Fold:
         return self._seal(self._record(nothing, Covered(NO_SUMMARY), UNSUMMARISED))
 
     @inlineCallbacks
-    def recent(
-        self,
-        notes: Sequence[str] = (),
-        instructions: str | None = None,
-        written: ModelReply | None = None,
-    ) -> Steps[tuple[Summary, Covered]]:
+    def recent(self) -> Steps[tuple[Summary, Covered]]:
         """Fires with the summary of the messages, and its text with what it must not lose."""
         script = self.script
         told = script.memory.quarantine.messages(self.leaving)
-        summary: Summary = yield summarise(script, told, instructions, self.cap, written)
-        text = yield self._covered(told, summary.text, notes)
+        summary: Summary = yield summarise(script, told, self.instructions, self.cap, self.written)
+        text = yield self._covered(told, summary.text)
         self.summaries.append(summary)
         self.coverage, self.query = text.share, " ".join(text.named)
         return summary, text
@@ -129,25 +121,20 @@ class Fold:
         return summary, text
 
     @inlineCallbacks
-    def _covered(
-        self, source: Sequence[Message] | str, text: str, notes: Sequence[str] = ()
-    ) -> Steps[Covered]:
-        """Fires with a summary's text and what of its source it must not lose.
-
-        The source are messages or other summaries' texts; `notes` are texts that the journal gets
-        together with the summary.
-        """
+    def _covered(self, source: Sequence[Message] | str, text: str) -> Steps[Covered]:
+        """Fires with a summary's text and what it must not lose of messages or summaries' texts."""
         script, own = self.script, self.script.obj.key.lower()
         names = [profile.name for profile in script.entities.profiles().values()]
         names = [name for name in names if name.lower() != own]
+        elsewhere = texts_elsewhere(script, self.scope)
         if isinstance(source, str):
             items = yield script.mind.work(items_of, source, names)
         else:
+            elsewhere += self.notes
             traits = script.tools.traits
             said = said_and_done(source, traits)
             items = yield script.mind.work(source_items, said, traits, names)
         items = [item for item in items if item.text.lower() != own]
-        elsewhere = [*notes, *texts_elsewhere(script, self.scope)]
         result: Covered = yield script.mind.work(
             covered, items, text, elsewhere, self.cap, script.counter
         )
@@ -287,13 +274,4 @@ def texts_elsewhere(script: Assistant, scope: str) -> list[str]:
             and not entry.withdrawn
             and entry.source_type != SYNTHESIS
         ),
-    ]
-
-
-def in_use(script: Assistant, scope: str) -> list[SummaryRecord]:
-    """A scope's summaries, oldest first, without those rolled back."""
-    return [
-        r
-        for r in script.history.summaries()
-        if r.audience == scope and r.status != ROLLED_BACK and r.tier != UNSUMMARISED
     ]

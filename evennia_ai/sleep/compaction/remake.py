@@ -23,7 +23,7 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal_entry import JournalEntry, synthesis_id
 from evennia_ai.sleep.compaction.compact import at_work, longer, summary_cap
 from evennia_ai.sleep.compaction.due import BETTER
-from evennia_ai.sleep.compaction.extraction import Extraction, extracted, write_notes
+from evennia_ai.sleep.compaction.extraction import Extraction, Extractor, write_notes
 from evennia_ai.sleep.compaction.folding import Fold
 from evennia_ai.sleep.compaction.outbox import put_texts
 from evennia_ai.sleep.compaction.plan import Plan
@@ -65,13 +65,13 @@ def remake(
     """
     history = script.history
     cap = summary_cap(script, Plan((), (), history.messages()))
-    fold = Fold(script, record.audience, (), cap, generation=record.generation)
+    fold = Fold(script, record.audience, (), cap, written=written, generation=record.generation)
     if record.segment:
         segment = history.segment(record.segment)
         if segment is None:
             raise ModelError(f"archive segment `{record.segment}` is missing")
         fold.leaving = segment.messages
-        summary, text = yield fold.recent(written=written)
+        summary, text = yield fold.recent()
     else:
         below = filter(None, map(history.summary, record.child_ids))
         summary, text = yield fold.merged(list(below))
@@ -179,7 +179,8 @@ def _facts(script: Assistant, character: Character, locked: Locked) -> Steps[dic
         extracts = filter(None, map(history.summary, new))
         segments = {each.id: history.segment(each.segment) for each in extracts if each.segment}
         parts = {key: segment.messages for key, segment in segments.items() if segment}
-        extraction: Extraction = yield extracted(script, character, parts, BETTER, summarises=True)
+        extractor = Extractor(script, character, BETTER, summarises=True)
+        extraction: Extraction = yield extractor.run(parts)
         yield locked(partial(_store_facts, script, record, extraction, new))
         if extraction.error:
             raise ModelError(extraction.error)

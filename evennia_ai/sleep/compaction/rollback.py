@@ -82,8 +82,10 @@ def undo(script: Assistant, record: CompactionRecord) -> tuple[Message, ...]:
         if segment is None or segment.checksum != segment.sha256:
             raise _damaged(f"Archive segment `{key}` is missing or was changed.")
         segments.append(segment)
-    if fault := misfit(record, segments):
-        raise _damaged(fault)
+    present = [each for segment in segments for each in (*segment.message_ids, *segment.tombstones)]
+    if odd := sorted(set(present) ^ set(record.leaving)):
+        keys = ", ".join(f"`{key}`" for key in record.segments)
+        raise _damaged(f"The archive segments ({keys}) do not hold just what left: see `{odd[0]}`.")
     texts = {summary.id: summary.text for summary in history.summaries()}
     markers = [with_text(script, marker, texts) for marker in record.markers_before]
     restored = [message for segment in segments for message in segment.messages]
@@ -96,18 +98,6 @@ def _damaged(why: str) -> AssistantError:
         f"{why} Nothing was changed. `compact/verify` shows all that is wrong; put the segment "
         "back from a backup, then take the compaction back."
     )
-
-
-def misfit(record: CompactionRecord, segments: Sequence[Segment]) -> str:
-    """Which segment does not hold just what left; empty if all do. Forgotten ones may be missing.
-
-    A sentence that names it.
-    """
-    present = [each for segment in segments for each in (*segment.message_ids, *segment.tombstones)]
-    if odd := sorted(set(present) ^ set(record.leaving)):
-        keys = ", ".join(f"`{segment.id}`" for segment in segments) or "none"
-        return f"The archive segments ({keys}) do not hold just what left: see `{odd[0]}`."
-    return ""
 
 
 def _commit(script: Assistant, record: CompactionRecord, messages: Sequence[Message]) -> None:
