@@ -47,16 +47,11 @@ class Archive:
         segment_id: str,
         message_ids: Collection[str],
         at: str,
-        change: Callable[[Message], Message] = lambda message: message,
+        change: Callable[[Message], Message],
     ) -> None:
-        """Put tombstones in place of a segment's messages, or change them; see `Segment.revised`.
-
-        `change` gets the messages that stay; most of them come back as they are.
-        """
-        segment = self.segment(segment_id)
-        if segment is not None:
-            new = {m.id: left for m in segment.messages if (left := change(m)) is not m}
-            self._segments.set(segment_id, segment.revised(message_ids, at, new))
+        """Put tombstones in place of messages, or change them; see `Segment.revised`."""
+        if segment := self.segment(segment_id):
+            self._segments.set(segment_id, segment.revised(message_ids, at, change))
 
     def tombstones(self) -> dict[str, str]:
         """When messages were forgotten, by their ids."""

@@ -83,7 +83,9 @@ class HistoryHandler(Archive):
     def append(self, messages: Iterable[Message]) -> tuple[Message, ...]:
         """Store new messages in one write; returns them as stored, ids stamped."""
         self._refresh()
-        at, count, place = self._now(), self._counter(), self._last_place() + 1
+        at, count = self._now(), self._counter()
+        # Behind the newest message; those in the archive are older.
+        place = 1 + max(self._recorded[0], *(int(m.place) for m in self._all[-1:]), 0)
         new = tuple(m.completed(count, at, n) for n, m in enumerate(messages, place))
         if not new:
             return new
@@ -97,10 +99,6 @@ class HistoryHandler(Archive):
             self._keep(new)
         self.store.on_commit(lambda: self._on_append(new))
         return new
-
-    def _last_place(self) -> int:
-        """The place of the newest message; those in the archive are older."""
-        return max(self._recorded[0], *(int(message.place) for message in self._all[-1:]), 0)
 
     def _set_page(self, page: list[Message], recorded: tuple[int, str]) -> None:
         """Write the open page; with the first one, note that there is a record of ids."""

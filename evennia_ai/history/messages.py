@@ -24,6 +24,7 @@ ROLES = ("system", "user", "assistant", "tool")
 OVERHEAD_TOKENS = 4
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
+_PYTHONS = str.maketrans(_ALPHABET, "0123456789abcdefghijklmnopqrstuv")  # digits of `int`
 
 Counter = Callable[[str], int]
 
@@ -126,10 +127,7 @@ def made_at(known: str) -> int | None:
     stamp = known[1:10]
     if len(known) != 16 or set(stamp) - set(_ALPHABET):
         return None
-    millis = 0
-    for digit in stamp:
-        millis = millis * 32 + _ALPHABET.index(digit)
-    return millis
+    return int(stamp.translate(_PYTHONS), 32)
 
 
 class IdSource:
@@ -203,18 +201,6 @@ def is_by(message: Message, people: Collection[str], until: str = "") -> bool:
         return False
     by, account = message.speaker_id, message.metadata.get("account")
     return bool((by and by in people) or (isinstance(account, str) and account in people))
-
-
-def speakers(messages: Iterable[Message]) -> dict[str, dict[str, str]]:
-    """Name and time (``{"name", "at"}``) of each speaker's newest message, by stable id.
-
-    `messages` are oldest first.
-    """
-    return {
-        m.speaker.id: {"name": m.speaker.key or m.speaker.id, "at": m.created_at}
-        for m in messages
-        if m.speaker and m.speaker.id
-    }
 
 
 def rendered(message: Message) -> dict[str, Any]:

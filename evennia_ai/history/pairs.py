@@ -165,19 +165,11 @@ def mended(messages: Sequence[Message]) -> tuple[Message, ...]:
     Results stand right behind their call; a call without one gets `INTERRUPTED`; a result
     without a call, or a second one, is left out. What is stored stays as it is.
     """
-    pairs = pairing(messages)
-    results: dict[int, list[int]] = {}
-    for result, call in pairs.items():
-        results.setdefault(call, []).append(result)
-    missing: dict[int, list[Message]] = {}
-    for index, call_id, name in unanswered(messages):
+    results: dict[int, list[Message]] = {}
+    for result, call in pairing(messages).items():
+        results.setdefault(call, []).append(messages[result])
+    for call, call_id, name in unanswered(messages):
         stand_in = Message("tool", INTERRUPTED, tool_call_id=call_id, name=name)
-        missing.setdefault(index, []).append(stand_in)
-    ordered: list[Message] = []
-    for index, message in enumerate(messages):
-        if message.role == "tool":
-            continue
-        ordered.append(message)
-        ordered.extend(messages[result] for result in results.get(index, ()))
-        ordered.extend(missing.get(index, ()))
-    return tuple(ordered)
+        results.setdefault(call, []).append(stand_in)
+    said = [(message, *results.get(n, ())) for n, message in enumerate(messages)]
+    return tuple(message for some in said if some[0].role != "tool" for message in some)

@@ -5,15 +5,13 @@ The readers (`as_text`, `as_count`, ...) turn any stored value into one of their
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from evennia_ai.history.messages import Message
 from evennia_ai.history.stored import MOST, Stored
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 # States of a summary.
 LIVE, ABSORBED, ROLLED_BACK = "live", "absorbed", "rolled back"
 # The state of a compaction that was not rolled back.
@@ -84,14 +82,14 @@ class Segment(Stored):
         return replace(self, sha256=self.checksum)
 
     def revised(
-        self, message_ids: Collection[str], at: str, changed: Mapping[str, Message] = _NOTHING
+        self, message_ids: Collection[str], at: str, change: Callable[[Message], Message]
     ) -> "Segment":
         """The segment with tombstones in place of these messages, forgotten at a time (ISO 8601).
 
-        `changed` are messages that take the place of those with their ids. It is sealed again only
-        if its checksum was right, so that damage stays provable.
+        The others become what `change` makes of them. It is sealed again only if its checksum was
+        right, so that damage stays provable.
         """
-        messages = tuple(changed.get(m.id, m) for m in self.messages if m.id not in message_ids)
+        messages = tuple(change(m) for m in self.messages if m.id not in message_ids)
         gone = dict.fromkeys((each for each in self.message_ids if each in message_ids), at)
         revised = replace(self, messages=messages, tombstones={**self.tombstones, **gone})
         return revised.resealed() if self.checksum == self.sha256 else revised
@@ -177,8 +175,8 @@ class Report(Stored):
 class CompactionRecord(Stored):
     """What one compaction did, and what a rollback needs to undo it.
 
-    `summaries`, `segments`, `markers` and `entries` are the ids of what it wrote; `entries` are
-    those of the journal, with those of the extractions before it.
+    `summaries`, `segments` and `entries` are the ids of what it wrote; `entries` are those of the
+    journal, with those of the extractions before it.
     """
 
     id: str
@@ -191,7 +189,6 @@ class CompactionRecord(Stored):
     masked: tuple[str, ...] = ()  # the tool results that were masked
     summaries: tuple[str, ...] = ()
     segments: tuple[str, ...] = ()
-    markers: tuple[str, ...] = ()
     entries: tuple[str, ...] = ()
     # The markers that stood there before, without the texts of their summaries.
     markers_before: tuple[Message, ...] = ()

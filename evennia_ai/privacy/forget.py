@@ -20,7 +20,7 @@ from evennia_ai.history.audience import STAFF
 from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pages import drop_from_aside
-from evennia_ai.history.records import UNSUMMARISED, CompactionRecord, as_dict
+from evennia_ai.history.records import UNSUMMARISED, as_dict
 from evennia_ai.history.sealed import UNMET, unseal
 from evennia_ai.privacy.closure import Forgetting, Made, plan_forgetting, without_copies
 from evennia_ai.protocol import Assistant, Character
@@ -140,8 +140,9 @@ class _Removal:
             owed = {record.id: True for record in empty}
             self.script.state.owed = owed | self.script.state.owed
         step("forget compactions")
-        pairs = [(each, self._compaction_left(each)) for each in history.compactions()]
-        yield from self._each([new for old, new in pairs if new != old], history.save_compaction)
+        named = [each for each in history.compactions() if each.report.query]  # what left
+        new = [replace(each, report=replace(each.report, query="")) for each in named]
+        yield from self._each(new, history.save_compaction)
         history.note_last_compaction()
         for each in (store, journal.store):
             drop_from_aside(each, lambda value: self._is_of_theirs(str(unseal(value))))
@@ -167,7 +168,7 @@ class _Removal:
 
         def revise(key: str) -> None:
             here = gone & self.plan.parts[key]
-            self.script.history.revise(key, here, self.at, self._message_left)
+            self.script.history.revise(key, here, self.at, self._without_copies)
             self._live(here)  # what a rollback restored is live too
 
         yield from self._each([k for k, here in self.plan.parts.items() if here & ids], revise)
@@ -176,13 +177,13 @@ class _Removal:
     def _live(self, gone: frozenset[str]) -> None:
         history = self.script.history
         before = history.messages()
-        after = [self._message_left(message) for message in before if message.id not in gone]
+        after = [self._without_copies(message) for message in before if message.id not in gone]
         if after != list(before):
             history.replace(after)
         if gone:
             history.add_tombstones(gone, self.at)
 
-    def _message_left(self, message: Message) -> Message:
+    def _without_copies(self, message: Message) -> Message:
         return without_copies(message, self.syntheses)
 
     def _profile_left(self, profile: Profile) -> Profile | None:
@@ -198,10 +199,6 @@ class _Removal:
         if entry.id in self.syntheses:
             return replace(entry, content=f"{SYNTHESIS_TITLE} {EMPTIED}")
         return entry.tombstone if entry.id in self.plan.things else entry
-
-    def _compaction_left(self, record: CompactionRecord) -> CompactionRecord:
-        """A record without names from what left."""
-        return replace(record, report=replace(record.report, query=""))
 
     def _is_of_theirs(self, text: str) -> bool:
         words = {*re.findall(r"\w+", text), *re.findall(r"\w+\.\w+", text)}

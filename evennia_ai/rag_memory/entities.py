@@ -86,11 +86,6 @@ def with_alias(
     return observe(profile, text, at, source, audience, predicate=ALIAS, value=name)
 
 
-def renamed(profile: Profile, name: str, at: float | str) -> Profile:
-    """A profile under a new name, found by the old one too."""
-    return with_alias(replace(profile, name=name), profile.name, at, (), PUBLIC)
-
-
 def cut_back(profile: Profile) -> tuple[Profile, list[Observation]]:
     """A profile of over `MOST_KEPT` observations with the best `CUT_BACK_TO`, and those cut.
 

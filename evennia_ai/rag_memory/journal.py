@@ -34,7 +34,7 @@ class Page:
     consolidated: tuple[str, ...] = ()  # ids of its entries that are in semantic memory
 
     @classmethod
-    def read(cls, raw: object, odd: list[object]) -> "Page":
+    def read(cls, key: str, raw: object, odd: list[object]) -> "Page":
         """A stored page; entries that cannot be read go into `odd`."""
         page = as_dict(raw)
         entries = each_readable(page.get("entries"), JournalEntry.from_dict, odd)
@@ -73,10 +73,8 @@ class JournalHandler:
         self.store = store
         self._now = now
         self._on_add = on_add
-        self._newest = Cache(store, None, lambda key, raw, odd: Page.read(raw, odd), Page.to_dict)
-        self._pages = Cache(
-            store, PAGES, lambda key, raw, odd: Page.read(raw, odd), Page.to_dict, KEPT
-        )
+        self._newest = Cache(store, None, Page.read, Page.to_dict)
+        self._pages = Cache(store, PAGES, Page.read, Page.to_dict, KEPT)
         self._first: dict[str, str] = {}  # of older pages, the part of an id that sorts by time
 
     def add(
@@ -109,8 +107,10 @@ class JournalHandler:
         """Append an entry as it is, and return it."""
         with self.store.transaction():
             page = self._page()
-            if len(page.entries) >= PAGE_ENTRIES:
-                page = self._turn(page)
+            if len(page.entries) >= PAGE_ENTRIES:  # it goes behind all others, and the next begins
+                number = self._next_number()
+                self._pages.set(page_key(number), replace(page, number=number))
+                page = Page(number + 1)
             self._newest.set(JOURNAL, replace(page, entries=(*page.entries, entry)))
         self.store.on_commit(lambda: self._on_add(entry))
         return entry
@@ -204,12 +204,6 @@ class JournalHandler:
         """How many entries there are."""
         page = self._page()
         return (page.number - 1) * PAGE_ENTRIES + len(page.entries)
-
-    def _turn(self, page: Page) -> Page:
-        """Store a full page behind all others, and begin the next."""
-        number = self._next_number()
-        self._pages.set(page_key(number), replace(page, number=number))
-        return Page(number + 1)
 
     def _page(self) -> Page:
         return self._newest.get(JOURNAL) or Page(self._next_number())

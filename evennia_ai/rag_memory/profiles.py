@@ -11,7 +11,7 @@ from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.frames import UNSEEN
-from evennia_ai.history.messages import speakers, utc_iso
+from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.pages import KEPT, Cache, records
 from evennia_ai.history.records import COMMITTED
 from evennia_ai.history.stored import Unreadable, as_plain
@@ -131,7 +131,7 @@ def note_met(script: Assistant, character: Character) -> dict[str, int]:
             now[key] = entities.new_profile(key, name, at, kind)
             continue
         if before.name != name:
-            now[key] = entities.renamed(before, name, at)
+            now[key] = entities.with_alias(replace(before, name=name), before.name, at, (), PUBLIC)
         if before.last_seen < at:
             now[key] = replace(now[key], first_seen=before.first_seen or at, last_seen=at)
     names, met = entities.names_index(now, PUBLIC), dict(now)
@@ -157,14 +157,11 @@ def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str
         if record.status == COMMITTED and record.at >= since
         for key in record.segments
     )
-    heard: dict[str, Mapping[str, str]] = {}
-    for messages in (*(part.messages for part in left if part), history.messages()):
-        for who, said in speakers(messages).items():
-            heard[who] = max(heard.get(who, said), said, key=lambda each: each["at"])
+    said = [*history.messages(), *(m for part in left if part for m in part.messages)]
     sights = {
-        key: (who.get("name", ""), "person", who.get("at", ""))
-        for key, who in heard.items()
-        if key != character.stable_id and who.get("name") != UNSEEN
+        m.speaker_id: (m.speaker_name or m.speaker_id, "person", m.created_at)
+        for m in sorted(said, key=lambda message: message.created_at)
+        if m.speaker_id not in ("", character.stable_id) and m.speaker_name != UNSEEN
     }
     place = script.game.place()
     if place["id"]:

@@ -77,21 +77,18 @@ def joined(indexed: Sequence[Hit], others: Iterable[Hit], query: Query) -> list[
     return [*(hit for _, hit in best), *rest]
 
 
-def is_typed(query: Query) -> bool:
-    """Whether a query is a few words rather than a sentence that asks."""
-    return 0 < len(_words(query.text)) <= TYPED_WORDS and not asks(query.text)
-
-
 def exact_first(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """For a typed query: first the hits that hold each of its very words and do not just ask."""
-    words = _words(query.text) if is_typed(query) else set()
+    """For a query of a few words: first the hits that hold all of them and do not just ask."""
+    words = _words(query.text)
+    if not words or len(words) > TYPED_WORDS or asks(query.text):
+        return list(hits)
 
     def exact(hit: Hit) -> bool:
         line = hit.line.lower()
         held = all(word in line for word in words) and words <= _words(line)
         return held and not asks(hit.text)
 
-    return sorted(hits, key=lambda hit: not exact(hit)) if words else list(hits)
+    return sorted(hits, key=lambda hit: not exact(hit))
 
 
 def once(hits: Sequence[Hit], query: Query) -> list[Hit]:

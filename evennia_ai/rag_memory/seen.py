@@ -121,11 +121,6 @@ class Seen:
         """Those of the journal entries from one place to another, newest first."""
         return self._made(self._script.journal.stretch(start, stop))
 
-    def every_entry(self) -> Iterator[JournalEntry | None]:
-        """Every journal entry, newest page first; None for one that the viewer may not see."""
-        for entry in self._script.journal.all():
-            yield next(iter(self._made([entry])), None)
-
     def profiles(self) -> list[Profile]:
         """The profiles of people, places and things, of which the viewer may know something."""
         profiles = self._script.entities.profiles().values()

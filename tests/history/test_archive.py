@@ -187,11 +187,3 @@ class TestQueries(AssistantTest):
         self.assertEqual(self.fresh.summary(self.leaves[0]).text, "by hand")
         self.script.attributes.add("s1", record("s1"), category=SUMMARIES)
         self.assertIn("s1", [r.id for r in self.fresh.summaries()])
-
-    def test_warming(self):
-        """Read in steps, nothing is left to be read but the keys."""
-        for _ in self.fresh.warm():
-            pass
-        with CaptureQueriesContext(connection) as queries:
-            self.fresh.summaries()
-        self.assertEqual(len(queries), 1)

@@ -1,7 +1,5 @@
 """What is heard while something long holds the turn lock: stored in time, and answered."""
 
-from twisted.internet.defer import Deferred
-
 from evennia_ai.commands.compaction import compact_now
 from evennia_ai.game.identity import stable_id
 from evennia_ai.history.messages import Message, Speaker, new_id
@@ -134,16 +132,6 @@ class TestHeardMeanwhile(AssistantTest):
         self.hear(50)
         self.assertEqual(self.script.runtime.queue, [])
         self.assertEqual(unanswered(self.script.history.messages()), [])
-
-    def test_what_wants_the_history_to_stand_still(self):
-        """Under another holder of the lock, as an export, lines wait."""
-        waiting = Deferred()
-        done = self.script.run_exclusive(lambda: waiting)
-        self.hear(60)
-        self.assertEqual(len(self.script.runtime.queue), 60)
-        waiting.callback(None)
-        wait_for(done)
-        self.assertEqual(self.tick(), "turn")
 
     def test_a_dreamer_is_woken(self):
         """Who is spoken to in a long dream wakes, also if the words are stored already."""

@@ -1,10 +1,11 @@
 """The history handler on a store in memory: pages, adoption, the record of ids."""
 
+import time
 import unittest
 from dataclasses import replace
 
 from evennia_ai.history.live import PAGE_MESSAGES, HistoryHandler
-from evennia_ai.history.messages import Message, utc_iso
+from evennia_ai.history.messages import IdSource, Message, utc_iso
 from evennia_ai.history.pages import ASIDE
 from evennia_ai.history.pairs import INTERRUPTED, cut_points
 from evennia_ai.history.verification import EMPTY_DIGEST, digest_add
@@ -104,3 +105,10 @@ class TestHistoryHandler(unittest.TestCase):
         handed.clear()
         self.assertEqual(self.history.heal(), 0)
         self.assertEqual(handed, [])
+
+    def test_new_ids_sort_behind_what_is_stored(self):
+        """Ids tell what came later, so they go on behind the newest message on any clock."""
+        ahead = IdSource(now=lambda: time.time() + 5)("m")
+        self.store.set("conversation_history", [Message("user", "Hello", id=ahead).to_dict()])
+        [later] = self.say("Again")
+        self.assertGreater(later.id, ahead)

@@ -16,10 +16,10 @@ from evennia_ai.history.messages import (
     IdSource,
     Message,
     Speaker,
-    base32,
     in_order,
     message_tokens,
     rendered,
+    widest_view_tokens,
 )
 from evennia_ai.history.sealed import seal
 from evennia_ai.history.stored import Unreadable
@@ -62,12 +62,6 @@ messages = st.builds(
 
 class TestIds(unittest.TestCase):
     """Ids that sort by time and never come twice."""
-
-    @FEW
-    @given(st.integers(0, 2**60), st.integers(0, 2**60))
-    def test_base32_sorts_as_numbers(self, first, second):
-        """Of one width the texts sort as the numbers do."""
-        self.assertEqual(base32(first, 13) < base32(second, 13), first < second)
 
     @FEW
     @given(st.lists(st.floats(0, 4e9), min_size=2), st.sampled_from((0, 1, 2**29 - 1)))
@@ -203,3 +197,30 @@ class TestInOrder(unittest.TestCase):
         late = replace(talk[8], id="m9", place=1)
         shown = [m.id for m in in_order([late, *talk.values()])]
         self.assertEqual(shown, ["m1", "m9", *(f"m{n}" for n in range(2, 9))])
+
+
+class TestFollow(unittest.TestCase):
+    """A source of ids that was told of a stored one."""
+
+    def test_ids_sort_behind_a_known_one(self):
+        """Where the clock was set back, new ids still sort behind the known one."""
+        known = IdSource(now=lambda: 2_000.0)("m")
+        late = IdSource(now=lambda: 1_000.0)
+        self.assertLess(late("m"), known)
+        late.follow(known)
+        self.assertGreater(late("m"), known)
+
+
+class TestWidestView(unittest.TestCase):
+    """The largest view of a history."""
+
+    def test_private_talk_counts_for_its_parties_only(self):
+        """Public tokens count for all, private ones for those they are between."""
+        history = [
+            heard(audience="public", tokens=10),
+            heard(audience="private:o1.a", tokens=7),
+            heard(audience="private:o2.b", tokens=3),
+            heard(audience="public"),
+        ]
+        self.assertEqual(widest_view_tokens(history), 17)
+        self.assertEqual(widest_view_tokens([]), 0)

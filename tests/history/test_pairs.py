@@ -18,6 +18,8 @@ from evennia_ai.history.pairs import (
     said_and_done,
     unanswered,
 )
+from evennia_ai.turns.tools import BUILTIN_TOOLS
+from evennia_ai.turns.tools.execution import ToolRegistry
 from tests.strategies import MANY, call, calls, faults, heard, histories, numbered, reply, result
 
 
@@ -192,3 +194,19 @@ class TestByHand(unittest.TestCase):
         for function, name in (("look", "look"), ({"name": "say"}, "say"), (None, "")):
             message = Message("assistant", "", tool_calls=({"id": "c1", "function": function},))
             self.assertEqual(unanswered([message]), [(0, "c1", name)])
+
+
+class TestToolTraits(unittest.TestCase):
+    """What the package asks of tools without knowing their names."""
+
+    def test_builtin(self):
+        """The package's own tools have the traits that memory, compaction and turns rely on."""
+        traits = ToolRegistry(BUILTIN_TOOLS).traits
+        self.assertEqual(traits.speaks, {"say", "emote", "whisper"})
+        self.assertEqual(traits.to_one, {"whisper"})
+        self.assertEqual(traits.silent, {"noop"})
+        self.assertEqual(traits.recalls, {"search_memory", "expand_memory"})
+        extracting = {"add_journal_entry", "update_entity_observation", "noop"}
+        self.assertEqual(traits.extracts, extracting)
+        self.assertLess(traits.recalls | traits.speaks, traits.tells_nothing_new)
+        self.assertTrue(traits.tells_nothing_new.isdisjoint({"look", "move"}))

@@ -57,24 +57,6 @@ class TestCutBack(unittest.TestCase):
         self.assertEqual({item.text for item in gone}, {"Sings."})
 
 
-class TestArchive(unittest.TestCase):
-    """Where they go."""
-
-    def setUp(self):
-        self.store = MemoryStore()
-        self.entities = EntityHandler(self.store)
-        self.entities.put({"o1.a": profile(MOST_KEPT + 1), "o2.b": profile(3, "o2.b")})
-
-    def test_failed_write(self):
-        """If it cannot be stored, nothing was moved."""
-        before = dict(self.store.values)
-        with self.assertRaises(RuntimeError), self.store.transaction():
-            self.entities.put({"o2.b": profile(MOST_KEPT + 1, "o2.b")})
-            raise RuntimeError
-        self.assertEqual(self.store.values, before)
-        self.assertEqual(len(self.entities.get("o2.b").observations), 3)
-
-
 class TestOpened(unittest.TestCase):
     """What is archived is opened by its id, however much there is, by who may know it."""
 

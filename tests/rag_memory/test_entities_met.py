@@ -75,17 +75,6 @@ class TestEntitiesMet(AssistantTest):
         (told,) = self.aria.entities.get(stable_id(self.char1)).observations
         self.assertEqual(told.text, "Char owns the mill.")
 
-    def test_seen_again(self):
-        """A later word moves the last sight, and nothing else."""
-        self.talk()
-        self.sleep()
-        before = self.aria.entities.get(stable_id(self.char1))
-        self.talk()
-        note_met(self.script, self.aria)
-        after = self.aria.entities.get(stable_id(self.char1))
-        self.assertGreater(after.last_seen, before.last_seen)
-        self.assertEqual(after.first_seen, before.first_seen)
-
 
 class TestToldOf(AssistantTest):
     """Who was told of before they were met."""

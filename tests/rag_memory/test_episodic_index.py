@@ -3,7 +3,7 @@
 import unittest
 from dataclasses import replace
 
-from evennia_ai.history.messages import Message, utc_iso
+from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.episodic_index import (
     DAY_S,
@@ -12,6 +12,7 @@ from evennia_ai.rag_memory.episodic_index import (
     turn_of_message,
 )
 from evennia_ai.rag_memory.journal_entry import JournalEntry, bounded
+from evennia_ai.rag_memory.working_memory import MAX_AGE_S, clear_stale_conversations
 
 NOW = 1_800_000_000.0
 
@@ -65,3 +66,17 @@ class TestPrune(unittest.TestCase):
         """A senseless time or no importance never prunes an entry."""
         entries = [entry("senseless", 0, 1, timestamp="long ago"), entry("unrated", 90, None)]
         self.assertEqual(prune_low_importance_entries(entries, NOW)["pruned"], 0)
+
+
+class TestConversations(unittest.TestCase):
+    """Who is in the middle of a conversation."""
+
+    def test_only_what_goes_on(self):
+        """What was said too long ago is over."""
+        lines = [
+            Message(
+                "user", "ale", created_at=utc_iso(NOW - ago), channel="say", speaker=Speaker(w, w)
+            )
+            for ago, w in ((MAX_AGE_S - 1, "o1"), (MAX_AGE_S + 1, "o2"))
+        ]
+        self.assertEqual(clear_stale_conversations(lines, NOW), {"cleared": 1, "kept": 1})

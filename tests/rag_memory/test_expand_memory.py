@@ -70,12 +70,6 @@ class TestExpandMemory(AssistantTest):
         self.aria.journal.withdraw([entry.id])
         self.assertIn("nothing you may see", self.expand(entry.id)["error"])
 
-    def test_note(self):
-        """A note of the ledger comes with its giver."""
-        by = Speaker("Bob", "o9.b")
-        note = self.script.ledger.add("I like jazz", by, state="approved")
-        self.assertEqual(self.expand(note.id)["speaker"], "Bob")
-
     def test_observation(self):
         """An observation comes with what it rests on, and with the one that took its place."""
         sources = [self.hear(f"Elin lives in {town}") for town in ("Ford", "Ash")]

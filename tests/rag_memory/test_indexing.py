@@ -183,16 +183,6 @@ class TestWholeIndex(SearchTest):
         self.settle()
         self.assertEqual((self.index.count("Aria"), self.lacking()), (self.all, 0))
 
-    def test_deleted_meanwhile(self):
-        """Of an assistant that is deleted while it goes on, no more is put in."""
-        self.index.clear("Aria")
-        clock = Clock()
-        done = sync_index(self.world.script, True, clock)
-        self.world.script.pk = None
-        clock.advance(1)
-        self.assertEqual(wait_for(done), self.index.count("Aria"))
-        self.assertLess(self.index.count("Aria"), self.all)
-
     def test_cannot_be_written(self):
         """An index that takes nothing is given up until the next start, and it is said."""
         self.index.clear("Aria")

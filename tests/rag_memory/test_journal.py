@@ -5,7 +5,7 @@ import unittest
 from evennia_ai.history.messages import IdSource
 from evennia_ai.history.pages import aside
 from evennia_ai.rag_memory.journal import PAGE_ENTRIES, PAGES, JournalHandler
-from evennia_ai.rag_memory.journal_entry import JournalEntry
+from evennia_ai.rag_memory.journal_entry import DERIVED_SOURCES, JournalEntry
 from evennia_ai.testing import MemoryStore
 from tests.stand_ins import CountingStore
 
@@ -93,3 +93,10 @@ class TestPages(unittest.TestCase):
             self.journal.put(JournalEntry(self.make("e"), "2026", "filler"))
         self.journal.put(JournalEntry(late, "2026", "late"))
         self.assertEqual(self.journal.get(late).content, "late")
+
+    def test_may_consolidate(self):
+        """What was lived through may become a memory; derived and withdrawn entries may not."""
+        self.assertTrue(JournalEntry("e1", "2026", "x").may_consolidate)
+        self.assertFalse(JournalEntry("e1", "2026", "x", withdrawn=True).may_consolidate)
+        for source in DERIVED_SOURCES:
+            self.assertFalse(JournalEntry("e1", "2026", "x", source_type=source).may_consolidate)

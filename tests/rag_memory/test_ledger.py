@@ -1,13 +1,11 @@
-"""The ledger: whom notes concern, which replace others, and what a prompt shows of them."""
+"""The ledger: notes and their states, whom they concern, which replace others, what is shown."""
 
 import unittest
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.frames import LEDGER_LABEL
-from evennia_ai.history.messages import OVERHEAD_TOKENS, Speaker
+from evennia_ai.history.messages import Speaker
+from evennia_ai.history.stored import Unreadable
 from evennia_ai.llm_interaction.regions import (
     Caps,
     Regions,
@@ -17,8 +15,7 @@ from evennia_ai.llm_interaction.regions import (
 )
 from evennia_ai.rag_memory import ledger
 from evennia_ai.rag_memory.entities import new_profile
-from evennia_ai.rag_memory.ledger import TYPES, moved, new_note
-from tests.strategies import FEW
+from evennia_ai.rag_memory.ledger import STATES, LedgerError, Note, kind_of, moved, new_note
 
 ALICE = Speaker("Alice", "o1")
 BOB = Speaker("Bob", "o2")
@@ -84,17 +81,6 @@ class TestConcern(unittest.TestCase):
             self.assertEqual(self.concern(text), (True, ("o3",)), text)
         alone = ledger.concern_of("I hope that joy will last", "o1", {"o1": PEOPLE["o1"]})
         self.assertTrue(alone.only_own)
-
-    def test_short_names(self):
-        """Names of two letters are names, however written."""
-        people = {"o1": PEOPLE["o1"]} | {
-            who: new_profile(who, name, 0.0) for who, name in (("o5", "Jo"), ("o6", "So"))
-        }
-        for text, others in (
-            ("I know jo stole my purse", ("o5",)),
-            ("I know So", ("o6",)),
-        ):
-            self.assertEqual(ledger.concern_of(text, "o1", people).others, others, text)
 
     def test_everybody_and_nobody(self):
         """Words for the assistant or for others without a name make it not only one's own."""
@@ -228,20 +214,64 @@ class TestShown(unittest.TestCase):
         self.assertEqual(block[2], '- (l2) 1970-01-01 Alice [o1]: "Never sing"')
         self.assertEqual(block[3], "Preferences:")
 
-    @FEW
-    @given(
-        st.lists(st.tuples(st.sampled_from(TYPES), st.integers(1, 10), st.text(max_size=40))),
-        st.integers(0, 300),
-    )
-    def test_cap(self, drawn, cap):
-        """A block never exceeds its cap, and the first note that fits is in it."""
-        made = [
-            note(f"x {text}", n, kind=kind, weight=weight)
-            for n, (kind, weight, text) in enumerate(drawn)
-        ]
-        entries = ledger.shown_to(made, PUBLIC)
-        block = ledger_block(entries, cap)
-        self.assertLessEqual(words(block) + OVERHEAD_TOKENS if block else 0, cap)
-        first = [entry for entry in entries if ledger_block([entry], cap)][:1]
-        for entry in first:
-            self.assertIn(f"({entry.id})", block)
+
+class TestNewNote(unittest.TestCase):
+    """A note as it is added."""
+
+    def test_types(self):
+        """Rules, tasks and preferences are recognised by their words; the rest are facts."""
+        for text, kind in (
+            ("Never sell on credit", "rule"),
+            ("Alice owes me two coins", "task"),
+            ("My favourite drink is rum", "preference"),
+            ("I was born in Ostmark", "fact"),
+        ):
+            self.assertEqual(kind_of(text), kind)
+        self.assertEqual(note("I like jazz", kind=" Rule ").kind, "rule")
+
+    def test_refused(self):
+        """No words, too many of them and an unknown type are refused with a reason."""
+        for says, fields in (
+            ("needs words", {"text": "  "}),
+            ("at most 300", {"text": "x" * 301}),
+            ("kinds: rule", {"text": "x", "kind": "poem"}),
+        ):
+            with self.assertRaisesRegex(LedgerError, says):
+                note(**fields)
+
+
+class TestStates(unittest.TestCase):
+    """What a note may become."""
+
+    def test_allowed(self):
+        """A proposal is approved or withdrawn; an approved note is superseded or withdrawn."""
+        proposed = note("x", state="proposed")
+        approved = moved(proposed, "approved", 9.0, BOB)
+        self.assertEqual((approved.state, approved.decided_by), ("approved", BOB))
+        self.assertEqual(moved(proposed, "withdrawn", 9.0, BOB).state, "withdrawn")
+        for state in ("superseded", "withdrawn"):
+            self.assertEqual(moved(approved, state, 9.0, BOB).state, state)
+        self.assertEqual(proposed.state, "proposed")
+
+    def test_final(self):
+        """Nothing comes back from withdrawn or superseded, and nothing is approved twice."""
+        for state in ("withdrawn", "superseded"):
+            done = moved(note("x"), state, 9.0, BOB)
+            for wanted in STATES:
+                with self.assertRaisesRegex(LedgerError, f"is {state}"):
+                    moved(done, wanted, 9.0, BOB)
+        with self.assertRaises(LedgerError):
+            moved(note("x"), "approved", 9.0, BOB)
+
+
+class TestStored(unittest.TestCase):
+    """From stored values and back."""
+
+    def test_others(self):
+        """What has no words, or an unknown kind or state, is no note."""
+        whole = note("Be kind").to_dict()
+        for odd in (5, {"text": "x"}, {**whole, "text": ""}, {**whole, "kind": "poem"}):
+            with self.assertRaises(Unreadable):
+                Note.from_dict(odd)
+        with self.assertRaises(Unreadable):
+            Note.from_dict({**whole, "state": "odd"})

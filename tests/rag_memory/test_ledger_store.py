@@ -30,20 +30,6 @@ class TestHandler(AssistantTest):
     def add(self, text, **fields):
         return self.script.ledger.add(text, CHAR, **{"state": "approved", **fields})
 
-    def test_forget(self):
-        """Notes are deleted, living and closed."""
-        kept = [self.script.ledger.add(f"Note {n}", BOB, state="approved") for n in range(25)]
-        for n in range(29):
-            self.script.ledger.change(self.add(f"I like {n}").id, WITHDRAWN, CHAR)
-        for note in kept[:24]:
-            self.script.ledger.change(note.id, WITHDRAWN, CHAR)
-        self.add("I like jazz")
-        self.assertEqual(self.script.ledger.forget(lambda note: note.by.id == CHAR.id), 30)
-        for handler in (self.script.ledger, LedgerHandler(AttributeStore(self.script))):
-            self.assertEqual({note.by.id for note in handler.everything()}, {BOB.id})
-            self.assertEqual((len(handler.entries()), len(handler.closed())), (1, 24))
-        self.assertEqual(self.script.ledger.forget(lambda note: False), 0)
-
     def test_each_note_by_itself(self):
         """A change writes one note; every note ever taken can be read; an odd one is put aside."""
         notes = [self.add(f"My favourite drink is drink{number}") for number in range(4)]
@@ -55,16 +41,6 @@ class TestHandler(AssistantTest):
         self.assertEqual([note.id for note in fresh.everything()], list(keys))
         self.assertEqual([e.id for e in fresh.closed()], [note.id for note in notes[2::-1]])
         self.assertEqual(fresh.get(notes[2].id).superseded_by, notes[3].id)
-
-    def test_a_failed_write_changes_nothing(self):
-        """A note and the one it closes are stored together or not at all."""
-        self.add("My favourite drink is ale")
-        before = self.script.ledger.everything()
-        with self.assertRaises(RuntimeError), AttributeStore(self.script).transaction():
-            self.add("My favourite drink is rum")
-            raise RuntimeError
-        self.assertEqual(self.script.ledger.everything(), before)
-        self.assertEqual(LedgerHandler(AttributeStore(self.script)).everything(), before)
 
     def test_bounded(self):
         """One person cannot fill the ledger."""
@@ -194,13 +170,6 @@ class TestStaff(CommandLineTest):
         """All notes with their states, those that wait first; markup stays text."""
         shown = self.assertTold("aimemory/facts Aria", "(2)", "I like |rjazz", "[private: o9.b]")
         self.assertLess(shown.index("proposed fact"), shown.index("approved preference"))
-
-    def test_approve(self):
-        """An approved note is in the prompt; it says who decided."""
-        line = f"aimemory/approve Aria = {self.waiting.id}"
-        self.assertTold(line, "approved by Char")
-        self.assertIn("Char is a thief", str(build_llm_messages(self.script, self.aria)))
-        self.assertTold(line, "cannot become approved")
 
     def test_reject(self):
         """A rejected note is withdrawn, not deleted."""

@@ -34,29 +34,6 @@ def texts(beliefs):
 class TestStored(unittest.TestCase):
     """From stored values and back."""
 
-    word = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-    observations = st.builds(
-        Observation,
-        word,
-        word,
-        word,
-        word,
-        word,
-        word,
-        st.lists(word, max_size=3).map(tuple),
-        st.sampled_from([PUBLIC, STAFF, ALICE_ONLY]),
-        word,
-    )
-
-    @given(
-        st.builds(
-            Profile, word, word, word, word, word, st.lists(observations, max_size=3).map(tuple)
-        )
-    )
-    def test_round_trip(self, before):
-        """A profile comes back as it was stored."""
-        self.assertEqual(Profile.from_dict(before.to_dict()), before)
-
     def test_others(self):
         """What is no profile is not read as one; what names no audience is for staff."""
         for odd in (

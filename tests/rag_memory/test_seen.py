@@ -65,7 +65,6 @@ class Life:
             yield from (m.content for m in seen.below(each))
         journal = script.journal
         yield from (e.content for e in seen.stretch(0, journal.count()))
-        yield from (e.content for e in seen.every_entry() if e)
         yield from (e.content for each in journal.all() if (e := seen.entry(each.id)))
         for profile in (*seen.profiles(), *filter(None, map(seen.profile, ("p0", "p1", "p2")))):
             yield from (item.text for item in (*profile.observations, *seen.older(profile)))
