@@ -13,7 +13,6 @@ from evennia_ai.turns.turn_taking import (
     Line,
     Person,
     Talk,
-    after,
     answerers,
     replied,
 )
@@ -84,10 +83,9 @@ def is_to_answer(listener: "DefaultCharacter", event: Message, at: float) -> boo
     if not is_same:
         people = people_of(room, find(event.speaker_id))
         bodies = {stable_id(obj): obj for obj in room.contents if is_assistant(obj)}
-        known.chosen = answerers(
+        known.chosen, known.talk = answerers(
             line, people, known.talk, lambda id: _concern(bodies[id], line.text)
         )
-        known.talk = after(line, people, known.talk, known.chosen)
         known.line, known.heard_by = line, set()
     known.heard_by.add(own)
     return own in known.chosen

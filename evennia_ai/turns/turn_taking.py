@@ -4,7 +4,7 @@ A room with people is a conversation, not a queue of prompts. `answerers` decide
 heard, who is here and who has talked with whom; it knows neither Evennia nor a model.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -77,7 +77,7 @@ def answerers(
     people: Sequence[Person],
     talk: Talk,
     concern: Callable[[str], float] = lambda id: 0.0,
-) -> tuple[str, ...]:
+) -> tuple[tuple[str, ...], Talk]:
     """Decide which assistants answer a line.
 
     1. Those it addresses: by name, alias, `everyone`, whisper, page, or a pose that names them.
@@ -95,7 +95,8 @@ def answerers(
         concern: How much the words concern an assistant, by its id.
 
     Returns:
-        Stable ids of assistants, in the order in which they were addressed.
+        Stable ids of assistants, in the order in which they were addressed; the room's talk from
+        now on.
     """
     others = {person.id: person for person in people if person.id != line.speaker}
     assistants = {id: each for id, each in others.items() if each.kind == "assistant"}
@@ -103,25 +104,23 @@ def answerers(
         called, named = line.receivers, tuple[str, ...]()
     else:
         called, named = addressed(line.text, list(others.values()))
-        if line.channel == "pose":
-            called, named = (*called, *named), ()
-    direct = tuple(id for id in called if id in assistants)
-    if not _is_person(line.speaker, people):
-        return direct[: max(0, REPLIES_WITHOUT_PERSON - talk.unattended)]
-    eager = [id for id, each in assistants.items() if each.attention == "all"]
-    if line.channel in DIRECT:
-        return direct
-    if direct:
-        return tuple(dict.fromkeys((*direct, *eager)))
-    chosen: tuple[str, ...] = ()
-    if not called and line.channel == "say":
+    wanted = (*called, *named) if line.channel == "pose" else called
+    chosen = tuple(id for id in wanted if id in assistants)
+    # Somebody who is not here pages, which only players can do.
+    if not next((each.kind == "player" for each in people if each.id == line.speaker), True):
+        chosen = chosen[: max(0, REPLIES_WITHOUT_PERSON - talk.unattended)]
+        spoke = {**talk.spoke, **dict.fromkeys(chosen, line.at)}
+        return chosen, replace(talk, spoke=spoke, unattended=talk.unattended + len(chosen))
+    if not wanted and line.channel == "say":
         chosen = _by_talk(line, people, assistants, talk, concern, named)
-    return tuple(dict.fromkeys((*chosen, *eager)))
-
-
-def _is_person(speaker: str, people: Iterable[Person]) -> bool:
-    """Whether a player speaks; somebody who is not here pages, which only players can do."""
-    return next((each.kind == "player" for each in people if each.id == speaker), True)
+    partners = dict(talk.partners)
+    if line.channel not in DIRECT:  # whispers show nobody who talks
+        eager = [id for id, each in assistants.items() if each.attention == "all"]
+        chosen = tuple(dict.fromkeys((*chosen, *eager)))
+        turned_to = called if line.channel == "say" and len(chosen) < 2 else ()
+        if partner := next(iter((*turned_to, *chosen)), None):
+            partners[line.speaker] = (partner, line.at)
+    return chosen, Talk(partners, {**talk.spoke, **dict.fromkeys(chosen, line.at)}, 0, line.speaker)
 
 
 def _by_talk(
@@ -152,22 +151,6 @@ def _by_talk(
     return (nearest[0].id,) if nearest else ()
 
 
-def after(line: Line, people: Sequence[Person], talk: Talk, chosen: Sequence[str]) -> Talk:
-    """The talk of a room once a line was said and `chosen` answer it."""
-    spoke = {**talk.spoke, **dict.fromkeys(chosen, line.at)}
-    if not _is_person(line.speaker, people):
-        return replace(talk, spoke=spoke, unattended=talk.unattended + len(chosen))
-    partners = dict(talk.partners)
-    others = [person for person in people if person.id != line.speaker]
-    called = () if line.channel in (*DIRECT, "pose") else addressed(line.text, others)[0]
-    if len(chosen) > 1:
-        called = ()
-    partner = next(iter((*called, *chosen)), None)
-    if partner is not None and line.channel not in DIRECT:  # whispers show nobody who talks
-        partners[line.speaker] = (partner, line.at)
-    return Talk(partners, spoke, 0, line.speaker)
-
-
 def replied(talk: Talk, assistant: str, to: str, at: float) -> Talk:
     """The talk of a room once an assistant has answered somebody: their talk goes on.
 
@@ -185,11 +168,7 @@ def addressed(text: str, people: Sequence[Person]) -> tuple[tuple[str, ...], tup
     by a comma or a colon, where it begins or ends the line as a form of address does, and behind
     a greeting. `everyone` calls all.
     """
-    return _addressed(" ".join(text[:ADDRESS_CHARS].split()), tuple(people))
-
-
-@lru_cache(maxsize=64)  # `answerers` and `after` ask the same of each line
-def _addressed(text: str, people: tuple[Person, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    text = " ".join(text[:ADDRESS_CHARS].split())
     manners = _manners(language_of(text))
     marked, found = _marked(text, people, manners)
     called: list[str] = []

@@ -12,7 +12,6 @@ from evennia_ai.turns.turn_taking import (
     Person,
     Talk,
     addressed,
-    after,
     answerers,
     replied,
 )
@@ -31,7 +30,12 @@ addressed("", CROWD)  # compiles the expressions, which takes longer than any ca
 def chosen(text, people=CROWD, talk=None, speaker="alice", at=100.0, channel="say", **more):
     """Who answers this line."""
     line = Line(speaker, text, channel, at, more.pop("receivers", ()))
-    return answerers(line, people, talk or Talk(), **more)
+    return answerers(line, people, talk or Talk(), **more)[0]
+
+
+def after(line, talk):
+    """The talk of a room once a line was said."""
+    return answerers(line, CROWD, talk)[1]
 
 
 class TestAddressed(unittest.TestCase):
@@ -223,7 +227,7 @@ class TestWhoAnswers(unittest.TestCase):
 
     def test_a_talk_goes_on(self):
         """A line without a name goes to the last partner, for a minute."""
-        talk = after(Line("alice", "Aria, hello", at=100), CROWD, Talk(), ("aria",))
+        talk = after(Line("alice", "Aria, hello", at=100), Talk())
         self.assertEqual(chosen("What is new?", talk=talk, at=150), ("aria",))
         self.assertEqual(chosen("What is new?", talk=talk, at=161), ())
         self.assertEqual(chosen("And me?", talk=talk, at=150, speaker="bob"), ())
@@ -231,37 +235,36 @@ class TestWhoAnswers(unittest.TestCase):
 
     def test_a_reply_keeps_the_talk_going(self):
         """The minute begins with the assistant's answer."""
-        talk = after(Line("alice", "Aria, hello", at=100), CROWD, Talk(), ("aria",))
+        talk = after(Line("alice", "Aria, hello", at=100), Talk())
         talk = replied(talk, "aria", "alice", 130)
         self.assertEqual(chosen("What is new?", talk=talk, at=185), ("aria",))
 
     def test_a_call_to_another_ends_it(self):
         """Whoever turns to Bob talks with Bob."""
-        talk = after(Line("alice", "Aria, hello", at=100), CROWD, Talk(), ("aria",))
+        talk = after(Line("alice", "Aria, hello", at=100), Talk())
         self.assertEqual(chosen("Bob, look at that!", talk=talk, at=110), ())
-        talk = after(Line("alice", "Bob, look at that!", at=110), CROWD, talk, ())
+        talk = after(Line("alice", "Bob, look at that!", at=110), talk)
         self.assertEqual(chosen("Is it not strange?", talk=talk, at=112), ())
 
     def test_a_call_to_several(self):
         """Whoever calls a player and two assistants talks on with the first who answers."""
         line = Line("alice", "Bob, Aria and Boris, who is older?", at=100)
-        found = answerers(line, CROWD, Talk())
+        found, talk = answerers(line, CROWD, Talk())
         self.assertEqual(found, ("aria", "boris"))
-        talk = after(line, CROWD, Talk(), found)
         self.assertEqual(chosen("Well?", talk=talk, at=110), ("aria",))
 
     def test_a_pose_or_whisper_does_not_end_it(self):
         """A talk outlasts a pose that names nobody and a whisper to somebody else."""
-        talk = after(Line("alice", "Aria, hello", at=100), CROWD, Talk(), ("aria",))
-        talk = after(Line("alice", "sits down.", "pose", 110), CROWD, talk, ())
+        talk = after(Line("alice", "Aria, hello", at=100), Talk())
+        talk = after(Line("alice", "sits down.", "pose", 110), talk)
         self.assertEqual(chosen("What is new?", talk=talk, at=115), ("aria",))
         whisper = Line("alice", "Psst!", "whisper", 120, ("boris",))
-        talk = after(whisper, CROWD, talk, ("boris",))
+        talk = after(whisper, talk)
         self.assertEqual(chosen("What is new?", talk=talk, at=125), ("aria",))
 
     def test_a_name_within_the_talk(self):
         """In a talk with Aria a line about Boris is for Aria; one who is alone gets Boris."""
-        talk = after(Line("alice", "Aria, hello", at=100), CROWD, Talk(), ("aria",))
+        talk = after(Line("alice", "Aria, hello", at=100), Talk())
         self.assertEqual(chosen("I asked Boris yesterday.", talk=talk, at=110), ("aria",))
         self.assertEqual(chosen("I asked Boris yesterday."), ())
         alone = [person for person in CROWD if person.kind != "player" or person.id == "alice"]
@@ -308,12 +311,11 @@ class TestWhoAnswers(unittest.TestCase):
         """Two replies to characters nobody plays, until a player speaks."""
         talk, line, replies = Talk(), Line("tom", "Aria, what?"), 0
         for _ in range(5):
-            found = answerers(line, CROWD, talk)
-            talk = after(line, CROWD, talk, found)
+            found, talk = answerers(line, CROWD, talk)
             replies += len(found)
         self.assertEqual((replies, REPLIES_WITHOUT_PERSON), (2, 2))
         self.assertEqual(chosen("Boris, hello", speaker="aria", talk=talk), ())
-        talk = after(Line("alice", "Quiet!"), CROWD, talk, ())
+        talk = after(Line("alice", "Quiet!"), talk)
         self.assertEqual(chosen("Boris, hello", speaker="aria", talk=talk), ("boris",))
         self.assertEqual(chosen("Any news?", speaker="tom"), ())
 
@@ -333,8 +335,7 @@ class TestWhoAnswers(unittest.TestCase):
         talk, unattended = Talk(), 0
         for number, (speaker, text, channel) in enumerate(lines):
             line = Line(speaker, text, channel, at=float(number * 20))
-            found = answerers(line, CROWD, talk)
-            talk = after(line, CROWD, talk, found)
+            found, talk = answerers(line, CROWD, talk)
             self.assertNotIn(speaker, found)
             self.assertLessEqual(set(found), {"aria", "boris", "cleo"})
             if "everyone" not in text:
