@@ -33,7 +33,14 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
             continue
         if about.is_module:
             for path in (value,) if isinstance(value, str) else value or ():
-                problems += _missing_module(PREFIX + name, path)
+                module = path.rpartition(".")[0]
+                try:  # imports the packages of a module, not itself
+                    exists = importlib.util.find_spec(module) is not None
+                except (ImportError, ValueError):
+                    exists = False
+                if not exists:
+                    what = f"`{PREFIX}{name}` names `{path}`, but there is no module `{module}`."
+                    problems.append(_problem("E002", what, "Correct the path, or remove it."))
     problems += [_problem("E001", what, "Correct or remove it.") for what in wrong_options()]
     model = setting("LLM_MODEL")
     if setting("LLM_API_BASE") and not model:
@@ -50,17 +57,6 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
         message = f"`{name}` is not a setting of evennia_ai; it has no effect."
         problems.append(_problem("W002", message, hint))
     return problems
-
-
-def _missing_module(name: str, path: str) -> list[checks.CheckMessage]:
-    """An error if a path's module does not exist. Its packages are imported, not itself."""
-    module = path.rpartition(".")[0]
-    try:
-        exists = importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):
-        exists = False
-    message = f"`{name}` names `{path}`, but there is no module `{module}`."
-    return [] if exists else [_problem("E002", message, "Correct the path, or remove it.")]
 
 
 def _problem(number: str, message: str, hint: str) -> checks.CheckMessage:

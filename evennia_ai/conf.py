@@ -43,12 +43,12 @@ def _refused_parts(config: Mapping[str, Any], allowed: Allowed) -> str:
     return f'`{wrong[0]}` must be a dict: {{"provider": "...", "config": {{...}}}}' if wrong else ""
 
 
-def _refused_caps(caps: object, allowed: Allowed) -> str:
-    return "; ".join(read_limits(caps)[1])
-
-
 _ANY = Kind("anything", lambda value: value)
-_CAPS = Kind("a dict of limits (docs/spend.md)", _ANY.check, refused=_refused_caps)
+_CAPS = Kind(
+    "a dict of limits (docs/spend.md)",
+    _ANY.check,
+    refused=lambda caps, allowed: "; ".join(read_limits(caps)[1]),
+)
 _GROUPS = table(table(_ANY), name="typeclass, tag or prototype")
 _MEM0 = table(JSON, name="part", refused=_refused_parts)
 _PATHS = Kind("a list of dotted paths", lambda value: tuple(map(PATH.check, NAMES.check(value))))
@@ -261,26 +261,23 @@ def mind_settings() -> MindSettings:
     return MindSettings(str(data_dir()), model_name(), values, *folders)
 
 
-def _imported(name: str, path: object) -> Any:
-    """What a dotted path of a setting leads to; `ConfigError` if to nothing."""
+def _imported(name: str, path: object, is_usable: Callable[[Any], object], kind: str) -> Any:
+    """What a dotted path of a setting leads to; `ConfigError` if to nothing of its kind."""
     from django.utils.module_loading import import_string
 
     try:
-        return import_string(str(path))
-    except Exception as error:  # a game's own module may raise anything
-        raise _unusable(name, path, f"{type(error).__name__}: {error}") from error
-
-
-def _unusable(name: str, path: object, why: str) -> ConfigError:
-    return ConfigError(f"`{PREFIX}{name}` names `{path}`, which cannot be used: {why}")
+        found = import_string(str(path))
+        why = "" if is_usable(found) else f"it is no {kind}"
+    except Exception as error:  # noqa: BLE001 - a game's own module may raise anything
+        why = f"{type(error).__name__}: {error}"
+    if why:
+        raise ConfigError(f"`{PREFIX}{name}` names `{path}`, which cannot be used: {why}")
+    return found
 
 
 def moderate_function() -> Callable[..., Any]:
     """The function that ``EVENNIA_AI_MODERATE`` names; `ConfigError` if there is none."""
-    path = setting("MODERATE")
-    function: Callable[..., Any] = _imported("MODERATE", path)
-    if not callable(function):
-        raise _unusable("MODERATE", path, "it is no function")
+    function: Callable[..., Any] = _imported("MODERATE", setting("MODERATE"), callable, "function")
     return function
 
 
@@ -288,22 +285,15 @@ def usable_tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
     """The package's tools and the game's own, by ``EVENNIA_AI_TOOLS``; unusable ones reported."""
     from evennia_ai.turns.tools import BUILTIN_TOOLS, Tool
 
+    def is_tool(found: Any) -> bool:
+        is_class = isinstance(found, type) and issubclass(found, Tool) and found.name
+        return bool(is_class and found().schema())
+
     tools: dict[str, type] = {tool.name: tool for tool in BUILTIN_TOOLS}
-    try:
-        paths = checked_setting("TOOLS") or ()
-    except ConfigError as error:
-        report(error)
-        paths = ()
-    for path in paths:
+    for path in setting("TOOLS"):  # what is no list of paths counts as unset; the checks say so
         try:
-            tool = _imported("TOOLS", path)
-            if not (isinstance(tool, type) and issubclass(tool, Tool) and tool.name):
-                raise _unusable("TOOLS", path, "it is no `evennia_ai.turns.tools.Tool` with a name")
-            tool().schema()
+            tool = _imported("TOOLS", path, is_tool, "`evennia_ai.turns.tools.Tool` with a name")
+            tools[tool.name] = tool
         except ConfigError as error:
             report(error)
-        except Exception as error:  # noqa: BLE001 - a game's own class may raise anything
-            report(_unusable("TOOLS", path, f"{type(error).__name__}: {error}"))
-        else:
-            tools[tool.name] = tool
     return tuple(tools.values())

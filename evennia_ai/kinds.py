@@ -283,10 +283,6 @@ def _matching(pattern: re.Pattern[str]) -> Check:
     return check
 
 
-def _json(value: object) -> Any:
-    return json.loads(json.dumps(value, allow_nan=False))
-
-
 def refused_model(name: str, allowed: Allowed) -> str:
     """Why a model must not be used; empty if it may. Addresses stand in the settings alone."""
     short, models = name if len(name) <= 60 else f"{name[:60]}...", allowed.models
@@ -303,10 +299,6 @@ def refused_model(name: str, allowed: Allowed) -> str:
         f"`{short}` is not among the models of the setting `EVENNIA_AI_MODELS`, "
         f"which allows {listed or 'none'}"
     )
-
-
-def _refused_models(names: Iterable[str], allowed: Allowed) -> str:
-    return next(filter(None, (refused_model(name, allowed) for name in names)), "")
 
 
 def _refused_lock(lock: str, allowed: Allowed) -> str:
@@ -334,7 +326,14 @@ SHARE = Kind("a share from 0.0 to 1.0", number(0.0, 1.0).check, "share of the co
 PROSE, LINE = text(PROSE_CHARS, "long"), text(LINE_CHARS)
 AMOUNT = Kind(number(0, 10**12).says, _amount, field="number")
 MODEL = Kind("the name of a model", LINE.check, refused=refused_model)
-MODELS = Kind("names of models separated by commas", _names, field="list", refused=_refused_models)
+MODELS = Kind(
+    "names of models separated by commas",
+    _names,
+    field="list",
+    refused=lambda names, allowed: next(
+        filter(None, (refused_model(name, allowed) for name in names)), ""
+    ),
+)
 NAMES = Kind("a list of names", _names, field="list")
 TEXTS_OF_GAME = Kind("a list such as help:lore, help:law, rooms:2", _texts_of_game, field="list")
 LEVELS = table(choice("off", "dry run", "confirm", "on"), name="tool name")
@@ -344,7 +343,9 @@ LOCK = Kind(
     _matching(_LOCKS),
     refused=_refused_lock,
 )
-JSON = Kind("a value that JSON can hold", _json)
+JSON = Kind(
+    "a value that JSON can hold", lambda value: json.loads(json.dumps(value, allow_nan=False))
+)
 FIELDS = table(JSON, refused=_refused_fields)
 KEY = Kind("a key without spaces around it", _matching(re.compile(r"\S(.*\S)?")))
 URL = Kind("a web address such as http://127.0.0.1:11434/v1", _matching(_URL))

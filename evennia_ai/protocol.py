@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for annotations only
 
     from evennia_ai.background import Worker
     from evennia_ai.game.evennia_internals import AttributeStore
+    from evennia_ai.game.evennia_internals import SpendRows as SpendRows
     from evennia_ai.game.parts import Assistant as Assistant
     from evennia_ai.game.world import GameHandler as GameHandler
     from evennia_ai.llm_interaction.client import ModelClient
@@ -29,7 +30,7 @@ if TYPE_CHECKING:  # for annotations only
     Store = AttributeStore
     ModelBackend = ModelClient
 else:
-    Assistant = GameHandler = Mind = ModelBackend = Store = Any
+    Assistant = GameHandler = Mind = ModelBackend = SpendRows = Store = Any
 
 
 class MemoryBackend(Protocol):

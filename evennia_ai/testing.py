@@ -510,7 +510,7 @@ class FakeAssistant(Assistant):
             worker,
         )
         self.spend_caps: Mapping[str, Mapping[str, float]] = {}
-        self.shared_spend = SharedSpend(MemoryRows(), lambda: self.spend_caps)
+        self.shared_spend = SharedSpend(cast(Any, MemoryRows()), lambda: self.spend_caps)
         self.runtime = Runtime(last_heard_at=self.now(), last_spoke_at=self.now())
         self.game = cast(Any, FakeGame())
         self.obj = FakeBody(body_store or MemoryStore(), self.now, self.memory)

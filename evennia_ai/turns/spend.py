@@ -6,9 +6,8 @@ the caps until then, so that no more than one call goes beyond a cap.
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
-from typing import Any, Protocol
+from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks
 
@@ -17,13 +16,12 @@ from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
-from evennia_ai.protocol import Assistant, ModelBackend
+from evennia_ai.protocol import Assistant, ModelBackend, SpendRows
 from evennia_ai.turns.spend_book import (
     CALLS_A_MINUTE,
     NEAR,
     Amount,
     Cap,
-    Price,
     SpendRow,
     caps_of,
     fitted,
@@ -38,22 +36,6 @@ RATE_S = 60.0
 _EMBEDDED_BYTES = 3
 
 
-class RowStore(Protocol):
-    """Where the rows of the game, of accounts and of assistants are kept, as texts."""
-
-    def load(self, holder: str) -> str:
-        """The row of a holder; empty if there is none."""
-
-    def save(self, holder: str, row: str) -> None:
-        """Store the row of a holder; delete it if it is empty."""
-
-    def all(self) -> dict[str, str]:
-        """All rows, by their holders."""
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """All writes inside it take effect, or none; also those of assistants' Attributes."""
-
-
 class SharedSpend:
     """What all assistants of a game share: the rows, and the calls that go on.
 
@@ -66,7 +48,7 @@ class SharedSpend:
 
     def __init__(
         self,
-        store: RowStore,
+        store: SpendRows,
         setting: Callable[[], object],
         note: Callable[[str, str, str, ModelReply, float], None] = lambda *call: None,
         runs_here: Callable[[str], bool] = lambda model: False,
@@ -174,13 +156,16 @@ def _read(text: str) -> SpendRow:
 
 
 class SpendHandler:
-    """One assistant's spend, and what it shares with the others."""
+    """One assistant's spend, and what it shares with the others.
+
+    A holder is the assistant itself (``""``), the game, or an account.
+    """
 
     def __init__(self, script: Assistant, shared: SharedSpend):
         self._script, self.shared = script, shared
 
     def row(self, holder: str = "") -> SpendRow:
-        """What the assistant, or another holder, has spent in the present day and month."""
+        """What a holder has spent in the present day and month."""
         stored = self.shared.row(holder or self._own)
         row = stored.at(self._script.now())
         if row.day.label < stored.day.label or row.month.label < stored.month.label:
@@ -211,10 +196,6 @@ class SpendHandler:
         """Count what was spent without a call through `complete`."""
         self._count(Amount(1, tokens, cost or 0.0, unpriced=int(cost is None)), "")
 
-    def tell_staff(self, asker: str | None) -> None:
-        """Alert staff of the caps that allow somebody no answer, if they were not yet."""
-        self._tell_staff(self._account(asker))
-
     def reached(self, asker: str | None = None, share: float = 1.0) -> Cap | None:
         """The cap that lets no call be made now, of what somebody (stable id) asks; None if none.
 
@@ -229,22 +210,18 @@ class SpendHandler:
         return next((cap for key, cap in caps if cap.is_reached(self.row(key), share)), None)
 
     def _all_caps(self, account: str, models: Iterable[str] = ()) -> list[tuple[str, Cap]]:
-        """The caps of a call, each with its holder: the assistant (""), the game, an account.
-
-        Those that spare all of the `models` that may answer are left out.
-        """
+        """The caps of a call, each with its holder, but those that spare all of the `models`."""
         is_own = bool(models) and all(map(self.shared.runs_here, models))
         caps = ((key, cap) for key in dict.fromkeys(("", GAME, account)) for cap in self.caps(key))
         return [(key, cap) for key, cap in caps if not (is_own and cap.spares_own)]
 
     def caps(self, holder: str = "") -> tuple[Cap, ...]:
-        """The caps of the assistant, or of another holder."""
-        config, shared = self._script.config, self.shared
-        if holder:
-            limits = shared.limits(GAME if holder == GAME else "account")
-            # The name of an account takes a query.
-            return caps_of(self.name_of(holder), limits, shared.is_default) if limits else ()
-        return caps_of(self.name_of(""), config.spend_caps)
+        """The caps of a holder."""
+        if not holder:
+            return caps_of(self.name_of(""), self._script.config.spend_caps)
+        limits = self.shared.limits(GAME if holder == GAME else "account")
+        # The name of an account takes a query.
+        return caps_of(self.name_of(holder), limits, self.shared.is_default) if limits else ()
 
     def name_of(self, holder: str) -> str:
         """Who that is, in words."""
@@ -298,51 +275,44 @@ class SpendHandler:
     def _payer(self, asker: str | None) -> str:
         return self._script.game.payer(asker) if asker else ""
 
+    def _account(self, asker: str | None) -> str:
+        return self._script.game.account_id(asker) if asker else ""
+
     @inlineCallbacks
     def _paid(self, request: ModelRequest, account: str) -> Steps[ModelReply]:
-        price = self._price(request)
+        script, shared = self._script, self.shared
+        models = request.model, *request.fallback_models
+        facts = (script.mind.model.facts(model) for model in models if model != OFFLINE_MODEL)
+        # The highest known price among the models that may answer.
+        prices = [each.price for each in facts if each.price]
+        price = (max(p[0] for p in prices), max(p[1] for p in prices)) if prices else None
         asked = fitted(request, price, self.call_limits)
         if isinstance(asked, Cap):
             self._alert("", asked, asked.limit, self.row().day.label)
             raise SpendError(f"{asked} leaves no room for it")
-        models = request.model, *request.fallback_models
-        self._admit(account, models)
-        amount = likely(asked, price).on(all(map(self.shared.runs_here, models)))
+        if cap := self._reached(account, models):
+            self._tell_staff(account)
+            raise SpendError(f"{cap} is reached, {cap.until}")
+        for key, cap in self._all_caps(account, models):
+            if cap.is_reached(self.row(key).plus(shared.pending(key or self._own))):
+                raise SpendError(f"calls that go on may use all that {cap} leaves")
+        amount = likely(asked, price).on(all(map(shared.runs_here, models)))
         call = new_id("s")
-        self.shared.calls[call] = (frozenset(self._keys(account)), amount)
+        shared.calls[call] = (frozenset(self._keys(account)), amount)
         try:
-            reply: ModelReply = yield self._script.mind.model.complete(asked)
+            reply: ModelReply = yield script.mind.model.complete(asked)
         except BaseException as error:
             # The provider may go on with a cancelled call; one that failed is not billed.
             self._settle(call, account, amount if isinstance(error, CancelledError) else Amount())
             raise
         spent = Amount()
         if reply.model != OFFLINE_MODEL:
-            unpriced = self.shared.unpriced
+            unpriced = shared.unpriced
             (unpriced.add if reply.cost is None else unpriced.discard)(request.model)
-            spent = Amount.of(reply).on(self.shared.runs_here(reply.model))
+            spent = Amount.of(reply).on(shared.runs_here(reply.model))
         self._settle(call, account, spent)
-        script = self._script
-        self.shared.note(script.scope, request.purpose, account, reply, script.now())
+        shared.note(script.scope, request.purpose, account, reply, script.now())
         return reply
-
-    def _admit(self, account: str, models: Iterable[str]) -> None:
-        """Raise `SpendError` if a cap is reached, or calls that go on may use all it leaves."""
-        if cap := self._reached(account, models):
-            self._tell_staff(account)
-            raise SpendError(f"{cap} is reached, {cap.until}")
-        for key, cap in self._all_caps(account, models):
-            if cap.is_reached(self.row(key).plus(self.shared.pending(key or self._own))):
-                raise SpendError(f"calls that go on may use all that {cap} leaves")
-
-    def _price(self, request: ModelRequest) -> Price | None:
-        """The highest known price among the models that may answer; None if none is known."""
-        models = {request.model, *request.fallback_models} - {OFFLINE_MODEL}
-        known = [price for m in models if (price := self._script.mind.model.facts(m).price)]
-        return (max(each[0] for each in known), max(each[1] for each in known)) if known else None
-
-    def _account(self, asker: str | None) -> str:
-        return self._script.game.account_id(asker) if asker else ""
 
     def _put(self, holder: str, row: SpendRow) -> None:
         if holder or self._script.pk:  # a deleted assistant has nothing to keep
@@ -365,6 +335,10 @@ class SpendHandler:
     def _keys(self, account: str) -> list[str]:
         own = self._own if self._script.pk else ""  # a deleted assistant has nothing to keep
         return list(filter(None, (own, GAME, account)))
+
+    def tell_staff(self, asker: str | None) -> None:
+        """Alert staff of the caps that allow somebody no answer, if they were not yet."""
+        self._tell_staff(self._account(asker))
 
     def _tell_staff(self, account: str) -> None:
         """Alert staff of caps that are reached or nearly so, once in a window for each."""

@@ -10,12 +10,7 @@ from evennia_ai.errors import ConfigError
 from evennia_ai.kinds import (
     SAMPLING,
     Allowed,
-    number,
-    or_none,
     parsed,
-    shown,
-    table,
-    whole,
 )
 from evennia_ai.turns.options import (
     EMOTES,
@@ -166,21 +161,6 @@ class TestChecked(unittest.TestCase):
         with self.assertRaisesRegex(ConfigError, "no option `colour`.*aiconfig"):
             check_option("colour", "red")
 
-    def test_kinds_say_what_they_take(self):
-        """The words of a kind name its bounds."""
-        self.assertEqual(whole(1, 5000).says, "a whole number from 1 to 5,000")
-        self.assertEqual(or_none(whole(1, 5)).says, "a whole number from 1 to 5, or None")
-        self.assertEqual(number(0, 2).says, "a number from 0 to 2")
-        self.assertEqual(or_none(number(0, 2.5)).says, "a number from 0 to 2.5, or None")
-        self.assertEqual(
-            table(whole(1, 5), "a", "b").says, "a dict of a, b to a whole number from 1 to 5"
-        )
-
-    def test_shown(self):
-        """Texts bare, lists separated by commas."""
-        values = {"a b": "a b", ("a", "b"): "a, b", (): "none", None: "None", 2.5: "2.5"}
-        self.assertEqual([shown(value) for value in values], list(values.values()))
-
     @FEW
     @given(names, anything)
     def test_stored_form_is_final(self, name, value):
@@ -245,17 +225,6 @@ class TestParsed(unittest.TestCase):
         except ConfigError:
             stored = OPTIONS[name].default
         self.assertEqual(parse_option(name, repr(stored)), stored)
-
-    @FEW
-    @given(names, st.text())
-    def test_refuses_in_its_own_words(self, name, text):
-        """Whatever is typed is a value or a `ConfigError`."""
-        try:
-            stored = parse_option(name, text)
-        except ConfigError as error:
-            self.assertIn(f"`{name}`", str(error))
-        else:
-            self.assertEqual(check_option(name, stored), stored)
 
 
 def read(values, allowed=Allowed()):  # noqa: B008 - frozen

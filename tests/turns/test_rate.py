@@ -188,12 +188,6 @@ class TestOnePlayer(RateTest):
         self.assertEqual((len(self.model.requests), self.signs()), (CALLS_A_MINUTE, 1))
         self.assertEqual(self.script.runtime.unanswered, {})
 
-    def test_the_setting(self):
-        """`calls_minute` is the bound."""
-        with self.settings(EVENNIA_AI_SPEND_CAPS={"player": {"calls_minute": 3}}):
-            self.flood(lambda n: f"Aria, what is thing {n}?", 20)
-        self.assertEqual(len(self.model.requests), 3)
-
 
 class TestWhoPays(RateTest):
     """Whose calls are counted together."""

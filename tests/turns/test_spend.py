@@ -1,6 +1,5 @@
 """Caps on what model calls cost: parallel calls, restarts, and questions."""
 
-import unittest
 from dataclasses import replace
 
 from twisted.internet.defer import CancelledError
@@ -140,15 +139,6 @@ class TestCaps(SpendTest):
                 self.model.release()
                 list(map(self.successResultOf, asked[:3]))
                 self.assertEqual(self.spent(GAME).calls, 3)
-
-    def test_parallel_calls_far_from_a_cap_do_not_wait(self):
-        """Calls that cannot reach the cap together run side by side."""
-        self.model.held = True
-        self.aria.spend_caps = {"game": {"tokens_day": 10**9}}
-        asked = [self.ask() for _ in range(10)]
-        self.assertEqual(len(self.model.requests), 10)
-        self.model.release()
-        list(map(self.successResultOf, asked))
 
     def test_one_unknown_price_among_others(self):
         """The known ones bound a call: calls far from the cap do not wait for each other."""
@@ -365,7 +355,3 @@ class TestQuestions(SpendTest):
         self.tick()
         self.assertEqual(self.aria.runtime.unanswered, {})
         self.assertEqual(len(self.model.requests), 1)
-
-
-if __name__ == "__main__":
-    unittest.main()
