@@ -26,7 +26,7 @@ from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profiles import EntityHandler
-from evennia_ai.turns.events import ANSWER
+from evennia_ai.turns.heard import ANSWER
 
 if TYPE_CHECKING:
     from evennia import DefaultAccount, DefaultObject

@@ -22,9 +22,9 @@ from evennia_ai.history.messages import ROOM, SPEECH, Message
 from evennia_ai.language.tables import DEFAULT, language_of
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
-from evennia_ai.turns.events import by_speaker, wants_answer
+from evennia_ai.turns.heard import UNJUDGED, by_speaker, wants_answer
 from evennia_ai.turns.initiative import CUE_CHARS, Cue, why_not
-from evennia_ai.turns.moderation import moderate, unjudged
+from evennia_ai.turns.moderation import moderate
 from evennia_ai.turns.runtime import forget_runtime
 from evennia_ai.turns.tick import Tick
 
@@ -40,6 +40,8 @@ GOES_ON = ("turn", "heard", "cooldown", "late")
 RESTS = ("idle", "asleep", "disabled")
 # The next one comes after this part of the time that has been quiet.
 REST_PART = 0.25
+# Who has waited this part of `thinking_after_s` by a clock that is not the timer's is shown a sign.
+SIGN_SHARE = 0.95
 
 
 def all_assistants() -> "list[AssistantScript]":
@@ -190,15 +192,18 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
         Where the game moderates, what was said waits in the queue until it has passed.
         """
-        if event.channel in SPEECH:
+        is_speech = event.channel in SPEECH
+        if is_speech:
             spoken = self.runtime.language
             self.runtime.language = language_of(event.content, spoken or DEFAULT) or spoken
-        moderates = self.moderator is not None and event.channel in SPEECH
+        moderates = is_speech and self.moderator is not None
         # Who pages need not be here; of those who are here only players make it speak again.
         by_player = event.channel == "page" or self.game.here().get(event.speaker_id, False)
         if event.channel != "page" and self.obj.location is not None:
             event = replace(event, metadata={**event.metadata, ROOM: stable_id(self.obj.location)})
-        self.runtime.hear(unjudged(event) if moderates else event, self.now(), by_player)
+        waits = {UNJUDGED: True} if moderates else {}
+        queued = replace(event, metadata={**event.metadata, **waits})
+        self.runtime.hear(queued, self.now(), by_player)
         self._save_queue()  # a kill of the Server comes without notice
         with self.state.pinned():
             self.hurry()
@@ -239,35 +244,23 @@ class AssistantScript(AssistantPorts, DefaultScript):
     def called(self) -> None:
         """Begin a tick soon, because something heard is to be answered."""
         self._tick_soon()
-        self._sign_after(self.thinking_after_s)
-
-    def _sign_after(self, wait_s: float) -> None:
-        """Look in `wait_s` seconds who still waits, unless that is planned."""
-        runtime = self.runtime
-        if runtime.sign is None and self.emote("thinking") and self.enabled:
-            runtime.sign = reactor.callLater(wait_s, self._sign)
+        if self.emote("thinking") and self.enabled:
+            reactor.callLater(self.thinking_after_s, self._sign)
 
     def _sign(self) -> None:
         """Show that it thinks, once to each who has waited long enough for an answer."""
-        runtime, emote = self.runtime, self.emote("thinking")
-        runtime.sign = None
-        if not self.pk or not emote:
+        if not self.pk or not (emote := self.emote("thinking")):
             return
-        left_s, shown = [], set()
+        runtime, shown = self.runtime, set()
         for group in by_speaker(filter(wants_answer, runtime.pending())):
             first = group.events[0]
-            rest_s = self.thinking_after_s - runtime.waited_s(first, self.now())
-            if group.key in runtime.signed:
-                continue
-            if rest_s > 0:
-                left_s.append(rest_s)
+            waited_s = runtime.waited_s(first, self.now())
+            if group.key in runtime.signed or waited_s < SIGN_SHARE * self.thinking_after_s:
                 continue
             runtime.signed.add(group.key)
             if group.audience not in shown:
                 shown.add(group.audience)
                 self.game.show(emote, group.audience, first.channel, first.speaker_id or None)
-        if left_s:
-            self._sign_after(min(left_s))
 
     def fall_asleep(self) -> None:
         """Go to sleep; the next tick dreams."""
@@ -340,9 +333,9 @@ class AssistantScript(AssistantPorts, DefaultScript):
     def at_script_delete(self) -> bool:
         """Stop thinking, drop the live state and queue the deletion of derived data."""
         self.stop_thinking()
-        for planned in (self.runtime.called, self.runtime.sign):
-            if planned is not None and planned.active():
-                planned.cancel()
+        planned = self.runtime.called
+        if planned is not None and planned.active():
+            planned.cancel()
         delete_later(self.scope)
         self.shared_spend.drop(self.scope)
         forget_runtime(stable_id(self))

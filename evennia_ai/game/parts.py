@@ -22,7 +22,7 @@ from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.turns.agent_loop import run_turn
-from evennia_ai.turns.events import Group
+from evennia_ai.turns.heard import Group
 from evennia_ai.turns.messenger import Messenger
 from evennia_ai.turns.moderation import Moderator
 from evennia_ai.turns.options import EMOTES, AssistantConfig, Layer

@@ -31,7 +31,7 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Mind
-from evennia_ai.turns.events import Group, by_speaker, wants_answer
+from evennia_ai.turns.heard import Group, by_speaker, wants_answer
 from evennia_ai.turns.moderation import Moderator
 from evennia_ai.turns.options import Layer
 from evennia_ai.turns.runtime import Runtime, runtime_for

@@ -12,8 +12,7 @@ from evennia_ai.rag_memory.indexing import mend_index
 from evennia_ai.recall.values import seconds
 from evennia_ai.sleep.compaction.due import check_room
 from evennia_ai.sleep.compaction.outbox import empty_outbox
-from evennia_ai.turns.events import UNJUDGED, Group, by_speaker, wants_answer
-from evennia_ai.turns.heard import Unanswered
+from evennia_ai.turns.heard import UNJUDGED, Group, Unanswered, by_speaker, wants_answer
 from evennia_ai.turns.moderation import moderate
 
 # Time that a restart may take without making what was heard before it too old to answer.

@@ -104,7 +104,7 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
         traits, names = script.tools.traits, {call["function"].get("name") for call in calls}
         notes = notes + 1 if names <= traits.tells_nothing_new - traits.recalls else 0
         if notes == MOST_NOTES and not aside:
-            turn.hand_over()
+            turn.is_offline = turn.is_needed() and turn.wants_offline()
     return report
 
 
@@ -214,7 +214,7 @@ class _Turn:
         asked = model_request(
             script, self.character, prompt, purpose=request.context, model=self.model
         )
-        is_needed, wants_offline = self._is_needed(), self._wants_offline()
+        is_needed, wants_offline = self.is_needed(), self.wants_offline()
         try:
             if self.is_offline:  # whoever waits must not wait for the same model again
                 offline: _Answer = yield self._offline(prompt)
@@ -241,16 +241,13 @@ class _Turn:
         offline = yield self._offline(prompt)
         return offline
 
-    def _is_needed(self) -> bool:
+    def is_needed(self) -> bool:
         """Whether somebody waits for words, and got none yet."""
         return not (self.tools.unasked or self.report.spoken or self.tools.has_acted)
 
-    def _wants_offline(self) -> bool:
+    def wants_offline(self) -> bool:
+        """Whether the offline model answers where the assistant's own does not."""
         return self.script.config.llm_offline_fallback and self.script.model_name != OFFLINE_MODEL
-
-    def hand_over(self) -> None:
-        """Let the offline model answer the rest, where somebody waits for words."""
-        self.is_offline = self._is_needed() and self._wants_offline()
 
     @inlineCallbacks
     def _offline(self, prompt: Prompt) -> Steps[_Answer]:
@@ -284,7 +281,7 @@ class _Turn:
         if answer.cuts:
             self.cuts += answer.cuts
             script.audit("guard", model=reply.model, cut=answer.cuts, lost=answer.is_lost)
-        is_slow = self._wants_offline() and reply.seconds > slow_s
+        is_slow = self.wants_offline() and reply.seconds > slow_s
         if answer.is_lost and may_repeat and not is_slow:
             self._discard(answer)
             answer = yield self._asked(asked_once_more(again), may_repeat=False)
@@ -431,8 +428,25 @@ class _Turn:
                 metadata[MEMORIES] = [hit.to_dict() for hit in memories]
         speaking = self.script.tools.traits.speaks
         speaks = text or any(call["function"].get("name") in speaking for call in calls)
-        if self.budget and speaks:
-            metadata[TRACE] = self._trace(self.budget).to_text()
+        if self.budget and speaks:  # what a reply that is stored now rests on
+            request, report, tools = self.request, self.report, self.tools
+            trace = ReplyTrace(
+                budget=self.budget,
+                answers=request.source_ids,
+                given={hit.turn_id: hit.score for hit in request.retrieved},
+                passed_over={hit.turn_id: hit.score for hit in request.passed_over},
+                found=tools.found,
+                opened=tuple(tools.opened),
+                tools=tuple(report.tools),
+                calls=report.iterations,
+                prompt_tokens=report.prompt_tokens,
+                completion_tokens=report.completion_tokens,
+                cost=report.cost,
+                cached_tokens=report.cached_tokens,
+                cuts=tuple(dict.fromkeys(self.cuts)),
+                moderated=self.is_moderated,
+            )
+            metadata[TRACE] = trace.to_text()
         counted = reply.content_tokens if len(text) > _COUNT_CHARS else None
         message = Message(
             "assistant",
@@ -445,26 +459,6 @@ class _Turn:
             metadata=metadata,
         )
         self.script.history.append([message])
-
-    def _trace(self, budget: TokenBudget) -> ReplyTrace:
-        """What a reply that is stored now rests on."""
-        request, report, tools = self.request, self.report, self.tools
-        return ReplyTrace(
-            budget=budget,
-            answers=request.source_ids,
-            given={hit.turn_id: hit.score for hit in request.retrieved},
-            passed_over={hit.turn_id: hit.score for hit in request.passed_over},
-            found=tools.found,
-            opened=tuple(tools.opened),
-            tools=tuple(report.tools),
-            calls=report.iterations,
-            prompt_tokens=report.prompt_tokens,
-            completion_tokens=report.completion_tokens,
-            cost=report.cost,
-            cached_tokens=report.cached_tokens,
-            cuts=tuple(dict.fromkeys(self.cuts)),
-            moderated=self.is_moderated,
-        )
 
     def end(self, text: str, aside: str, reply: ModelReply) -> None:
         """Store and say the last reply, or what was said beside a call, unless it is unfit."""

@@ -1,4 +1,4 @@
-"""What an assistant heard and has not answered: its queue, turns due or tried again, their lock."""
+"""What an assistant heard and has not answered: for whom, its queue, turns due, their lock."""
 
 import time
 from collections import Counter
@@ -10,15 +10,60 @@ from typing import Any, TypeVar
 from twisted.internet.defer import Deferred
 
 from evennia_ai.history.messages import SPEECH, Message, is_by
-from evennia_ai.turns.events import UNJUDGED, Group, wants_answer
 
 T = TypeVar("T")
 
+# Key of an event's metadata: whether this assistant is to answer it.
+ANSWER = "answer"
+# Key of a queued event's metadata: the game's moderation has not let it pass yet.
+UNJUDGED = "unjudged"
 QUEUE_LIMIT = 500
 # Tokens of a heard line on top of its words: name, id, verb, quotes.
 _LINE_TOKENS = 20
 # Waits before a turn that no model answered is tried again.
 RETRY_WAITS_S = (5.0, 20.0, 60.0)
+
+
+@dataclass(frozen=True)
+class Group:
+    """What one speaker said to one audience, oldest first."""
+
+    audience: str
+    events: tuple[Message, ...]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Audience and speaker, which no two groups share."""
+        return self.audience, self.events[0].speaker_id
+
+
+def by_speaker(events: Iterable[Message]) -> tuple[Group, ...]:
+    """Events in groups of one audience and one speaker each, in order of their first event."""
+    groups: dict[tuple[str, str], list[Message]] = {}
+    for event in events:
+        groups.setdefault((event.audience, event.speaker_id), []).append(event)
+    return tuple(Group(audience, tuple(items)) for (audience, _), items in groups.items())
+
+
+def wants_answer(event: Message) -> bool:
+    """Whether an event calls for a turn: speech that it is to answer, past moderation."""
+    is_judged = UNJUDGED not in event.metadata
+    return is_judged and event.channel in SPEECH and bool(event.metadata.get(ANSWER, True))
+
+
+def resolved(events: Iterable[Message], here: Iterable[str]) -> list[Message]:
+    """Events with each ``move`` turned into an arrival or a departure.
+
+    A game announces both while the mover stands in the room. A moment later, those who are `here`
+    (stable ids) have arrived, and the others have left.
+    """
+    present = set(here)
+    return [
+        replace(event, channel="arrive" if event.speaker_id in present else "leave")
+        if event.channel == "move"
+        else event
+        for event in events
+    ]
 
 
 class TurnLock:
@@ -42,16 +87,17 @@ class TurnLock:
         """
         running: Deferred[Any] = Deferred()
         running.addCallback(lambda _: function())
-        running.addBoth(self._freed)
+
+        def freed(result: T) -> T:
+            self._worked_s = self.worked_s
+            self.running, self._since, self.is_exclusive = None, None, False
+            return result
+
+        running.addBoth(freed)
         self.running, self.is_exclusive = running, exclusive
         self._since = time.monotonic()
         running.callback(None)
         return running
-
-    def _freed(self, result: T) -> T:
-        self._worked_s = self.worked_s
-        self.running, self._since, self.is_exclusive = None, None, False
-        return result
 
     def run_next(self, function: Callable[[], Any]) -> "Deferred[Any]":
         """Run something once what holds the lock now is done; fires with its result.

@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +119,21 @@ class Figures:
         """Fires with the prompts of a scope since epoch seconds `since`, oldest first."""
         ask = "SELECT at, purpose, sizes, most, share FROM prompts"
         ask += " WHERE assistant = ? AND at >= ? ORDER BY at"
-        found = self.on_thread(self._read, ask, (scope, since))
-        return found.addCallback(lambda rows: list(starmap(_prompt, rows)))
+
+        def events(rows: Sequence[Any]) -> list[TokenBudget]:
+            return [
+                TokenBudget(
+                    at=at,
+                    purpose=purpose,
+                    model="",
+                    sizes=tuple(map(int, sizes.split(","))),
+                    limit=limit,
+                    usage=usage,
+                )
+                for at, purpose, sizes, limit, usage in rows
+            ]
+
+        return self.on_thread(self._read, ask, (scope, since)).addCallback(events)
 
     def spend(
         self, by: str, since: str, where: Mapping[str, str] | None = None
@@ -155,8 +167,19 @@ class Figures:
             for table, row in rows:
                 file.execute(_ADD[table], row)
             self._writes += 1
-            if self._writes % _THINNED_EVERY == 1:
-                _thin(file)
+            if self._writes % _THINNED_EVERY != 1:
+                return
+            [newest] = file.execute("SELECT max(at) FROM prompts").fetchone()
+            if newest is None:
+                return
+            file.execute("DELETE FROM prompts WHERE at < ?", (newest - PROMPT_DAYS * _DAY_S,))
+            file.execute(
+                "DELETE FROM prompts WHERE rowid NOT IN "
+                "(SELECT rowid FROM prompts ORDER BY at DESC LIMIT ?)",
+                (MOST_PROMPTS,),
+            )
+            oldest = utc_iso(newest - KEPT_DAYS * _DAY_S)[:10]
+            file.execute("DELETE FROM spend WHERE day < ?", (oldest,))
 
     def _read(self, ask: str, values: Sequence[Any]) -> list[Any]:
         with closing(self._opened()) as file:
@@ -185,25 +208,6 @@ def _with_tables(path: Path) -> sqlite3.Connection:
         file.close()
         raise
     return file
-
-
-def _thin(file: sqlite3.Connection) -> None:
-    """Delete what is too old or too much."""
-    [newest] = file.execute("SELECT max(at) FROM prompts").fetchone()
-    if newest is None:
-        return
-    file.execute("DELETE FROM prompts WHERE at < ?", (newest - PROMPT_DAYS * _DAY_S,))
-    file.execute(
-        "DELETE FROM prompts WHERE rowid NOT IN (SELECT rowid FROM prompts ORDER BY at DESC"
-        " LIMIT ?)",
-        (MOST_PROMPTS,),
-    )
-    file.execute("DELETE FROM spend WHERE day < ?", (utc_iso(newest - KEPT_DAYS * _DAY_S)[:10],))
-
-
-def _prompt(at: float, purpose: str, sizes: str, limit: int, usage: float) -> TokenBudget:
-    places = tuple(map(int, sizes.split(",")))
-    return TokenBudget(at=at, purpose=purpose, model="", sizes=places, limit=limit, usage=usage)
 
 
 def stacked(figures: Sequence[TokenBudget]) -> dict[str, list[float]]:

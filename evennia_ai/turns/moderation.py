@@ -6,7 +6,6 @@ The setting `EVENNIA_AI_MODERATE` names it. Without it nothing here runs.
 import json
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,9 @@ from twisted.internet.interfaces import IReactorTime
 from evennia_ai.background import Steps, Worker, in_time
 from evennia_ai.errors import ConfigError, ToolError
 from evennia_ai.history.audience import is_private
-from evennia_ai.history.messages import SPEECH, Message, Speaker
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.language.words import storable
 from evennia_ai.protocol import Assistant
-from evennia_ai.turns.events import UNJUDGED
 from evennia_ai.turns.tools.base import NOT_SAID
 from evennia_ai.turns.tools.parameters import read_arguments
 
@@ -58,17 +56,17 @@ class Moderator:
     ):
         self._load, self._clock = load, clock
         threads = THREADS + SPARE_THREADS
-        self._heard = heard or Worker("evennia-ai-heard", threads).submit
-        self._said = said or Worker("evennia-ai-said", threads).submit
-        self._lines = DeferredSemaphore(THREADS), DeferredSemaphore(THREADS)
+        self._submit = {
+            "heard": heard or Worker("evennia-ai-heard", threads).submit,
+            "said": said or Worker("evennia-ai-said", threads).submit,
+        }
+        self._lines = {kind: DeferredSemaphore(THREADS) for kind in self._submit}
         self._function: Function | None = None
         self._shared: dict[tuple[object, ...], list[Deferred[str | None]]] = {}
         self.told_at = float("-inf")  # when staff were told last that it fails
 
     def ask(self, text: str, about: About) -> "Deferred[str | None]":
         """Fires with what the function returns; fails with what it raised, or `TimeoutError`."""
-        if about["kind"] != "heard":
-            return self._in_line(self._lines[1], self._said, text, about)
         mine: Deferred[str | None] = Deferred()
         what = (text, *(value for key, value in about.items() if key != "assistant"))
         if what in self._shared:
@@ -76,19 +74,17 @@ class Moderator:
             return mine
         self._shared[what] = [mine]
 
+        def asked() -> "Deferred[str | None]":  # the time in line does not count
+            answer = self._submit[about["kind"]](self._call, text, about)
+            return in_time(answer, TIMEOUT_S, self._clock)
+
         def share(result: object) -> None:
             for each in self._shared.pop(what):
                 if not each.called:
                     each.callback(result)  # type: ignore[arg-type]
 
-        self._in_line(self._lines[0], self._heard, text, about).addBoth(share)
+        self._lines[about["kind"]].run(asked).addBoth(share)
         return mine
-
-    def _in_line(
-        self, line: DeferredSemaphore, submit: Submit, text: str, about: About
-    ) -> "Deferred[str | None]":
-        """Ask once it is this text's turn; the time in line does not count."""
-        return line.run(lambda: in_time(submit(self._call, text, about), TIMEOUT_S, self._clock))
 
     def warm_up(self) -> None:
         """Import the function, so that the first line need not wait for it."""
@@ -96,7 +92,7 @@ class Moderator:
         def load(*_: object) -> None:
             self._function = self._function or self._load()
 
-        self._said(load, "", {}).addErrback(lambda _: None)
+        self._submit["said"](load, "", {}).addErrback(lambda _: None)
 
     def _call(self, text: str, about: About) -> str | None:
         self._function = self._function or self._load()
@@ -106,13 +102,6 @@ class Moderator:
         raise ConfigError(
             f"`EVENNIA_AI_MODERATE` must return a text or None, not `{type(answer).__name__}`."
         )
-
-
-def unjudged(event: Message) -> Message:
-    """An event that waits in the queue until `moderate` has let it pass."""
-    if event.channel not in SPEECH:
-        return event
-    return replace(event, metadata={**event.metadata, UNJUDGED: True})
 
 
 @inlineCallbacks

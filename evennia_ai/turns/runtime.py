@@ -77,7 +77,6 @@ class Runtime(Heard):
         default_factory=lambda: deque(maxlen=LINES_REMEMBERED)
     )
     called: IDelayedCall | None = None  # the turn that is about to begin, as somebody spoke to it
-    sign: IDelayedCall | None = None  # what will tell those who wait that it is thinking
     language: str = ""  # code of the one that was heard last
     trouble_shown_at: float = float("-inf")  # when it showed last that no model answers
     # When it showed last that it answers no more for a while, by groups' keys.

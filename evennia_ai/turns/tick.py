@@ -45,8 +45,7 @@ from evennia_ai.sleep.compaction.due import (
 from evennia_ai.sleep.compaction.extraction import SIGNAL
 from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.ahead import see_company
-from evennia_ai.turns.events import Group, by_speaker, resolved, wants_answer
-from evennia_ai.turns.heard import Unanswered
+from evennia_ai.turns.heard import Group, Unanswered, by_speaker, resolved, wants_answer
 from evennia_ai.turns.initiative import CUE_S, QUIET, lately, note_arrivals, why_not
 from evennia_ai.turns.options import within_hours
 from evennia_ai.turns.routine import follow_routine
@@ -145,19 +144,17 @@ class Tick:
         return True
 
     @inlineCallbacks
-    def check_count(self) -> Steps[bool]:
-        """Compact if the count windows overflow or the assistant asked; fires with whether it did.
+    def check_count(self) -> Steps[None]:
+        """Compact if the count windows overflow or the assistant asked.
 
         With `compact_background` that is done behind the ticks (`begin_behind`).
         """
         if self.script.config.compact_background:
-            return False
+            return
         job = due(self.script, self.script.obj, COUNT, REQUEST)
         self.runtime.compaction_requested = False
-        if job is None:
-            return False
-        yield job.extract_and_run()
-        return True
+        if job is not None:
+            yield job.extract_and_run()
 
     @inlineCallbacks
     def _awake(self) -> Steps[str]:

@@ -25,7 +25,7 @@ from evennia_ai.staff.configuration import change_option, option_called, take_pr
 from evennia_ai.staff.explanation import explanation, is_reply, spoken, whole_prompt
 from evennia_ai.staff.show import moment, request_text, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
-from evennia_ai.turns.events import ANSWER
+from evennia_ai.turns.heard import ANSWER
 from evennia_ai.turns.metrics import PROMPT_DAYS, stacked
 from evennia_ai.turns.options import OPTIONS, PRESETS, Option
 from evennia_ai.web.site import Visit, number, plain

@@ -6,8 +6,7 @@ from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import unanswered
 from evennia_ai.sleep.compaction.report import Done
 from evennia_ai.testing import call
-from evennia_ai.turns.events import ANSWER
-from evennia_ai.turns.heard import QUEUE_LIMIT
+from evennia_ai.turns.heard import ANSWER, QUEUE_LIMIT
 from evennia_ai.turns.runtime import forget_runtime
 from tests.base import AssistantTest
 from tests.steps import verify_history

@@ -4,7 +4,7 @@ from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import UNSUMMARISED
 from evennia_ai.recall.values import Query
-from evennia_ai.turns.events import Group
+from evennia_ai.turns.heard import Group
 from evennia_ai.turns.options import FEWSHOT_PROMPT, PRESETS
 from evennia_ai.turns.tick import Tick
 from tests import loopback

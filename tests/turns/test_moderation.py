@@ -20,13 +20,8 @@ from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
 from evennia_ai.recall.values import Query
 from evennia_ai.staff.doctor import Patient, check_moderation, run_checks
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
-from evennia_ai.turns.moderation import (
-    THREADS,
-    TIMEOUT_S,
-    Moderator,
-    moderate,
-    unjudged,
-)
+from evennia_ai.turns.heard import UNJUDGED
+from evennia_ai.turns.moderation import THREADS, TIMEOUT_S, Moderator, moderate
 from evennia_ai.turns.runtime import forget_runtime
 from evennia_ai.turns.tools.base import NOT_SAID
 from tests import moderators
@@ -220,13 +215,6 @@ class TestSaid(ModeratedTest):
         self.assertNotIn("xylophone", self.everything())
         self.assertEqual(len(told), 1)
 
-    def test_a_path_that_cannot_be_imported(self):
-        """It counts as a function that fails."""
-        with override_settings(EVENNIA_AI_MODERATE="tests.moderators.nothing"):
-            self.turn("good evening to you")
-        self.assertNotIn("good evening to you", str(self.heard))
-        self.assertIn("moderation failed", self.script.runtime.last_error)
-
     def test_stopped_in_mid_verdict(self):
         """A turn that a reload stops while it waits is answered after the start."""
         self.model.answers = ["Hello first.", "Hello again."]
@@ -262,7 +250,7 @@ class TestTimeout(unittest.TestCase):
 
     def test_heard_passes(self):
         """After the timeout, a heard line passes."""
-        event = unjudged(Message("user", "hello", id="m1", channel="say"))
+        event = Message("user", "hello", id="m1", channel="say", metadata={UNJUDGED: True})
         self.aria.runtime.hear(event, 0.0)
         moderate(self.aria, event)
         self.clock.advance(TIMEOUT_S - 0.1)
@@ -366,8 +354,8 @@ class TestQueue(unittest.TestCase):
         aria.moderator = Moderator(lambda: str, wait, wait, Clock())
         wanted, taken = [], []
         for number, kind in enumerate(kinds):
-            event = Message("user", f"{kind} line {number}", id=f"m{number}", channel="say")
-            event = unjudged(event)
+            text, meta = f"{kind} line {number}", {UNJUDGED: True}
+            event = Message("user", text, id=f"m{number}", channel="say", metadata=meta)
             aria.runtime.hear(event, 0.0)
             moderate(aria, event)
             wanted.append(verdicts[kind](event.content))

@@ -14,7 +14,7 @@ from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.values import READ_AHEAD
 from evennia_ai.rag_memory import search as retrieval
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
-from evennia_ai.turns.events import Group
+from evennia_ai.turns.heard import Group
 from evennia_ai.turns.tick import Tick
 from tests.base import AssistantTest
 from tests.memory_assistant import MemoryWorldTest

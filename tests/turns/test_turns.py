@@ -593,7 +593,6 @@ class TestModelDown(TurnTest):
         self.assertEqual(len(self.shown("Alice", "thinks for a moment")), 1)
         heard = [event.content for event in boris.assistant.runtime.queue]
         self.assertFalse([text for text in heard if "thinks" in text], heard)
-        self.assertIsNone(self.script.runtime.sign)
 
     def test_a_sign_in_private(self):
         """Who whispers sees it alone."""

@@ -78,21 +78,7 @@ class Approvals:
         call = self._called(number)
         self._drop([call])  # a crash from here on must not do it twice
         self._audit("approved", call, by=by)
-        try:
-            text: str = yield self._act(call)
-        except BaseException:
-            self._note(call, f"Your call {call.act} was broken off. It may be done or not.")
-            raise
-        shown = text if len(text) <= RESULT_CHARS else f"{text[:RESULT_CHARS]}..."
-        self._note(call, f"Staff approved your call {call.act}. Its result: {shown}")
-        return text
-
-    @inlineCallbacks
-    def _act(self, call: WaitingCall) -> Steps[str]:
-        """Run a call; fires with its result."""
-        script = self._assistant
-        if call.asker and call.channel != "page" and call.asker not in script.game.here():
-            return "It was not done: the one who asked for it has left."
+        script, text = self._assistant, "It was not done: the one who asked for it has left."
         ctx = ToolContext(
             script,
             call.audience,
@@ -102,9 +88,16 @@ class Approvals:
             approved=True,
         )
         made = {"id": "", "function": {"name": call.tool, "arguments": call.arguments}}
-        outcome = yield execute_tool_calls([made], ctx)
-        result: str = outcome.results[0].content
-        return result
+        try:
+            if not call.asker or call.channel == "page" or call.asker in script.game.here():
+                outcome = yield execute_tool_calls([made], ctx)
+                text = outcome.results[0].content
+        except BaseException:
+            self._note(call, f"Your call {call.act} was broken off. It may be done or not.")
+            raise
+        shown = text if len(text) <= RESULT_CHARS else f"{text[:RESULT_CHARS]}..."
+        self._note(call, f"Staff approved your call {call.act}. Its result: {shown}")
+        return text
 
     def refuse(self, number: int, by: str) -> WaitingCall:
         """Drop a waiting call, under the turn lock; raises `ToolError` if no such call waits."""

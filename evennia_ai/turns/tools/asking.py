@@ -8,7 +8,7 @@ with a yes.
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +60,14 @@ def check_asked(tool: "Tool", arguments: Mapping[str, Any], ctx: "ToolContext") 
         return
     if ctx.asker is None:
         raise ToolError("nobody asked for this; speak, pose or call noop")
-    proposals, call = ctx.script.runtime.proposals, _proposal(tool, arguments, ctx)
+    proposals = ctx.script.runtime.proposals
+    meant = {name: ctx.game.meant(str(value), ctx.asker) for name, value in arguments.items()}
+    # Calls are compared by what their values mean, however they name it.
+    ids = {
+        name: sorted(each.id for each in meant[name]) or str(value)
+        for name, value in arguments.items()
+    }
+    call = Proposal(tool.name, json.dumps(ids, sort_keys=True), ctx.script.now())
     if ctx.confirmed == call:
         ctx.confirmed = None
         proposals.pop(ctx.asker, None)
@@ -69,26 +76,14 @@ def check_asked(tool: "Tool", arguments: Mapping[str, Any], ctx: "ToolContext") 
         return
     is_shown = proposals.setdefault(ctx.asker, call) is call
     if is_shown:
-        what = ", ".join((tool.name.replace("_", " "), *_shown(arguments.values(), ctx)))
+        shown = [  # things by their own names
+            meant[name][0].names[0] if meant[name] else " ".join(str(value).split())[:SHOWN_CHARS]
+            for name, value in arguments.items()
+        ]
+        what = ", ".join((tool.name.replace("_", " "), *shown))
         question = f'asks {ctx.asker_name()}: {what}? Say "yes" if you want this.'
         ctx.game.show(question, private([ctx.asker]), ctx.channel, ctx.asker)
     raise UnaskedError(ctx.asker_name(), is_shown)
-
-
-def _proposal(tool: "Tool", arguments: Mapping[str, Any], ctx: "ToolContext") -> Proposal:
-    """A call as it is compared: by what its values mean, however they name it."""
-    meant = {
-        name: sorted(each.id for each in ctx.game.meant(str(value), ctx.asker)) or str(value)
-        for name, value in arguments.items()
-    }
-    return Proposal(tool.name, json.dumps(meant, sort_keys=True), ctx.script.now())
-
-
-def _shown(values: Collection[Any], ctx: "ToolContext") -> Iterator[str]:
-    """What a question calls the values of a call: things by their own names."""
-    for value in map(str, values):
-        meant = ctx.game.meant(value, ctx.asker)
-        yield meant[0].names[0] if meant else " ".join(value.split())[:SHOWN_CHARS]
 
 
 def _names(said: str, tool: str, values: Collection[Any], ctx: "ToolContext") -> bool:

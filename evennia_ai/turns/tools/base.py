@@ -42,7 +42,7 @@ LATE_S = 5.0
 # Later, it is not wanted any more by who has turned to somebody else.
 TURNED_S = 30.0
 _NOBODY_SEEN = "whoever asks"
-_ENOUGH = f"{BoundError.SAYS}: "
+ENOUGH = f"{BoundError.SAYS}: "
 # Locks of tools that every player may ask for.
 FOR_PLAYERS = ("tool:all()", "tool:perm(Player)")
 
@@ -136,7 +136,7 @@ class ToolContext:
     def check_listener(self) -> None:
         """Raise `ToolError` if this turn has spoken enough, or who asked has left or gone on."""
         if len(self.spoken) >= MOST_LINES:
-            raise BoundError(f"{_ENOUGH}you have spoken {MOST_LINES} times in this turn; call noop")
+            raise BoundError(f"{ENOUGH}you have spoken {MOST_LINES} times in this turn; call noop")
         if self.asker and self.channel != "page" and self.asker not in self.game.here():
             raise ToolError("the one who asked has left; call noop")
         if self.unasked and (self.script.runtime.is_called() or not self.game.company(IDLE_S)):
@@ -144,13 +144,7 @@ class ToolContext:
         if self.asker in self.script.runtime.forgotten:
             raise ToolError("the one who asked wants to be forgotten; call noop")
         if self.is_overtaken():
-            raise BoundError(f"{_ENOUGH}who asked has gone on meanwhile; call noop")
-
-    def check_act(self) -> None:
-        """Count one act others notice; `ToolError` once there were enough in this turn."""
-        self.acts += 1
-        if self.acts > MOST_ACTS:
-            raise BoundError(f"{_ENOUGH}you have done {MOST_ACTS} things in this turn; call noop")
+            raise BoundError(f"{ENOUGH}who asked has gone on meanwhile; call noop")
 
     def own_lines(self) -> list[str]:
         """What the one who asks said in this turn, oldest first."""
@@ -170,7 +164,7 @@ class ToolContext:
         runtime = self.script.runtime
         if self.asker and not runtime.may_note(self.asker, self.script.now()):
             raise BoundError(
-                f"{_ENOUGH}you have written down enough of what this person said. The rest stays "
+                f"{ENOUGH}you have written down enough of what this person said. The rest stays "
                 "in memory as talk: you will remember it, and nothing has failed"
             )
 

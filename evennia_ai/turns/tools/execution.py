@@ -19,7 +19,14 @@ from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.turns.tools.asking import check_asked
-from evennia_ai.turns.tools.base import NOT_SAID, WITHDRAW_AFTER, Tool, ToolContext
+from evennia_ai.turns.tools.base import (
+    ENOUGH,
+    MOST_ACTS,
+    NOT_SAID,
+    WITHDRAW_AFTER,
+    Tool,
+    ToolContext,
+)
 from evennia_ai.turns.tools.parameters import Numbers, read_arguments
 
 LINES, _CITED = "lines", Numbers("Numbers of the lines it rests on.", required=False)
@@ -161,7 +168,9 @@ def _usable(name: str, ctx: ToolContext, offered: Sequence[Tool]) -> Tool:
     if is_posted and ctx.asker and not ctx.game.obeys(ctx.asker):
         raise NotObeyedError((ctx.game.identify(ctx.asker) or {"key": "whoever asks"})["key"])
     if tool.public_act and not tool.speaks:
-        ctx.check_act()
+        ctx.acts += 1
+        if ctx.acts > MOST_ACTS:
+            raise BoundError(f"{ENOUGH}you have done {MOST_ACTS} things in this turn; call noop")
     return tool
 
 

@@ -20,7 +20,6 @@ from evennia_ai.rag_memory.ledger import (
     concern_of,
     replacement_line,
 )
-from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.provenance import is_recalled
 from evennia_ai.turns.tools.base import Tool, ToolContext
 from evennia_ai.turns.tools.parameters import Scale, Text
@@ -110,18 +109,14 @@ class UpdateEntityObservation(Tool):
         at, sources = ctx.script.now(), tuple(ctx.source_message_ids)
         profiles, here = ctx.character.entities.profiles(), ctx.game.identify(entity)
         profile = profile_met(profiles, here, entity, at, sources, ctx.audience)
-        fact["told_by"] = _teller(ctx, profile)
+        # The only person who said it, if they said it of another person.
+        said = [m for m in ctx.seen.by_ids(sources) if m.role == "user"]
+        is_hearsay = profile.kind == "person" and all(m.speaker_id != profile.id for m in said)
+        names = {m.speaker_name for m in said}
+        fact["told_by"] = names.pop() if is_hearsay and len(names) == 1 else ""
         profile = observe(profile, observation, at, sources, ctx.audience, **fact)
         ctx.character.entities.put({profile.id: profile})
         return f"Noted about {profile.name} ({profile.id})."
-
-
-def _teller(ctx: ToolContext, profile: Profile) -> str:
-    """The name of the only person who said it, if they said it of another person; else empty."""
-    said = [m for m in ctx.seen.by_ids(ctx.source_message_ids) if m.role == "user"]
-    is_hearsay = profile.kind == "person" and all(m.speaker_id != profile.id for m in said)
-    names = {m.speaker_name for m in said}
-    return names.pop() if is_hearsay and len(names) == 1 else ""
 
 
 class ProposeLedgerEntry(Tool):

@@ -25,8 +25,8 @@ AROUND_CHARS = 400
 # A text takes about a quarter of the context at most: four characters a token.
 MOST_CHARS = 12_000
 _SOURCES_SHOWN = 12
-# Archive pages, and messages, that are read before the reactor gets a turn.
-PAGES_AT_ONCE, SLICE = 10, 256
+# Profiles, and messages, that are read before the reactor gets a turn.
+PROFILES_AT_ONCE, SLICE = 10, 256
 # Results by the size of the context: ten at 4,000 tokens, never more than twenty.
 MOST_RESULTS, TOKENS_PER_RESULT = 20, 400
 RESULT_CHARS = 400
@@ -78,9 +78,7 @@ class ExpandMemory(Tool):
     def run(self, ctx: ToolContext, **asked: Any) -> Steps[dict[str, Any]]:
         """Fires with a part of what the id means, if the turn's audience may know it."""
         wanted = asked["id"].strip().strip("()")
-        found = _look_up(ctx, wanted)
-        if found is None:
-            found = yield _archived(ctx, wanted)
+        found = yield _look_up(ctx, wanted)
         if found is None:
             raise ToolError(f"there is nothing you may see under `{wanted}`")
         ctx.opened.append(wanted)
@@ -98,11 +96,19 @@ class ExpandMemory(Tool):
         return {**found, "text": shown[:room], **rest}
 
 
-def _look_up(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    """What an id means in history, archive, journal, summaries, ledger or profiles."""
-    looked = (look(ctx, wanted) for look in (_message, _entry, _summary, _note))
-    observed = (_observed(ctx, profile, wanted) for profile in ctx.seen.profiles())
-    return next((found for found in chain(looked, observed) if found is not None), None)
+@inlineCallbacks
+def _look_up(ctx: ToolContext, wanted: str) -> Steps[dict[str, Any] | None]:
+    """Fires with what an id means in history, archive, journal, summaries, ledger or profiles."""
+    for look in (_message, _entry, _summary, _note):
+        if found := look(ctx, wanted):
+            return found
+    profiles = chain(ctx.seen.profiles(), ctx.seen.older_profiles())
+    for number, profile in enumerate(profiles, 1):
+        if found := _observed(ctx, profile, wanted):
+            return found
+        if number % PROFILES_AT_ONCE == 0:
+            yield pause()
+    return None
 
 
 def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
@@ -145,18 +151,6 @@ def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
             found = Hit(wanted, 0.0, note.by.key, note.text, note.at, "ledger").to_dict()
             around = _said(ctx.seen.by_ids([note.source]))
             return {**found, "around": around}
-    return None
-
-
-@inlineCallbacks
-def _archived(ctx: ToolContext, wanted: str) -> Steps[dict[str, Any] | None]:
-    """Fires with an observation that a profile archived; None if there is none of this id."""
-    for number, old in enumerate(ctx.seen.older_profiles(), 1):
-        found = _observed(ctx, old, wanted)
-        if found is not None:
-            return found
-        if number % PAGES_AT_ONCE == 0:
-            yield pause()
     return None
 
 

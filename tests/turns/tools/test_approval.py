@@ -90,14 +90,6 @@ class TestApproval(CommandLineTest):
         self.assertEqual(self.script.approvals.waiting(), ())
         self.assertTold("ai/approve Aria = 1", "No call 1 of Aria waits")
 
-    def test_the_model_reads_it(self):
-        """The next prompt holds the outcome, as data."""
-        self.give()
-        self.typed("ai/refuse Aria = 1")
-        self.ask()
-        said = [str(m["content"]) for m in self.model.requests[-1].messages]
-        self.assertTrue(any("[Notice] Staff refused your call give" in text for text in said))
-
     def test_refused(self):
         """It is never done, and the number stays used."""
         self.give()
@@ -269,7 +261,6 @@ class TestApproval(CommandLineTest):
             self.typed("ai/approve Aria = 1")
         self.assertEqual(self.script.approvals.waiting(), ())
         self.assertIn("It may be done or not", self.notices()[-1][1])
-        self.assertEqual(self.script.approvals.waiting(), ())
 
 
 class TestKnownTo(unittest.TestCase):

@@ -8,7 +8,7 @@ from evennia import create_object
 from twisted.internet.defer import Deferred
 
 from evennia_ai import conf
-from evennia_ai.errors import ConfigError, ToolError
+from evennia_ai.errors import ConfigError
 from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
@@ -220,7 +220,6 @@ class TestOwnTools(AssistantTest):
             (error,) = reported
             self.assertIsInstance(error, ConfigError)
             self.assertIn(path, str(error))
-        self.assertTrue(issubclass(ToolError, Exception))
 
     def test_a_broken_tool_mutes_nobody(self):
         """It is left out with one trouble, and the others are there."""

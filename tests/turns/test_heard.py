@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history.messages import Speaker
-from evennia_ai.turns.events import ANSWER, UNJUDGED, by_speaker, resolved, wants_answer
+from evennia_ai.turns.heard import ANSWER, UNJUDGED, by_speaker, resolved, wants_answer
 from tests.strategies import FEW, audiences, heard
 
 CHANNELS = ("say", "whisper", "page", "pose", "arrive", "leave", "event", "move")
