@@ -20,6 +20,8 @@ MAX_CHARS = 4000  # of one line
 MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY = "message", "ledger", "journal", "memory", "summary"
 # Where words may come from, the most original first.
 SOURCES = (MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY)
+# Ids of lore: a name and a colon in a fact are a heading, and nobody said it.
+_LORE = re.compile(r"w\d+$|help:|room:")
 _IDENTITY = re.compile(r"^You are (?:called |named )?(?P<name>[^\n.,]{1,60})", re.MULTILINE)
 
 
@@ -197,7 +199,8 @@ def told_lines(row: str, memory_id: str = "", at: str = "", source: str = MEMORY
     lines: list[Line] = []
     for part in lead.text.splitlines()[:MAX_LINES]:
         part = frames.without_stamps(part[:MAX_CHARS])
-        who, _, verb, said, _ = frames.read_spoken(part) or ("", "", "note", part, False)
+        spoken = None if _LORE.match(lead.id) else frames.read_spoken(part)
+        who, _, verb, said, _ = spoken or ("", "", "note", part, False)
         said = without_echo(said)
         bare = table_of(part).expression("speech", "bare")
         if said and not bare.match(part) and not bare.match(said):

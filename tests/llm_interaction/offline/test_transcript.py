@@ -49,6 +49,14 @@ class TestFrames(unittest.TestCase):
             (line,) = note_lines("\n".join(rows))
             self.assertEqual((line.who, line.text, line.id), (name, "I like plum brandy", "l1abc"))
 
+    def test_lore(self):
+        """A heading in a fact of the game's lore is nobody's name."""
+        for row in ("(w12) Bessie: a cow.", '(help:ale) The Mayor says: "Drink!"'):
+            [line] = told_lines(row)
+            self.assertEqual((line.who, line.text), ("", row.partition(" ")[2]))
+        [line] = told_lines("(room:4) The Cellar: Dry. The way from The Inn: down.")
+        self.assertEqual(line.who, "")
+
     def test_many_lines_of_one_memory(self):
         """A memory of several lines, quoted on one, is read line by line, all under its id."""
         text = json.dumps("[2026-11-20 14:50] Alice: I live in Ford.\nBob: I keep bees.")
