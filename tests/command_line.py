@@ -64,3 +64,8 @@ class WholePagesTest(CommandLineTest):
     def setUp(self):
         super().setUp()
         self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
+
+    def status(self, head):
+        """The line of `aistatus` that begins so."""
+        lines = self.typed("aistatus Aria").split("\n")
+        return next(line for line in lines if line.startswith(head))

@@ -26,10 +26,17 @@ from evennia_ai.history.messages import SPEECH
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
 from evennia_ai.staff import doctor
-from evennia_ai.staff.audit_log import last_lines
 from evennia_ai.staff.export import export_and_delete
 from evennia_ai.staff.probe import asked, try_out
-from evennia_ai.staff.show import ago, as_records, cached_part, escaped, price
+from evennia_ai.staff.show import (
+    ago,
+    as_records,
+    cached_part,
+    escaped,
+    log_fields,
+    log_line,
+    price,
+)
 from evennia_ai.staff.status import (
     facts_or_trouble,
     model_lines,
@@ -412,10 +419,11 @@ class CmdAI(AssistantCommand):
 
     def do_log(self) -> None:
         name = self.assistant().key if self.args else None
-        reading = services.on_disk(last_lines, conf.log_path(), name)
+        reading = services.on_disk(log_fields, conf.log_path(), name)
 
-        def tell(lines: list[str]) -> None:
-            self.viewer.page(as_records(lines) or "The audit log has no lines for this yet.")
+        def tell(rows: list[dict[str, Any]]) -> None:
+            lines = as_records(map(log_line, rows))
+            self.viewer.page(lines or "The audit log has no lines for this yet.")
 
         self.viewer.later(reading, tell, "Reading the log")
 

@@ -5,6 +5,7 @@ Text of players and models never goes into a table: Evennia's tables undo the es
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.conf import settings
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PAGE_ITEMS = 12
+LOG_LINES, LOG_BYTES = 20, 65_536
 _NARROWEST, _USUAL_WIDTH = 40, 78
 # Letters of Persian and Hindi, and the parts of an emoji, are joined or kept apart by these.
 _JOINERS = "\u200c\u200d"
@@ -162,6 +164,34 @@ def request_text(event: TokenBudget) -> str:
         reply = f"in {event.prompt_tokens:,}{cached}, out {event.completion_tokens:,} tokens"
     figures = f"model {event.model}, {reply}, {price(event.cost)}, context {event.usage:.0%} full"
     return "\n".join([head, figures, *cuts(event)])
+
+
+def log_fields(
+    path: Path, name: str | None = None, count: int = LOG_LINES, most_bytes: int = LOG_BYTES
+) -> list[dict[str, Any]]:
+    """The end of the audit log, oldest first, of one assistant or of all; read it on a thread."""
+    if not path.exists():
+        return []
+    with path.open("rb") as log:
+        size = log.seek(0, 2)
+        log.seek(max(0, size - most_bytes))
+        rows = log.read().decode("utf-8", "replace").splitlines()
+    lines = []
+    for row in rows[1:] if size > most_bytes else rows:
+        try:
+            fields = json.loads(row)
+        except (ValueError, RecursionError):
+            continue  # a damaged line
+        if isinstance(fields, dict) and name in (None, fields.get("assistant")):
+            lines.append(fields)
+    return lines[-count:]
+
+
+def log_line(fields: dict[str, Any]) -> str:
+    """A line of the log as people read it."""
+    head = (moment(fields.pop("at", "")), fields.pop("assistant", ""), fields.pop("kind", ""))
+    rest = ", ".join(f"{key} {value}" for key, value in fields.items())
+    return f"{' '.join(map(str, head))}: {rest}"
 
 
 class Slices(Sequence[Any]):

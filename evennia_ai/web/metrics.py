@@ -27,22 +27,18 @@ def metrics(request: HttpRequest) -> HttpResponse:
     if not secrets.compare_digest(given, f"Bearer {token}".encode()):
         text = "Send the header `Authorization: Bearer <token>`."
         return HttpResponse(text, status=403, content_type="text/plain")
+    from evennia_ai.assistant_script import all_assistants
+
     try:
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
     except ImportError:
         text = "Install the extra `metrics`: pip install 'evennia-ai[metrics]'"
         return HttpResponse(text, status=501, content_type="text/plain")
     try:
-        rows = on_reactor(_rows)
+        rows = on_reactor(lambda: [facts_or_trouble(_figures, each) for each in all_assistants()])
     except queue.Empty:
         return HttpResponse("The game is busy.", status=503, content_type="text/plain")
     return HttpResponse(generate_latest(_registry(rows)), content_type=CONTENT_TYPE_LATEST)
-
-
-def _rows() -> list[dict[str, Any]]:
-    from evennia_ai.assistant_script import all_assistants
-
-    return [facts_or_trouble(_figures, script) for script in all_assistants()]
 
 
 def _figures(script: "AssistantScript") -> dict[str, Any]:

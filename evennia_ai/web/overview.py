@@ -10,8 +10,7 @@ from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.background import Steps, pause
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.staff import doctor
-from evennia_ai.staff.audit_log import log_fields, log_line
-from evennia_ai.staff.show import PURPOSES, price_of
+from evennia_ai.staff.show import PURPOSES, log_fields, log_line, price_of
 from evennia_ai.staff.status import (
     answers_line,
     facts_or_trouble,

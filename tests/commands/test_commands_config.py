@@ -1,38 +1,33 @@
-"""`aiconfig`, `aistatus`, and the page of documentation on options."""
+"""`aiconfig`, also of groups, and the page of documentation on options."""
 
 import importlib.util
 from pathlib import Path
 from typing import ClassVar
 
 from django.test import override_settings
+from evennia import create_object
+from evennia.prototypes.prototypes import PROTOTYPE_TAG_CATEGORY
 
+from evennia_ai import services
 from evennia_ai.errors import AssistantError
 from evennia_ai.staff.configuration import option_called
 from evennia_ai.staff.status import warnings
 from evennia_ai.turns.options import EMOTES, OPTIONS, PRESETS
 from tests.base import CHARACTER
-from tests.command_line import CommandLineTest
+from tests.command_line import CommandLineTest, WholePagesTest
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class TestConfig(CommandLineTest):
+class TestConfig(WholePagesTest):
     """`aiconfig`."""
-
-    def test_every_option(self):
-        """Every option stands in the list, with its group, in pages."""
-        shown = self.typed("aiconfig Aria")
-        while "Exited pager" not in shown:
-            shown += self.typed("next")
-        for word in ("Compaction", "Model", "Manners", "Life", *OPTIONS):
-            self.assertIn(word, shown)
 
     def test_listing(self):
         """Each option stands with value, unit, whether it was changed, and its meaning."""
-        self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
         self.configure(max_context_tokens=4000)
         self.assertTold(
             "aiconfig Aria",
+            *("Compaction", "Model", "Manners", "Life", *OPTIONS),
             "compact_enabled = True (default)\n      Allow compaction.",
             "max_context_tokens = 4000 tokens (set here; default 100000)\n      Largest size of",
         )
@@ -107,7 +102,6 @@ class TestConfig(CommandLineTest):
 
     def test_options_of_groups(self):
         """By typeclass, tag or prototype; an own value wins, and the source is named."""
-        self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
         groups = {
             "evennia_ai.assistant_character.AssistantMixin": {"max_react_iterations": 3},
             "Guards": {"persona": "A guard.", "emotes": {"wake": None}, "post": 5},
@@ -161,12 +155,79 @@ class TestConfig(CommandLineTest):
             option_called("conversation_history")
 
 
-class TestContradictions(CommandLineTest):
-    """Values that are no use are named as they are set, and in `aistatus`."""
+class TestGroups(CommandLineTest):
+    """`aiconfig/group`: options for all with a tag, of a prototype or of a class."""
 
     def setUp(self):
         super().setUp()
-        self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
+        self.boris = create_object(CHARACTER, key="Boris", location=self.room1)
+        self.boris.assistant.stop()
+        for body in (self.aria, self.boris):
+            body.tags.add("guard")
+
+    def persona(self, body):
+        return body.assistant.config.persona
+
+    def test_scene(self):
+        """All have it but who has an own value; `aiconfig` names the source; undone in one step."""
+        before = self.persona(self.aria)
+        self.typed("aiconfig Boris persona = A smith.")
+        told = self.typed("aiconfig/group tag:guard persona = You serve the Watch.")
+        self.assertIn("tag:guard: persona is now You serve the Watch.", told)
+        self.assertIn("In the group: Aria, Boris", told)
+        self.assertEqual(self.persona(self.aria), "You serve the Watch.")
+        self.assertEqual(self.persona(self.boris), "A smith.")
+        self.assertTold("aiconfig Aria persona", "(tag:guard)")
+        self.assertTold("aiconfig/group", "tag:guard: persona = You serve the Watch.")
+        services.kept("groups", dict).clear()  # another start of the server
+        self.assertEqual(self.persona(self.aria), "You serve the Watch.")
+        self.typed("aiconfig/group tag:guard persona = You sleep.")
+        self.assertTold("aiconfig/undo tag:guard persona", "persona is now You serve the Watch.")
+        self.assertEqual(self.persona(self.aria), "You serve the Watch.")
+        self.assertTold(
+            "aiconfig/group tag:guard persona = default", "It was: You serve the Watch."
+        )
+        self.assertEqual(self.persona(self.aria), before)
+        self.assertTold("aiconfig/group", "No group has options.")
+
+    def test_undo_by_name(self):
+        """A group's name may hold spaces, and an assistant be called as a kind of group."""
+        for text in ("one", "two"):
+            self.typed(f"aiconfig/group tag:old guard persona = {text}")
+        self.assertTold("aiconfig/undo tag:old guard", "persona is now one")
+        self.aria.key = "class"
+        for text in ("A smith.", "A cook."):
+            self.typed(f"aiconfig class persona = {text}")
+        self.assertTold("aiconfig/undo class", "persona is A smith. again")
+
+    def test_order(self):
+        """A tag wins over a prototype, this over a class; another class is none of theirs."""
+        self.aria.tags.add("town_guard", category=PROTOTYPE_TAG_CATEGORY)
+        self.typed(f"aiconfig/group class:{CHARACTER} persona = class")
+        self.assertEqual(self.persona(self.aria), "class")
+        self.typed("aiconfig/group prototype:town_guard persona = prototype")
+        self.assertEqual(self.persona(self.aria), "prototype")
+        self.typed("aiconfig/group tag:guard persona = tag")
+        self.assertEqual(self.persona(self.aria), "tag")
+        self.typed("aiconfig/group tag:thief persona = thief")
+        self.assertEqual(self.persona(self.boris), "tag")
+
+    def test_refused(self):
+        """Wrong groups, values and options; a builder lifts no limit and touches no others."""
+        self.assertTold("aiconfig/group guard persona = x", "A group is one of tag:<name>")
+        self.assertTold("aiconfig/group tag:guard initiative = often", "`initiative` takes")
+        self.assertTold("aiconfig/group tag:guard emotes.wake = x", "Give tag:guard the whole")
+        self.assertTold("aiconfig/group tag:guard llm_model = http://x/y", "`llm_model`")
+        self.assertTold("aiconfig/group tag:guard", "Usage: aiconfig/group")
+        self.be("Builder")
+        self.account.is_superuser = False
+        self.assertTold("aiconfig/group tag:guard persona = x", "Only admins give `persona`")
+        self.assertTold("aiconfig/group tag:x spend_caps = {}", "Only admins give `spend_caps`")
+        self.assertTold("aiconfig/group tag:thief persona = x", "tag:thief: persona is now x")
+
+
+class TestContradictions(WholePagesTest):
+    """Values that are no use are named as they are set, and in `aistatus`."""
 
     WRONG: ClassVar = {
         "tool_levels = {'flying': 'on'}": "there is no such tool",
@@ -182,54 +243,6 @@ class TestContradictions(CommandLineTest):
             with self.subTest(line=line):
                 self.typed(f"set/script Aria/{line}")
                 self.assertTold("aistatus Aria", f"Wrong setting: `{line.split()[0]}`", says)
-
-
-class TestStatus(CommandLineTest):
-    """`aistatus`."""
-
-    default = "They talked of bees."
-
-    def setUp(self):
-        super().setUp()
-        self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
-
-    def test_what_is_stored(self):
-        """Messages, archive, summaries, journal and the last compaction are counted."""
-        self.fill(40)
-        self.aria.journal.add("Bob keeps bees.")
-        self.typed("compact Aria", until="compacted")
-        # The extraction, which the model answers with plain text, leaves no entry.
-        shown = self.typed("aistatus Aria")
-        self.assertRegex(
-            shown, r"Messages: 2\d live \([\d,]+ tokens\), 2\d archived in 1 segment\n"
-        )
-        self.assertIn("Summaries: 1", shown)
-        self.assertIn("Journal: 2 entries, 1 not yet consolidated", shown)
-        self.assertRegex(shown, r"Last compaction: \d{4}-.* level main, .* = s")
-        self.assertRegex(shown, r"Last prompt: System: \d+, Tools: \d+, .*\(total \d+/\d+\)")
-
-    def test_sleep_report(self):
-        """The last sleep is told step by step."""
-        self.typed("ai/sleep Aria")
-        self.assertEqual(self.tick(), "dreamt")
-        self.assertTold(
-            "aistatus Aria",
-            "Mode: sleep, sleeping",
-            "memory_links:",
-            "context_compaction: skipped: no history",
-        )
-
-    def test_states(self):
-        """Compaction by command only, a stopped timer and a spend limit are told."""
-        self.configure(compact_auto=False, spend_caps={"tokens_day": 0})
-        self.assertTold(
-            "aistatus Aria",
-            "by command only",
-            "its timer is stopped",
-            "spend limit of 0 tokens a day is reached",
-        )
-        self.typed("ai/stop Aria")
-        self.assertTold("aistatus Aria", "Enabled: no (ai/start switches it on)")
 
 
 class TestConfigPage(CommandLineTest):

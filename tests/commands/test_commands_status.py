@@ -1,8 +1,13 @@
-"""`aistatus`: the last sleep, the last trouble; receipts come once."""
+"""`aistatus`, what staff are told of a rollback, and of the pause after it."""
 
+from evennia_ai.sleep.compaction.compact import compact_conversation_history
+from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.staff.show import ago
 from tests.asked import model_down
 from tests.command_line import WholePagesTest
+from tests.waiting import wait_for
+
+HELD = "paused after a rollback, until you type compact"
 
 
 class StatusTest(WholePagesTest):
@@ -18,11 +23,6 @@ class StatusTest(WholePagesTest):
         """Let time pass for the assistant."""
         now = self.script.now() + seconds
         self.script.now = lambda: now
-
-    def status(self, head):
-        """The line of `aistatus` that begins so."""
-        lines = self.typed("aistatus Aria").split("\n")
-        return next(line for line in lines if line.startswith(head))
 
 
 class TestLastSleep(StatusTest):
@@ -102,3 +102,100 @@ class TestOnce(StatusTest):
         self.fill(60)
         shown = self.typed("compact Aria", until="Raw words")
         self.assertEqual(shown.count("compacted"), 1)
+
+
+class TestStatus(WholePagesTest):
+    """`aistatus`."""
+
+    default = "They talked of bees."
+
+    def test_what_is_stored(self):
+        """Messages, archive, summaries, journal and the last compaction are counted."""
+        self.fill(40)
+        self.aria.journal.add("Bob keeps bees.")
+        self.typed("compact Aria", until="compacted")
+        # The extraction, which the model answers with plain text, leaves no entry.
+        shown = self.typed("aistatus Aria")
+        self.assertRegex(
+            shown, r"Messages: 2\d live \([\d,]+ tokens\), 2\d archived in 1 segment\n"
+        )
+        self.assertIn("Summaries: 1", shown)
+        self.assertIn("Journal: 2 entries, 1 not yet consolidated", shown)
+        self.assertRegex(shown, r"Last compaction: \d{4}-.* level main, .* = s")
+        self.assertRegex(shown, r"Last prompt: System: \d+, Tools: \d+, .*\(total \d+/\d+\)")
+
+    def test_sleep_report(self):
+        """The last sleep is told step by step."""
+        self.typed("ai/sleep Aria")
+        self.assertEqual(self.tick(), "dreamt")
+        self.assertTold(
+            "aistatus Aria",
+            "Mode: sleep, sleeping",
+            "memory_links:",
+            "context_compaction: skipped: no history",
+        )
+
+    def test_states(self):
+        """Compaction by command only, a stopped timer and a spend limit are told."""
+        self.configure(compact_auto=False, spend_caps={"tokens_day": 0})
+        self.assertTold(
+            "aistatus Aria",
+            "by command only",
+            "its timer is stopped",
+            "spend limit of 0 tokens a day is reached",
+        )
+        self.typed("ai/stop Aria")
+        self.assertTold("aistatus Aria", "Enabled: no (ai/start switches it on)")
+
+
+class TestHold(StatusTest):
+    """Staff are told that automatic compaction is held, and it is let go as promised."""
+
+    def test_told(self):
+        """The answer to a rollback and the status say so."""
+        self.fill(60)
+        self.typed("compact Aria", until="compacted")
+        self.typed("compact/rollback Aria")
+        shown = self.typed("compact/rollback Aria = yes", until="Taken back")
+        self.assertIn("40 messages live again", shown)
+        self.assertIn(f"Compaction of Aria: {HELD}", shown)
+        self.assertIn(HELD, self.status("Compaction:"))
+        self.assertNotIn("in a lull from", self.status("Compaction:"))
+
+    def test_other_commands_work_meanwhile(self):
+        """The question captures nothing, and a yes to it does not take back a later compaction."""
+        self.fill(60)
+        self.typed("compact Aria", until="compacted")
+        shown = "40 messages would be live again. To confirm, type within a minute: "
+        self.assertTold("compact/rollback Aria", f"{shown}compact/rollback Aria = yes")
+        self.assertTold("say Hello", 'You say, "Hello"')
+        self.fill(60)
+        self.typed("compact Aria", until="compacted")
+        self.assertTold("compact/rollback Aria = yes", "would be live again")
+        self.assertEqual(self.script.history.compactions()[-1].status, "committed")
+        self.typed("compact/rollback Aria = yes", until="Taken back")
+
+    def test_only_a_yes_confirms(self):
+        """Neither Enter, nor the question asked again, nor an answer left empty."""
+        self.fill(60)
+        self.typed("compact Aria", until="compacted")
+        self.typed("compact/rollback Aria")
+        self.typed("")
+        self.assertTold("compact/rollback Aria", "would be live again")
+        self.typed("compact/rollback Aria =")
+        self.typed("compact/rollback Aria = no")
+        self.assertIsNone(self.script.runtime.lock.running)
+        self.assertEqual(self.script.history.compactions()[-1].status, "committed")
+
+    def test_stays_where_a_compact_fails(self):
+        """Where no summary can be made, or compaction is off, nothing is changed."""
+        self.fill(60)
+        wait_for(compact_conversation_history(self.script, self.aria, force=True))
+        wait_for(rollback_compaction(self.script, self.aria))
+        self.typed("compact/off Aria")
+        self.typed("compact Aria", until="compaction is off")
+        self.assertTrue(self.script.state.hold)
+        self.typed("compact/on Aria")
+        self.model.default = model_down()
+        self.assertTold("compact Aria", "Nothing was changed", until="did not")
+        self.assertTrue(self.script.state.hold)

@@ -140,19 +140,3 @@ class TestLiving(unittest.TestCase):
             self.ask_all(player, "killed and restarted")
             self.assertNotIn("Traceback", game.log("server.log"))
             player.close()
-
-    @pytest.mark.nightly
-    def test_builder_tunes_without_code(self):
-        """A builder makes an assistant and tunes it; a wrong value is refused in plain words."""
-        with Game() as game, game.admin() as player:
-            player.ask(
-                "create Borin:evennia_ai.assistant_character.AssistantCharacter", r"(?i)create"
-            )
-            player.ask("drop Borin", r"(?i)drop")
-            player.ask("aiconfig Borin persona = A gruff smith who counts nails.", r"(?i)persona")
-            player.ask("aiconfig Borin max_context_tokens = 6000", r"(?i)max_context_tokens")
-            player.ask("aiconfig Borin compact_sleep_threshold = banana", r"takes a share")
-            player.ask("set/script Borin/compact_sleep_threshold = 'banana'", r"(?i)attribute|set")
-            player.drain(5)
-            player.ask("aistatus Borin", r"(?i)takes a share", 20)
-            player.ask("say Borin, hello!", r"Borin says", 40)

@@ -131,14 +131,10 @@ class TestChecks(DoctorCase):
         self.assertIn("self.add(evennia_ai.commands.AssistantCmdSet)", found.remedy)
 
     def test_a_database_without_assistants_is_worth_a_note(self):
-        """Tables are there, nobody lives in them yet."""
+        """Tables are there, nobody lives in them yet; nothing of the trial write stays."""
         found = self.outcome(doctor.check_database)
         self.assertIsNone(found.ok)
         self.assertIn("no assistant", found.detail)
-
-    def test_storage_that_works(self):
-        """The database takes a write, and nothing of it stays."""
-        self.assertIsNot(self.outcome(doctor.check_database).ok, False)
         self.assertFalse(ServerConfig.objects.filter(db_key="evennia_ai_doctor").exists())
 
     def test_a_database_that_takes_no_writes(self):

@@ -146,7 +146,7 @@ class BrowserTest(PagesTest):
         pages = {}
         for page, address in self.addresses(message):
             address = address.replace("/s1/", f"/{summary}/")
-            response = self.get(address)
+            response = self.client.get(address)
             self.assertEqual(response.status_code, 200, address)
             pages[page.name] = address
             text = response.content.decode().replace("hx-trigger", "data-trigger")

@@ -1,30 +1,17 @@
 """The pages of cards and lore: upload, look, test, change."""
 
-from unittest.mock import patch
-
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client, override_settings
-from twisted.internet.defer import maybeDeferred
 
 from evennia_ai.game.lore import lore
 from tests.cards import card, png, text_chunk
 from tests.commands.test_commands_card import CardCase
-from tests.waiting import wait_for
-from tests.web.test_pages import HOSTILE, Harmless
+from tests.web.test_pages import HOSTILE, BrowsingTest, Harmless
 
 
-@override_settings(ROOT_URLCONF="tests.web.urls")
-class TestLorePages(CardCase):
+class TestLorePages(BrowsingTest, CardCase):
     def setUp(self):
         super().setUp()
         self.be("Builder")
-        self.client = Client()
-        patched = patch(
-            "evennia_ai.web.site.on_reactor",
-            lambda work, patience_s=None: wait_for(maybeDeferred(work)),
-        )
-        patched.start()
-        self.addCleanup(patched.stop)
         self.client.force_login(self.account)
 
     def send(self, name, data):

