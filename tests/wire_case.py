@@ -2,7 +2,7 @@
 
 from evennia_ai import services
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.retry import RetryPolicy
+from evennia_ai.llm_interaction.models import RetryPolicy
 from tests import loopback
 from tests.base import AssistantTest
 from tests.loopback import LoopbackServer, check_pairs, count_tokens

@@ -30,16 +30,9 @@ from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.failures import Failure, failure_of
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
-from evennia_ai.llm_interaction.models import Models
+from evennia_ai.llm_interaction.models import Breaker, Models, RetryPolicy, ask_server
 from evennia_ai.llm_interaction.own_machine import is_near
 from evennia_ai.llm_interaction.profiles import Profile, is_small_name
-from evennia_ai.llm_interaction.retry import (
-    REST_CAP_S,
-    TOTAL_FACTOR,
-    Breaker,
-    BreakerPolicy,
-    RetryPolicy,
-)
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import (
     READ_AHEAD,
@@ -47,7 +40,6 @@ from evennia_ai.llm_interaction.values import (
     ModelReply,
     ModelRequest,
 )
-from evennia_ai.llm_interaction.window_lookup import ask_server
 from evennia_ai.llm_interaction.windows import KnownWindow, Window, figures_of
 
 T = TypeVar("T")
@@ -62,6 +54,9 @@ TRIAL_PAUSE_S = 60.0
 PROBE_S = 20.0
 # A model whose account is empty is asked again after this long.
 CREDIT_REST_S = 45.0
+# A whole request, all models, takes at most this many times its `timeout_s`. 2 x 60 s is the
+# default time of a turn. And the longest pause of a model because of a Retry-After.
+TOTAL_FACTOR, REST_CAP_S = 2.0, 300.0
 # No attempt begins with less than this share of its time left.
 _LEAST_SHARE = 0.1
 # A server of the game's own that has not answered for so long may have to load its model and to
@@ -88,8 +83,7 @@ class ModelClient:
         home_model: The model `api_base` and `api_key` were configured for. Models of other
             providers are sent to their own addresses. By default each request's first model.
         clock: Monotonic seconds.
-        retry: When to try again.
-        breaker: When to pause calls to a model.
+        retry: When to try again, and when to pause calls to a model.
         local_models: Serves the models named ``local/…``; None: there are none.
         profiles: Where what is learned of models is kept; by default only in memory.
     """
@@ -101,7 +95,6 @@ class ModelClient:
         home_model: str | None = None,
         clock: Callable[[], float] = time.monotonic,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
-        breaker: BreakerPolicy = BreakerPolicy(),  # noqa: B008 - frozen
         local_models: LocalModels | None = None,
         profiles: Path | None = None,
     ):
@@ -110,7 +103,7 @@ class ModelClient:
         self._clock = clock
         self._retry = retry
         self._local_models = local_models
-        self.models = Models(lambda: Breaker(breaker, clock), profiles)
+        self.models = Models(retry, clock, profiles)
         self._caller: wire.Caller | None = None
         self._in_flight: set[Deferred[Any]] = set()
         self._loading: asyncio.Task[wire.Endpoint] | None = None

@@ -1,24 +1,119 @@
-"""What is known of each model since the start, and what of it is kept in a file."""
+"""What is known of each model: when it is left alone, what it cannot do, and its window.
 
+A circuit breaker stops calls to a model that keeps failing. Closed, it lets every call through.
+After some failures in a row it opens: calls go to the next model at once instead of waiting for
+another timeout. After a cool-down it is half-open: one call, the probe, may try. Success closes the
+breaker, failure opens it again.
+"""
+
+import asyncio
+import importlib
 import json
 import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from twisted.logger import Logger
 
 from evennia_ai.llm_interaction.failures import Failure
 from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, learned, plainest
-from evennia_ai.llm_interaction.retry import Breaker
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
-from evennia_ai.llm_interaction.windows import KnownWindow
+from evennia_ai.llm_interaction.windows import (
+    LOADED,
+    MODELS,
+    PROPS,
+    SHOWN,
+    KnownWindow,
+    Window,
+    window_in,
+)
 
 _log = Logger(namespace="evennia_ai.model")
 
 # Failures whose text may be about the shape of the request.
 _OF_SHAPE = ("bad_request", "server", "bad_response", "not_found")
+# An unreadable reply is requested only once more: it costs as much as a good one.
+_MOST_ATTEMPTS = {"bad_response": 2}
+# Longest time that a server has to say its window.
+LOOKUP_S = 2.0
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often and how long one request is tried, and when a model is left alone.
+
+    Two calls of three attempts each would be 6 failures; a threshold of 5 lets one unlucky call
+    pass and stops the second.
+    """
+
+    attempts: int = 3  # most attempts at one model
+    base_s: float = 0.5  # wait before the second attempt; it doubles for each one more
+    # Longest wait, also for a Retry-After. If the server asks for more, the next model is tried at
+    # once.
+    max_wait_s: float = 30.0
+    threshold: int = 5  # failures in a row after which a breaker opens
+    cooldown_s: float = 30.0  # until a probe may try
+
+    def wait_s(self, failure: Failure, attempt: int, jitter: float) -> float | None:
+        """Seconds to wait after attempt number `attempt` (from 1), None for no further one.
+
+        The back-off is ``base_s * 2 ** (attempt - 1)``, half of it random (`jitter` is in 0..1),
+        so that many assistants do not retry at the same moment.
+        """
+        most = min(self.attempts, _MOST_ATTEMPTS.get(failure.kind, self.attempts))
+        asked = failure.retry_after_s or 0.0
+        if not failure.retryable or attempt >= most or asked > self.max_wait_s:
+            return None
+        backoff = self.base_s * 2.0 ** (attempt - 1) * (0.5 + jitter / 2)
+        return max(asked, min(backoff, self.max_wait_s))
+
+
+class Breaker:
+    """The breaker of one model; `now` is monotonic seconds. For one thread."""
+
+    def __init__(self, policy: RetryPolicy, now: Callable[[], float]):
+        self._policy = policy
+        self._now = now
+        self._failures = 0
+        self._open_until: float | None = None
+        self._probing = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no call may go out now."""
+        return self._open_until is not None and self._now() < self._open_until
+
+    def admits(self) -> bool:
+        """Whether a call may go out now; half-open, the first caller becomes the probe.
+
+        After True, call `succeeded`, `failed` or `abandoned`.
+        """
+        if self.is_open or self._probing:
+            return False
+        self._probing = self._open_until is not None
+        return True
+
+    def succeeded(self) -> None:
+        """The model answered: close."""
+        self._failures, self._open_until, self._probing = 0, None, False
+
+    def failed(self) -> None:
+        """The model did not answer."""
+        self._failures += 1
+        if self._probing or self._failures >= self._policy.threshold:
+            self.rest(self._policy.cooldown_s)
+        self._probing = False
+
+    def rest(self, seconds: float) -> None:
+        """Open for a while, also because the server asked for it (Retry-After)."""
+        self._open_until = max(self._open_until or 0.0, self._now() + seconds)
+
+    def abandoned(self) -> None:
+        """The call was cancelled: nothing is known of the model, and another call may probe."""
+        self._probing = False
 
 
 @dataclass
@@ -46,8 +141,7 @@ class Model:
         if isinstance(outcome, ModelReply):
             if not outcome.is_empty:
                 return profile
-            more = replace(profile, thinks=True)
-            return replace(more, thinks_less=True) if profile.thinks else more
+            return replace(profile, thinks=True, thinks_less=profile.thinks)
         if outcome.kind not in _OF_SHAPE:
             return profile
         sent = {profile.limit_field, *request.extra, *(["stop"] if request.stop else ())}
@@ -64,18 +158,19 @@ class Models:
     """The models by LiteLLM's names of them.
 
     Args:
-        breaker: Makes the breaker of a model.
+        policy: When their breakers open.
+        clock: Monotonic seconds.
         path: Where their profiles are kept; None: only in memory. A file that cannot be read counts
             as none.
     """
 
-    def __init__(self, breaker: Callable[[], Breaker], path: Path | None = None):
+    def __init__(self, policy: RetryPolicy, clock: Callable[[], float], path: Path | None = None):
         self._path = path
-        self._models: defaultdict[str, Model] = defaultdict(lambda: Model(breaker()))
+        self._models = defaultdict[str, Model](lambda: Model(Breaker(policy, clock)))
         if path is not None and path.exists():
             try:
                 for name, value in dict(json.loads(path.read_text(encoding="utf-8"))).items():
-                    self.of(name).profile = Profile.of_json(value)
+                    self.of(name).profile = Profile.if_readable(value) or UNKNOWN
             except (OSError, ValueError, TypeError) as error:
                 _log.warn("`{path}` cannot be read: {why}", path=path, why=error)
 
@@ -99,10 +194,51 @@ class Models:
         if self._path is None:
             return
         profiles = ((name, model.profile) for name, model in sorted(self._models.items()))
-        shown = {k: v.as_json() for k, v in profiles if v != UNKNOWN and not v.guessed}
+        shown = {k: v.to_dict() for k, v in profiles if v != UNKNOWN and not v.guessed}
         try:
             part = self._path.with_suffix(".part")
             part.write_text(json.dumps(shown, indent=1), encoding="utf-8")
             part.replace(self._path)
         except OSError as error:
             _log.warn("`{path}` cannot be written: {why}", path=self._path, why=error)
+
+
+async def ask_server(address: str, api_key: str | None, model: str) -> tuple[Window | None, bool]:
+    """Ask a server for the window of a model, by the name that the server knows, for `LOOKUP_S`.
+
+    Returns it, None if the server says nothing, and whether asking again soon would give the same.
+    Not so where nobody listens, and where the model is not loaded yet.
+    """
+    httpx = importlib.import_module("httpx")
+    root, headers = address.rstrip("/").removesuffix("/v1"), {}
+    if api_key:
+        headers["Authorization"] = f"Bearer {api_key}"
+    is_reached = False
+
+    async def asked(source: str, path: str, method: str = "GET", **options: Any) -> Window | None:
+        nonlocal is_reached
+        try:
+            response = await client.request(method, root + path, **options)
+            is_reached |= response.status_code < 500  # llama.cpp is still loading
+            if response.status_code == 200:
+                return window_in(response.json(), model, source)
+        except httpx.TimeoutException:
+            is_reached = True  # it listens; another wait would be as long
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
+            pass
+        return None
+
+    # A context for TLS takes long to make.
+    verify = address.startswith("https:")
+    async with httpx.AsyncClient(headers=headers, timeout=LOOKUP_S, verify=verify) as client:
+        try:
+            async with asyncio.timeout(LOOKUP_S):
+                windows = await asyncio.gather(asked(PROPS, "/props"), asked(MODELS, "/v1/models"))
+                if is_reached and not any(windows):
+                    shown = asked(SHOWN, "/api/show", "POST", json={"model": model})
+                    windows = await asyncio.gather(asked(LOADED, "/api/ps"), shown)
+        except TimeoutError:
+            return None, True
+    window = min(filter(None, windows), key=lambda each: each.tokens, default=None)
+    is_guess = window is not None and window.source == SHOWN
+    return window, is_reached and not is_guess

@@ -11,9 +11,10 @@ asks for. A refusal that no line of the table knows is met with the `plainest` s
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from evennia_ai.history.stored import Stored
 from evennia_ai.llm_interaction.tool_calls import as_text, tool_instructions
 from evennia_ai.llm_interaction.values import ModelRequest
 
@@ -29,7 +30,7 @@ def _trait(words: str, refusal: str = "") -> Any:
 
 
 @dataclass(frozen=True)
-class Profile:
+class Profile(Stored):
     """What is known of one model beside its window. All defaults: nothing.
 
     A refusal teaches the first flag whose text fits and that is not known yet. `without` names
@@ -123,20 +124,6 @@ class Profile:
         if self.most_tokens:
             shown.append(f"gives replies of at most {self.most_tokens} tokens")
         return shown + [f"refuses the field `{name}`" for name in self.without]
-
-    def as_json(self) -> dict[str, Any]:
-        """What differs from the default, as it is kept."""
-        return {k: v for k, v in asdict(self).items() if v}
-
-    @classmethod
-    def of_json(cls, value: object) -> "Profile":
-        """A kept profile; what is not understood is left out."""
-        kept = dict(value) if isinstance(value, Mapping) else {}
-        without = kept.pop("without", ())
-        names = tuple(map(str, without)) if isinstance(without, list | tuple) else ()
-        most = kept.get("most_tokens")
-        flags = {name: bool(kept[name]) for name in _WORDS if name in kept}
-        return cls(without=names, most_tokens=most if isinstance(most, int) else 0, **flags)
 
 
 UNKNOWN = Profile()

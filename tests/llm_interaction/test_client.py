@@ -2,6 +2,7 @@ import logging
 import os
 import time
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 from unittest.mock import patch
@@ -12,10 +13,10 @@ from twisted.logger import formatEvent, globalLogPublisher
 
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction import wire
-from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.client import TOTAL_FACTOR, ModelClient
 from evennia_ai.llm_interaction.dialects import MOST_CHARS
+from evennia_ai.llm_interaction.models import RetryPolicy
 from evennia_ai.llm_interaction.profiles import Profile
-from evennia_ai.llm_interaction.retry import TOTAL_FACTOR, BreakerPolicy, RetryPolicy
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelRequest
 from tests import loopback
 from tests.loopback import HANG, RESET, TRUNCATED, LoopbackServer, failure, rate_limited, text
@@ -240,7 +241,7 @@ class TestFaults(LoopbackCase):
 
     def test_odd_bodies(self):
         """Whatever a server calls an answer, the caller gets a reply or a `ModelError`."""
-        self.client = self.new_client(breaker=BreakerPolicy(threshold=999))
+        self.client = self.new_client(retry=replace(QUICK, threshold=999))
         message = '{"choices": [{"index": 0, "message": %s}]}'
         for raw in (
             "<html>Welcome</html>",
@@ -527,9 +528,8 @@ class TestBreakerOfTheClient(LoopbackCase):
     def setUp(self):
         super().setUp()
         self.clock = Clock()
-        self.client = self.new_client(
-            clock=self.clock.seconds, breaker=BreakerPolicy(threshold=4, cooldown_s=30)
-        )
+        policy = replace(QUICK, threshold=4, cooldown_s=30)
+        self.client = self.new_client(clock=self.clock.seconds, retry=policy)
         self.server.respond = lambda body: failure(500) if body["model"] == "a" else text("B")
 
     def asked(self, model):
@@ -593,8 +593,8 @@ class TestCancellation(LoopbackCase):
     def test_a_cancelled_probe_leaves_the_breaker_half_open(self):
         """Cancelling the one call a half-open breaker let through lets the next one try."""
         clock = Clock()
-        policy = BreakerPolicy(threshold=1, cooldown_s=5)
-        self.client = self.new_client(clock=clock.seconds, breaker=policy)
+        policy = replace(QUICK, threshold=1, cooldown_s=5)
+        self.client = self.new_client(clock=clock.seconds, retry=policy)
         self.server.script(failure(500))
         self.fail()
         clock.advance(5)
@@ -676,7 +676,7 @@ class TestProbeAndWindow(LoopbackCase):
 
     def test_probe_goes_past_an_open_breaker(self):
         """Who asks for a probe gets one, and its success closes the breaker."""
-        self.client = self.new_client(breaker=BreakerPolicy(threshold=1, cooldown_s=999))
+        self.client = self.new_client(retry=replace(QUICK, threshold=1, cooldown_s=999))
         self.server.script(failure(500))
         self.fail()
         self.assertEqual(self.fail().kind, "breaker_open")

@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - the texts stand as they come
 
 import unittest
+from email.utils import formatdate
 
 from evennia_ai.errors import LocalModelError, ModelError
 from evennia_ai.llm_interaction.failures import (
@@ -203,6 +204,14 @@ class TestTexts(unittest.TestCase):
             (10.0, {"x-ratelimit-reset": "1700000010"}),
             (10.0, {"x-ratelimit-reset": "1700000010000"}),
             (None, {"x-ratelimit-reset": "soon"}),
+            (1.5, {"retry-after": "1.5"}),
+            (0.0, {"retry-after": "-3"}),
+            (0.25, {"retry-after-ms": "250", "retry-after": "9"}),
+            (10.0, {"retry-after": formatdate(1_700_000_010, usegmt=True)}),
+            (5.0, {"retry-after": formatdate(1000, usegmt=True), "date": formatdate(995, usegmt=True)}),
+            (None, {}),
+            (None, {"retry-after": "soon"}),
+            (None, {"retry-after": "nan"}),
         ):  # fmt: skip
             with self.subTest(headers):
                 self.assertEqual(retry_after_s(headers, now=1_700_000_000), seconds)

@@ -1,27 +1,20 @@
 """What refusals teach of a model, and requests in the shape that it takes."""
 
 import json
-import tempfile
 import unittest
 from dataclasses import fields
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from twisted.internet.task import Clock
 
-from evennia_ai.llm_interaction.failures import Failure
-from evennia_ai.llm_interaction.models import Models
 from evennia_ai.llm_interaction.profiles import (
     UNKNOWN,
     Profile,
     is_small_name,
     learned,
-    plainest,
     reshaped,
 )
-from evennia_ai.llm_interaction.retry import Breaker, BreakerPolicy
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from evennia_ai.llm_interaction.values import ModelRequest
 from tests.strategies import FEW
 
 # ruff: noqa: E501 - the texts stand as they come
@@ -240,8 +233,7 @@ class TestLearned(unittest.TestCase):
         self.assertEqual(reshaped(request(max_tokens=9000), known).max_tokens, 4096)
         self.assertEqual(reshaped(request(max_tokens=99), known).max_tokens, 99)
         self.assertEqual(known.said(), ["gives replies of at most 4096 tokens"])
-        self.assertEqual(Profile.of_json(known.as_json()), known)
-        self.assertEqual(Profile.of_json({"most_tokens": "odd"}), UNKNOWN)
+        self.assertEqual(Profile.from_dict(known.to_dict()), known)
 
 
 class TestReshaped(unittest.TestCase):
@@ -305,80 +297,3 @@ class TestReshaped(unittest.TestCase):
         self.assertEqual(roles(reshaped(bare, Profile(no_system=True))), ["user"])
         rules = ModelRequest(model="m", messages=TALK[:2])
         self.assertEqual(roles(reshaped(rules, shape)), ["user", "assistant", "user"])
-
-
-class TestBook(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = Path(folder.name) / "profiles.json"
-        self.book = self.models()
-
-    def models(self):
-        return Models(lambda: Breaker(BreakerPolicy(), Clock().seconds), self.path)
-
-    def failed(self, kind, said=""):
-        return Failure(kind, 400, said=said)
-
-    def taught(self, profile, outcome, **more):
-        return self.book.of("m").taught(profile, request(**more), outcome)
-
-    def test_it_is_kept(self):
-        """What was learned outlives a restart, until it is forgotten."""
-        profile = Profile(no_system=True, without=("stop",))
-        self.book.keep("m", profile)
-        self.assertEqual(self.models().of("m").profile, profile)
-        self.assertEqual(profile.said(), ["takes no system role", "refuses the field `stop`"])
-        self.book.forget("m")
-        self.assertEqual(self.models().of("m").profile, UNKNOWN)
-        self.book.forget("m")
-
-    def test_a_guess_is_not_kept(self):
-        """The plainest shape lasts until a restart: the refusal may have been an accident."""
-        self.book.keep("m", plainest(UNKNOWN))
-        self.assertTrue(self.book.of("m").profile.no_tools)
-        self.assertEqual(self.models().of("m").profile, UNKNOWN)
-
-    def test_a_damaged_file(self):
-        """It counts as none, and what is not understood of a profile is left out."""
-        for text in ("{", "[1]", '{"m": 5, "n": {"without": 3, "odd": 1}}'):
-            self.path.write_text(text)
-            book = self.models()
-            self.assertEqual((book.of("m").profile, book.of("n").profile), (UNKNOWN, UNKNOWN))
-
-    def test_a_folder_that_cannot_be_written(self):
-        """The profile holds until the restart."""
-        self.path = self.path / "no" / "folder.json"
-        book = self.models()
-        book.keep("m", Profile(no_tools=True))
-        self.assertTrue(book.of("m").profile.no_tools)
-
-    def test_an_unknown_refusal(self):
-        """The plainest shape is tried once, and again only after the model answered in one."""
-        unknown = self.failed("bad_request", "no")
-        self.assertEqual(self.taught(UNKNOWN, unknown), plainest(UNKNOWN))
-        self.assertEqual(self.taught(UNKNOWN, unknown), UNKNOWN)
-        self.book.keep("m", Profile(no_tools=True))
-        self.assertNotEqual(self.taught(UNKNOWN, unknown), UNKNOWN)
-
-    def test_what_teaches_nothing(self):
-        """Errors that are not about the shape, and answers."""
-        said = REFUSALS["no_system"][0]
-        self.assertEqual(self.taught(UNKNOWN, self.failed("auth", said)), UNKNOWN)
-        self.assertEqual(self.taught(UNKNOWN, self.failed("server", "down")), UNKNOWN)
-        self.assertEqual(self.taught(UNKNOWN, ModelReply(content="Hello.")), UNKNOWN)
-        self.assertTrue(self.taught(UNKNOWN, self.failed("server", said)).no_system)
-
-    def test_fields_that_were_sent(self):
-        """Those of the request, a stop sequence, and how thinking is sent."""
-        sent = {"stop": ("\n",), "extra": {"top_k": 5}, "thinking": "off"}
-        for name in ("stop", "top_k", "reasoning_effort"):
-            failure = self.failed("bad_request", f"unknown field {name}")
-            self.assertEqual(self.taught(UNKNOWN, failure, **sent).without, (name,))
-
-    def test_thoughts_that_used_up_a_reply(self):
-        """More room first, then no thinking."""
-        empty = ModelReply(content="", finish_reason="length")
-        first = self.taught(UNKNOWN, empty)
-        self.assertEqual(first, Profile(thinks=True))
-        self.assertEqual(self.taught(first, empty), Profile(thinks=True, thinks_less=True))

@@ -8,7 +8,7 @@ import time
 from twisted.internet.task import Clock
 
 from evennia_ai.errors import WindowError
-from evennia_ai.llm_interaction.window_lookup import TIMEOUT_S, ask_server
+from evennia_ai.llm_interaction.models import LOOKUP_S, ask_server
 from evennia_ai.llm_interaction.windows import LOADED, MODELS, NAMED, PROPS, SHOWN, Window
 from tests import loopback
 from tests.llm_interaction.test_client import KEY, LoopbackCase
@@ -74,7 +74,7 @@ class TestLookup(LoopbackCase):
                 ask_server(f"http://127.0.0.1:{silent.getsockname()[1]}/v1", None, "m")
             )
             self.assertEqual(answer, (None, True))
-            self.assertLess(time.monotonic() - began, TIMEOUT_S + 2)
+            self.assertLess(time.monotonic() - began, LOOKUP_S + 2)
 
 
 class TestLearning(LoopbackCase):
