@@ -30,16 +30,11 @@ from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.failures import Failure, failure_of
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
-from evennia_ai.llm_interaction.models import Breaker, Models, RetryPolicy, ask_server
+from evennia_ai.llm_interaction.models import Models, RetryPolicy, ask_server
 from evennia_ai.llm_interaction.own_machine import is_near
 from evennia_ai.llm_interaction.profiles import Profile, is_small_name
 from evennia_ai.llm_interaction.tokens import TokenCounter
-from evennia_ai.llm_interaction.values import (
-    READ_AHEAD,
-    ModelFacts,
-    ModelReply,
-    ModelRequest,
-)
+from evennia_ai.llm_interaction.values import READ_AHEAD, ModelFacts, ModelReply, ModelRequest
 from evennia_ai.llm_interaction.windows import KnownWindow, Window, figures_of
 
 T = TypeVar("T")
@@ -163,17 +158,14 @@ class ModelClient:
         return ModelFacts(known, self._carries_tools(where), learned, price, free, small)
 
     def _window(self, model: str) -> Window | None:
-        known = KnownWindow()
+        known, listed = KnownWindow(), None
         if self._caller:
             known = self.models.of(self._endpoint(model, model).model).window
+            listed = wire.window_of(self._caller.litellm, model)
         if self._local_models and model.startswith(LOCAL_PREFIX):
             tokens = self._local_models.window(model)
             known = known.told(Window(tokens, "its process") if tokens else None)
-        return known.limit(self._in_table(model))
-
-    def _in_table(self, model: str) -> int | None:
-        """A model's window in LiteLLM's table; None while LiteLLM is not loaded."""
-        return wire.window_of(self._caller.litellm, model) if self._caller else None
+        return known.limit(listed)
 
     def _carries_tools(self, where: wire.Endpoint) -> bool | None:
         """Whether the tools of a request reach a model; None if unknown. Answers at once.
@@ -188,7 +180,7 @@ class ModelClient:
             return False
         if self._clock() >= known.next_trial:
             known.next_trial = self._clock() + TRIAL_PAUSE_S
-            if wire.is_own_server(self._ready().litellm, where):
+            if self._is_own(where):
                 # A server that does not answer shows in the calls that matter.
                 self._start(self._try_tools(where)).addErrback(lambda _: None)
         return known.carries_tools
@@ -236,39 +228,42 @@ class ModelClient:
     def _endpoint(self, model: str, home: str) -> wire.Endpoint:
         return wire.endpoint(self._ready().litellm, model, self._home or home, *self._address)
 
+    def _is_own(self, where: wire.Endpoint) -> bool:
+        return wire.is_own_server(self._ready().litellm, where)
+
     async def _complete(self, request: ModelRequest) -> ModelReply:
-        began, attempts = self._clock(), 0
-        if self._is_cold(self._endpoint(request.model, request.model)):
+        began, home = self._clock(), self._endpoint(request.model, request.model)
+        since_s = began - self.models.of(home.model).answered_at
+        if since_s > KEEP_WARM_S and self._is_own(home):
             request = replace(request, timeout_s=COLD_FACTOR * request.timeout_s)
         ends = began + TOTAL_FACTOR * request.timeout_s
         models = (request.model, *request.fallback_models)
         failures: list[tuple[str, Failure]] = []
-        lost: list[ModelReply] = []
+        outcomes: list[ModelReply | Failure] = []  # of every HTTP call
         for place, model in enumerate(models):
             where = self._endpoint(model, request.model)
             await self._look_up(where)
-            left_s = max(0.0, ends - self._clock())
+            share_s = max(0.0, ends - self._clock())
             if where.is_offline:
-                share_s = max(_OFFLINE_GRACE_S, left_s)
+                share_s = max(_OFFLINE_GRACE_S, share_s)
             else:  # an equal part of the time that is left
-                share_s = left_s / sum(
-                    not m.startswith(wire.OFFLINE_PREFIX) for m in models[place:]
-                )
-            if self._exceeds(request, model, is_fallback=place > 0):
+                share_s /= sum(not m.startswith(wire.OFFLINE_PREFIX) for m in models[place:])
+            known = self._window(model) if request.prompt_tokens else None
+            # For a fallback nobody has made room for the reply yet.
+            size = request.prompt_tokens + (request.max_tokens if place else 0)
+            if known and size > known.tokens:
                 outcome: ModelReply | Failure = Failure("context_window")
             else:
-                outcome, tries, wasted = await self._ask(request, where, share_s)
-                attempts += tries
-                lost += wasted
+                outcome = await self._ask(request, where, share_s, outcomes)
                 if not where.is_offline:
                     outcome = self._learned(request, where, outcome)
             if isinstance(outcome, ModelReply):
-                reply = _with_cost_of(await self._counted(request, outcome), lost)
-                seconds = self._clock() - began
-                return replace(reply, model=model, attempts=attempts, seconds=seconds)
+                reply = replace(outcome, model=model, attempts=len(outcomes))
+                lost = [each for each in outcomes[:-1] if isinstance(each, ModelReply)]
+                reply = _with_cost_of(await self._counted(request, reply), lost)
+                return replace(reply, seconds=self._clock() - began)
             failures.append((model, outcome))
-            described = _described(model, outcome)
-            said = f"{described} ({request.purpose})"
+            said = f"{_described(model, outcome)} ({request.purpose})"
             _thread.notify(_log.warn, "{said}", said=said)
             if not place and outcome.kind == "context_window":
                 break  # a shorter prompt for this model is better than another model
@@ -285,16 +280,10 @@ class ModelClient:
             kind=(asked or [failures[0][1]])[0].kind,
         )
 
-    def _is_cold(self, where: wire.Endpoint) -> bool:
-        """Whether a model has to be loaded, or a long prompt to be read, before it answers."""
-        since = self._clock() - self.models.of(where.model).answered_at
-        return since > KEEP_WARM_S and wire.is_own_server(self._ready().litellm, where)
-
     async def _look_up(self, where: wire.Endpoint) -> None:
         """Ask a server of the game's own for a model's window, if that is due."""
         known, now, is_final = self.models.of(where.model), self._clock(), False
-        own = wire.is_own_server(self._ready().litellm, where)
-        if now < known.next_lookup or not (own and where.api_base):
+        if now < known.next_lookup or not (where.api_base and self._is_own(where)):
             return
         known.next_lookup = now + _ASK_AGAIN_S
         name = where.model.removeprefix(f"{where.provider}/")
@@ -304,15 +293,6 @@ class ModelClient:
             if not is_final:
                 known.next_lookup = now
         known.window = known.window.told(window)
-
-    def _exceeds(self, request: ModelRequest, model: str, is_fallback: bool) -> bool:
-        """Whether a request is known to be larger than a model's window.
-
-        For a fallback nobody has made room for the reply yet.
-        """
-        known = self._window(model) if request.prompt_tokens else None
-        size = request.prompt_tokens + (request.max_tokens if is_fallback else 0)
-        return known is not None and size > known.tokens
 
     def _learned(
         self, request: ModelRequest, where: wire.Endpoint, outcome: ModelReply | Failure
@@ -332,37 +312,37 @@ class ModelClient:
             known.doubted = known.window
             outcome = replace(outcome, kind="context_window")
         if outcome.kind == "context_window":
-            listed = self._in_table(where.model)
+            listed = wire.window_of(self._ready().litellm, where.model)
             known.window = known.window.overflowed(figures_of(outcome.said), *sizes, listed)
         elif outcome.kind == "connection":  # one that comes back may have another window
             known.next_lookup = -math.inf
         return outcome
 
     async def _ask(
-        self, request: ModelRequest, where: wire.Endpoint, share_s: float
-    ) -> tuple[ModelReply | Failure, int, list[ModelReply]]:
+        self,
+        request: ModelRequest,
+        where: wire.Endpoint,
+        share_s: float,
+        outcomes: list[ModelReply | Failure],
+    ) -> ModelReply | Failure:
         """Try one model as often as policy, breaker and its share of time allow.
 
         A request that is refused for its shape, or whose reply was only thoughts, is sent again at
-        once in another one. Returns the outcome, how many HTTP calls were made, and replies that
-        were paid for in vain.
+        once in another one. The outcome of each HTTP call is added to `outcomes`.
         """
         model = self.models.of(where.model)
         breaker, profile = model.breaker, model.profile
         until = self._clock() + share_s
         latest = until - _LEAST_SHARE * request.timeout_s
         outcome: ModelReply | Failure = Failure("breaker_open")
-        tries = calls = 0
-        wasted: list[ModelReply] = []
+        tries = 0
         while tries < self._retry.attempts and breaker.admits():
             limit_s = min(request.timeout_s, max(0.0, until - self._clock()))
             outcome = await self._attempt(where, request, limit_s, profile)
-            calls += 1
+            outcomes.append(outcome)
             if where.is_offline or request.purpose == READ_AHEAD:
-                return outcome, calls, []
+                return outcome
             taught = model.taught(profile, request, outcome)
-            if isinstance(outcome, ModelReply) and outcome.is_empty:
-                wasted.append(outcome)
             if taught != profile and self._clock() <= latest:
                 profile = taught
                 continue
@@ -374,16 +354,19 @@ class ModelClient:
                     self.models.keep(where.model, profile)
                 break
             tries += 1
-            wait_s = self._wait_s(outcome, tries, breaker, latest)
-            if wait_s is None:
+            wait_s = self._retry.wait_s(outcome, tries, random.random())
+            if wait_s is None or self._clock() + wait_s > latest or breaker.is_open:
+                if outcome.kind == "credit":
+                    breaker.rest(CREDIT_REST_S)
+                elif outcome.retry_after_s:
+                    breaker.rest(min(outcome.retry_after_s, REST_CAP_S))
                 break
             said = f"`{where.model}` ({request.purpose}): {outcome.kind}"
             again = f"{said}; trying again in {wait_s:.1f} s"
             _thread.notify(_log.warn, "{said}", said=again)
             await asyncio.sleep(wait_s)
-        if isinstance(outcome, ModelReply) and outcome.is_empty:
-            outcome = Failure("empty")
-        return outcome, calls, wasted
+        is_empty = isinstance(outcome, ModelReply) and outcome.is_empty
+        return Failure("empty") if is_empty else outcome
 
     async def _attempt(
         self,
@@ -408,19 +391,6 @@ class ModelClient:
             model.breaker.succeeded()
             model.answered_at = self._clock()
         return outcome
-
-    def _wait_s(
-        self, failure: Failure, attempt: int, breaker: Breaker, latest: float
-    ) -> float | None:
-        """Seconds until the next attempt, None for no further one."""
-        wait_s = self._retry.wait_s(failure, attempt, random.random())
-        if wait_s is not None and self._clock() + wait_s <= latest and not breaker.is_open:
-            return wait_s
-        if failure.kind == "credit":
-            breaker.rest(CREDIT_REST_S)
-        elif failure.retry_after_s:
-            breaker.rest(min(failure.retry_after_s, REST_CAP_S))
-        return None
 
     async def _counted(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
         """A reply with its tokens, by our own counter where the provider did not count."""

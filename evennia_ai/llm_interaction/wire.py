@@ -12,14 +12,14 @@ import os
 import re
 import secrets
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from evennia_ai.errors import LocalModelError, ModelError
-from evennia_ai.llm_interaction.cache_marks import marked, wants_marks
+from evennia_ai.history.frames import MEMORIES_LABEL, MOMENT_LABEL
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
 from evennia_ai.llm_interaction.failures import failure_of, sorted_failure
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
@@ -38,8 +38,11 @@ _NO_KEY = "none"
 _MASK = "***"
 _KEY_SHAPES = re.compile(r"(?i)(bearer\s+|://)(?:\S+(?=@)|(?<=\s)\S+)|\b(?:sk|pk|key)-[\w-]{6,}")
 _DETAIL_CHARS = 300
-# Its newer models refuse a request with both a temperature and `top_p`; LiteLLM sends both.
-_ONE_OF_TWO = "claude"
+# Anthropic's models, wherever they are served, cache a prompt up to marked messages. The newer ones
+# refuse a request with both a temperature and `top_p`; LiteLLM sends both.
+_CLAUDE = "claude"
+# Of what stands behind the history and differs from turn to turn.
+_TAIL_LABELS = (MEMORIES_LABEL, MOMENT_LABEL)
 _OWN_SERVERS_ONLY = ("min_p", "repeat_penalty", "repetition_penalty")
 _EFFORTS = {"off": "none", "low": "low", "high": "high"}
 # Addresses of providers that LiteLLM's list of compatible servers does not hold.
@@ -157,7 +160,7 @@ def further_fields(request: ModelRequest, model: str, is_own: bool) -> dict[str,
     oneself read `enable_thinking`; such servers know more ways to choose words than providers do.
     """
     fields = {k: v for k, v in request.extra.items() if v is not None}
-    if "temperature" in fields and _ONE_OF_TWO in model:
+    if "temperature" in fields and _CLAUDE in model:
         fields.pop("top_p", None)
     local = {name: fields.pop(name) for name in _OWN_SERVERS_ONLY if name in fields}
     if request.thinking != "default" and not (is_own and request.thinking == "off"):
@@ -167,6 +170,25 @@ def further_fields(request: ModelRequest, model: str, is_own: bool) -> dict[str,
     if is_own and local:
         fields["extra_body"] = {**local, **fields.get("extra_body", {})}
     return fields
+
+
+def marked(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Chat messages with marks of where a cache may end, four at most; marked texts become lists.
+
+    Marked are the first, with rules and persona (tools stand before it and are cached with it); the
+    assistant's newest words before the volatile tail, as heard lines behind them may still grow;
+    what stands right before the tail; and the last one, for the next request of the same turn. See
+    https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching.
+    """
+    shown = [dict(message) for message in messages]
+    firsts = [str(m.get("role") == "user" and m.get("content")).partition("\n")[0] for m in shown]
+    tail = next((n for n, first in enumerate(firsts) if first in _TAIL_LABELS), len(shown))
+    spoken = (n for n in range(tail - 1, 0, -1) if shown[n].get("role") == "assistant")
+    for place in {0, next(spoken, 0), tail - 1, len(shown) - 1}.intersection(range(len(shown))):
+        if text := shown[place].get("content"):
+            part = {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
+            shown[place]["content"] = [part]
+    return shown
 
 
 def is_own_server(litellm: ModuleType, where: Endpoint) -> bool:
@@ -268,8 +290,8 @@ class Caller:
             response = await self.litellm.atext_completion(**options)
         else:
             asked = request.messages or ({"role": "user", "content": request.prompt or ""},)
-            marks = wants_marks(where.model)
-            options["messages"] = marked(asked) if marks else [dict(each) for each in asked]
+            takes_marks = _CLAUDE in where.model.lower()
+            options["messages"] = marked(asked) if takes_marks else [dict(each) for each in asked]
             if where.is_offline:
                 work = functools.partial(self.litellm.completion, **options)
                 loop = asyncio.get_running_loop()
@@ -297,26 +319,20 @@ class Caller:
             raw = getattr(choice, "text", None) if message is None else message.content
             if isinstance(raw, list):
                 raw = "".join(str(part.get("text", "")) for part in raw if isinstance(part, dict))
-            # Some servers number their calls from 0 in each reply.
-            sent = (message.get("tool_calls") for message in request.messages)
-            lists = (calls for calls in sent if isinstance(calls, list | tuple))
-            used = {str(call.get("id", "")) for calls in lists for call in calls}
             usage = getattr(response, "usage", None)
             # Out of the provider's cache, as OpenAI or as Anthropic names them.
             details = getattr(usage, "prompt_tokens_details", None)
             cached = getattr(details, "cached_tokens", 0)
             cached = int(cached or getattr(usage, "cache_read_input_tokens", 0) or 0)
-            text, made = "" if raw is None else str(raw), getattr(message, "tool_calls", None)
+            made = getattr(message, "tool_calls", None) or ()
             if not made and (older := getattr(message, "function_call", None)):
                 made = [SimpleNamespace(function=older)]
-            answer = Read(text)
+            answer = Read(text := "" if raw is None else str(raw))
             if not where.is_offline:
                 answer = read(text, request.called, request.reported)
-            calls = [_parts(each, request.called) for each in (made or ())[:MOST_CALLS]]
-            calls = calls or [("", *each) for each in answer.calls]
             return ModelReply(
                 content=answer.text,
-                tool_calls=tuple(_tool_call(*each, used) for each in calls),
+                tool_calls=_tool_calls(made[:MOST_CALLS], answer.calls, request),
                 native=bool(made),
                 thought=answer.thought or bool(getattr(message, "reasoning_content", None)),
                 finish_reason=str(getattr(choice, "finish_reason", "") or "stop"),
@@ -372,6 +388,25 @@ def _refuse(choice: Any, message: Any) -> None:
             raise ModelError(why, kind == "bad_response", kind)
 
 
+def _tool_calls(
+    made: Sequence[Any], written: Sequence[tuple[str, str]], request: ModelRequest
+) -> tuple[ChatToolCall, ...]:
+    """A provider's calls, else those written as text, in the chat format.
+
+    Each gets an id of its own: some servers number their calls from 0 in each reply.
+    """
+    sent = (message.get("tool_calls") for message in request.messages)
+    lists = (calls for calls in sent if isinstance(calls, list | tuple))
+    used = {"", *(str(call.get("id", "")) for calls in lists for call in calls)}
+    parts = [_parts(raw, request.called) for raw in made] or [("", *each) for each in written]
+    calls = []
+    for call_id, name, arguments in parts:
+        call_id = "call_" + secrets.token_hex(12) if call_id in used else call_id
+        used.add(call_id)
+        calls.append(tool_call(call_id, name, arguments))
+    return tuple(calls)
+
+
 def _parts(raw: Any, tools: Mapping[str, str]) -> tuple[str, str, str]:
     """Id, name and arguments of a provider's call."""
     function = getattr(raw, "function", None)
@@ -379,14 +414,6 @@ def _parts(raw: Any, tools: Mapping[str, str]) -> tuple[str, str, str]:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
     name = str(getattr(function, "name", None) or "")
     return str(getattr(raw, "id", None) or ""), *repaired(name, text, tools)
-
-
-def _tool_call(call_id: str, name: str, arguments: str, used: set[str]) -> ChatToolCall:
-    """A call in the chat format, its id added to those used."""
-    if not call_id or call_id in used:
-        call_id = "call_" + secrets.token_hex(12)
-    used.add(call_id)
-    return tool_call(call_id, name, arguments)
 
 
 def masked(text: str, *keys: str | None) -> str:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history.frames import MOMENT_LABEL
-from evennia_ai.llm_interaction.cache_marks import marked, marks, wants_marks
+from evennia_ai.llm_interaction.wire import marked
 from tests.strategies import FEW
 
 
@@ -28,19 +28,21 @@ PROMPT = [
 class TestMarks(unittest.TestCase):
     """Which messages are marked."""
 
-    def test_of_a_turn(self):
-        """Rules, the newest words before the tail, what stands before it, and the last message."""
-        self.assertEqual(marks(PROMPT), [0, 3, 4, 5])
+    def test_which(self):
+        """Rules, the newest words, what stands before the tail, the last; never without text."""
         results = [message("assistant", ""), message("tool", "done")]
-        self.assertEqual(marks([*PROMPT, *results]), [0, 3, 4, 7])
-
-    def test_small_prompts(self):
-        """Nothing is marked twice, nor without a text."""
-        self.assertEqual(marks([]), [])
-        self.assertEqual(marks(PROMPT[:1]), [0])
-        self.assertEqual(marks([PROMPT[0], TAIL]), [0, 1])
-        self.assertEqual(marks([TAIL]), [0])
-        self.assertEqual(marks([PROMPT[0], message("assistant", "")]), [0])
+        for messages, places in (
+            (PROMPT, [0, 3, 4, 5]),
+            ([*PROMPT, *results], [0, 3, 4, 7]),
+            ([], []),
+            (PROMPT[:1], [0]),
+            ([PROMPT[0], TAIL], [0, 1]),
+            ([TAIL], [0]),
+            ([PROMPT[0], message("assistant", "")], [0]),
+        ):
+            with self.subTest(messages=messages):
+                shown = enumerate(marked(messages))
+                self.assertEqual([n for n, m in shown if isinstance(m["content"], list)], places)
 
     @FEW
     @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text())))
@@ -52,14 +54,3 @@ class TestMarks(unittest.TestCase):
         self.assertLessEqual(len(parts), 4)
         texts = [c[0]["text"] if isinstance(c, list) else c for c in (m["content"] for m in shown)]
         self.assertEqual(texts, [each["content"] for each in messages])
-
-    def test_which_models(self):
-        """Anthropic's, whoever serves them."""
-        for name, wanted in (
-            ("anthropic/claude-sonnet-4-5", True),
-            ("bedrock/anthropic.claude-3-haiku", True),
-            ("openrouter/anthropic/Claude-3.5", True),
-            ("gpt-4o", False),
-            ("offline/extractive", False),
-        ):
-            self.assertEqual(wants_marks(name), wanted)
