@@ -8,7 +8,8 @@ source is an unsupported claim. A claim that is turned round has the words of on
 source: the tables say which words deny, and how somebody says what they owe.
 
 A summary in another language than its source is held to its names and its larger numbers in
-digits; one in another script to these numbers alone.
+digits; one in another script to these numbers alone. But where a part of it is in a language that
+was spoken, what is in another one is a model's talk of its own.
 """
 
 import calendar
@@ -23,9 +24,9 @@ from functools import cache, cached_property
 
 import regex
 
-from evennia_ai.history.frames import read_heard, without_marks
+from evennia_ai.history.frames import read_heard, read_source_line, without_marks
 from evennia_ai.language.numbers import with_values
-from evennia_ai.language.script import ENDS, akin, folded, is_unparted, meets
+from evennia_ai.language.script import ENDS, akin, folded, is_unparted, meets, size
 from evennia_ai.language.tables import DEFAULT, Table, language_of, tables
 from evennia_ai.language.words import asks, content_words, stem, telling_stem, words
 from evennia_ai.llm_interaction.items import Item, items_of, normal
@@ -45,8 +46,8 @@ MOST_STRUCK = 0.5
 APART_CHARS, APART_SHARE = 600, 0.1
 # Days around the day of a line that `yesterday` or `next week` may mean.
 DAYS_AROUND = 8
-# A summary of fewer words says nothing of its language.
-LANGUAGE_WORDS = 12
+# A summary of fewer words says nothing of its language, nor does a sentence of fewer.
+LANGUAGE_WORDS, SENTENCE_WORDS = 12, 5
 SCRIPT_CHARS = 2000
 
 _SENTENCE = re.compile(
@@ -134,16 +135,19 @@ class Ground:
     def __init__(self, text: str, known: Iterable[str] = ()):
         self.text = text
         self.known = tuple(known)
-        heard = ((read_heard(line), line) for line in text.split("\n"))
+        lines = text.split("\n")
+        heard = ((read_heard(line) or read_source_line(line), line) for line in lines)
         # Frames are English, whatever is spoken.
         self.said = without_marks("\n".join(h.text if h else line for h, line in heard))
+        self.script = _script(self.said)
         self.language = language_of(self.said)
+        self.languages = {self.language, *map(language_of, self.said.split("\n"))} - {""}
         self.is_english = self.language == DEFAULT
         self.normal = f" {normal(text, self.language)} {normal(', '.join(self.known))} "
         self.forms = frozenset(self.normal.split())
-        self.words = [word for line in text.split("\n") for word in words(line)]
+        self.words = [word for line in lines for word in words(line)]
         self.places: dict[str, list[int]] = {}
-        for place, line in enumerate(text.split("\n")):
+        for place, line in enumerate(lines):
             for each in set(_telling(line, self.language or DEFAULT)):
                 self.places.setdefault(each, []).append(place)
 
@@ -296,8 +300,10 @@ def grounded_in(text: str, source: str, known: Iterable[str] = ()) -> Grounded:
     found = list(_SENTENCE.finditer(text))
     if stands_apart(text, ground):
         return Grounded("", (Struck(text, "refusal", ("every word",)),) * len(found), len(found))
-    held = {"number"} | ({"name"} if _script(text) == _script(source) else set())
-    same_language = "name" in held and _same_language(text, ground)
+    foreign = _foreign([match[0] for match in found], ground)
+    own = " ".join(match[0] for match in found if match[0] not in foreign)
+    held = {"number"} | ({"name"} if _script(own) == ground.script else set())
+    same_language = "name" in held and _same_language(own, ground)
     rules = {rule: of for rule, of in RULES.items() if same_language or rule in held}
     items = [(i, f" {normal(i.text, i.language)} ") for i in items_of(text, ground.known)]
     struck: list[Struck] = []
@@ -309,7 +315,7 @@ def grounded_in(text: str, source: str, known: Iterable[str] = ()) -> Grounded:
         inside = tuple(item for item, form in items if form in words_in)
         sentence = Sentence(match[0], inside, same_language)
         wrong = ((rule, what) for rule, of in rules.items() if (what := of(sentence, ground)))
-        rule, what = next(wrong, ("", ()))
+        rule, what = next(wrong, ("", ())) if match[0] not in foreign else ("language", ("all",))
         if what:
             struck.append(Struck(sentence.text, rule, what))
         kept.append("\n" * ("\n" in gap) if what else gap + sentence.text)
@@ -319,9 +325,21 @@ def grounded_in(text: str, source: str, known: Iterable[str] = ()) -> Grounded:
     return Grounded("\n".join(filter(None, lines)), tuple(struck), len(found))
 
 
+def _foreign(sentences: Sequence[str], ground: Ground) -> frozenset[str]:
+    """The sentences in a language that was not spoken, where others are in one that was."""
+    told = {each: language_of(each, ground.language) for each in sentences}
+    foreign = {
+        each
+        for each, code in told.items()
+        if code and code not in ground.languages and size(each) >= SENTENCE_WORDS
+    }
+    is_mixed = any(code in ground.languages for code in told.values())
+    return frozenset(foreign if is_mixed else ())
+
+
 def stands_apart(text: str, ground: Ground) -> bool:
     """Whether a short text has next to no word of its source, as a refusal in any language."""
-    if len(text) > APART_CHARS or _script(text) != _script(ground.text):
+    if len(text) > APART_CHARS or _script(text) != ground.script:
         return False
     if language_of(text) == DEFAULT:  # whose refusals are known by their words
         return False
