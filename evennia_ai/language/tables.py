@@ -203,9 +203,9 @@ def each_words(key: str) -> frozenset[str]:
     return frozenset(word for table in tables().values() for word in table.words(key))
 
 
-def says(key: str, text: str) -> bool:
-    """Whether a text fits an expression of the section `speech` in any language."""
-    return any(table.expression("speech", key).search(text) for table in tables().values())
+def says(key: str, text: str, section: str = "speech") -> bool:
+    """Whether a text fits an expression of a section in any language."""
+    return any(table.expression(section, key).search(text) for table in tables().values())
 
 
 def each_line(key: str, section: str = "lines") -> list[str]:

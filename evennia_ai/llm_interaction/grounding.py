@@ -327,7 +327,8 @@ def grounded_in(text: str, source: str, known: Iterable[str] = ()) -> Grounded:
 
 def _foreign(sentences: Sequence[str], ground: Ground) -> frozenset[str]:
     """The sentences in a language that was not spoken, where others are in one that was."""
-    told = {each: language_of(each, ground.language) for each in sentences}
+    likely = language_of(" ".join(sentences))
+    told = {each: language_of(each, likely) for each in sentences}
     foreign = {
         each
         for each, code in told.items()

@@ -17,7 +17,7 @@ import regex
 
 from evennia_ai.history.frames import PROMPT_FORM
 from evennia_ai.language.script import folded, is_unparted, places, size, words
-from evennia_ai.language.tables import DEFAULT, each_words, table_of, tables
+from evennia_ai.language.tables import DEFAULT, each_words, says, table_of, tables
 
 # A shorter stretch may be rhythm until it was said three times; one so long said twice is a loop.
 RHYTHM_WORDS = 12
@@ -475,7 +475,8 @@ def known_lines(
     if is_small:
         sentences = (part for text, _ in own for part in (text, *_SENTENCE.findall(text)))
         long |= {key for key in map(line_key, sentences) if key.count(" ") >= REFRAIN_WORDS - 1}
-        long |= {key for key in (line_key(text) for text, _ in own[-1:]) if " " in key}
+        newest = (line_key(text) for text, _ in own[-1:])
+        long |= {key for key in newest if " " in key or says("greeting", key, "kinds")}
     times = Counter(line_key(text) for text, _ in own if size(text) <= REPEATABLE_WORDS)
     often = {key for key, count in times.items() if count > (1 if " " in key else 2)}
     greetings = (text for text in answered if not _QUESTION.search(text))

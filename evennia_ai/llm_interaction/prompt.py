@@ -266,7 +266,7 @@ def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[st
 def _fitted(script: Assistant, regions: Regions, model: str = "") -> Prompt:
     """The regions as a prompt, its tools counted in the form in which they are sent."""
     caps, limit = context_caps(script, model), context_limit(script, model)
-    cost = (lambda *_: 0) if _only_speaks(script) else _tools_cost(script)
+    cost = (lambda *_: 0) if only_speaks(script) else _tools_cost(script)
     return fit_prompt(regions, caps, limit, script.counter, cost)
 
 
@@ -362,7 +362,7 @@ def is_small(script: Assistant) -> bool:
     return tool_protocol(script).is_text or facts.carries_tools is False
 
 
-def _only_speaks(script: Assistant) -> bool:
+def only_speaks(script: Assistant) -> bool:
     """Whether the model has so few parameters that it gets no tools when it speaks.
 
     It looks and notes again and again, and says the results; memories are given to it.
@@ -462,7 +462,7 @@ def model_request(
     extra = {**({"repeat_penalty": SMALL_REPEAT_PENALTY} if small else {}), **config.llm_extra}
     thinking = config.llm_thinking
     request = replace(request, fallback_models=fallbacks, thinking=thinking, extra=extra)
-    tools = () if is_brief and _only_speaks(script) else prompt.tools
+    tools = () if is_brief and only_speaks(script) else prompt.tools
     if prompt.tools and tool_protocol(script).is_text:
         shown = as_text(prompt.messages, tool_instructions(tools, small), request.called)
         request, tools = replace(request, messages=tuple(shown)), ()

@@ -15,6 +15,7 @@ from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
 from evennia_ai.llm_interaction.guards import guarded
+from evennia_ai.llm_interaction.offline.brain import misses_told
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     asked_once_more,
@@ -23,6 +24,7 @@ from evennia_ai.llm_interaction.prompt import (
     is_small,
     learned_window,
     model_request,
+    only_speaks,
 )
 from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, told_apart
@@ -62,6 +64,8 @@ MOST_NOTES = 3
 _POSE = "emote"
 # In place of a guard's name, where a reply is empty.
 SAYS_NOTHING = "says nothing"
+# Where a model without tools says something else than what was told and surely answers.
+NOT_AS_TOLD = "not as told"
 
 
 @inlineCallbacks
@@ -278,11 +282,14 @@ class _Turn:
         reply = yield script.spend.complete(asked, request.asker if is_counted else None)
         yield script.breathe()
         answer = self._read(reply)
+        is_held = only_speaks(script) and self.wants_offline() and bool(answer.text)
+        if is_held and (yield script.mind.work(misses_told, [*asked.messages], answer.text)):
+            answer = replace(answer, text="", cuts=(*answer.cuts, NOT_AS_TOLD))
         if answer.cuts:
             self.cuts += answer.cuts
             script.audit("guard", model=reply.model, cut=answer.cuts, lost=answer.is_lost)
         is_slow = self.wants_offline() and reply.seconds > slow_s
-        if answer.is_lost and may_repeat and not is_slow:
+        if answer.is_lost and may_repeat and not is_slow and NOT_AS_TOLD not in answer.cuts:
             self._discard(answer)
             answer = yield self._asked(asked_once_more(again), may_repeat=False)
         return answer

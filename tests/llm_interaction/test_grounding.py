@@ -173,6 +173,29 @@ class TestLanguages(unittest.TestCase):
         self.assertEqual(struck(told.replace("12", "41"), told), ["number"])
         self.assertEqual(struck("Blorp snibt vlek.", told), [])
 
+    def test_sentences_in_another_language(self):
+        """Beside sentences in a language that was spoken, those in others are struck."""
+        talks = {
+            "en": ("My boat is called Heron.", "Mira's boat is called Heron."),
+            "de": ("Mein Boot heißt Reiher und liegt am Steg.", "Miras Boot heißt Reiher."),
+            "ja": ("私の舟の名前はサギです。港町から来ました。", "舟の名前はサギです。"),
+            "ru": ("Мою лодку зовут Цапля, я приехала из Рязани.", "Лодку зовут Цапля."),
+        }
+        asides = {
+            "en": "I am saving this part of the text now and will go on with the next.",
+            "de": "Ich werde den Text jetzt für dich weiter zusammenfassen.",
+            "ja": "これから次の部分をまとめていきますので、お待ちください。",
+        }
+        for code, (told, true) in talks.items():
+            source = f"[MESSAGES TO COMPACT]\n{heard_line('Mira', 'o1.a', 'say', told)}"
+            for other, aside in asides.items():
+                found = grounded_in(f"{true} {aside}", source, ["Mira"])
+                self.assertEqual(found.text.strip(), true, (code, other))
+                if code != other:
+                    self.assertEqual([each.rule for each in found.struck], ["language"])
+            found = grounded_in(talks["de"][1], source, ["Mira", "Heron", "Reiher"])
+            self.assertEqual(found.struck, (), code)  # wholly in another language
+
     def test_refusals_in_any_language(self):
         """A short text without a word of its source says nothing of it, whatever its language."""
         for refusal in (

@@ -246,6 +246,8 @@ class TestKnownLines(unittest.TestCase):
             self.assertEqual(kept, "" if is_known else sentence)
         newest = known_lines([("The Lantern.", True), ("Good ale!", True)], [], [], is_small=True)
         self.assertEqual(newest, {"good ale"})
+        for newest, keys in (("Hello!", {"hello"}), ("Hallo!", {"hallo"}), ("Yes.", set())):
+            self.assertEqual(known_lines([(newest, True)], [], [], is_small=True), keys)
 
     def test_what_a_small_model_says_behind(self):
         """A phrase is cut from its second time on; the asker's own words are no answer."""

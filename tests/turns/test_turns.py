@@ -512,6 +512,21 @@ class TestModelDown(TurnTest):
         ahead = model_request(self.script, self.aria, prompt, READ_AHEAD)
         self.assertEqual(ahead.tools, ())
 
+    def test_what_a_model_of_few_parameters_must_not_miss(self):
+        """Where what was told surely answers, a reply without a word of it is not said."""
+        self.configure(llm_model="scripted/tiny-0.5b")
+        for question, answer, is_said in (
+            ("where do I come from?", "The Gilded Lantern is in Oregon.", False),
+            ("where do I come from?", "From Oxmoor, you said.", True),
+            ("wo ist die Mühle?", "Am Bach.", True),
+        ):
+            self.model.answers = ["Aye.", answer, "offline words"]
+            self.say("Aria, I come from Oxmoor.", self.alice)
+            self.tick()
+            self.say(f"Aria, {question}", self.alice)
+            self.tick()
+            self.assertEqual(self.spoken()[-1], answer if is_said else "offline words")
+
     def test_what_a_small_model_is_given_again(self):
         """Who speaks to whom, and what of the talk far above is asked for."""
         self.configure(max_context_tokens=8000)

@@ -11,16 +11,17 @@ import regex
 
 from evennia_ai.errors import BoundError, NotObeyedError, UnaskedError
 from evennia_ai.history.frames import MESSAGES_LABEL
+from evennia_ai.language.script import akin
 from evennia_ai.language.tables import code_of, language_of, speaking, spoken, table_of
 from evennia_ai.language.times import read_time, told_time
 from evennia_ai.language.words import content_words, words
 from evennia_ai.llm_interaction.contexts import fixed_language
 from evennia_ai.llm_interaction.offline import answers
 from evennia_ai.llm_interaction.offline.acts import Act, journal_text, read_acts
-from evennia_ai.llm_interaction.offline.answers import Answer
+from evennia_ai.llm_interaction.offline.answers import Answer, read_question
 from evennia_ai.llm_interaction.offline.prose import LINES, line_for, listed, root_set, sentences
 from evennia_ai.llm_interaction.offline.summary import summarise
-from evennia_ai.llm_interaction.offline.transcript import Line, Talk, ToolCall, read_talk
+from evennia_ai.llm_interaction.offline.transcript import Line, Talk, ToolCall, quotes_of, read_talk
 
 MODEL = "offline/extractive"
 MAX_LINES_READ = 60  # for the language of a talk
@@ -61,6 +62,27 @@ def respond(
         if "add_journal_entry" in offered and _EXTRACTION.search(talk.system):
             return _notes_of(talk, offered)
         return _take_turn(talk, offered)
+
+
+def misses_told(messages: Sequence[Mapping[str, Any]], text: str) -> bool:
+    """Whether a reply has no word of what people told that surely answers the turn's question.
+
+    `messages` are those of the request. Where nothing in them surely answers, nothing is missed.
+    """
+    talk = read_talk(messages)
+    said = words(text)
+    with speaking(_language(talk)):
+        for act in _acts(talk):
+            asked = read_question(act.text, act.who, talk.me, frozenset())
+            if act.kind != "question" or not asked.kind:
+                continue
+            told = answers.answer(act.text, act.who, talk, frozenset())
+            quotes = quotes_of(told.text) if told.sure else []
+            new = {word for quote in quotes for word in content_words(quote.text, asked.table)}
+            new = {w for w in new if not any(akin(w, each) for each in words(act.text))}
+            if new and not any(akin(word, each) for word in new for each in said):
+                return True
+    return False
 
 
 def _language(talk: Talk) -> str:

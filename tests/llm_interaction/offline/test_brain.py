@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.errors import BoundError, NotObeyedError
 from evennia_ai.history.frames import heard_line
-from evennia_ai.llm_interaction.offline.brain import respond
+from evennia_ai.llm_interaction.offline.brain import misses_told, respond
 from evennia_ai.llm_interaction.offline.prose import LINES
 from evennia_ai.llm_interaction.offline.transcript import ToolCall
 from tests.llm_interaction.offline.requests import (
@@ -23,6 +23,32 @@ from tests.llm_interaction.offline.requests import (
     result,
     said,
 )
+
+
+class TestToldAnswers(unittest.TestCase):
+    def test_replies_of_others(self):
+        """A reply to a question must hold a word of what was told, if that surely answers."""
+        told = (
+            "My boat is called Heron.",
+            "I come from Oxmoor and I sell rye.",
+            "My sister Tilda lives at the mill.",
+            "Mein Hund heißt Bello.",
+        )
+        heard = [said("Alice", text) for text in told]
+        for question, reply, is_missed in (
+            ("What is my boat called?", "The Lantern.", True),
+            ("What is my boat called?", "Heron!", False),
+            ("What is my boat made of?", "Oak.", False),
+            ("Where do I come from?", "This is a tavern in Oregon.", True),
+            ("Who lives at the mill?", "I live at the mill.", True),
+            ("Who lives at the mill?", "Your sister does.", False),
+            ("Wie heißt mein Hund?", "Das weiß ich nicht.", True),
+            ("Wie heißt mein Hund?", "Bello.", False),
+            ("Do I have a boat?", "Yes.", False),
+            ("It rained all day.", "Did it?", False),
+        ):
+            asked = [SYSTEM, *heard, said("Alice", question), moment("Alice")]
+            self.assertEqual(misses_told(asked, reply), is_missed, (question, reply))
 
 
 class TestSmallTalk(unittest.TestCase):
