@@ -17,7 +17,7 @@ from evennia_ai.protocol import Character, GameHandler, Mind, Store
 from evennia_ai.rag_memory.bonds import Bonds
 from evennia_ai.rag_memory.indexing import memory_of
 from evennia_ai.rag_memory.journal import JournalHandler
-from evennia_ai.rag_memory.ledger_store import LedgerHandler
+from evennia_ai.rag_memory.ledger import LedgerHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.rag_memory.seen import Seen

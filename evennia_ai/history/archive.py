@@ -9,8 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from evennia_ai.history.audience import visible
-from evennia_ai.history.masking import unmasked
-from evennia_ai.history.messages import Message, in_order, total_tokens
+from evennia_ai.history.messages import Message, in_order, total_tokens, unmasked
 from evennia_ai.history.pages import KEPT, records
 from evennia_ai.history.records import (
     COMMITTED,

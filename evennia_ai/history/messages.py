@@ -7,6 +7,7 @@ A line that was heard and waits in the queue is a message without a token count.
 
 import json
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, widest_of
-from evennia_ai.history.frames import heard_line, notice
+from evennia_ai.history.frames import heard_line, notice, one_line
 from evennia_ai.history.sealed import unseal
 from evennia_ai.history.stored import Stored, Unreadable
 
@@ -232,7 +233,7 @@ def rendered(message: Message) -> dict[str, Any]:
 
 
 def mask_of(message: Message) -> Mapping[str, Any]:
-    """The flag of a tool result that is shown as a placeholder (`history.masking`); else empty."""
+    """The flag of a tool result that is shown as a placeholder (`masked`); else empty."""
     flag = message.metadata.get("masked")
     return flag if isinstance(flag, Mapping) and flag.get("placeholder") else {}
 
@@ -288,3 +289,56 @@ def is_talk(message: Message) -> bool:
         for function in calls
         if isinstance(function, Mapping)
     )
+
+
+# Masking: a large old tool result is shown as one line that says how to bring it back. JetBrains'
+# study of agents' context found that hiding old observations is as good as summarising them at
+# half the cost. It is a flag in a message's metadata and a rule of `rendered`: the raw text stays
+# stored, and taking the flag away gives back the message as it was, byte for byte. It is decided
+# in batches, at a compaction, and never again, so that a provider's cache keeps hitting.
+
+PLACEHOLDER = "[TOOL OUTPUT ARCHIVED - search history for details]"
+# A tool's name is letters, digits, `_` and `-`, 64 at most, in the chat format.
+_NAME_CHARS = 64
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+# Results of tools that are larger than this are masked; a placeholder takes a quarter of it.
+MASKED_TOKENS = 200
+
+
+def placeholder(message: Message, at_iso: str) -> str:
+    """One line for a masked tool result: the tool, the time, the id that brings the text back."""
+    name = _NOT_IN_NAMES.sub("_", message.name or "unknown")[:_NAME_CHARS]
+    found_by = one_line(message.id)
+    return f"{PLACEHOLDER} original_tool={name} archived_at={one_line(at_iso)} id={found_by}"
+
+
+def is_maskable(message: Message) -> bool:
+    """Whether it is a tool's result large enough to mask, and not masked yet."""
+    is_large = message.role == "tool" and message.tokens > MASKED_TOKENS
+    return is_large and "masked" not in message.metadata
+
+
+def masked(message: Message, at_iso: str, count: Counter) -> Message:
+    """A tool result that is shown as a placeholder from now on.
+
+    Its content is still the raw text, its `tokens` are those of what is shown. One that is masked
+    already, or has somebody's own `masked` in place of the flag, is returned as it is.
+    """
+    if "masked" in message.metadata:
+        return message
+    flag = {
+        "original_tool": message.name,
+        "archived_at": at_iso,
+        "placeholder": placeholder(message, at_iso),
+        "raw_tokens": message.tokens,
+    }
+    return replace(message, metadata={**message.metadata, "masked": flag}).counted(count)
+
+
+def unmasked(message: Message) -> Message:
+    """The message as it was before `masked`; others as they are."""
+    flag = mask_of(message)
+    if not flag:
+        return message
+    metadata = {k: v for k, v in message.metadata.items() if k != "masked"}
+    return replace(message, metadata=metadata, tokens=flag.get("raw_tokens") or 0)

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import moment_lines, one_line, quoted, row
-from evennia_ai.history.masking import unmasked
-from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, mask_of
+from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, mask_of, unmasked
 from evennia_ai.language.times import leaves_words
 from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, Room, TokenBudget
 from evennia_ai.llm_interaction.contexts import (

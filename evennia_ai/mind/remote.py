@@ -24,7 +24,7 @@ from evennia_ai.llm_interaction.values import (
 from evennia_ai.mind.link import Link
 from evennia_ai.mind.mind import MindSettings, MindStatus, log_failures, name_of
 from evennia_ai.protocol import MemoryBackend
-from evennia_ai.rag_memory.observations import found_observations
+from evennia_ai.rag_memory.entities import found_observations
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.recall.values import Hit, Query

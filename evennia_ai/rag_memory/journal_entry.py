@@ -1,9 +1,15 @@
-"""One entry of the journal, and where entries come from."""
+"""One entry of the journal, where entries come from, and how important one is."""
 
 from dataclasses import dataclass
+from functools import partial
+
+import regex
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.stored import Stored
+from evennia_ai.language.numbers import numbers_in
+from evennia_ai.language.tables import table_of
+from evennia_ai.language.words import STARTERS, asks, telling_words
 
 # Source of an entry that the assistant chose to write.
 OWN = "assistant"
@@ -18,6 +24,11 @@ DERIVED_SOURCES = (RECALLED, SYNTHESIS, COVERAGE)
 # Characters of an id behind its prefix (`history.messages.IdSource`).
 ID_CHARS = 15
 DEFAULT_IMPORTANCE, LEAST_IMPORTANCE, MOST_IMPORTANCE = 5, 1, 10
+# A plain statement: below the journal's default of 5; from 4 on it stays in retrieval for ever.
+BASE = 3
+# Telling words of a text that holds more than one fact; characters that are read.
+MANY_WORDS, MAX_CHARACTERS = 8, 4000
+_CAPITALISED = regex.compile(r"(?<!\w)\p{Lu}[\w'-]*\p{Ll}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +68,19 @@ def bounded(importance: float | None) -> int:
 def synthesis_id(summary_id: str) -> str:
     """The id of the entry that a compaction made of a summary."""
     return f"compact_{summary_id[1:]}"
+
+
+def score_importance(text: str) -> int:
+    """How important a text is for memory, from 1 (chatter) to 10, where the model gave no number.
+
+    A heuristic: by names, numbers, length and "remember".
+    """
+    text = text[:MAX_CHARACTERS]
+    words = telling_words(text)
+    if not words:
+        return LEAST_IMPORTANCE
+    speech = partial(table_of(text).expression, "speech")
+    kept = 4 if speech("remember").match(text) or speech("important").search(text) else 0
+    names = {word for word in _CAPITALISED.findall(text) if word.lower() not in STARTERS}
+    facts = min(2, len(names)) + bool(numbers_in(text)) + (len(words) >= MANY_WORDS)
+    return bounded(BASE + kept + facts - 2 * (asks(text) and not kept))

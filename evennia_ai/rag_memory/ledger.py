@@ -5,20 +5,25 @@ until staff approve it. Notes are never deleted, only superseded or withdrawn.
 """
 
 import re
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from evennia_ai.errors import AssistantError, BoundError
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
 from evennia_ai.history.frames import one_line
-from evennia_ai.history.messages import Speaker, utc_iso
+from evennia_ai.history.messages import Speaker, new_id, utc_iso
+from evennia_ai.history.pages import records
 from evennia_ai.history.stored import Stored, Unreadable
 from evennia_ai.language.words import telling_words
+from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.entities import mentioned, names_index
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.recall.values import Hit
 
+CATEGORY = "ai_ledger"  # each note is in an Attribute of its own
 RULE, TASK, PREFERENCE, FACT = "rule", "task", "preference", "fact"
 TYPES = (RULE, TASK, PREFERENCE, FACT)
 PROPOSED, APPROVED, SUPERSEDED, WITHDRAWN = "proposed", "approved", "superseded", "withdrawn"
@@ -284,3 +289,77 @@ def found_notes(notes: Iterable[Note], query: str, viewer: str) -> list[Hit]:
 def replacement_line(note: Note) -> str:
     """Which notes a note replaces, as ``It replaces l1.``; empty if none."""
     return f"It replaces {', '.join(note.replaces)}." if note.replaces else ""
+
+
+class LedgerHandler:
+    """Reads and writes the ledger in the script's store; `now` gives seconds since the epoch."""
+
+    def __init__(self, store: Store, now: Callable[[], float] = time.time):
+        self.store = store
+        self._now = now
+        self._notes = records(store, CATEGORY, Note)
+
+    def everything(self) -> list[Note]:
+        """Every note ever added, oldest first."""
+        return list(self._notes.all().values())
+
+    def entries(self) -> tuple[Note, ...]:
+        """The living notes, oldest first."""
+        return tuple(note for note in self.everything() if note.is_living)
+
+    def closed(self) -> list[Note]:
+        """Superseded and withdrawn notes, the last closed first."""
+        notes = [note for note in self.everything() if not note.is_living]
+        return sorted(notes, key=lambda note: (note.decided_at, note.id), reverse=True)
+
+    def shown(self, audience: str) -> tuple[Note, ...]:
+        """As `shown_to`."""
+        return shown_to(self.entries(), audience)
+
+    def add(self, text: str, by: Speaker, *, state: str, **fields: Any) -> Note:
+        """Add a note; arguments and errors are those of `new_note`.
+
+        Returns the note, with the ids of those it `replaces`, or a known one of the same words,
+        author and audience. `LedgerError` if its author has too many.
+        """
+        now, notes = self._now(), self.entries()
+        note = new_note(text, new_id("l"), now, by, state=state, **fields)
+        known = same_note(notes, text, by.id, note.audience)
+        if known is not None:
+            return known
+        note, closed = replacing(note, notes, now)
+        if sum(each.by.id == by.id for each in notes) - len(closed) >= NOTES_A_PERSON:
+            raise LedgerFullError(
+                f"{by.key} has {NOTES_A_PERSON} notes already; withdraw one to make room."
+            )
+        self._save(note, *closed)
+        return note
+
+    def change(self, note_id: str, state: str, by: Speaker) -> Note:
+        """Approve or withdraw a note, as `by` decided; `LedgerError` if that cannot be."""
+        now, closed = self._now(), list[Note]()
+        note = moved(self.get(note_id), state, now, by)
+        if state == APPROVED:
+            note, closed = replacing(note, self.entries(), now)
+        self._save(note, *closed)
+        return note
+
+    def forget(self, is_gone: Callable[[Note], bool]) -> int:
+        """Delete notes, living and closed; returns how many."""
+        gone = [note.id for note in self.everything() if is_gone(note)]
+        with self.store.transaction():
+            for note_id in gone:
+                self.store.delete(note_id, category=CATEGORY)
+        return len(gone)
+
+    def get(self, note_id: str) -> Note:
+        """A note by its id; `LedgerError` if there is none."""
+        note = self._notes.get(note_id)
+        if note is None:
+            raise LedgerError(f"There is no note `{note_id}`.")
+        return note
+
+    def _save(self, *notes: Note) -> None:
+        with self.store.transaction():
+            for note in notes:
+                self._notes.set(note.id, note)

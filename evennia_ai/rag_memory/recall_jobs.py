@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 from twisted.internet.defer import Deferred, gatherResults
 
 from evennia_ai.background import Worker
-from evennia_ai.rag_memory.observations import found_observations
+from evennia_ai.rag_memory.entities import found_observations
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.ranking import DEEP, once, ranked
 from evennia_ai.recall.values import Hit, Query, Turn

@@ -15,9 +15,9 @@ from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.summary import call_llm_simple
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
+from evennia_ai.rag_memory.entities import observed
 from evennia_ai.rag_memory.episodic_index import is_indexed, turn_of_entry
 from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
-from evennia_ai.rag_memory.observations import observed
 from evennia_ai.recall.values import Turn
 
 EXTRACTION_PROMPT = (

@@ -7,8 +7,15 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.masking import is_maskable, masked, placeholder, unmasked
-from evennia_ai.history.messages import Message, message_tokens, rendered
+from evennia_ai.history.messages import (
+    Message,
+    is_maskable,
+    masked,
+    message_tokens,
+    placeholder,
+    rendered,
+    unmasked,
+)
 from tests.strategies import MANY, awkward_texts, calls, heard, numbered, result
 
 AT = "2026-03-04T05:06:07.008+00:00"

@@ -1,6 +1,5 @@
 """The ledger in the game: commands, the assistant's own proposals, prompts, the retention gate."""
 
-from evennia_ai.commands.ledger import all_notes
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
@@ -8,8 +7,7 @@ from evennia_ai.history.messages import Speaker
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory import ledger
 from evennia_ai.rag_memory.entities import new_profile
-from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN, LedgerError
-from evennia_ai.rag_memory.ledger_store import LedgerHandler
+from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN, LedgerError, LedgerHandler
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
 from tests.base import AssistantTest
@@ -188,11 +186,10 @@ class TestStaff(CommandLineTest):
                 f"I know song {number}", by, state="approved", audience=audience
             )
             self.script.ledger.change(note.id, WITHDRAWN, by)
-        everybodys = all_notes(self.script.seen(PUBLIC))
-        self.assertEqual(len(everybodys), 13)  # with what waits
-        songs = [note.text for note in everybodys[1:11]]
-        self.assertEqual(songs, [f"I know song {number}" for number in range(22, 2, -2)])
-        self.assertEqual(len(all_notes(self.script.seen(STAFF))), 26)
+        closed = self.script.seen(PUBLIC).closed_notes()
+        songs = [f"I know song {number}" for number in range(22, -1, -2)]
+        self.assertEqual([note.text for note in closed], songs)
+        self.assertEqual(len(self.script.seen(STAFF).closed_notes()), 24)
 
 
 class TestForgetEntry(CommandLineTest):

@@ -7,8 +7,7 @@ from twisted.internet.defer import Deferred
 from evennia_ai.errors import AssistantError
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.recovery import repair_when_ready
-from evennia_ai.history.masking import PLACEHOLDER
-from evennia_ai.history.messages import Message
+from evennia_ai.history.messages import PLACEHOLDER, Message
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.journal_entry import OWN

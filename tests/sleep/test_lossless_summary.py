@@ -3,8 +3,7 @@
 import unittest
 from dataclasses import replace
 
-from evennia_ai.history.masking import masked
-from evennia_ai.history.messages import Message, Speaker, new_id
+from evennia_ai.history.messages import Message, Speaker, masked, new_id
 from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_caps

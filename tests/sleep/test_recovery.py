@@ -5,8 +5,7 @@ from dataclasses import replace
 from twisted.internet.defer import CancelledError, Deferred, fail
 
 from evennia_ai.errors import StoreError
-from evennia_ai.history.masking import PLACEHOLDER
-from evennia_ai.history.messages import Message, Speaker, new_id
+from evennia_ai.history.messages import PLACEHOLDER, Message, Speaker, new_id
 from evennia_ai.history.pairs import INTERRUPTED, unanswered
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.sleep.compaction import (

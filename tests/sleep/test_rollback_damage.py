@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.archive import ARCHIVE
-from evennia_ai.history.masking import masked
-from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.messages import Message, Speaker, masked
 from evennia_ai.history.pages import aside
 from evennia_ai.history.records import Segment
 from evennia_ai.sleep.compaction.compact import compact_conversation_history

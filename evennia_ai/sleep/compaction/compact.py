@@ -16,12 +16,14 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, ma
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC, widest_of
-from evennia_ai.history.masking import is_maskable, masked, unmasked
 from evennia_ai.history.messages import (
     Message,
+    is_maskable,
+    masked,
     new_id,
     rendered,
     total_tokens,
+    unmasked,
     utc_iso,
     widest_view_tokens,
 )

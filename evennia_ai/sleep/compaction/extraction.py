@@ -42,7 +42,7 @@ from evennia_ai.llm_interaction.transcript import read_facts
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.entities import observe, profile_met
-from evennia_ai.rag_memory.importance_scoring import score_importance
+from evennia_ai.rag_memory.journal_entry import score_importance
 from evennia_ai.rag_memory.provenance import statement_of, supporting
 from evennia_ai.sleep.compaction.due import BETTER, EMERGENCY, MANUAL
 

@@ -7,8 +7,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, maybeDeferred
 
 from evennia_ai.errors import AssistantError
-from evennia_ai.history.masking import unmasked
-from evennia_ai.history.messages import Message, in_order, utc_iso, widest_view_tokens
+from evennia_ai.history.messages import Message, in_order, unmasked, utc_iso, widest_view_tokens
 from evennia_ai.history.records import LIVE, ROLLED_BACK, CompactionRecord, Segment
 from evennia_ai.llm_interaction.prompt import room_of
 from evennia_ai.protocol import Assistant, Character

@@ -6,8 +6,7 @@ from evennia_ai.history.messages import SPEECH, Speaker
 from evennia_ai.language.words import telling_words, words
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.entities import observe, profile_met
-from evennia_ai.rag_memory.importance_scoring import score_importance
-from evennia_ai.rag_memory.journal_entry import OWN, RECALLED
+from evennia_ai.rag_memory.journal_entry import OWN, RECALLED, score_importance
 from evennia_ai.rag_memory.ledger import (
     APPROVED,
     DEFAULT_WEIGHT,
