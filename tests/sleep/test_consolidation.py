@@ -2,25 +2,26 @@
 
 import shutil
 import tempfile
-import unittest
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from twisted.internet.defer import fail
 from twisted.internet.task import Clock
 
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.journal import PAGE_ENTRIES
+from evennia_ai.rag_memory.journal import JOURNAL, PAGE_ENTRIES
 from evennia_ai.recall.values import Turn
 from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
 )
-from tests import stand_ins
 from tests.asked import model_down
-from tests.stand_ins import HashingEmbedder, MemorySemantic
+from tests.memory_assistant import MemoryWorldTest
+from tests.stand_ins import HashingEmbedder
 from tests.waiting import wait_for
 
 ALICE = new_profile("o1", "Alice", 0.0)
@@ -31,21 +32,40 @@ class Stopped(Exception):
     """The process ends here, as far as the test is concerned."""
 
 
-class ConsolidationCase(unittest.TestCase):
-    """A script on an in-memory store, and a character who knows Alice and the mill."""
+class ConsolidationCase(MemoryWorldTest):
+    """An assistant in memory who knows Alice and the mill."""
 
     def setUp(self):
-        self.semantic = MemorySemantic()
-        self.script = stand_ins.script(self.semantic)
-        self.character = stand_ins.character([ALICE, MILL])
-        self.journal = self.character.journal
+        super().setUp()
+        self.journal, self.semantic = self.body.journal, self.world.semantic
+        self.body.entities.put({profile.id: profile for profile in (ALICE, MILL)})
+        self.before_add, add = lambda: None, self.semantic.add
+
+        def late(scope, turns):
+            self.before_add()
+            return add(scope, turns)
+
+        self.semantic.add = late
+
+    @property
+    def rows(self):
+        """What semantic memory holds, by id."""
+        return self.semantic.memories.setdefault("Aria", {})
+
+    def change(self, **fields):
+        """Change the first journal entry."""
+        first = next(self.journal.all())
+        self.journal.rewrite(lambda e: replace(e, **fields) if e == first else e, [JOURNAL])
+
+    def forget_marks(self):
+        """Let all that stands on the newest page wait again."""
+        self.journal._newest.set(JOURNAL, replace(self.journal.page(JOURNAL), consolidated=()))
 
     def consolidate(self):
-        done = consolidate_memories_to_semantic(self.script, self.character)
-        return wait_for(done, 60)
+        return wait_for(consolidate_memories_to_semantic(self.script, self.body), 60)
 
     def prune(self):
-        return wait_for(prune_orphaned_memory_links(self.script, self.character), 60)
+        return wait_for(prune_orphaned_memory_links(self.script, self.body), 60)
 
 
 class TestConsolidate(ConsolidationCase):
@@ -58,14 +78,14 @@ class TestConsolidate(ConsolidationCase):
         self.journal.add("Alice has moved to Ash. The Old Mill is haunted.")
         self.consolidate()
         self.consolidate()
-        alice = self.character.entities.get("o1").observations
+        alice = self.body.entities.get("o1").observations
         told = [item.text for item in alice]
         self.assertEqual(told, ["Alice lives in Ford.", "Alice has moved to Ash."])
-        (mill,) = self.character.entities.get("r7").observations
+        (mill,) = self.body.entities.get("r7").observations
         self.assertEqual(mill.text, "The Old Mill is haunted.")
-        self.semantic.rows.clear()
+        self.rows.clear()
         self.consolidate()
-        self.assertEqual(self.character.entities.get("o1").observations, alice)
+        self.assertEqual(self.body.entities.get("o1").observations, alice)
 
     def test_stores_marks_and_links(self):
         """Each entry becomes one memory, linked to those it names by id, name or in its text."""
@@ -74,7 +94,7 @@ class TestConsolidate(ConsolidationCase):
         self.journal.add("I saw Alice near the old mill.")
         counts = self.consolidate()
         self.assertEqual(counts, {"consolidated": 3, "linked": 4, "skipped": 0})
-        turn = self.semantic.rows[first.id]
+        turn = self.rows[first.id]
         self.assertEqual(
             turn, Turn(first.id, "", "She keeps bees.", first.timestamp, None, "public", "journal")
         )
@@ -84,13 +104,13 @@ class TestConsolidate(ConsolidationCase):
         for number in range(2 * PAGE_ENTRIES + 1):
             self.journal.add(f"Alice did thing {number}.")
         clock = Clock()
-        running = consolidate_memories_to_semantic(self.script, self.character, reactor=clock)
+        running = consolidate_memories_to_semantic(self.script, self.body, reactor=clock)
         self.assertFalse(running.called)
         self.assertEqual(len(self.journal.unconsolidated(9 * PAGE_ENTRIES)), PAGE_ENTRIES + 1)
         clock.advance(0)
         counts = wait_for(running)
         self.assertEqual(counts["consolidated"], 2 * PAGE_ENTRIES + 1)
-        told = self.character.entities.get("o1").observations
+        told = self.body.entities.get("o1").observations
         self.assertEqual(len(told), 2 * PAGE_ENTRIES + 1)
 
     def test_ends_when_called(self):
@@ -99,7 +119,7 @@ class TestConsolidate(ConsolidationCase):
             self.journal.add(f"fact {number}")
         spoken = []
         self.script.runtime.is_called = lambda: bool(spoken)
-        self.semantic.before_add = lambda: spoken.append("Aria, wake up!")
+        self.before_add = lambda: spoken.append("Aria, wake up!")
         self.assertEqual(self.consolidate()["consolidated"], PAGE_ENTRIES)
 
     def test_recalled_and_synthesised_text_never_becomes_a_memory(self):
@@ -110,7 +130,7 @@ class TestConsolidate(ConsolidationCase):
         self.journal.add("   ")
         self.journal.add("lived through")
         self.assertEqual(self.consolidate(), {"consolidated": 1, "linked": 0, "skipped": 2})
-        texts = [turn.text for turn in self.semantic.rows.values()]
+        texts = [turn.text for turn in self.rows.values()]
         self.assertEqual(texts, ["lived through"])
 
     def test_what_was_done_before_a_failure_stays_done(self):
@@ -124,7 +144,7 @@ class TestConsolidate(ConsolidationCase):
             if len(calls) == 2:
                 raise StoreError("The memory store is away.")
 
-        self.semantic.before_add = go_away_on_second
+        self.before_add = go_away_on_second
         with self.assertRaises(StoreError):
             self.consolidate()
         self.assertEqual(len(self.journal.unconsolidated()), 3)
@@ -134,11 +154,11 @@ class TestConsolidate(ConsolidationCase):
         """An entry removed while the store worked leaves no memory and no link."""
         gone = self.journal.add("Alice has a secret.")
         self.journal.add("Alice keeps bees.")
-        self.semantic.before_add = lambda: self.journal.withdraw([gone.id])
+        self.before_add = lambda: self.journal.withdraw([gone.id])
         self.assertEqual(self.consolidate()["consolidated"], 1)
-        texts = [turn.text for turn in self.semantic.rows.values()]
+        texts = [turn.text for turn in self.rows.values()]
         self.assertEqual(texts, ["Alice keeps bees."])
-        (told,) = self.character.entities.get("o1").observations
+        (told,) = self.body.entities.get("o1").observations
         self.assertEqual(told.text, "Alice keeps bees.")
 
     def test_what_was_changed_meanwhile_is_stored_anew(self):
@@ -146,22 +166,22 @@ class TestConsolidate(ConsolidationCase):
         self.journal.add("Alice has a secret.")
         self.journal.add("Alice keeps bees.")
         for change in ({"audience": "private:o1"}, {"content": "Alice has none."}):
-            self.journal.forget_marks()
-            self.semantic.rows.clear()
-            self.semantic.before_add = partial(self.journal.change, **change)
+            self.forget_marks()
+            self.rows.clear()
+            self.before_add = partial(self.change, **change)
             self.assertEqual([self.consolidate()["consolidated"] for _ in "ab"], [1, 1])
-            rows = self.semantic.rows.values()
+            rows = self.rows.values()
             stored = [(turn.text, turn.audience) for turn in rows]
-            entries = [(each.content, each.audience) for each in self.journal.entries]
+            entries = [(each.content, each.audience) for each in self.journal.all()]
             self.assertCountEqual(stored, entries)
 
     def test_profiles_changed_meanwhile_keep_the_change(self):
         """An observation noted while the store worked is not overwritten by the links."""
         self.journal.add("Alice keeps bees.")
         changed = observe(ALICE, "A friend.", 1.0, "m1")
-        self.semantic.before_add = lambda: self.character.entities.put({"o1": changed})
+        self.before_add = lambda: self.body.entities.put({"o1": changed})
         self.consolidate()
-        told = [item.text for item in self.character.entities.get("o1").observations]
+        told = [item.text for item in self.body.entities.get("o1").observations]
         self.assertEqual(told, ["A friend.", "Alice keeps bees."])
 
 
@@ -172,20 +192,20 @@ class TestPruneAndRepair(ConsolidationCase):
         """A store that cannot answer is not an empty store."""
         self.journal.add("Alice keeps bees.")
         self.consolidate()
-        self.semantic.broken = True
+        self.semantic.ids = lambda scope: fail(StoreError("The memory store is away."))
         with self.assertRaises(StoreError):
             self.prune()
-        self.assertEqual(len(self.semantic.rows), 1)
+        self.assertEqual(len(self.rows), 1)
 
     def test_a_partly_lost_store_gets_back_only_what_it_lacks(self):
         """Memories that are there are neither stored nor counted again."""
         for number in range(4):
             self.journal.add(f"fact {number}")
         self.consolidate()
-        before = dict(self.semantic.rows)
-        del self.semantic.rows[next(iter(before))]
+        before = dict(self.rows)
+        del self.rows[next(iter(before))]
         self.assertEqual(self.consolidate()["consolidated"], 1)
-        self.assertEqual(self.semantic.rows, before)
+        self.assertEqual(self.rows, before)
 
 
 class TestGone(ConsolidationCase):
@@ -199,10 +219,10 @@ class TestGone(ConsolidationCase):
         self.consolidate()
         held = [withdrawn, worn, kept]
         turns = [Turn(each, "", "x", 0) for each in ("e404", *(entry.id for entry in held))]
-        wait_for(self.semantic.add("aria", turns))
-        self.journal.change(withdrawn=True)
+        wait_for(self.semantic.add("Aria", turns))
+        self.change(withdrawn=True)
         self.assertEqual(self.prune(), {"checked": 4, "pruned": 3})
-        self.assertEqual(list(self.semantic.rows), [kept.id])
+        self.assertEqual(list(self.rows), [kept.id])
 
 
 class TestExtracted(ConsolidationCase):
@@ -215,7 +235,7 @@ class TestExtracted(ConsolidationCase):
 
     def texts(self):
         self.consolidate()
-        return [turn.text for turn in self.semantic.rows.values()]
+        return [turn.text for turn in self.rows.values()]
 
     def test_one_memory_of_all_facts(self):
         """The model is asked once an entry, briefly, and its lines are stored; so next night."""
@@ -229,10 +249,10 @@ class TestExtracted(ConsolidationCase):
     def test_no_answer(self):
         """Where no model answers, or with nothing, the entry is stored as it is."""
         for answer in (model_down(), "\n"):
-            self.semantic.rows.clear()
-            self.journal.forget_marks()
+            self.rows.clear()
+            self.forget_marks()
             self.script.mind.model.default = answer
-            self.assertEqual(self.texts(), [self.journal.entries[0].content])
+            self.assertEqual(self.texts(), [next(self.journal.all()).content])
         self.assertEqual([what for what, _ in self.script.errors], ["extracting a memory"])
 
 
@@ -250,7 +270,7 @@ class TestOnMem0(ConsolidationCase):
         self.addCleanup(lambda: wait_for(store.close(), 60))
 
     def count(self):
-        return len(wait_for(self.script.mind.memories.ids("aria"), 60))
+        return len(wait_for(self.script.mind.memories.ids("Aria"), 60))
 
     def test_a_crash_between_store_and_mark_makes_no_duplicate(self):
         """Killed after storing, before marking: the next night finds the memories there."""
@@ -272,4 +292,4 @@ class TestOnMem0(ConsolidationCase):
         self.open_store()
         self.assertEqual(self.consolidate()["consolidated"], 3)
         self.assertEqual(self.count(), 3)
-        self.assertEqual(len(self.character.entities.get("o1").observations), 3)
+        self.assertEqual(len(self.body.entities.get("o1").observations), 3)
