@@ -1,20 +1,14 @@
 """The recall index: adding, finding, removing, audiences, threads."""
 
-import sqlite3
-import tempfile
 import threading
 import unittest
-from dataclasses import replace
 from datetime import date, datetime
-from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import STAFF, private, visible
 from evennia_ai.recall import RecallIndex, Turn
-from evennia_ai.recall.embedding import default_embedder
 
 TALK = (
     ("Alice", "Good evening! I came up from the harbour today."),
@@ -41,20 +35,6 @@ def talk(prefix="t", audience=None, start=0.0):
 def ids(hits):
     """Turn ids of hits, in order."""
     return [hit.turn_id for hit in hits]
-
-
-class FailingEmbedder:
-    """The packaged embedder, until it fails."""
-
-    fails = False
-
-    def __init__(self):
-        self.dims = default_embedder().dims
-
-    def embed(self, texts):
-        if self.fails:
-            raise MemoryError
-        return default_embedder().embed(texts)
 
 
 class RecallCase(unittest.TestCase):
@@ -159,72 +139,6 @@ class TestQueries(RecallCase):
             self.index.get("aria", ["odd8"]), (Turn("odd8", "", "", None, None, "public"),)
         )
         self.assertIn("t4", ids(self.index.search("aria", "raven in may 2023")))
-
-
-class TestRemove(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = Path(folder.name) / "recall.sqlite"
-        self.index = RecallIndex(self.path)
-        self.addCleanup(self.index.close)
-
-    def bytes(self):
-        return [file.read_bytes() for file in self.path.parent.rglob("*") if file.is_file()]
-
-    def test_nothing_stays_in_the_file(self):
-        """Removed text and words are in no byte of the index's files."""
-        self.index.add("aria", talk() + [Turn("s", "Eve", "xyzzyplugh is my secret", 99.0)])
-        self.assertTrue(any(b"xyzzyplugh" in each for each in self.bytes()))
-        self.index.remove("aria", ["s"])
-        self.assertFalse(any(b"xyzzyplugh" in each for each in self.bytes()))
-
-    def test_replaced_text_does_not_stay_either(self):
-        """The old text of a replaced turn is in no byte of the index's files."""
-        self.index.add("aria", [Turn("s", "Eve", "xyzzyplugh is my secret", 99.0)])
-        self.index.add("aria", [Turn("s", "Eve", "no more secrets", 99.0)])
-        self.assertFalse(any(b"xyzzyplugh" in each for each in self.bytes()))
-
-
-class TestFile(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = Path(folder.name) / "recall.sqlite"
-
-    def open(self):
-        index = RecallIndex(self.path)
-        self.addCleanup(index.close)
-        return index
-
-    def test_replacing_is_all_or_nothing(self):
-        """Where new turns cannot be stored, what they would have replaced is still there."""
-        embedder = FailingEmbedder()
-        index = RecallIndex(self.path, embedder)
-        self.addCleanup(index.close)
-        index.add("aria", talk())
-        embedder.fails = True
-        with self.assertRaises(MemoryError):
-            index.add("aria", [replace(talk()[7], text="I sold a horse.")])
-        embedder.fails = False
-        self.assertEqual(index.get("aria", ["t7"])[0].text, TALK[7][1])
-        self.assertEqual(ids(index.search("aria", "broke arm mill", 1)), ["t7"])
-
-    def test_a_failed_add_holds_no_lock(self):
-        """After an add that fails, nothing of it is stored and another connection may write."""
-        first, second = self.open(), self.open()
-        for scope, turns in (("aria", [*talk(), None]), (None, talk()), ("\ud800", talk())):
-            with self.assertRaises((AttributeError, sqlite3.IntegrityError, UnicodeEncodeError)):
-                first.add(scope, turns)
-        self.assertEqual(first.count("aria"), 0)
-        second.add("bo", talk())
-        self.assertEqual(first.count("bo"), len(TALK))
-
-    def test_not_a_database(self):
-        """A file that is no database is an error that names it and says what to do."""
-        self.path.write_bytes(b"not a database at all" * 100)
-        with self.assertRaisesRegex(StoreError, "delete the file"):
-            RecallIndex(self.path)
 
 
 AUDIENCES = ["public", STAFF, private(["o1"]), private(["o2"]), private(["o1", "o2"])]

@@ -13,8 +13,11 @@ from unittest import mock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.recall import RecallIndex, Turn
+from evennia_ai.recall.embedding import default_embedder
+from tests.recall.test_index import TALK, talk
 from tests.recall.test_recall_large import chatter
 
 QUERIES = ("Who is Odile?", "warm ale", "cold smoke over the hill", "What did Ann say of the mill?")
@@ -44,6 +47,20 @@ def add_until_killed(path, started):
         index.remove("aria", ["t3"])
         number += 1
         started.set()
+
+
+class FailingEmbedder:
+    """The packaged embedder, until it fails."""
+
+    fails = False
+
+    def __init__(self):
+        self.dims = default_embedder().dims
+
+    def embed(self, texts):
+        if self.fails:
+            raise MemoryError
+        return default_embedder().embed(texts)
 
 
 class FileCase(unittest.TestCase):
@@ -110,8 +127,47 @@ class TestFile(FileCase):
                 self.assertNotIn(f"ale {number}\0".encode(), self.bytes())
             index.close()
 
+    def test_replacing_is_all_or_nothing(self):
+        """Where new turns cannot be stored, what they would have replaced is still there."""
+        embedder = FailingEmbedder()
+        index = RecallIndex(self.path, embedder)
+        self.addCleanup(index.close)
+        index.add("aria", talk())
+        embedder.fails = True
+        with self.assertRaises(MemoryError):
+            index.add("aria", [replace(talk()[7], text="I sold a horse.")])
+        embedder.fails = False
+        self.assertEqual(index.get("aria", ["t7"])[0].text, TALK[7][1])
+        self.assertEqual(index.search("aria", "broke arm mill", 1)[0].turn_id, "t7")
+
+    def test_a_failed_add_holds_no_lock(self):
+        """After an add that fails, nothing of it is stored and another connection may write."""
+        first, second = self.opened(), self.opened()
+        for scope, turns in (("aria", [*talk(), None]), (None, talk()), ("\ud800", talk())):
+            with self.assertRaises((AttributeError, sqlite3.IntegrityError, UnicodeEncodeError)):
+                first.add(scope, turns)
+        self.assertEqual(first.count("aria"), 0)
+        second.add("bo", talk())
+        self.assertEqual(first.count("bo"), len(TALK))
+
+    def test_not_a_database(self):
+        """A file that is no database is an error that names it and says what to do."""
+        self.path.write_bytes(b"not a database at all" * 100)
+        with self.assertRaisesRegex(StoreError, "delete the file"):
+            RecallIndex(self.path)
+
 
 class TestRemoval(FileCase):
+    def test_nothing_stays_in_the_file(self):
+        """Removed and replaced text is in no byte of the index's files."""
+        index = self.filled([*talk(), Turn("s", "Eve", f"{SECRET} is my secret", 99.0)])
+        self.assertIn(SECRET.encode(), self.bytes())
+        index.remove("aria", ["s"])
+        self.assertNotIn(SECRET.encode(), self.bytes())
+        index.add("aria", [Turn("s", "Eve", f"{SECRET} is my secret", 99.0)])
+        index.add("aria", [Turn("s", "Eve", "no more secrets", 99.0)])
+        self.assertNotIn(SECRET.encode(), self.bytes())
+
     @settings(max_examples=30)
     @given(
         st.lists(
