@@ -86,17 +86,16 @@ def _read_shape(path: Path, size: int, changed_at: int) -> Shape:
             values[name] = _read_value(file, _read_number(file, 4))
     kind = values["general.architecture"]
 
-    def number(name: str) -> int:
-        value = values[f"{kind}.{name}"]
+    def number(name: str, default: int | None = None) -> int:
+        value = (
+            values[f"{kind}.{name}"] if default is None else values.get(f"{kind}.{name}", default)
+        )
         many = value if isinstance(value, list) else [value]  # one for each layer
         return max(int(str(each)) for each in many)
 
     heads = number("attention.head_count")
-    width = number("embedding_length") // heads
-    if f"{kind}.attention.key_length" in values:
-        width = number("attention.key_length")
-    groups = f"{kind}.attention.head_count_kv" in values
-    shared = number("attention.head_count_kv") if groups else heads
+    width = number("attention.key_length", number("embedding_length") // heads)
+    shared = number("attention.head_count_kv", heads)
     cache = _CACHE_BYTES * number("block_count") * shared * width
     return Shape(number("context_length"), cache, size)
 

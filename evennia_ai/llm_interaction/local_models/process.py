@@ -106,12 +106,16 @@ def main(argv: Sequence[str] | None = None, engine: Engine = llama) -> int:
     args = parser.parse_args(argv)
     _log_to(args.log, args.model)
     try:
-        serving = _serve(args.model, args.weights, engine)
+        window = read_shape(args.weights).fitting_window(SLOTS, free_memory())
+        job = Serving(args.model, os.getpid(), 0, secrets.token_urlsafe(24), window)
+        if not (port := engine(job, args.weights)):
+            raise LocalModelError("it does not listen")
     except Exception as error:  # noqa: BLE001 - the library raises bare kinds
         why = str(error) or type(error).__name__
         print(f"cannot serve `{args.model}`: {why}", file=sys.stderr, flush=True)
         Serving(args.model, os.getpid(), error=why).write(args.state)
         return UNUSABLE
+    serving = replace(job, port=port)
     serving.write(args.state)
     print(f"serving `{args.model}` on port {serving.port}", file=sys.stderr, flush=True)
     sys.stdin.buffer.read()
@@ -128,14 +132,6 @@ def free_memory() -> int | None:
         if found := re.search(r"MemAvailable:\s+(\d+) kB", text):
             return int(found[1]) * 1024
     return None
-
-
-def _serve(model: str, weights: Path, engine: Engine) -> Serving:
-    window = read_shape(weights).fitting_window(SLOTS, free_memory())
-    job = Serving(model, os.getpid(), 0, secrets.token_urlsafe(24), window)
-    if not (port := engine(job, weights)):
-        raise LocalModelError("it does not listen")
-    return replace(job, port=port)
 
 
 def _log_to(path: Path, model: str) -> None:

