@@ -169,10 +169,15 @@ _BY_STATUS = {
     429: "rate_limit",
 }
 # Kinds that a text may make another one of: some servers answer anything with 400, 500 or 200.
-_VAGUE = (
-    *("bad_request", "server", "bad_response", "rate_limit", "refused", "context_window"),
+_VAGUE = {
     "auth",
-)
+    "bad_request",
+    "bad_response",
+    "context_window",
+    "rate_limit",
+    "refused",
+    "server",
+}
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -199,16 +204,16 @@ def sorted_failure(
         wait_s: The seconds that a header asked to wait.
         detail: What staff may see of the texts.
     """
-    if wait_s is None and kind in _VAGUE:
-        wait_s = told_wait_s(said)
-    if kind in _VAGUE and is_overflow(said, kind == "context_window"):
-        kind = "context_window"
-    elif kind in _VAGUE:
+    if kind in _VAGUE:
+        wait_s = told_wait_s(said) if wait_s is None else wait_s
         found = next((name for name, pattern in _SAID if pattern.search(said)), kind)
-        if found == "credit" and wait_s is not None:
-            found = "rate_limit"
-        # A server's own word for its trouble tells less than a 400 does.
-        kind = kind if (kind, found) == ("bad_request", "server") and status == 422 else found
+        if is_overflow(said, kind == "context_window"):
+            kind = "context_window"
+        elif found == "credit" and wait_s is not None:
+            kind = "rate_limit"
+        # A server's own word for its trouble tells less than a 422 does.
+        elif (kind, found, status) != ("bad_request", "server", 422):
+            kind = found
     return Failure(kind, status, wait_s, detail, said)
 
 
@@ -254,26 +259,19 @@ def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float
     as ``1m2s``, or as an epoch in seconds or milliseconds.
     """
     clock = _epoch(headers.get("date")) or (time.time() if now is None else now)
-    millis = _number(headers.get("retry-after-ms"))
-    if millis is not None:
-        return max(0.0, millis / 1000)
-    value = headers.get("retry-after")
-    seconds = _number(value)
+    millis, value = _number(headers.get("retry-after-ms")), headers.get("retry-after")
+    seconds = _number(value) if millis is None else millis / 1000
     if seconds is None and (until := _epoch(value)) is not None:
         seconds = until - clock
     if seconds is None:
-        resets = [_reset_s(headers[name], clock) for name in headers if _is_used_up(name, headers)]
+        resets = (
+            _reset_s(value, clock)
+            for name, value in headers.items()
+            if name.startswith(("x-ratelimit-reset", "ratelimit-reset"))
+            and _number(headers.get(name.replace("reset", "remaining"), "0")) == 0
+        )
         seconds = max((each for each in resets if each is not None), default=None)
     return None if seconds is None else max(0.0, seconds)
-
-
-_RESET = "x-ratelimit-reset"
-
-
-def _is_used_up(name: str, headers: Mapping[str, str]) -> bool:
-    """Whether a header names the reset of a limit of which nothing remains."""
-    remaining = headers.get(name.replace("reset", "remaining"), "0")
-    return name.startswith((_RESET, _RESET[2:])) and remaining.strip() in ("0", "0.0")
 
 
 def _reset_s(value: str, now: float) -> float | None:

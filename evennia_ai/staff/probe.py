@@ -84,37 +84,23 @@ class Trial:
     def advice(self, facts: ModelFacts) -> str:
         """What to do about the worst that was found."""
         window = self.cut or (facts.window.tokens if facts.window else LEAST_WINDOW)
-        advice = (
-            (len(self.failed) > 1, "it fails too often to be played with; `ai/doctor` says more."),
-            (
-                window < LEAST_WINDOW,
-                "give its server a larger window, 8,192 tokens or more "
-                "(Ollama: OLLAMA_CONTEXT_LENGTH).",
-            ),
-            (
-                not (self.follows and self.talks),
-                "it hardly follows a talk: for trying only; take a larger model.",
-            ),
-            (
-                not self.calls,
-                "it talks, but calls no tools: it will act and note little; take one made for "
-                "tool calls.",
-            ),
-            (
-                self.thinks,
-                "switch its thinking off, if its answers come late: `llm_thinking = off`.",
-            ),
-            (
-                self.seconds > PATIENCE_S or self.speed < FLUENT,
-                "it is slow here: take a smaller model or a faster machine.",
-            ),
-            (
-                len(self.languages) < len(WATER) / 2,
-                "use it for the languages above; it knows few others.",
-            ),
-            (True, "fit to be played with."),
-        )
-        return next(text for is_so, text in advice if is_so)
+        if len(self.failed) > 1:
+            return "it fails too often to be played with; `ai/doctor` says more."
+        if window < LEAST_WINDOW:
+            larger = "give its server a larger window, 8,192 tokens or more"
+            return f"{larger} (Ollama: OLLAMA_CONTEXT_LENGTH)."
+        if not (self.follows and self.talks):
+            return "it hardly follows a talk: for trying only; take a larger model."
+        if not self.calls:
+            silent = "it talks, but calls no tools: it will act and note little"
+            return f"{silent}; take one made for tool calls."
+        if self.thinks:
+            return "switch its thinking off, if its answers come late: `llm_thinking = off`."
+        if self.seconds > PATIENCE_S or self.speed < FLUENT:
+            return "it is slow here: take a smaller model or a faster machine."
+        if len(self.languages) < len(WATER) / 2:
+            return "use it for the languages above; it knows few others."
+        return "fit to be played with."
 
 
 @inlineCallbacks
