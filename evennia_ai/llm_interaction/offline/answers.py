@@ -185,7 +185,8 @@ def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, in
     """
     names, terms = question.names, question.terms
     least = SURE if question.kind in ("", "what", "why") else SURE_OF_KIND
-    # A single word or name is too little to rest on, unless it is all that is asked about.
+    # A single word or name is too little to rest on, unless it is all that is asked about, or
+    # whoever told it is asked about.
     is_enough = len(names | terms) > 1 or (not terms and question.kind in ("who", "what", ""))
     candidates, frame = [], frame_of(question.table)
     for number, claim in enumerate(claims):
@@ -203,7 +204,8 @@ def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, in
         if terms and not (common or is_found or _shared(names, claim.words, question.table)):
             continue
         fits = fits_kind(question, claim)
-        sure = held == names and share >= least and fits and is_enough
+        sure = held == names and share >= least and fits
+        sure = sure and (is_enough or not told.isdisjoint(question.roots))
         place = places.get(claim.line.id, len(places) + 1)
         score = share + 0.6 * named + 0.3 * fits + sure + 0.5 / (1 + place / 3)
         score += number / (100 * len(claims))  # of equals the latest

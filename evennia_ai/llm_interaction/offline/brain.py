@@ -67,10 +67,10 @@ def respond(
 def misses_told(messages: Sequence[Mapping[str, Any]], text: str) -> bool:
     """Whether a reply has no word of what people told that surely answers the turn's question.
 
-    `messages` are those of the request. Where nothing in them surely answers, nothing is missed.
+    Or says it of itself, where the asker told it: ``I sell rye.`` `messages` are those of the
+    request. Where nothing in them surely answers, nothing is missed.
     """
-    talk = read_talk(messages)
-    said = words(text)
+    talk, said = read_talk(messages), set(words(text))
     with speaking(_language(talk)):
         for act in _acts(talk):
             asked = read_question(act.text, act.who, talk.me, frozenset())
@@ -81,6 +81,10 @@ def misses_told(messages: Sequence[Mapping[str, Any]], text: str) -> bool:
             new = {word for quote in quotes for word in content_words(quote.text, asked.table)}
             new = {w for w in new if not any(akin(w, each) for each in words(act.text))}
             if new and not any(akin(word, each) for word in new for each in said):
+                return True
+            mine, yours = (asked.table.words(f"{each}_person") for each in ("first", "second"))
+            told_own = (mine & set(words(quote.text)) for quote in quotes if not quote.who)
+            if said.isdisjoint(yours) and not said.isdisjoint(mine) and any(told_own):
                 return True
     return False
 
