@@ -301,6 +301,10 @@ def refused_model(name: str, allowed: Allowed) -> str:
     )
 
 
+def _refused_models(names: Iterable[str], allowed: Allowed) -> str:
+    return next(filter(None, (refused_model(name, allowed) for name in names)), "")
+
+
 def _refused_lock(lock: str, allowed: Allowed) -> str:
     functions = allowed.lock_functions
     missing = [
@@ -326,14 +330,7 @@ SHARE = Kind("a share from 0.0 to 1.0", number(0.0, 1.0).check, "share of the co
 PROSE, LINE = text(PROSE_CHARS, "long"), text(LINE_CHARS)
 AMOUNT = Kind(number(0, 10**12).says, _amount, field="number")
 MODEL = Kind("the name of a model", LINE.check, refused=refused_model)
-MODELS = Kind(
-    "names of models separated by commas",
-    _names,
-    field="list",
-    refused=lambda names, allowed: next(
-        filter(None, (refused_model(name, allowed) for name in names)), ""
-    ),
-)
+MODELS = Kind("names of models separated by commas", _names, field="list", refused=_refused_models)
 NAMES = Kind("a list of names", _names, field="list")
 TEXTS_OF_GAME = Kind("a list such as help:lore, help:law, rooms:2", _texts_of_game, field="list")
 LEVELS = table(choice("off", "dry run", "confirm", "on"), name="tool name")

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from twisted.internet.defer import Deferred, execute, fail, succeed
 from twisted.internet.task import Clock
@@ -33,7 +32,7 @@ from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest
 from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.mind.mind import Mind
-from evennia_ai.protocol import MemoryBackend, Named
+from evennia_ai.protocol import Named
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.lore import Verdict
 from evennia_ai.rag_memory.profile import Profile
@@ -47,9 +46,6 @@ from evennia_ai.turns.runtime import Runtime
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.execution import ToolRegistry
-
-if TYPE_CHECKING:
-    from evennia_ai.recall import RecallIndex
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -175,12 +171,6 @@ class MemorySemanticStore:
 
     def __init__(self) -> None:
         self.memories: dict[str, dict[str, Turn]] = {}
-
-    @classmethod
-    def from_settings(
-        cls, directory: Path, setting: Callable[[str], Any], worker: Worker | None = None
-    ) -> "MemorySemanticStore":
-        return cls()
 
     def add(self, scope: str, turns: Sequence[Turn]) -> "Deferred[None]":
         self.memories.setdefault(scope, {}).update({turn.id: turn for turn in turns})
@@ -486,8 +476,8 @@ class FakeAssistant(Assistant):
     def __init__(
         self,
         model: Any = None,
-        memories: MemoryBackend | None = None,
-        index: "RecallIndex | None" = None,
+        memories: Any = None,
+        index: Any = None,
         store: Any = None,
         body_store: Any = None,
         clock: Clock | None = None,
@@ -502,13 +492,9 @@ class FakeAssistant(Assistant):
                 self.store.set(name, value)
             else:
                 setattr(self, name, value)
-        worker, opened = InlineWorker(), index or cast("RecallIndex", MemoryIndex())
-        self.mind = Mind(
-            model or cast(Any, ScriptedModel()),
-            memories or MemorySemanticStore(),
-            RecallJobs(worker, lambda: opened),
-            worker,
-        )
+        model, memories = model or ScriptedModel(), memories or MemorySemanticStore()
+        index, worker = index or MemoryIndex(), InlineWorker()
+        self.mind = Mind(model, memories, RecallJobs(worker, lambda: index), worker)
         self.spend_caps: Mapping[str, Mapping[str, float]] = {}
         self.shared_spend = SharedSpend(cast(Any, MemoryRows()), lambda: self.spend_caps)
         self.runtime = Runtime(last_heard_at=self.now(), last_spoke_at=self.now())

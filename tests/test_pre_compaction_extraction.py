@@ -39,13 +39,6 @@ class TestPreCompactionExtraction(AssistantTest):
         )
         self.assertIn("barrels", self.aria.journal.recent()[-1].content)
 
-    def test_bounded(self):
-        """It ends at the iteration limit."""
-        self.fill(30)
-        self.model.default = call("add_journal_entry", content="Again and again.")
-        result = self.extract(max_iterations=3)
-        self.assertEqual((result["iterations"], result["stopped_by"]), (3, "iterations"))
-
     def test_other_tools_end_it(self):
         """Any other tool is refused and ends the pass."""
         self.fill(30)
@@ -96,8 +89,7 @@ class TestPreCompactionExtraction(AssistantTest):
         """A plain text ends it and is not spoken."""
         self.fill(30)
         self.model.answers = ["All is saved."]
-        told = []
-        self.char1.msg = lambda text=None, **kwargs: told.append(text)
+        told = self.lines_of(self.char1)
         self.assertEqual(self.extract()["stopped_by"], "no_tool_call")
         self.assertEqual(told, [])
 

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -119,21 +120,8 @@ class Figures:
         """Fires with the prompts of a scope since epoch seconds `since`, oldest first."""
         ask = "SELECT at, purpose, sizes, most, share FROM prompts"
         ask += " WHERE assistant = ? AND at >= ? ORDER BY at"
-
-        def events(rows: Sequence[Any]) -> list[TokenBudget]:
-            return [
-                TokenBudget(
-                    at=at,
-                    purpose=purpose,
-                    model="",
-                    sizes=tuple(map(int, sizes.split(","))),
-                    limit=limit,
-                    usage=usage,
-                )
-                for at, purpose, sizes, limit, usage in rows
-            ]
-
-        return self.on_thread(self._read, ask, (scope, since)).addCallback(events)
+        found = self.on_thread(self._read, ask, (scope, since))
+        return found.addCallback(lambda rows: list(starmap(_prompt, rows)))
 
     def spend(
         self, by: str, since: str, where: Mapping[str, str] | None = None
@@ -208,6 +196,11 @@ def _with_tables(path: Path) -> sqlite3.Connection:
         file.close()
         raise
     return file
+
+
+def _prompt(at: float, purpose: str, sizes: str, limit: int, usage: float) -> TokenBudget:
+    places = tuple(map(int, sizes.split(",")))
+    return TokenBudget(at=at, purpose=purpose, model="", sizes=places, limit=limit, usage=usage)
 
 
 def stacked(figures: Sequence[TokenBudget]) -> dict[str, list[float]]:

@@ -7,7 +7,7 @@ lost in mid-turn. So the turn lock, the queue of heard events and the counters l
 import json
 import random
 import zlib
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -190,13 +190,11 @@ def _trap_cancelled(failure: Failure) -> Failure | None:
     return None if isinstance(failure.value, CancelledError) else failure
 
 
-_runtimes: dict[str, Runtime] = {}
+_runtimes: defaultdict[str, Runtime] = defaultdict(Runtime)
 
 
 def runtime_for(script_id: str) -> Runtime:
     """The live state of the assistant with this stable id, made at first use."""
-    if script_id not in _runtimes:
-        _runtimes[script_id] = Runtime()
     return _runtimes[script_id]
 
 

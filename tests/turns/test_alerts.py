@@ -70,9 +70,7 @@ class TestNoModelAtAll(AssistantTest):
         super().setUp()
         gone = ModelError("the mind's process ended", retryable=True, kind="connection")
         self.model.default = lambda request: gone
-        self.shown = []
-        self.char1.msg = lambda text=None, **kwargs: self.shown.append(str(text))
-        self.addCleanup(delattr, self.char1, "msg")
+        self.shown = self.lines_of(self.char1)
 
     def signs(self):
         """How often it was shown that no answer comes for now."""

@@ -66,74 +66,71 @@ class TestDefaults(unittest.TestCase):
             self.assertTrue(option.group and option.kind.says, name)
 
 
-class TestChecked(unittest.TestCase):
-    """Values by kind."""
-
-    def assert_kind(self, name, good, bad):
-        for value, stored in good:
-            self.assertEqual(check_option(name, value), stored, value)
-            self.assertIs(type(check_option(name, value)), type(stored))
-        for value in bad:
-            with self.assertRaisesRegex(ConfigError, f"`{name}` takes ", msg=repr(value)):
-                check_option(name, value)
-
-    def test_flags(self):
-        """Flags are booleans or the usual words for them."""
-        good = [(True, True), (False, False), (" On ", True), ("no", False), ("TRUE", True)]
-        self.assert_kind("compact_enabled", good, [1, 0, None, "maybe", "", []])
-
-    def test_whole_numbers(self):
-        """Whole numbers within their bounds; not booleans, fractions or infinities."""
-        good = [(1, 1), ("20", 20), (10_000, 10_000), (3.0, 3)]
-        bad = [0, 10_001, 2.5, True, "x", None, float("nan"), float("inf"), -(10**400), [5]]
-        self.assert_kind("compact_preserve_window", good, bad)
-
-    def test_none_where_allowed(self):
-        """None, and the word for it, only where it has a meaning."""
-        good = [(None, None), ("None", None), ("", None), (" ", None), ("64", 64)]
-        self.assert_kind("immediate_window", good, [0, False, "x"])
-
-    def test_names(self):
-        """Names in a list, or a text parted by commas or spaces."""
-        good = [("a, b c", ("a", "b", "c")), (["a"], ("a",)), ("", ()), ("(a, b)", ("a", "b"))]
-        self.assert_kind("llm_fallback_models", good, [5, None, [""], [None], [["a"]]])
-
-    def test_emotes(self):
-        """Lines or None for the occasions that there are."""
-        line = {"wake": " stirs. ", "sleep": "none"}
-        good = [(line, {"wake": "stirs.", "sleep": None}), (None, {}), ("None", {})]
-        bad = [{"dance": "dances."}, {"wake": 5}, {"wake": "x" * 501}, [("wake", None)], "wakes."]
-        self.assert_kind("emotes", good, bad)
-
-    def test_spend_caps(self):
-        """Numbers or None for the limits that there are."""
-        good = [
-            ({"tokens_day": "500", "cost_month": None}, {"tokens_day": 500, "cost_month": None})
-        ]
-        self.assert_kind("spend_caps", good, [{"tokens": 5}, {"cost_day": -1}, 5])
-
-    def test_locks(self):
-        """Lock functions joined by `and`, `or` and `not`; no access type, no brackets around."""
-        good = [
+NAN, INFINITE = float("nan"), float("inf")
+# Of each kind of value an option, what it takes in which stored form, and what it does not take.
+KINDS = {
+    "compact_enabled": (
+        [(True, True), (False, False), (" On ", True), ("no", False), ("TRUE", True)],
+        [1, 0, None, "maybe", "", []],
+    ),
+    "compact_preserve_window": (
+        [(1, 1), ("20", 20), (10_000, 10_000), (3.0, 3)],
+        [0, 10_001, 2.5, True, "x", None, NAN, INFINITE, -(10**400), [5]],
+    ),
+    "immediate_window": (
+        [(None, None), ("None", None), ("", None), (" ", None), ("64", 64)],
+        [0, False, "x"],
+    ),
+    "llm_fallback_models": (
+        [("a, b c", ("a", "b", "c")), (["a"], ("a",)), ("", ()), ("(a, b)", ("a", "b"))],
+        [5, None, [""], [None], [["a"]]],
+    ),
+    "emotes": (
+        [
+            ({"wake": " stirs. ", "sleep": "none"}, {"wake": "stirs.", "sleep": None}),
+            (None, {}),
+            ("None", {}),
+        ],
+        [{"dance": "dances."}, {"wake": 5}, {"wake": "x" * 501}, [("wake", None)], "wakes."],
+    ),
+    "spend_caps": (
+        [({"tokens_day": "500", "cost_month": None}, {"tokens_day": 500, "cost_month": None})],
+        [{"tokens": 5}, {"cost_day": -1}, 5],
+    ),
+    "obeys": (
+        [
             (" perm(Builder) ", "perm(Builder)"),
             ("all()", "all()"),
             ("id(5) or not attr(feud, Marrek)", "id(5) or not attr(feud, Marrek)"),
             ("perm(Player) AND NOT tag(thief)", "perm(Player) AND NOT tag(thief)"),
-        ]
-        bad = ["", "Bob", "perm(Builder", "tool:all()", "all();get:all()", "all() perm(Player)"]
-        bad += ["or all()", "(all())", "all() or", True, None, 5]
-        self.assert_kind("obeys", good, bad)
-
-    def test_schedules(self):
-        """A span of clock times, of the game's clock where it says so."""
-        good = [
+        ],
+        ["", "Bob", "perm(Builder", "tool:all()", "all();get:all()", "all() perm(Player)"]
+        + ["or all()", "(all())", "all() or", True, None, 5],
+    ),
+    "sleep_schedule": (
+        [
             (" 23:00 - 06:30 ", "23:00-06:30"),
             ("Game 22:15-6:00", "game 22:15-6:00"),
             ("real 1:00-2:00", "real 1:00-2:00"),
             ("none", None),
-        ]
-        bad = ["24:00-06:00", "23:60-06:00", "23:00-24:00", "23:00", "always", 23, "1:00-2:61"]
-        self.assert_kind("sleep_schedule", good, bad)
+        ],
+        ["24:00-06:00", "23:60-06:00", "23:00-24:00", "23:00", "always", 23, "1:00-2:61"],
+    ),
+}
+
+
+class TestChecked(unittest.TestCase):
+    """Values by kind."""
+
+    def test_kinds(self):
+        """What an option takes is stored in one form; anything else is refused by its name."""
+        for name, (good, bad) in KINDS.items():
+            for value, stored in good:
+                self.assertEqual(check_option(name, value), stored, value)
+                self.assertIs(type(check_option(name, value)), type(stored))
+            for value in bad:
+                with self.assertRaisesRegex(ConfigError, f"`{name}` takes ", msg=repr(value)):
+                    check_option(name, value)
 
     @FEW
     @given(st.sampled_from(("", "game", "game ", "real", "real\t", "moon ")), clock, clock, clock)

@@ -280,17 +280,8 @@ class TestQuestions(SpendTest):
 
     def hear(self, text, speaker=None):
         who = Speaker("Alice", speaker or self.asker)
-        self.aria.runtime.hear(
-            Message(
-                "user",
-                text,
-                id=new_id("m"),
-                speaker=who,
-                channel="say",
-                created_at="2027-01-15T08:00:00+00:00",
-            ),
-            self.aria.now(),
-        )
+        line = Message("user", text, id=new_id("m"), speaker=who, channel="say")
+        self.aria.runtime.hear(line, self.aria.now())
 
     def tick(self):
         self.aria.runtime.last_turn_at = 0.0

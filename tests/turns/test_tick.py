@@ -27,14 +27,13 @@ class TestAwakeTick(AssistantTest):
     def test_said_is_answered(self):
         """A line said in the room becomes a message, and the model's text is said aloud."""
         self.model.answers = ["Good evening, Char."]
-        self.char1.msg = lambda text=None, **kwargs: heard.append(text)
-        heard = []
+        heard = self.lines_of(self.char1)
         self.say("hello Aria")
         self.assertEqual(self.tick(), "turn")
         self.assertEqual(
             self.contents(), [("user", "hello Aria"), ("assistant", "Good evening, Char.")]
         )
-        self.assertIn("Good evening, Char.", str(heard[-1]))
+        self.assertIn("Good evening, Char.", heard[-1])
 
     def test_others_have_turns_between_its_steps(self):
         """In the Server, where people play, no turn is done in one piece."""

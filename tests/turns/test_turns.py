@@ -31,16 +31,14 @@ class TurnTest(AssistantTest):
     def setUp(self):
         super().setUp()
         self.char1.location = self.room2
-        self.seen = {"Alice": [], "Bob": []}
-        self.alice, self.bob = (self.player(name) for name in self.seen)
+        self.seen = {}
+        self.alice, self.bob = map(self.player, ("Alice", "Bob"))
         self.script.audit = mock.Mock()
 
     def player(self, name):
         person = create_object(PLAYED, key=name, location=self.room1)
         person.permissions.add("Player")
-        person.msg = lambda text=None, **kwargs: self.seen[name].append(
-            text[0] if isinstance(text, tuple) else text
-        )
+        self.seen[name] = self.lines_of(person)
         return person
 
     def another_assistant(self):
@@ -50,7 +48,7 @@ class TurnTest(AssistantTest):
         return boris
 
     def shown(self, name, words):
-        return [line for line in self.seen[name] if words in str(line)]
+        return [line for line in self.seen[name] if words in line]
 
     def spoken(self):
         return [m.content for m in self.script.history.messages() if m.role == "assistant"]
@@ -142,7 +140,6 @@ class TestOneDecision(TurnTest):
 
     def test_the_name_before_a_pose(self):
         """The name of whoever poses calls nobody who bears a part of it."""
-        self.seen["Aria Swift"] = []
         swift = self.player("Aria Swift")
         self.assertFalse(
             is_to_answer(self.aria, self.heard(swift, "Aria Swift sits.", "pose"), 1.0)
@@ -152,7 +149,6 @@ class TestOneDecision(TurnTest):
 
     def test_a_name_like_the_speaker_s(self):
         """Words that begin as the speaker's own name does are heard whole."""
-        self.seen["Ari"] = []
         said = self.heard(self.player("Ari"), "Aria, an ale!")
         self.assertTrue(is_to_answer(self.aria, said, 1.0))
 

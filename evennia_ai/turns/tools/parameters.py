@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evennia_ai.errors import ToolError
+from evennia_ai.kinds import whole
 from evennia_ai.language.words import storable
 
 
@@ -62,16 +63,11 @@ class Scale(Parameter):
 
     def value(self, raw: object) -> int:
         """The number; texts that hold one are taken."""
-        wanted = f"a whole number from {self.low} to {self.high}"
-        if isinstance(raw, bool) or not isinstance(raw, int | float | str):
-            raise ValueError(wanted)
+        kind = whole(self.low, self.high)
         try:
-            number = float(raw)
-        except (ValueError, OverflowError) as error:
-            raise ValueError(wanted) from error
-        if number != number or not self.low <= number <= self.high or number != int(number):
-            raise ValueError(wanted)
-        return int(number)
+            return int(kind.check(raw))
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ValueError(kind.says) from error
 
 
 @dataclass(frozen=True)

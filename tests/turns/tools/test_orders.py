@@ -81,17 +81,9 @@ class TestHands(OrderTest):
             attributes=list(attributes.items()),
         )
 
-    def seen_by(self, person):
-        """The plain lines a person sees from now on."""
-        lines = []
-        person.msg = lambda text=None, **kwargs: lines.append(
-            text[0] if isinstance(text, tuple) else text
-        )
-        return lines
-
     def test_picks_up(self):
         """It picks up what lies here, by the thing's hooks; the room sees it as with any player."""
-        coin, lines = self.thing("coin"), self.seen_by(self.char2)
+        coin, lines = self.thing("coin"), self.lines_of(self.char2)
         called = []
         coin.at_get = called.append
         (result,) = self.ask(self.char1, call("get", thing="the coin"))
@@ -127,7 +119,7 @@ class TestHands(OrderTest):
         self.thing("ring", self.aria)
         self.thing("coin")
         coin.at_give = lambda giver, getter, **kwargs: called.append((giver, getter))
-        others, receiver = self.seen_by(self.char1), self.seen_by(self.char2)
+        others, receiver = self.lines_of(self.char1), self.lines_of(self.char2)
         (result,) = self.ask(self.char1, call("give", thing="coin", to="Char2"))
         self.assertEqual(result, "You give a coin to Char2. You carry a ring.")
         self.assertIs(coin.location, self.char2)

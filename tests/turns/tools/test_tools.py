@@ -55,14 +55,6 @@ class TestBuiltinTools(AssistantTest):
         self.tick()
         return [m.content for m in self.script.history.messages() if m.role == "tool"]
 
-    def heard_by_char1(self):
-        """What char1 sees from now on."""
-        lines = []
-        self.char1.msg = lambda text=None, **kwargs: lines.append(
-            text[0] if isinstance(text, tuple) else text
-        )
-        return lines
-
     def test_a_hit_is_shown_once_a_turn(self):
         """A second search of a turn brings only what is new, so that prompts stay short."""
         self.say("My ferry is called Heron.")
@@ -148,11 +140,11 @@ class TestBuiltinTools(AssistantTest):
     def test_levels(self):
         """`off` takes a tool away; `dry run` pretends."""
         self.configure(tool_levels={"emote": "off", "say": "dry run"})
-        lines = self.heard_by_char1()
+        lines = self.lines_of(self.char1)
         results = self.use(call("emote", text="dances"), call("say", text="hello there"))
         self.assertIn("there is no tool `emote`", results[0])
         self.assertIn("Dry run", results[1])
-        self.assertFalse(any("hello there" in str(line) for line in lines))
+        self.assertFalse(any("hello there" in line for line in lines))
         names = [t["function"]["name"] for t in self.model.requests[0].tools]
         self.assertNotIn("emote", names)
 
