@@ -29,12 +29,12 @@ PATTERN_CHARS, REPEATS, UNROLLED = 200, 10_000, 100_000
 # How secondary keys count, by SillyTavern's numbers.
 ANY, NOT_ALL, NOT_ANY, ALL = "any", "not all", "not any", "all"
 LOGIC = (ANY, NOT_ALL, NOT_ANY, ALL)
-_NAMES = {
+_NAMES = {  # as `_plain_name` makes them
     "keys": ("keys", "key", "keywords"),
-    "secondary": ("secondary_keys", "keysecondary", "secondkey"),
+    "secondary": ("secondarykeys", "keysecondary", "secondkey"),
     "text": ("content", "text", "entry"),
     "always": ("constant", "alwaysactive", "forceactivation"),
-    "weight": ("priority", "insertion_order", "order", "insertorder"),
+    "weight": ("priority", "insertionorder", "order", "insertorder"),
 }
 _SWITCHES = ("enabled", "disable")
 _PATTERN = re.compile(r"/(.+)/([a-z]*)", re.S)
@@ -136,8 +136,7 @@ def _plain_name(name: object) -> str:
 
 def _value(values: Mapping[str, Any], name: str) -> Any:
     """The value of a field under the first of its names."""
-    names = map(_plain_name, _NAMES[name])
-    return next((values[each] for each in names if values.get(each) is not None), None)
+    return next((values[each] for each in _NAMES[name] if values.get(each) is not None), None)
 
 
 def _fact(item: dict[str, Any], cleaner: Cleaner, changes: list[str]) -> Fact:

@@ -23,6 +23,7 @@ from evennia_ai.game.identity import find, stable_id
 from evennia_ai.game.seeing import described, name_of, plain, seen
 from evennia_ai.history.audience import is_private, members
 from evennia_ai.language.words import telling_words
+from evennia_ai.rag_memory.entities import bare
 from evennia_ai.rag_memory.lore import (
     SECRET,
     UNKNOWN,
@@ -245,5 +246,4 @@ def _rooms(body: "DefaultObject", far: int) -> Iterator[Fact]:
         name, way = name_of(room, body), ways[room]
         text = described(room, body)[:ROOM_CHARS]
         says = f"{name}: {text}" + (f" The way from {name_of(home, body)}: {way}." if way else "")
-        key = name.removeprefix("The ").removeprefix("the ")
-        yield Fact((key,), says, id=f"room:{room.id}", know=EVERYBODY)
+        yield Fact((bare(name),), says, id=f"room:{room.id}", know=EVERYBODY)

@@ -55,6 +55,7 @@ from evennia_ai.language.script import folded
 from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.llm_interaction.reply import speakable
 from evennia_ai.protocol import Named
+from evennia_ai.rag_memory.entities import bare
 from evennia_ai.rag_memory.lore import Verdict
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.turns.routine import BARRED, LOST, THERE, WALKS
@@ -332,7 +333,7 @@ class GameHandler:
 
         By ways that are open to the body; where there are none, up to the barred one.
         """
-        way = self._way(folded(place), True) or self._way(folded(place), False)
+        way = self._way(bare(place), True) or self._way(bare(place), False)
         if way is None or way is self._room:
             return LOST if way is None else THERE
         try:
@@ -348,7 +349,7 @@ class GameHandler:
         for _ in range(MOST_EXITS + 1):
             steps: list[tuple[DefaultObject, DefaultObject]] = []
             for room, first in heads:
-                names = {folded(plain(n)) for n in (room.key, f"#{room.id}", *room.aliases.all())}
+                names = {bare(plain(n)) for n in (room.key, f"#{room.id}", *room.aliases.all())}
                 if place in names or (place == "home" and room is body.home):
                     return first
                 for way in room.exits:

@@ -106,6 +106,7 @@ def take_book(
     if not read.facts:
         raise Refusal("The file has no fact that can be used; nothing was changed.")
     is_new = book.name.lower() not in lore().books()
+    limit = (EVERYBODY, "", True) if is_new else (book.know, book.tell, True)
     of_book = _valid(read.know, read.tell)
     secrets = {_plain(fact): fact for fact in book.facts if fact.know or fact.tell or not fact.on}
     for entry in read.facts:
@@ -117,16 +118,13 @@ def take_book(
     facts = []
     for number, entry in enumerate(read.facts, next_id(lore().books().values())):
         twins = here.get(_plain(entry), [])
-        limits = twins or ([] if is_new else [(book.know, book.tell, True)])
         of_entry = _valid(entry.know, entry.tell)
-        know, tell = of_entry[0] or of_book[0], of_entry[1] or of_book[1]
-        know = book.know if is_of_card else know
-        locks = [(know or book.know, tell or book.tell)]
-        if limits:
-            locks.append((know if _is_lock(know) else limits[0][0], tell or limits[0][1]))
-        within = [lock for lock in locks if not limits or any(_is_within(lock, x) for x in limits)]
-        is_on = bool(within) and entry.on and (bool(twins) or not secrets)
-        know, tell = (*within, *(limit[:2] for limit in limits), *locks)[0]
+        know, tell = of_entry[0] or of_book[0] or EVERYBODY, of_entry[1] or of_book[1]
+        theirs = (book.know if is_of_card else know, tell)
+        both = [_both(each, theirs) for each in twins or [limit] if each[2]]
+        locks = [each for each in both if None not in each]
+        is_on = bool(locks) and entry.on and (bool(twins) or not secrets)
+        know, tell = min(locks or twins or [limit], key=lambda each: each != theirs)[:2]
         fact = replace(entry, on=is_on, id=f"w{number}", source=source)
         know, tell = ("" if know == book.know else know), ("" if tell == book.tell else tell)
         facts.append(replace(fact, know=know, tell=tell))
@@ -161,15 +159,13 @@ def _locks_here(book: Book, is_of_card: bool) -> dict[str, list[_Locks]]:
     return others | own
 
 
-def _is_lock(lock: str) -> bool:
-    return lock not in ("", EVERYBODY)
-
-
-def _is_within(lock: tuple[str, str], limit: _Locks) -> bool:
-    """Whether a lock lets no more pass than one that is here and on."""
-    return limit[2] and all(
-        theirs == ours or not _is_lock(ours) for theirs, ours in zip(lock, limit[:2], strict=True)
+def _both(here: _Locks, theirs: tuple[str, str]) -> tuple[str | None, str | None]:
+    """Locks that let no more pass than either; None in place of two that differ."""
+    know, tell = (
+        a if b in ("", EVERYBODY, a) else b if a in ("", EVERYBODY) else None
+        for a, b in zip(here, theirs, strict=False)
     )
+    return know, tell
 
 
 def _plain(fact: Fact) -> str:

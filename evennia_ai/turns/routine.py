@@ -15,10 +15,12 @@ THERE, WALKS, BARRED, LOST = "there", "walks", "barred", "lost"
 STAYS_S, BED_S = 600.0, 300.0
 _WHY = {BARRED: "the way is barred", LOST: "no way leads there"}
 
-# Entries of a plan, and characters of a place and of what is done there.
-MOST_STOPS, PLACE_CHARS, DOING_CHARS = 24, 80, 200
-_CLOCK = re.compile(r"(?:(?P<clock>game|real)\s+)?(?P<plan>.+)", re.IGNORECASE | re.DOTALL)
-_STOP = re.compile(r"(\d{1,2}):(\d{2})\s+([^:;]+?)\s*(?::\s*([^;]+?)\s*)?")
+MOST_STOPS = 24
+_PLAN = re.compile(r"(?:(game|real)\s+)?(.+)", re.IGNORECASE | re.DOTALL)
+_STOP = re.compile(
+    r"([01]?\d|2[0-3]):([0-5]\d)\s+([^:;\s](?:[^:;]{0,78}[^:;\s])?)\s*"
+    r"(?::\s*([^;\s](?:[^;]{0,198}[^;\s])?)?\s*)?"
+)
 _SLEEP = "sleep"
 
 
@@ -59,24 +61,19 @@ def read_routine(text: str) -> Routine:
 
     Behind the word ``real`` its times are those of the real clock. Raises `ValueError`.
     """
-    found = _CLOCK.fullmatch(text.strip())
-    if found is None:
+    found = _PLAN.fullmatch(text.strip())
+    parts = [part.strip() for part in found[2].split(";") if part.strip()] if found else []
+    stops = {
+        int(stop[1]) * 60 + int(stop[2]): (stop[3], stop[4] or "")
+        for stop in map(_STOP.fullmatch, parts)
+        if stop
+    }
+    if not found or not 0 < len(stops) == len(parts) <= MOST_STOPS:
         raise ValueError(text)
-    stops = [_stop(part) for part in found["plan"].split(";") if part.strip()]
-    if not stops or len(stops) > MOST_STOPS or len({s.minute for s in stops}) < len(stops):
-        raise ValueError(text)
-    is_game = (found["clock"] or "game").lower() == "game"
-    return Routine(tuple(sorted(stops, key=lambda stop: stop.minute)), is_game)
-
-
-def _stop(text: str) -> Stop:
-    found = _STOP.fullmatch(text.strip())
-    if found is None:
-        raise ValueError(text)
-    hour, minute, place, doing = int(found[1]), int(found[2]), found[3], found[4] or ""
-    if hour > 23 or minute > 59 or len(place) > PLACE_CHARS or len(doing) > DOING_CHARS:
-        raise ValueError(text)
-    return Stop(hour * 60 + minute, place, doing)
+    return Routine(
+        tuple(Stop(minute, *stops[minute]) for minute in sorted(stops)),
+        (found[1] or "game").lower() == "game",
+    )
 
 
 def _check(value: object) -> str:

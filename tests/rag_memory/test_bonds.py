@@ -1,16 +1,11 @@
 """Bonds: events with sources, added by code and known by audience."""
 
-import json
-
 from evennia import create_object
 
-from evennia_ai import conf
-from evennia_ai.assistant_script import all_assistants
 from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.privacy.export import export_player
 from evennia_ai.rag_memory.bonds import EVENTS_KEPT, GIFT, HALF_LIFE_S, TALK, Bond, Feeling
 from evennia_ai.testing import FakeGame, call
 from evennia_ai.turns.tick import Tick
@@ -241,19 +236,3 @@ class TestInGame(CommandLineTest):
             fruit.move_to(self.aria, quiet=True, move_type="give")
         [event] = self.script.bonds.get(stable_id(giver)).events
         self.assertEqual((event.by, event.points, event.why), (GIFT, 2, "gave you apple"))
-
-    def test_forgotten(self):
-        """A copy shows a player's bond; `aiforget me` takes it."""
-        own = stable_id(self.char1)
-        self.script.bonds.note(self.char1, 10, "brought the ring")
-        self.typed("aibond/note Aria = Char: 10: saved the inn")
-        self.typed("aibond/forget Aria = " + self.script.bonds.get(own).events[1].id)
-        path = wait_for(export_player(all_assistants(), [own]))
-        [copy] = json.loads(path.read_text())["assistants"].values()
-        self.assertEqual([each["why"] for each in copy["bonds"]], ["brought the ring"])
-        path.unlink()
-        self.assertIn(f'"person": "{own}"', conf.log_path().read_text())
-        self.typed("aiforget me")
-        self.typed("aiforget me = yes", until="Forgotten:")
-        self.assertEqual(self.script.bonds.all(), {})
-        self.assertNotIn(f'"person": "{own}"', conf.log_path().read_text())

@@ -6,6 +6,7 @@ from dataclasses import replace
 from django.test import override_settings
 from evennia import Msg, create_object
 
+from evennia_ai import conf
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.errors import Refusal, ToolError
 from evennia_ai.game.identity import stable_id
@@ -303,14 +304,19 @@ class TestDelivered(CommandLineTest):
         self.assertTold("airemember/errands Aria", "Aria has nothing to tell for you.")
 
     def test_forgotten(self):
-        """A copy shows them; whoever is forgotten takes those by and for them along."""
+        """A copy shows errands and bonds; whoever is forgotten takes them along."""
         self.assertTold("airemember/at Aria = in 2h: feed the cat", "e1")
         own = stable_id(self.char1)
+        self.script.bonds.note(self.char1, 10, "brought the ring")
+        self.typed("aibond/note Aria = Char: 10: saved the inn")
+        self.typed("aibond/forget Aria = " + self.script.bonds.get(own).events[1].id)
         path = wait_for(export_player(all_assistants(), [own]))
         [copy] = json.loads(path.read_text())["assistants"].values()
         self.assertEqual([each["text"] for each in copy["errands"]], ["feed the cat"])
+        self.assertEqual([each["why"] for each in copy["bonds"]], ["brought the ring"])
         path.unlink()
+        self.assertIn(f'"person": "{own}"', conf.log_path().read_text())
         self.typed("aiforget me")
-        self.typed("aiforget me = yes")
-        wait_for(self.script.run_exclusive(lambda: None))
-        self.assertEqual(self.script.messenger.open(), ())
+        self.typed("aiforget me = yes", until="Forgotten:")
+        self.assertEqual((self.script.messenger.open(), self.script.bonds.all()), ((), {}))
+        self.assertNotIn(f'"person": "{own}"', conf.log_path().read_text())

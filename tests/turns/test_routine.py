@@ -155,7 +155,8 @@ class TestInGame(AssistantTest):
         self.script.runtime.last_spoke_at = 0.0
 
     def test_walks(self):
-        """Exit by exit, in ticks, to a room of that name."""
+        """Exit by exit, in ticks, to a room of that name, with its article or without."""
+        self.taproom.key = "The Taproom"
         self.assertEqual(self.tick(), "walks")
         self.assertIs(self.aria.location, self.hall)
         self.assertEqual([self.tick(), self.tick(), self.tick()], ["walks", "routine", "idle"])
