@@ -1,13 +1,14 @@
-"""Token budgets: the record of each request, its log, the room of a history, and what fits.
+"""Token budgets: the record of each request and reply, the room of a history, and what fits.
 
 The newest records are in memory and are saved together from time to time, so that a turn writes
 nothing more to the database. The audit log has a line for each answered request.
 """
 
+import json
 import re
 from collections import deque
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from evennia_ai.history.audience import PUBLIC, members
@@ -24,6 +25,8 @@ EVENTS_KEPT = 50
 SAVED_EVERY = 10
 # Of what was cut, a logged event keeps so many notes, and so many characters of each.
 NOTES_KEPT, NOTE_CHARS = 5, 120
+# Key of a reply's metadata, and most ids of each kind that a trace keeps.
+TRACE, MOST_IDS = "trace", 12
 REGIONS = ("System", "Tools", "Ledger", "Summaries", "History", "Retrieved", "Tail", "Reserve")
 # Of a history's room: what remains after a compaction, most that all summaries one reader sees
 # take, and most of what remains that the kept messages take.
@@ -92,6 +95,62 @@ class TokenBudget(Stored):
         """Tokens by region, total and limit on one line, as people read it."""
         shown = ", ".join(f"{name}: {tokens}" for name, tokens in self.regions.items())
         return f"{shown} (total {self.total}/{self.limit})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplyTrace(Stored):
+    """What a reply rests on: ids and numbers.
+
+    It is in the reply's metadata as a JSON text: a history of hundreds of replies is stored and
+    loaded much faster than with dicts and lists. It leaves the live history, is exported and is
+    forgotten together with the reply.
+    """
+
+    budget: TokenBudget  # the budget of the request that gave the reply
+    answers: tuple[str, ...] = ()  # ids of the messages it answers
+    # Scores of the memories in its prompt, by id.
+    given: Mapping[str, float] = field(default_factory=dict)
+    # Scores of memories that were found for the prompt and not taken, by id.
+    passed_over: Mapping[str, float] = field(default_factory=dict)
+    # Scores of what the turn's own searches found, by id.
+    found: Mapping[str, float] = field(default_factory=dict)
+    opened: tuple[str, ...] = ()  # ids of the memories that the turn read in full
+    tools: tuple[str, ...] = ()  # names of the tools called before it, in order
+    calls: int = 1  # model calls of the turn until then
+    prompt_tokens: int = 0  # of all these calls; likewise `completion_tokens`
+    completion_tokens: int = 0
+    cost: float | None = None  # US dollars of all these calls; None if one of them is unknown
+    cached_tokens: int = 0  # prompt tokens of all these calls that the provider read from its cache
+    # Names of the guards that cut the turn's replies (`llm_interaction.guards`).
+    cuts: tuple[str, ...] = ()
+    # Whether the game's moderation replaced or refused something of the turn.
+    moderated: bool = False
+
+    @classmethod
+    def of(cls, message: Message) -> "ReplyTrace | None":
+        """The trace of a reply; None if it has none that can be read."""
+        try:
+            return cls.from_dict(json.loads(message.metadata.get(TRACE, "")))
+        except (TypeError, ValueError, RecursionError):  # `Unreadable` is a ValueError
+            return None
+
+    def to_text(self) -> str:
+        """The text that is stored: the newest ids, the best scores."""
+        short = replace(
+            self,
+            answers=self.answers[-MOST_IDS:],
+            opened=self.opened[-MOST_IDS:],
+            tools=self.tools[-MOST_IDS:],
+            given=_best(self.given),
+            passed_over=_best(self.passed_over),
+            found=_best(self.found),
+        )
+        return json.dumps(short.to_dict(), separators=(",", ":"))
+
+
+def _best(scores: Mapping[str, float]) -> dict[str, float]:
+    """The first of them, which are the best, rounded."""
+    return {key: round(score, 4) for key, score in list(scores.items())[:MOST_IDS]}
 
 
 class BudgetLog:

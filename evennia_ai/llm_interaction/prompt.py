@@ -21,12 +21,12 @@ from evennia_ai.llm_interaction.contexts import (
     written_language,
 )
 from evennia_ai.llm_interaction.regions import (
+    HEADINGS,
     Caps,
     Prompt,
     Regions,
     fit_prompt,
     note_line,
-    note_row,
     text_tokens,
     tools_tokens,
 )
@@ -305,7 +305,7 @@ def _fixed(
     rules = situation.short_rules if is_small(script) else None
     system = _system(script, character, situation, rules, script.config.language)
     notes = script.seen(request.audience, trusted=True).pinned()
-    ledger = tuple(note_row(n.kind, note_line(n.id, n.at, n.by, n.text)) for n in notes)
+    ledger = tuple((HEADINGS[n.kind], note_line(n.id, n.at, n.by, n.text)) for n in notes)
     return Regions(system, tools, ledger=ledger)
 
 

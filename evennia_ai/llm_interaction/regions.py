@@ -39,7 +39,8 @@ _TOOL_FRAME_TOKENS = 1  # what parts a schema from the next
 # Room that the tools leave to everything else: the last of those that leave less are not offered.
 _LEAST_BESIDE_TOOLS = 100
 _LEAST_TAIL = 60
-_HEADINGS = {"rule": "Rules:", "task": "Tasks:", "preference": "Preferences:", "fact": "Facts:"}
+# Of the ledger's notes, by their kind.
+HEADINGS = {"rule": "Rules:", "task": "Tasks:", "preference": "Preferences:", "fact": "Facts:"}
 _UNBOUNDED = 10**9
 
 Row = tuple[str, str]
@@ -83,7 +84,7 @@ class Regions:
     history: tuple[Message, ...] = ()
     retrieved: tuple[str, ...] = ()  # lines of retrieved memories, most relevant first
     tail: tuple[str, ...] = ()  # lines of the present moment, most important first
-    # Approved notes the audience may see, as `note_row` makes them, most important first.
+    # Approved notes the audience may see under their headings, most important first.
     ledger: tuple[Row, ...] = ()
     archived: int = 0  # how many messages of the archive could not fit
     # Id of the message behind which memories and tail stand; None: behind all.
@@ -158,11 +159,6 @@ def _sections(regions: Regions, caps: Caps, count: Counter) -> list[_Section]:
         _Section("Retrieved", "memories", caps.retrieved, ((1, 0),), memories, True),
         _Section("Tail", "present moment", caps.tail, ((2, _LEAST_TAIL), (4, 0)), moment, True),
     ]
-
-
-def note_row(kind: str, line: str) -> Row:
-    """A note of the ledger as a row under the heading of its kind."""
-    return _HEADINGS[kind], line
 
 
 def note_line(name: str, at: str, by: Speaker, text: str) -> str:

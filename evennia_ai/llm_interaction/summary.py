@@ -228,9 +228,10 @@ def summarise_lines(
     fits_left = FITS
     while True:
         most = context_caps(script).summary if cap is None else cap
-        models = [model for _, model in summary_levels(script)]
-        room = request_room(script, models, prompt)
-        runs = yield script.mind.work(packed, lines, room, script.counter)
+        used = script.count(prompt) + context_caps(script).summary + FRAME_TOKENS
+        # Whichever of the models gets it.
+        least = min(context_limit(script, model) for _, model in summary_levels(script))
+        runs = yield script.mind.work(packed, lines, max(100, least - used), script.counter)
         # Summaries of summaries end: where they are not fewer than before, one request takes all.
         last = bool(made) and len(runs) >= len(parts)
         new: list[Summary] = []
@@ -290,10 +291,10 @@ def _one_summary(
                 reply = yield ask_model(
                     script, prompt, text, model=model, max_tokens=cap, user_tokens=source
                 )
-            finish = extract if model == OFFLINE_MODEL else shortened
-            short = yield script.mind.work(finish, reply, source, cap, script.counter)
+            is_extract = model == OFFLINE_MODEL  # which quotes
+            short = yield script.mind.work(finished, reply, source, cap, script.counter, is_extract)
             struck, ground = 0, f"{text}\n{instructions}"
-            if model != OFFLINE_MODEL:  # which quotes
+            if not is_extract:
                 short, struck = yield supported(script, short, ground, reply.model)
         except ModelError as error:
             if isinstance(error, WindowError) and may_shorten:
@@ -329,19 +330,16 @@ def supported(
     return found.text, struck
 
 
-def extract(reply: ModelReply, source: int, cap: int, count: Callable[[str], int]) -> str:
-    """The offline extract, cut until it is shorter than its source of `source` tokens.
+def finished(
+    reply: ModelReply, source: int, cap: int, count: Callable[[str], int], is_extract: bool
+) -> str:
+    """The summary in a reply, under its cap and shorter than its source of `source` tokens.
 
-    It is the last level and no model's word: what is in it was said, whatever it looks like.
-    Raises `ModelError` if there is none.
+    An extract is no model's word and is cut until it is shorter: what is in it was said, whatever
+    it looks like. Raises `ModelError` if there is none.
     """
-    if reply.tool_calls or not reply.content.strip():
-        raise ModelError("an empty extract")
-    return capped(reply.content, min(cap, int(source * EXTRACT_SHARE)), count)
-
-
-def shortened(reply: ModelReply, source: int, cap: int, count: Callable[[str], int]) -> str:
-    """The summary in a model's reply, under its cap; raises `ModelError` if it is not shorter."""
+    if is_extract and reply.content.strip() and not reply.tool_calls:
+        return capped(reply.content, min(cap, int(source * EXTRACT_SHARE)), count)
     text = accepted(reply)
     if count(text) >= source:
         raise ModelError(f"not shorter than its source ({source} tokens)")
@@ -367,13 +365,6 @@ def summary_prompt(
     if (language := written_language(script.config.language, lines)) not in (AUTO, DEFAULT):
         prompt = f"{prompt}\n{writing_rule(language)}"
     return f"{prompt}\n\nAdditional instructions: {instructions}" if instructions else prompt
-
-
-def request_room(script: Assistant, models: Iterable[str], prompt: str) -> int:
-    """Tokens of a source that one summary's request may hold, whichever of the models gets it."""
-    used = script.count(prompt) + context_caps(script).summary + FRAME_TOKENS
-    least = min(context_limit(script, model) for model in models)
-    return max(100, least - used)
 
 
 def accepted(reply: ModelReply) -> str:

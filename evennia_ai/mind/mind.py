@@ -38,8 +38,7 @@ WORK = frozenset(
         "llm_interaction.budget.packed",
         "llm_interaction.grounding.grounded_in",
         "llm_interaction.offline.brain.misses_told",
-        "llm_interaction.summary.extract",
-        "llm_interaction.summary.shortened",
+        "llm_interaction.summary.finished",
         "llm_interaction.tokens.count_tokens",
         "recall.embedding.dimensions",
     )

@@ -18,7 +18,7 @@ from evennia_ai.history.pairs import ASKER, FOR, MEMORIES, pairing
 from evennia_ai.history.records import as_dicts
 from evennia_ai.history.verification import Evidence
 from evennia_ai.language.words import STARTERS, capitals, mentions, words
-from evennia_ai.llm_interaction.reply_trace import TRACE, ReplyTrace
+from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace
 from evennia_ai.rag_memory.journal_entry import synthesis_id
 from evennia_ai.rag_memory.quarantine import resting_on
 

@@ -8,9 +8,8 @@ words worth looking up, and a memory must share one of them or be very near in m
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from evennia_ai.language.excerpt import excerpt
 from evennia_ai.language.tables import table_of
-from evennia_ai.language.words import asks, content_words, plain, telling_words, words
+from evennia_ai.language.words import asks, content_words, excerpt, plain, telling_words, words
 from evennia_ai.rag_memory.ranking import NEAR
 from evennia_ai.recall.values import Hit
 

@@ -16,8 +16,8 @@ from evennia_ai.game.lore import lore
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import COMMITTED, ROLLED_BACK, SummaryRecord
+from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.llm_interaction.contributors import newest_turn
-from evennia_ai.llm_interaction.reply_trace import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.staff.show import audience_mark, cached_part, counted, cuts, moment, price

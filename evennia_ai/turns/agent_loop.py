@@ -12,7 +12,7 @@ from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
-from evennia_ai.llm_interaction.budget import TokenBudget
+from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
 from evennia_ai.llm_interaction.guards import guarded
 from evennia_ai.llm_interaction.offline.brain import misses_told
@@ -28,7 +28,6 @@ from evennia_ai.llm_interaction.prompt import (
 )
 from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, told_apart
-from evennia_ai.llm_interaction.reply_trace import TRACE, ReplyTrace
 from evennia_ai.llm_interaction.tool_calls import batches, storable_call, tool_call
 from evennia_ai.llm_interaction.values import (
     ModelReply,

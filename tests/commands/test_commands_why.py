@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.llm_interaction.reply_trace import TRACE, ReplyTrace
+from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.testing import call

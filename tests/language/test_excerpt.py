@@ -2,8 +2,8 @@
 
 import unittest
 
-from evennia_ai.language.excerpt import CUT
-from evennia_ai.language.excerpt import excerpt as shown_part
+from evennia_ai.language.words import CUT
+from evennia_ai.language.words import excerpt as shown_part
 
 ROOM = 400
 

@@ -4,8 +4,7 @@ import json
 import unittest
 
 from evennia_ai.history.messages import Message
-from evennia_ai.llm_interaction.budget import REGIONS, TokenBudget
-from evennia_ai.llm_interaction.reply_trace import MOST_IDS, TRACE, ReplyTrace
+from evennia_ai.llm_interaction.budget import MOST_IDS, REGIONS, TRACE, ReplyTrace, TokenBudget
 
 BUDGET = TokenBudget(at=1.0, purpose="awake", model="m", sizes=(1,) * len(REGIONS), limit=9)
 

@@ -12,8 +12,7 @@ from evennia_ai.history.messages import Message, Speaker, is_by
 from evennia_ai.history.pairs import pairing
 from evennia_ai.history.records import Segment, SummaryRecord
 from evennia_ai.history.verification import Evidence
-from evennia_ai.llm_interaction.budget import REGIONS, TokenBudget
-from evennia_ai.llm_interaction.reply_trace import ReplyTrace
+from evennia_ai.llm_interaction.budget import REGIONS, ReplyTrace, TokenBudget
 from evennia_ai.privacy.closure import Made, plan_forgetting, without_copies
 from evennia_ai.rag_memory.quarantine import resting_on
 from tests.strategies import MANY

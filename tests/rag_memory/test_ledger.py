@@ -7,11 +7,11 @@ from evennia_ai.history.frames import LEDGER_LABEL
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.stored import Unreadable
 from evennia_ai.llm_interaction.regions import (
+    HEADINGS,
     Caps,
     Regions,
     fit_prompt,
     note_line,
-    note_row,
 )
 from evennia_ai.rag_memory import ledger
 from evennia_ai.rag_memory.entities import new_profile
@@ -38,7 +38,7 @@ def note(text, number=1, state="approved", by=ALICE, **fields):
 
 
 def ledger_row(entry):
-    return note_row(entry.kind, note_line(entry.id, entry.at, entry.by, entry.text))
+    return (HEADINGS[entry.kind], note_line(entry.id, entry.at, entry.by, entry.text))
 
 
 def ledger_block(entries, cap):

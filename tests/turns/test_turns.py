@@ -10,8 +10,8 @@ from evennia_ai.game.identity import stable_id
 from evennia_ai.game.people import SAME_LINE_S, is_to_answer
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message, Speaker, utc_iso
+from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.llm_interaction.prompt import draft_prompt, model_request
-from evennia_ai.llm_interaction.reply_trace import ReplyTrace
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, READ_AHEAD, ModelReply, TurnRequest
 from evennia_ai.privacy.requests import enqueue
 from evennia_ai.testing import call

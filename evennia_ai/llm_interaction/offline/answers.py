@@ -54,21 +54,11 @@ class Claim:
     names: frozenset[str]  # in lower case
 
     @property
-    def words(self) -> frozenset[str]:
-        """Stems of the words that were said."""
-        return roots_of(self.quote, table_of(self.quote).code)
-
-    @property
     def rank(self) -> tuple[int, str, int]:
         """Place in time: of two claims the later has the greater."""
         if self.line.source == SUMMARY:
             return (-1, self.line.at, 0)
         return (1, "", self.line.order) if self.line.order >= 0 else (0, self.line.at, 0)
-
-    @property
-    def originality(self) -> tuple[bool, int]:
-        """The least has its words from nearest to who said them."""
-        return not self.line.who, SOURCES.index(self.line.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +89,10 @@ def read_claims(lines: Iterable[Line], me: str, others: Iterable[str] = ()) -> l
     for line in lines:
         for claim in _claims_of(line, called, spoken().code):
             key = (line.who, *words(claim.quote))
-            # The more original one is quoted.
-            first, other = sorted((best.get(key, claim), claim), key=lambda each: each.originality)
+            # The one whose words are from nearest to who said them is quoted.
+            first, other = sorted(
+                (best.get(key, claim), claim), key=lambda each: SOURCES.index(each.line.source)
+            )
             one, two = first.line, other.line
             same = replace(one, id=one.id or two.id, order=max(one.order, two.order))
             best[key] = replace(first, line=same)
@@ -201,7 +193,8 @@ def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, in
             continue  # words that frame a question are too little without one of them
         # Who told it, or asks, is no word that both share: then the search must have found it.
         is_found = places.get(claim.line.id, FOUND) < FOUND
-        if terms and not (common or is_found or _shared(names, claim.words, question.table)):
+        said = roots_of(claim.quote, table_of(claim.quote).code)
+        if terms and not (common or is_found or _shared(names, said, question.table)):
             continue
         fits = fits_kind(question, claim)
         sure = held == names and share >= least and fits

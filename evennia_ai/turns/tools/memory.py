@@ -11,7 +11,7 @@ from evennia_ai.background import Steps, pause
 from evennia_ai.errors import ToolError
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import ROLLED_BACK
-from evennia_ai.language.excerpt import excerpt
+from evennia_ai.language.words import excerpt
 from evennia_ai.llm_interaction.prompt import context_limit, context_usage
 from evennia_ai.rag_memory.profile import Observation, Profile, current
 from evennia_ai.rag_memory.provenance import attributed
