@@ -96,15 +96,6 @@ class TestRecall(unittest.TestCase):
                 self.assertEqual(self.found(f"Where does {name} live?", *texts), wanted)
                 self.assertEqual(self.found(f"Who is {name}?", *texts), wanted)
 
-    def test_told_later(self):
-        """Turns added after a search are found too."""
-        index = RecallIndex(":memory:")
-        self.addCleanup(index.close)
-        for number, text in enumerate([*CHATTER, "My cousin Will lives in the tower."]):
-            index.add("s", [Turn(f"m{number}", "Bob", text, 1.7e9, None, "public", "message")])
-            best = index.search("s", "Where does Will live?", 1)
-        self.assertEqual(best[0].turn_id, "m5")
-
     def test_speaker(self):
         """Of one who speaks, too, only what means them names them."""
         told = "My brother Will lives in the tower."

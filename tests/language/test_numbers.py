@@ -2,17 +2,12 @@
 
 import unittest
 
-from evennia_ai.language.numbers import numbers_in, with_values
+from evennia_ai.language.numbers import with_values
 from evennia_ai.language.script import with_digits
 
 
 class TestNumbers(unittest.TestCase):
     """Digits and words."""
-
-    def test_found(self):
-        """Each stands once, in digits and in words; what is as often no number does not."""
-        found = numbers_in("Three of 1,200 coins at 17:30; three more, no one at first, the 3rd.")
-        self.assertEqual(list(found), ["1,200", "17:30", "3rd", "three"])
 
     def test_digits_of_all_scripts(self):
         """Each becomes one of ours or stays, also one that Python's tables do not know yet."""
@@ -23,17 +18,6 @@ class TestNumbers(unittest.TestCase):
 
     def test_same_value_same_word(self):
         """However a number is written, it becomes one word."""
-        for one, other in (
-            ("1,200", "1200"),
-            ("three", "3"),
-            ("05:30", "5:30"),
-            ("2.50", "2.5"),
-            ("two hundred and five", "205"),
-            ("twenty one", "21"),
-            ("three thousand two hundred", "3200"),
-            ("third", "3rd"),
-        ):
-            self.assertEqual(with_values(one).split(), with_values(other).split(), one)
         for code, one, other in (
             ("zh", "三百四十两银子", "340两银子"),
             ("zh", "二十三个人", "23个人"),

@@ -1,5 +1,6 @@
 """Token budgets: what is logged, the room of a history, what fits."""
 
+import json
 import unittest
 from dataclasses import replace
 
@@ -7,13 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import total_tokens
+from evennia_ai.history.messages import Message, total_tokens
 from evennia_ai.history.pairs import cut_points
 from evennia_ai.history.stored import Unreadable
 from evennia_ai.llm_interaction.budget import (
     LEAST_SUMMARY,
     MARKER_TOKENS,
+    MOST_IDS,
     REGIONS,
+    TRACE,
+    ReplyTrace,
     Room,
     TokenBudget,
     newest_that_fit,
@@ -59,6 +63,24 @@ class TestTokenBudget(unittest.TestCase):
         for odd in ({"at": "now"}, {"sizes": [1, "x"]}, {"sizes": [1] * 20}, {"notes": 7}):
             with self.subTest(odd), self.assertRaises(Unreadable):
                 TokenBudget.from_dict({**sound, **odd})
+
+
+class TestReplyTrace(unittest.TestCase):
+    """The trace of a reply, as it is stored in the reply's metadata."""
+
+    def test_round_trip(self):
+        """It comes back from what is stored: the best scores and the newest ids, rounded."""
+        many = {f"m{n}": 1 / (n + 1) for n in range(50)}
+        bare = ReplyTrace(budget=TokenBudget.of({}, 9))
+        self.assertEqual(set(json.loads(bare.to_text())), {"budget", "calls"})
+        full = replace(bare, answers=tuple(many), given={"m2": 0.5}, found=many, cost=0.0)
+        best = {key: round(score, 4) for key, score in [*many.items()][:MOST_IDS]}
+        for trace, kept in (
+            (bare, bare),
+            (full, replace(full, answers=tuple(many)[-MOST_IDS:], found=best)),
+        ):
+            reply = Message("assistant", "So.", metadata={TRACE: trace.to_text()})
+            self.assertEqual(ReplyTrace.of(reply), kept)
 
 
 class TestRoom(unittest.TestCase):

@@ -6,7 +6,6 @@ from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.budget import EVENTS_KEPT, KEY
-from evennia_ai.llm_interaction.summary import call_llm_simple
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
 from evennia_ai.sleep.compaction.due import EMERGENCY
 from evennia_ai.testing import FakeAssistant, ScriptedModel
@@ -72,30 +71,14 @@ class TestBudgetLog(unittest.TestCase):
         self.turn()
         self.assertEqual(script.budgets.events()[-1].trigger, "")
 
-    def test_others(self):
-        """Any other request by the way of summaries is logged by its purpose, untriggered."""
-        wait_for(call_llm_simple(self.aria, "Be brief.", "Who?", purpose="memory"))
-        event = self.aria.budgets.events()[-1]
-        self.assertEqual((event.purpose, event.trigger), ("memory", ""))
-        self.assertEqual(event.regions["History"], self.aria.count("Who?") + 4)
-        self.assertEqual(event.regions["System"], self.aria.count("Be brief.") + 4)
-
     def test_bounded(self):
         """The newest events are kept, in memory and stored."""
         for _ in range(EVENTS_KEPT + 7):
             self.turn()
         self.aria.budgets.save()
         self.assertEqual(len(self.aria.budgets.events()), EVENTS_KEPT)
-        self.assertEqual(len(self.aria.store.get(KEY)["events"]), EVENTS_KEPT)
-
-    def test_after_a_restart(self):
-        """What was saved is there again, and goes on."""
-        self.turn()
-        self.aria.budgets.save()
         again = FakeAssistant(store=self.aria.store)
         self.assertEqual(again.budgets.events(), self.aria.budgets.events())
-        wait_for(again.run_turn(TurnRequest()))
-        self.assertEqual(len(again.budgets.events()), 2)
 
     def test_no_talk(self):
         """What is stored holds nobody's words and no names."""

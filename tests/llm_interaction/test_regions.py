@@ -172,6 +172,7 @@ class TestFitPromptByExample(unittest.TestCase):
                 "present moment shortened: more than its 30 tokens",
             ),
         )
+        self.assertIn("1,200 older messages", prompt_of(archived=1200).budget.notes[-1])
         made = Regions("rule " * 400, (), history, retrieved=("a memory",), tail=("now",))
         why = "other regions leave no room"
         self.assertEqual(
@@ -293,14 +294,6 @@ class TestJoinedLines(unittest.TestCase):
         shown = json.dumps(joined_lines(tagged))
         places = [shown.index(m.content) for m in tagged]
         self.assertEqual(places, sorted(places))
-
-
-class TestArchived(unittest.TestCase):
-    """Messages of the archive that were not looked at."""
-
-    def test_they_are_counted(self):
-        """The budget says how many there are."""
-        self.assertIn("1,200 older messages", prompt_of(archived=1200).budget.notes[-1])
 
 
 class TestOtherProtocols(unittest.TestCase):

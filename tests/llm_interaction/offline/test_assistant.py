@@ -61,8 +61,8 @@ class TestOffline(AssistantTest):
             if message.id not in before and message.role == "assistant"
         ).strip()
 
-    def tell_and_compact(self):
-        """Tell all facts amid chatter and fold them away."""
+    def test_told_compacted_asked(self):
+        """What was told is quoted after compaction, with its source; nothing else is known."""
         for n, (who, text) in enumerate(TOLD):
             self.heard(who, text)
             self.heard("Bob", CHATTER[n % len(CHATTER)])
@@ -70,32 +70,16 @@ class TestOffline(AssistantTest):
         self.assertTrue(done["success"], done)
         live = " ".join(m.content for m in self.script.history.messages() if m.role == "user")
         self.assertNotIn("blue pot", re.sub(r"(?s)\[CONTEXT SUMMARY\].*", "", live))
-
-    def test_told_compacted_asked(self):
-        """What was told is answered after compaction; what was not told is not known."""
-        self.tell_and_compact()
         for who, question, want in ASKED:
             with self.subTest(question=question):
-                self.assertIn(want, self.heard(who, question))
+                said = self.heard(who, question)
+                self.assertIn(want, said)
+                self.assertNotRegex(said, "Aria|remember")
+        source = self.heard("Alice", "Aria, how do you know?")
+        self.assertRegex(source, r"\(memory [emj]\w+")
         for who, question in UNTOLD:
             with self.subTest(question=question):
                 self.assertRegex(self.heard(who, question), r"don't know")
-
-    def test_quotes_as_told(self):
-        """A quote has neither her name nor the request to remember it; the source is an id."""
-        self.tell_and_compact()
-        said = self.heard("Alice", "Aria, how many goats does Tomas have?")
-        self.assertNotRegex(said, r"Aria|remember")
-        self.assertIn("14 goats", said)
-        source = self.heard("Alice", "Aria, how do you know?")
-        self.assertRegex(source, r"\(memory [emj]\w+")
-
-    def test_told_twice(self):
-        """What is told twice is journaled once."""
-        for _ in range(2):
-            self.heard("Alice", "Aria, remember that I keep bees.")
-        entries = [entry.content for entry in self.aria.journal.recent()]
-        self.assertEqual(sum("bees" in entry for entry in entries), 1, entries)
 
     def test_how_full_its_memory_is(self):
         """Asked how full its memory is, it looks by its tool and answers in plain words."""
