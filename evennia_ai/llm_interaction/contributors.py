@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass
 
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.regions import note_line
@@ -25,12 +24,12 @@ class Contributor:
     audience: str = PUBLIC  # who may know it
 
 
-_REGION_ADVICE = {
+_ADVICE = {
     "System": "shorten `persona`",
-    "Tools": "switch off tools it does not need: `tool_levels`",
-    "Ledger": "lower `ledger_max_tokens`, or withdraw notes",
+    "Tools": "switch off what it does not need: `tool_levels`",
+    "Ledger": "withdraw notes (`aimemory/reject`), or lower `ledger_max_tokens`",
     "Summaries": "compact: older summaries are merged",
-    "History": "compact, or lower `compact_sleep_threshold`",
+    "History": "compact; its words stay in the archive",
     "Retrieved": "lower `memory_inject_tokens`",
     "Tail": "fewer people and things in the room",
     "Reserve": "lower `reply_reserve_tokens`",
@@ -49,34 +48,25 @@ def contributors(script: Assistant, audience: str) -> list[Contributor]:
     Only pieces that the audience may know. Of each kind the largest `MOST_OF_A_KIND`.
     """
     seen, count, event = script.seen(audience), script.count, newest_turn(script, audience)
-    withdraw = f"withdraw it: aimemory/reject {script.obj.key} ="
-    off = "`tool_levels` switches it off"
-    notes = ((note, note_line(note.id, note.at, note.by, note.text)) for note in seen.pinned())
-    kinds = (
-        [_of_message(message) for message in seen.messages()],
-        [
-            Contributor("note", n.id, count(row), f"{withdraw} {n.id}", n.audience)
-            for n, row in notes
-        ],
-        [
-            Contributor("tool", t.name, count(json.dumps(t.schema())), off)
-            for t in script.tools.offered()
-        ],
-        [Contributor("persona", "", count(script.config.persona), "shorten `persona`")],
-    )
-    regions = event.regions.items() if event else ()
-    pieces = [Contributor(f"region {name}", "", n, _REGION_ADVICE[name]) for name, n in regions]
-    for kind in kinds:
+    kinds: dict[str, list[Contributor]] = {name: [] for name in ("History", "Summaries")}
+    for message in seen.messages():
+        name = str(message.metadata.get("summary_id") or message.id)
+        what, region = ("summary", "Summaries") if message.is_summary else ("message", "History")
+        kinds[region].append(
+            Contributor(what, name, message.tokens, _ADVICE[region], message.audience)
+        )
+    kinds["Ledger"] = [
+        Contributor("note", n.id, count(line), _ADVICE["Ledger"], n.audience)
+        for n in seen.pinned()
+        for line in [note_line(n.id, n.at, n.by, n.text)]
+    ]
+    kinds["Tools"] = [
+        Contributor("tool", tool.name, count(json.dumps(tool.schema())), _ADVICE["Tools"])
+        for tool in script.tools.offered()
+    ]
+    pieces = [Contributor("persona", "", count(script.config.persona), _ADVICE["System"])]
+    for name, tokens in (event.regions if event else {}).items():
+        pieces.append(Contributor(f"region {name}", "", tokens, _ADVICE[name]))
+    for kind in kinds.values():
         pieces += sorted(kind, key=lambda piece: -piece.tokens)[:MOST_OF_A_KIND]
     return sorted((each for each in pieces if each.tokens), key=lambda each: -each.tokens)
-
-
-def _of_message(message: Message) -> Contributor:
-    if message.is_summary:
-        of = str(message.metadata.get("summary_id") or message.id)
-        says = "compact: older summaries are merged"
-        return Contributor("summary", of, message.tokens, says, message.audience)
-    says = "compact; its words stay in the archive"
-    if message.role == "tool":
-        says = "compact; an automatic compaction masks it first"
-    return Contributor("message", message.id, message.tokens, says, message.audience)

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from evennia_ai.errors import ModelError, WindowError
-from evennia_ai.history.frames import MESSAGES_LABEL, is_day, is_framed, source_line
+from evennia_ai.history.frames import MESSAGES_LABEL, is_framed, source_line
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, rendered, tool_calls
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
@@ -78,30 +77,20 @@ def format_messages_for_compaction(messages: Sequence[Message]) -> str:
     return request_text(message_lines(messages))
 
 
-def message_lines(messages: Sequence[Message]) -> list[str]:
-    """One line for each message, in full, with a line before each new day.
+def message_lines(messages: Sequence[Message], numbered: bool = False) -> list[str]:
+    """One line for each message, in full, numbered from 1 if wanted; one before each new day.
 
     Nothing in a message makes a second line: what a tool gave out, or the assistant repeated,
     may hold what looks like somebody's words.
     """
     lines, day = [], ""
-    for message in messages:
+    for number, message in enumerate(messages, 1):
         date = message.created_at[:10]
         if date and date != day:
             day = date
             lines.append(f"[{day}]")
-        lines.append(_line(message))
+        lines.append(f"{number}. {_line(message)}" if numbered else _line(message))
     return lines
-
-
-def numbered_lines(
-    messages: Sequence[Message], numbered: bool = True
-) -> tuple[list[str], dict[int, Message]]:
-    """The same lines, numbered from 1 if wanted, and the message of each number."""
-    lines, number = message_lines(messages), count(1)
-    if numbered:
-        lines = [line if is_day(line) else f"{next(number)}. {line}" for line in lines]
-    return lines, dict(enumerate(messages, 1))
 
 
 def request_text(lines: Sequence[str]) -> str:
@@ -250,21 +239,14 @@ def summarise_lines(
         made += parts
         lines = [part.text for part in parts]
         if len(parts) == 1 or script.count("\n".join(lines)) <= most:
-            return _joined(made, "\n".join(lines))
-
-
-def _joined(parts: Sequence[Summary], text: str) -> Summary:
-    """The figures of several requests as one summary's."""
-    lowest = max(parts, key=lambda part: LEVELS.index(part.level))
-    return Summary(
-        text,
-        lowest.model,
-        lowest.level,
-        sum(part.prompt_tokens for part in parts),
-        sum(part.completion_tokens for part in parts),
-        tuple(reason for part in parts for reason in part.rejected),
-        sum(part.unsupported for part in parts),
-    )
+            return replace(
+                max(made, key=lambda part: LEVELS.index(part.level)),
+                text="\n".join(lines),
+                prompt_tokens=sum(part.prompt_tokens for part in made),
+                completion_tokens=sum(part.completion_tokens for part in made),
+                rejected=tuple(reason for part in made for reason in part.rejected),
+                unsupported=sum(part.unsupported for part in made),
+            )
 
 
 @inlineCallbacks

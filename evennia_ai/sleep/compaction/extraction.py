@@ -35,7 +35,7 @@ from evennia_ai.llm_interaction.prompt import (
     with_exchange,
 )
 from evennia_ai.llm_interaction.regions import Prompt
-from evennia_ai.llm_interaction.summary import numbered_lines, request_text, summary_prompt
+from evennia_ai.llm_interaction.summary import message_lines, request_text, summary_prompt
 from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.llm_interaction.tool_calls import storable_call, tool_call
 from evennia_ai.llm_interaction.transcript import read_facts
@@ -208,7 +208,8 @@ class Extractor:
         said = said_and_done(messages, script.tools.traits)
         if not said:
             return
-        lines, owners = numbered_lines(said, script.config.llm_api == "chat")
+        lines = message_lines(said, script.config.llm_api == "chat")
+        owners = dict(enumerate(said, 1))
         for _ in range(_FITS):
             room = job_room(self._prompt())
             runs = yield script.mind.work(packed, lines, room, script.counter)
