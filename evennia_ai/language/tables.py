@@ -8,7 +8,7 @@ languages. `docs/languages.md` lists the keys.
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, cached_property, lru_cache
@@ -40,15 +40,10 @@ class Table:
 
     def __init__(self, code: str, data: Mapping[str, Any]):
         gestures = "|".join(data.get("gestures", ()))
-        self.code, self.data = (
-            code,
-            {**data, "words": {**data.get("words", {}), "gesture": gestures}},
-        )
+        self.code = code
+        self.data = {**data, "words": {**data.get("words", {}), "gesture": gestures}}
         self.name: str = data.get("name", code)
         self.script = regex.compile(data.get("script", "(?!)"))
-        self.words: Callable[[str], frozenset[str]] = cache(self._words)
-        self.expression: Callable[[str, str], regex.Pattern[str]] = cache(self._expression)
-        self.expressions: Callable[[str], dict[str, regex.Pattern[str]]] = cache(self._expressions)
 
     @cached_property
     def plain_forms(self) -> dict[str, str]:
@@ -65,24 +60,26 @@ class Table:
         """A value as it stands in the file."""
         return self.data.get(section, {}).get(key, default)
 
-    def _words(self, key: str) -> frozenset[str]:
+    @cache  # noqa: B019  (tables are kept for good)
+    def words(self, key: str) -> frozenset[str]:
         """The words of a list, folded."""
         return frozenset(map(folded, self.get("lists", key).split()))
 
-    def _expression(self, section: str, key: str) -> regex.Pattern[str]:
+    @cache  # noqa: B019
+    def expression(self, section: str, key: str) -> regex.Pattern[str]:
         """One expression, which matches nothing where there is none."""
         text = self.get(section, key)
         return regex.compile(self._joined(text), regex.I) if text else _NEVER
 
-    def _expressions(self, section: str) -> dict[str, regex.Pattern[str]]:
+    @cache  # noqa: B019
+    def expressions(self, section: str) -> dict[str, regex.Pattern[str]]:
         """All expressions of a section, in its order."""
         return {key: self.expression(section, key) for key in self.data.get(section, {})}
 
     def _joined(self, text: str) -> str:
+        parts = self.data["words"]
         joined = "|".join(text.strip().splitlines())
-        return str(
-            _FORMATS.sub(lambda at: f"(?:{self._joined(self.data['words'][at[1]])})", joined)
-        )
+        return str(_FORMATS.sub(lambda at: f"(?:{self._joined(parts[at[1]])})", joined))
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
@@ -142,12 +139,10 @@ def _owners() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     by_word: dict[str, list[str]] = {}
     by_letter: dict[str, list[str]] = {}
     for code, table in tables().items():
-        for owners, marks in (
-            (by_word, table.vocabulary),
-            (by_letter, table.data.get("letters", "")),
-        ):
-            for mark in marks:
-                owners.setdefault(mark, []).append(code)
+        for word in table.vocabulary:
+            by_word.setdefault(word, []).append(code)
+        for letter in table.data.get("letters", ""):
+            by_letter.setdefault(letter, []).append(code)
     return by_word, by_letter
 
 
@@ -208,9 +203,9 @@ def says(key: str, text: str, section: str = "speech") -> bool:
     return any(table.expression(section, key).search(text) for table in tables().values())
 
 
-def each_line(key: str, section: str = "lines") -> list[str]:
+def each_line(key: str) -> list[str]:
     """The variants of a line in all languages."""
-    return [line for table in tables().values() for line in table.get(section, key, ())]
+    return [line for table in tables().values() for line in table.get("lines", key, ())]
 
 
 def line_in(language: str, key: str, **slots: str) -> str:

@@ -53,56 +53,45 @@ def lost(source, *given_texts, known=()):
     return [item.text for item in missing(items_of(source, known), *given_texts)]
 
 
-class TestNames(unittest.TestCase):
-    """What is a name."""
+class TestKinds(unittest.TestCase):
+    """What is a name, a number, a quotation."""
 
-    def test_capitals_amid_a_sentence(self):
-        """Runs of capitalised words are names, small linking words among them."""
-        source = "we met Mara Voss and Roland at the Tower of Ash near New Haven, by Jörg von Stein"
-        expected = ["Mara Voss", "Roland", "Tower of Ash", "New Haven", "Jörg von Stein"]
-        self.assertEqual(names(source), expected)
-
-    def test_known_names_are_whole_words(self):
-        """A known name within another word is not that name."""
-        self.assertEqual([i.text for i in items_of("we saw mara there", ["mar"])], [])
-        found = items_of("we saw mara, bob and mar there", ["mar", "bob"])
-        self.assertEqual([item.text for item in found], ["bob", "mar"])
-
-    def test_start_that_stands_elsewhere(self):
-        """A common word counts at a start where it is a name amid another sentence."""
-        self.assertEqual(names("Will is late."), [])
-        self.assertEqual(names("Will is late. I saw Will."), ["Will"])
-        self.assertEqual(names("Will owes me.", known=["Will"]), ["Will"])
-
-    def test_verbs_at_the_start(self):
-        """A first word that acts on something is a verb, unless it is known for a name."""
-        self.assertEqual(
-            names("Fetch the key. Walking to the mill. Barrels roll. Oil my barrels"), []
-        )
-        self.assertEqual(names("Rose the baker.", known=["rose"]), ["rose"])
-        self.assertEqual(names("Fetch Alice. I know Alice."), ["Alice"])
-        self.assertEqual(names("Mara Voss left."), ["Mara Voss"])
-
-    def test_common_words_in_capitals(self):
-        """A common word with a capital amid a sentence is no name; a date is."""
-        self.assertEqual(
-            names("so You say, in May or on Friday, at The Golden Cup"),
-            ["May", "Friday", "Golden Cup"],
-        )
-
-    def test_shouting(self):
-        """Shouted words are no names, known ones are; a short acronym is one."""
-        self.assertEqual(
-            names("HELP ME ROLAND NOW! the NATO fleet, the HMS Victory, plan B"),
-            ["NATO", "HMS Victory"],
-        )
-        self.assertEqual(names("HELP ME ROLAND", known=["Roland"]), ["Roland"])
-
-    def test_known_names(self):
-        """Known names count in any case, as whole words only, common ones with a capital."""
-        known = ["Mara Voss", "bob", "Will", "", "  ", "Ash", "!"]
-        source = "tell mara voss that bobby and bob's will burn ashes"
-        self.assertEqual(names(source, known=known), ["Mara Voss", "bob"])
+    def test_names(self):
+        """Capitals amid a sentence, and known names; no common words, no shouting, no verbs."""
+        for source, known, expected in (
+            (
+                "we met Mara Voss and Roland at the Tower of Ash near New Haven, by Jörg von Stein",
+                (),
+                ["Mara Voss", "Roland", "Tower of Ash", "New Haven", "Jörg von Stein"],
+            ),
+            ("we saw mara there", ["mar"], []),
+            ("we saw mara, bob and mar there", ["mar", "bob"], ["bob", "mar"]),
+            ("Will is late.", (), []),
+            ("Will is late. I saw Will.", (), ["Will"]),
+            ("Will owes me.", ["Will"], ["Will"]),
+            ("Fetch the key. Walking to the mill. Barrels roll. Oil my barrels", (), []),
+            ("Rose the baker.", ["rose"], ["rose"]),
+            ("Fetch Alice. I know Alice.", (), ["Alice"]),
+            ("Mara Voss left.", (), ["Mara Voss"]),
+            (
+                "so You say, in May or on Friday, at The Golden Cup",
+                (),
+                ["May", "Friday", "Golden Cup"],
+            ),
+            (
+                "HELP ME ROLAND NOW! the NATO fleet, the HMS Victory, plan B",
+                (),
+                ["NATO", "HMS Victory"],
+            ),
+            ("HELP ME ROLAND", ["Roland"], ["Roland"]),
+            (
+                "tell mara voss that bobby and bob's will burn ashes",
+                ["Mara Voss", "bob", "Will", "", "  ", "Ash", "!"],
+                ["Mara Voss", "bob"],
+            ),
+            ("Noted. I will.", (), []),
+        ):
+            self.assertEqual(names(source, known=known), expected, source)
 
     def test_order_and_once(self):
         """Items come in order of their first mention, each once, whatever its kind and form."""
@@ -112,21 +101,34 @@ class TestNames(unittest.TestCase):
             (Item("name", "Roland"), Item("number", "3"), Item("name", "Mara")),
         )
 
+    def test_numbers(self):
+        """Amounts, times, ordinals, shares, fractions, dates; spelled ones, but no vague ones."""
+        for source, expected in (
+            (
+                "3 or 1,200 at 17:30 on the 2nd, 50%, 10gp, 3.5, 3/4, on 2026-03-04, 5pm, #12",
+                "3 1,200 17:30 2nd 50% 10gp 3.5 3/4 2026-03-04 5pm 12",
+            ),
+            (
+                "three hundred and five, twenty-one, third, no one, wait a second, at first, one",
+                "three hundred and five twenty-one third",
+            ),
+            ("someone often weighs a tense mine; x12, v1.2.3", ""),
+        ):
+            self.assertEqual(" ".join(numbers(source)), expected)
 
-class TestNumbers(unittest.TestCase):
-    """What is a number."""
-
-    def test_forms(self):
-        """Amounts, times, ordinals, shares, fractions and dates are numbers."""
-        source = "3 or 1,200 at 17:30 on the 2nd, 50%, 10gp, 3.5, 3/4, on 2026-03-04, 5pm, #12"
-        expected = "3 1,200 17:30 2nd 50% 10gp 3.5 3/4 2026-03-04 5pm 12"
-        self.assertEqual(" ".join(numbers(source)), expected)
-
-    def test_spelled(self):
-        """Spelled-out numbers are numbers; words that are as often none are not."""
-        source = "three hundred and five, twenty-one, third, no one, wait a second, at first, one"
-        self.assertEqual(numbers(source), ["three hundred and five", "twenty-one", "third"])
-        self.assertEqual(numbers("someone often weighs a tense mine; x12, v1.2.3"), [])
+    def test_quotes(self):
+        """One to eight words in double quote marks, without end marks; no inches, no keys."""
+        for source, expected in (
+            (
+                'he said "never again," then “the brass key”, «non», „so“, but "" and "!", "*" not',
+                ["never again", "the brass key", "non", "so"],
+            ),
+            ('x "a b c d e f g h" y "a b c d e f g h i" z', ["a b c d e f g h"]),
+            ('a 5" pipe and a 6" one', []),
+            ('call("text": "hello there")', ["hello there"]),
+        ):
+            self.assertEqual(quotes(source), expected)
+        self.assertEqual(source_items([heard('"hello there"')], TRAITS)[1:], ())
 
     def test_equal_by_value(self):
         """A number is found in any form of the same value, and in no other number."""
@@ -145,22 +147,6 @@ class TestNumbers(unittest.TestCase):
         for source, text in (("3", "13, 30, 3rd, 3:00, 3.5"), ("17:30", "17 30"), ("12", "1,2")):
             self.assertEqual(lost(source, text), [source])
 
-
-class TestQuotes(unittest.TestCase):
-    """What is a quotation."""
-
-    def test_short_quotations(self):
-        """One to eight words between any double quote marks count, without end marks."""
-        source = 'he said "never again," then “the brass key”, «non», „so“, but "" and "!", "*" not'
-        self.assertEqual(quotes(source), ["never again", "the brass key", "non", "so"])
-        self.assertEqual(quotes('x "a b c d e f g h" y "a b c d e f g h i" z'), ["a b c d e f g h"])
-
-    def test_no_quotations(self):
-        """Inches, keys of JSON and quotes around all that was said are no quotations."""
-        self.assertEqual(quotes('a 5" pipe and a 6" one'), [])
-        self.assertEqual(quotes('call("text": "hello there")'), ["hello there"])
-        self.assertEqual(source_items([heard('"hello there"')], TRAITS)[1:], ())
-
     def test_words_count_once(self):
         """What stands in a quotation is not counted again; of a longer one the names are."""
         self.assertEqual(items_of('they wrote "pay Mara 12"'), (Item("quote", "pay Mara 12"),))
@@ -175,7 +161,6 @@ class TestSources(unittest.TestCase):
         """Nobody said what a tool gave out."""
         seen = replace(result("c2", "You see the Tower of Ash."), name="look")
         self.assertEqual(source_items([seen], TRAITS), ())
-        self.assertEqual(names("Noted. I will."), [])
 
     def test_noise(self):
         """Ids, times of a record, labels and links are passed over."""
