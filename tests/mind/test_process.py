@@ -17,7 +17,7 @@ from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.budget import packed
 from evennia_ai.llm_interaction.grounding import grounded_in
 from evennia_ai.llm_interaction.items import covered, items_of, source_items
-from evennia_ai.llm_interaction.summary import shortened
+from evennia_ai.llm_interaction.summary import finished
 from evennia_ai.llm_interaction.tokens import TokenCounter, count_tokens
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.mind.mind import WORK, find, name_of
@@ -94,7 +94,7 @@ class TestRequests(MindTest):
         for function, args in (
             (count_tokens, ("bees " * 50_000, COUNT)),
             (packed, (["one two", "three"], 3, COUNT)),
-            (shortened, (reply, 100, 50, COUNT)),
+            (finished, (reply, 100, 50, COUNT, False)),
             (grounded_in, ("Elin came. Zed paid 12.", "Elin came.", ["Elin"])),
             (dimensions, ()),
             (items_of, ("Elin in Oakhaven", ["Elin"])),
@@ -107,7 +107,7 @@ class TestRequests(MindTest):
                 here = function(*args)
                 self.assertEqual(json.dumps(there, default=repr), json.dumps(here, default=repr))
         with self.assertRaisesRegex(ModelError, "not shorter"):
-            wait_for(mind.work(shortened, reply, 1, 50, COUNT))
+            wait_for(mind.work(finished, reply, 1, 50, COUNT, False))
 
     def test_other_work(self):
         """A function that is not listed runs here; by its name it is refused there."""
