@@ -81,6 +81,7 @@ class TestReplyTrace(unittest.TestCase):
         ):
             reply = Message("assistant", "So.", metadata={TRACE: trace.to_text()})
             self.assertEqual(ReplyTrace.of(reply), kept)
+        self.assertIsNone(ReplyTrace.of(Message("assistant", "So.")))
 
 
 class TestRoom(unittest.TestCase):

@@ -1,11 +1,12 @@
 """The log of token budgets: every request of any purpose, in memory, saved now and then."""
 
 import unittest
+from collections import deque
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.llm_interaction.budget import EVENTS_KEPT, KEY
+from evennia_ai.llm_interaction.budget import EVENTS_KEPT, KEY, BudgetLog
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
 from evennia_ai.sleep.compaction.due import EMERGENCY
 from evennia_ai.testing import FakeAssistant, ScriptedModel
@@ -79,6 +80,11 @@ class TestBudgetLog(unittest.TestCase):
         self.assertEqual(len(self.aria.budgets.events()), EVENTS_KEPT)
         again = FakeAssistant(store=self.aria.store)
         self.assertEqual(again.budgets.events(), self.aria.budgets.events())
+        newest = self.aria.budgets.events()[-1:]
+        log = BudgetLog(self.aria.store, deque(newest))
+        log.save()
+        self.assertEqual(log.events(), newest)
+        self.assertEqual(len(self.aria.store.get(KEY)["events"]), EVENTS_KEPT)
 
     def test_no_talk(self):
         """What is stored holds nobody's words and no names."""
