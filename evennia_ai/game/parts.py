@@ -8,23 +8,28 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.live import HistoryHandler
-from evennia_ai.history.messages import Speaker
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.pairs import ANSWERED, ASKER, INTERRUPTED
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.tables import AUTO, line_in
-from evennia_ai.llm_interaction.budget import BudgetLog, TokenBudget
-from evennia_ai.llm_interaction.values import ModelReply, TurnReport, TurnRequest
+from evennia_ai.llm_interaction.budget import BudgetLog
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
+from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Character, GameHandler, Mind, Store
 from evennia_ai.rag_memory.bonds import Bonds
-from evennia_ai.rag_memory.indexing import memory_of
+from evennia_ai.rag_memory.indexing import memory_of, mend_index
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger import LedgerHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.rag_memory.seen import Seen
+from evennia_ai.recall.values import seconds
+from evennia_ai.sleep.compaction.due import check_room
+from evennia_ai.sleep.compaction.outbox import empty_outbox
 from evennia_ai.turns.agent_loop import run_turn
-from evennia_ai.turns.heard import Group
+from evennia_ai.turns.heard import UNJUDGED, Group, Unanswered, by_speaker, wants_answer
 from evennia_ai.turns.messenger import Messenger
-from evennia_ai.turns.moderation import Moderator
+from evennia_ai.turns.moderation import Moderator, moderate
 from evennia_ai.turns.options import EMOTES, AssistantConfig, Layer
 from evennia_ai.turns.runtime import Runtime
 from evennia_ai.turns.spend import SharedSpend, SpendHandler
@@ -34,6 +39,8 @@ from evennia_ai.turns.tools.execution import ToolRegistry
 
 # While no model answers, those who wait are shown so at most this often.
 TROUBLE_SHOWN_S = 60.0
+# Time that a restart may take without making what was heard before it too old to answer.
+RESTART_S = 60.0
 # Newest messages among whose speakers is looked for one who floods it.
 HEARD_LAST = 50
 
@@ -83,6 +90,10 @@ class Assistant:
     note_reply: Callable[[str], None]
     trouble: Callable[[str], None]
     alert: Callable[[str], None]
+    log: Callable[..., None]
+    tell_staff: Callable[..., None]
+    audit: Callable[..., None]
+    spent: Callable[..., None]
     log_error: Callable[[str, BaseException], None]
     tell_controllers: Callable[[str, str], None]
 
@@ -92,18 +103,6 @@ class Assistant:
     thinking_after_s = 2.0
     stale_after_s = 90.0
     summary_max_tokens = 800
-
-    def log(self, text: str, warning: bool = False) -> None:
-        """A line in the server log that names the assistant."""
-
-    def tell_staff(self, text: str, logged: str | None = None) -> None:
-        """Log a line, or `logged` in its place, and send it to staff who follow the assistant."""
-
-    def audit(self, kind: str, **fields: object) -> None:
-        """A line in the audit log."""
-
-    def spent(self, reply: ModelReply, purpose: str, budget: TokenBudget | None = None) -> None:
-        """Log one model call, with the budget of its prompt."""
 
     @cached_property
     def state(self) -> StateHandler:
@@ -275,3 +274,54 @@ class Assistant:
 
     def at_commit_step(self, name: str) -> None:
         """Called before each step of a commit; an exception undoes the commit."""
+
+    def repair_at_start(self) -> None:
+        """Clear the signal of an extraction, end a dream, and restore what was heard."""
+        self.state.signals = {}
+        if self.state.phase in ("dreaming", "waking"):
+            self.state.set_mode("sleep", "sleeping")
+        self._restore_queue()
+
+    def repair_when_ready(self) -> None:
+        """Repair tool calls, compactions and the index."""
+        self.history.heal()
+        empty_outbox(self)
+        mend_index(self)
+        check_room(self)
+
+    def _restore_queue(self) -> None:
+        """Queue again what was heard but not stored, and turns that were not finished."""
+        saved = self.state.load_queue()
+        if not saved:
+            return  # the history need not be read yet
+        messages = self.history.messages()
+        places = {message.id: place for place, message in enumerate(messages)}
+        queued = {event.id for event in self.runtime.queue}
+        now, fresh_s = self.now(), self.stale_after_s + RESTART_S
+        for event in saved:  # what waited for a short restart is as fresh as if just heard
+            waited = now - (seconds(event.created_at) or now)
+            heard = now if waited <= fresh_s else now - waited
+            self.runtime.waiting[event.id] = (heard, self.runtime.lock.worked_s)
+        lost = [event for event in saved if event.id not in {*places, *queued}]
+        archived = {message.id for message in self.history.by_ids(e.id for e in lost)}
+        lost = [event for event in lost if event.id not in archived]
+        self.runtime.give_back(lost)
+        for event in lost:
+            if UNJUDGED in event.metadata:
+                moderate(self, event)
+        stored = [messages[places[e.id]] for e in saved if e.id in places and wants_answer(e)]
+        for group in by_speaker(stored):
+            later = messages[places[group.events[-1].id] + 1 :]
+            if not any(_answers(message, group) for message in later):
+                self.runtime.unanswered[group.key] = Unanswered(group, 1, self.now())
+
+
+def _answers(message: Message, group: Group) -> bool:
+    """Whether a message ended a turn for a group: words, or the result of an ending tool."""
+    meta, (audience, speaker) = message.metadata, group.key
+    if meta.get(ASKER, speaker) != speaker or meta.get("context") not in (None, CONTEXT_AWAKE):
+        return False
+    if message.role == "assistant":
+        return message.audience == audience and not message.tool_calls
+    is_done = message.role == "tool" and message.content != INTERRUPTED
+    return is_done and bool(meta.get(ANSWERED) == audience)

@@ -106,7 +106,6 @@ class GameHandler:
         return room
 
     def _name(self, obj: DefaultObject) -> str:
-        """What the assistant calls somebody or something."""
         return name_of(obj, self.character)
 
     def say(self, text: str) -> None:
@@ -261,12 +260,11 @@ class GameHandler:
         if account is None and room is not None:  # a scripted character, or an assistant
             asker = room.ndb.ai_manners.talk.player if room.ndb.ai_manners else asker
             person, account = find(asker), self._account(asker)
-        controls = isinstance(person, DefaultObject) and self.character.assistant.may_change(person)
         if account is None:
             return asker
-        if controls or account.is_superuser or account.check_permstring("Builder"):
-            return ""
-        return _holder(account)
+        controls = isinstance(person, DefaultObject) and self.character.assistant.may_change(person)
+        is_staff = controls or account.is_superuser or account.check_permstring("Builder")
+        return "" if is_staff else _holder(account)
 
     def account_name(self, account: str) -> str:
         """The name of an account, by stable id."""
@@ -301,10 +299,8 @@ class GameHandler:
         wanted = folded(direction.strip())
         self._room  # noqa: B018 - raises where there is none
         ways = [obj for obj in self._seen(asker) if obj.destination]
-        for way in ways:
-            if wanted in map(folded, names_of(way, self.character)):
-                break
-        else:
+        meant = (w for w in ways if wanted in map(folded, names_of(w, self.character)))
+        if (way := next(meant, None)) is None:
             known = ", ".join(map(self._name, ways)) or "none"
             raise ToolError(f"there is no exit `{direction}`; exits: {known}")
         if not self._lets(asker, way, "traverse"):
@@ -446,9 +442,7 @@ class GameHandler:
         return f"You give {name} to {receiver}. {self._carried()}"
 
     def _show_act(self, line: str, exclude: Sequence[DefaultObject] = (), **mapping: Any) -> None:
-        """Show the room what the body does with a thing."""
-        body = self.character
-        self._room.msg_contents(line, exclude=exclude, from_obj=body, mapping=mapping)
+        self._room.msg_contents(line, exclude=exclude, from_obj=self.character, mapping=mapping)
 
     def company(self, idle_s: float) -> tuple[str, ...]:
         """Players seen here who are not idle and let assistants listen, by stable id."""
@@ -489,7 +483,6 @@ class GameHandler:
         return {stable_id(o): bool(o.has_account) for o in others if o is not self.character}
 
     def _asker(self, asker: str | None) -> DefaultObject | None:
-        """The one who asks, if they may be asked what they see: a thing of the game."""
         person = find(asker) if asker else None
         return person if isinstance(person, DefaultObject) else None
 
@@ -641,7 +634,7 @@ class GameHandler:
 
     def allowed(self, lock: str, asker: str | None) -> bool:
         """Whether a tool's lock passes both the assistant and the one who asked."""
-        people = [self.character, *([find(asker)] if asker is not None else [])]
+        people = [self.character] if asker is None else [self.character, find(asker)]
         return all(person is not None and self._passes(person, lock) for person in people)
 
     def has_turned_away(self, speaker: str) -> bool:
@@ -671,20 +664,16 @@ class GameHandler:
 
         It may for those it obeys, and for anybody who passes the thing's lock `give`.
         """
-        if asker is None or self.obeys(asker):
-            return
-        person = find(asker)
-        free = {"default": False, "no_superuser_bypass": True}
-        if person is None or not thing.access(person, "give", **free):
-            known = self.identify(asker)
+        if not self._lets(asker, thing, "give", default=False, no_superuser_bypass=True):
+            known = self.identify(asker or "")
             raise NotObeyedError(known["key"] if known else "whoever asks")
 
-    def _lets(self, asker: str | None, thing: DefaultObject, lock: str) -> bool:
+    def _lets(self, asker: str | None, thing: DefaultObject, lock: str, **strict: bool) -> bool:
         """Whether a thing's lock passes whoever asks; those it obeys need not pass it."""
-        if not asker or self.obeys(asker):
+        if asker is None or self.obeys(asker):
             return True
         person = find(asker)
-        return person is not None and bool(thing.access(person, lock))
+        return person is not None and bool(thing.access(person, lock, **strict))
 
     def _lying(self, name: str, asker: str | None) -> DefaultObject:
         """What a name means in the room, or in a container: `sword`, `sword from the chest`.
@@ -746,9 +735,8 @@ class GameHandler:
 
     def _passes(self, obj: DefaultObject, lock: str) -> bool:
         # Without a superuser's bypass: an assistant acts with the rights they were granted.
-        strict: dict[str, Any] = {"no_superuser_bypass": True, "default": False}
-        check = self.character.locks.check_lockstring
-        return bool(check(obj, lock, access_type="tool", **strict))
+        passes = self.character.locks.check_lockstring
+        return bool(passes(obj, lock, no_superuser_bypass=True, default=False, access_type="tool"))
 
     def _pieces(self, text: str) -> list[str]:
         split = speakable(text, [self.character.key])

@@ -20,6 +20,7 @@ from twisted.logger import Logger
 
 from evennia_ai.background import Steps, in_time, pause
 from evennia_ai.errors import AssistantError, ConfigError, ModelError, StoreError
+from evennia_ai.mind.mind import MindStatus
 from evennia_ai.mind.wire import Wire, dumps, socket_path
 
 _log = Logger("evennia_ai")
@@ -81,15 +82,12 @@ class Link:
         self._starts, self._missed = 0, 0
         self._started_at = self._reached_at = self._lost_at = 0.0
 
-    @property
-    def is_reached(self) -> bool:
-        """Whether there is a connection."""
-        return self._wire is not None
-
-    @property
-    def waiting(self) -> int:
-        """Requests that wait for an answer."""
-        return len(self._requests)
+    def status(self) -> MindStatus:
+        """How the process is."""
+        facts = self.facts if self._wire is not None else {}
+        pid, memory_mb = facts.get("pid", 0), facts.get("memory_mb", 0)
+        waiting = len(self._requests)
+        return MindStatus("process", pid, memory_mb, waiting, self.restarts, self.trouble)
 
     def ask(self, name: str, *args: object, key: str = "") -> "Deferred[Any]":
         """Ask the process; fires with its answer. Cancelling the Deferred cancels the request.

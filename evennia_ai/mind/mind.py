@@ -56,10 +56,6 @@ class MindSettings:
     game_dir: str = ""  # the game's folder, where its local models lie
     log_dir: str = ""  # where their log is written
 
-    def setting(self, name: str, default: Any = None) -> Any:
-        """A setting, or the default."""
-        return self.values.get(name, default)
-
 
 @dataclass(frozen=True)
 class MindStatus:
@@ -249,26 +245,19 @@ def memory_backend(
     return backend
 
 
-def _local_models(settings: MindSettings) -> LocalModels | None:
-    if not settings.game_dir:
-        return None
-    return LocalModels(Path(settings.game_dir), Path(settings.log_dir))
-
-
 def make_mind(settings: MindSettings) -> Mind:
     """The mind of a game, on threads of this process."""
-    directory = Path(settings.data_dir)
+    directory, game_dir, setting = Path(settings.data_dir), settings.game_dir, settings.values.get
     client = ModelClient(
-        api_base=settings.setting("LLM_API_BASE"),
-        api_key=settings.setting("LLM_API_KEY"),
+        api_base=setting("LLM_API_BASE"),
+        api_key=setting("LLM_API_KEY"),
         home_model=settings.model,
-        local_models=_local_models(settings),
+        local_models=LocalModels(Path(game_dir), Path(settings.log_dir)) if game_dir else None,
         profiles=directory / "profiles.json",
     )
-    backend = settings.setting("MEMORY_BACKEND", MEM0_BACKEND)
     return Mind(
         client,
-        memory_backend(backend, directory, settings.setting),
+        memory_backend(setting("MEMORY_BACKEND", MEM0_BACKEND), directory, setting),
         RecallJobs(Worker("evennia-ai-recall"), IndexFile(directory / "recall.sqlite3")),
         Worker("evennia-ai-work"),
     )

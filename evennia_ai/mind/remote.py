@@ -22,7 +22,7 @@ from evennia_ai.llm_interaction.values import (
     ModelRequest,
 )
 from evennia_ai.mind.link import Link
-from evennia_ai.mind.mind import MindSettings, MindStatus, log_failures, name_of
+from evennia_ai.mind.mind import MindSettings, log_failures, name_of
 from evennia_ai.protocol import MemoryBackend
 from evennia_ai.rag_memory.entities import found_observations
 from evennia_ai.rag_memory.profile import Profile
@@ -151,13 +151,13 @@ class RemoteMind:
     def __init__(self, folder: Path, settings: MindSettings, log: Path, models: Sequence[str] = ()):
         facts = {**asdict(settings), "log": str(log), "version": __version__}
         told = json.dumps(facts, sort_keys=True).encode()
-        self.link = Link(folder, told, log)
+        self.link = link = Link(folder, told, log)
+        self.status, self.leave, self.end = link.status, link.leave, link.end
         self._desk, self._models = Worker("evennia-ai-desk"), models
         self.model = RemoteModel(self.link)
         self.memories = cast(MemoryBackend, RemoteMemories(self.link, "memories"))
         self.recall = cast(RecallJobs, RemoteRecall(self.link, self._desk))
         self.down: set[str] = set()
-        self._ends = False
 
     def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "Deferred[T]":
         """Call a function that computes: a listed one in the process, any other on a thread."""
@@ -185,20 +185,7 @@ class RemoteMind:
         counting = self._desk.submit(count)
         return DeferredList([loading, counting], consumeErrors=True).addCallback(log_failures)
 
-    def status(self) -> MindStatus:
-        link, facts = self.link, self.link.facts if self.link.is_reached else {}
-        pid, memory_mb = facts.get("pid", 0), facts.get("memory_mb", 0)
-        return MindStatus("process", pid, memory_mb, link.waiting, link.restarts, link.trouble)
-
-    def leave(self) -> None:
-        """The Server restarts: the process finishes calls to models, for the next Server."""
-        self.link.leave()
-
-    def end(self) -> None:
-        """The game stops: `close` ends the process."""
-        self._ends = True
-
     def close(self) -> "Deferred[None]":
-        """Leave the process, or end it with the game."""
-        (self.link.end if self._ends else self.link.leave)()
+        """Leave the process, which `end` ends."""
+        self.link.leave()
         return succeed(None)

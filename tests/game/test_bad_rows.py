@@ -14,7 +14,6 @@ from evennia.utils.dbserialize import deserialize
 from evennia_ai import services, startstop
 from evennia_ai.assistant_character import AssistantCharacter
 from evennia_ai.assistant_script import all_assistants
-from evennia_ai.game.recovery import repair_when_ready
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pages import ASIDE
 from evennia_ai.processes import pid_file
@@ -334,7 +333,7 @@ class TestJunkEverywhere(BadRowTest):
             forget_runtime(bad.scope)
             bad.at_server_reload()
             bad.at_server_start()
-            repair_when_ready(bad)
+            bad.repair_when_ready()
         self.look_around()
         self.say("Borg, are you there?")
         wait_for(bad.at_tick())

@@ -6,7 +6,6 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.game.identity import stable_id
-from evennia_ai.game.recovery import repair_when_ready
 from evennia_ai.history.messages import PLACEHOLDER, Message
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory.entities import new_profile
@@ -277,7 +276,7 @@ class TestAfterTheCommit(LosslessTest):
         self.say("Aria, are you there?")
         self.assertEqual(self.tick(), "turn")
         self.semantic.delete = inner
-        repair_when_ready(self.script)
+        self.script.repair_when_ready()
         pump_until(lambda: not self.script.state.outbox)
         self.assertNotIn(entry, wait_for(self.semantic.ids(self.script.scope)))
 
