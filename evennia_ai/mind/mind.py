@@ -195,8 +195,7 @@ class Mind:
     def leave(self) -> None:
         """Nothing goes on without the Server."""
 
-    def end(self) -> None:
-        """Nothing goes on without the Server."""
+    end = leave
 
     def status(self) -> MindStatus:
         return MindStatus("inline", os.getpid(), memory_mb(), getattr(self.model, "in_flight", 0))

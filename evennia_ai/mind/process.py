@@ -12,7 +12,6 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -60,11 +59,10 @@ class Desk:
     Args:
         mind: Does the work.
         digest: Marks the settings.
-        end: Ends the process.
     """
 
-    def __init__(self, mind: Mind, digest: str, end: Callable[[], object]):
-        self.mind, self._end = mind, end
+    def __init__(self, mind: Mind, digest: str):
+        self.mind = mind
         self._calls: dict[str, Call] = {}
         self._wires: set[Wire] = set()
         self._seen = time.monotonic()
@@ -78,16 +76,31 @@ class Desk:
             if call.owner is wire:
                 call.owner, call.since = None, time.monotonic()
 
-    def is_over(self, portal: Path, socket: Path) -> bool:
-        """Whether nobody needs the process any more; what nobody has fetched in time is dropped."""
+    def look(self, folder: Path) -> None:
+        """End if nobody needs the process any more; drop what nobody has fetched in time."""
         now = time.monotonic()
         for call in list(self._calls.values()):
             if call.owner is None and call.since < now - KEEP_S:
                 self._drop(call.number)
         if self._wires:
             self._seen = now
-        is_game_there = socket.exists() and _is_alive(portal)
-        return now - self._seen > (ALONE_S if is_game_there else GAME_GONE_S)
+        is_game_there = (folder / "socket").exists() and _is_alive(folder.parent / "portal.pid")
+        if now - self._seen > (ALONE_S if is_game_there else GAME_GONE_S):
+            self.end()
+
+    def end(self) -> None:
+        """Close files and stop; whatever hangs does not hold the process."""
+        from twisted.internet import reactor
+
+        _log.info("the process ends")
+        last = threading.Timer(_END_S, os._exit, (0,))
+        last.daemon = True
+        last.start()
+
+        def stop(_: object) -> None:
+            reactor.stop()  # type: ignore[attr-defined]
+
+        self.mind.close().addBoth(stop)
 
     def received(self, wire: Wire, message: Any) -> None:
         """Take a message."""
@@ -102,7 +115,7 @@ class Desk:
                 self._wires.add(wire)
                 wire.send(dumps(("", None, {**self._facts, "memory_mb": memory_mb()})))
             case ("end",):
-                self._end()
+                self.end()
 
     def _ask(self, wire: Wire, number: str, name: str, args: tuple[Any, ...]) -> None:
         """Make a call, or hand on one that an earlier Server made, unless it failed."""
@@ -182,9 +195,7 @@ def main() -> None:
         return
     from twisted.internet import reactor
 
-    mind = make_mind(MindSettings(**told))
-    desk = Desk(mind, hashlib.sha256(settings).hexdigest(), lambda: _end(mind))
-
+    desk = Desk(make_mind(MindSettings(**told)), hashlib.sha256(settings).hexdigest())
     servers = Factory.forProtocol(  # type: ignore[no-untyped-call]
         lambda: Wire(desk.received, desk.left)
     )
@@ -192,12 +203,7 @@ def main() -> None:
     Path(path).unlink(missing_ok=True)  # a crash may have left it behind
     reactor.listenUNIX(path, servers, mode=0o600)  # type: ignore[attr-defined]
     _log.info("process {pid} serves the game", pid=os.getpid())
-
-    def look() -> None:
-        if desk.is_over(folder.parent / "portal.pid", folder / "socket"):
-            _end(mind)
-
-    LoopingCall(look).start(1.0)
+    LoopingCall(desk.look, folder).start(1.0)
     reactor.run()  # type: ignore[attr-defined]
 
 
@@ -209,21 +215,6 @@ def _begin_log(path: Path) -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
     observer = cast(ILogObserver, STDLibLogObserver("evennia_ai.mind"))
     globalLogBeginner.beginLoggingTo([observer])
-
-
-def _end(mind: Mind) -> None:
-    """Close files and stop; whatever hangs does not hold the process."""
-    from twisted.internet import reactor
-
-    _log.info("the process ends")
-    last = threading.Timer(_END_S, os._exit, (0,))
-    last.daemon = True
-    last.start()
-
-    def stop(_: object) -> None:
-        reactor.stop()  # type: ignore[attr-defined]
-
-    mind.close().addBoth(stop)
 
 
 if __name__ == "__main__":
