@@ -65,6 +65,8 @@ class TestNames(unittest.TestCase):
         self.assertEqual(count_conversation_tokens(None), 0)
         self.assertEqual(count_conversation_tokens([]), 0)
         self.assertEqual(count_conversation_tokens([{"role": "user", "tokens": 7}]), 7)
+        with self.assertRaises(ImportError):
+            from evennia_ai.llm_interaction import nonsense  # noqa: F401
         two = [Message("user", "hello"), Message("assistant", "hi")]
         self.assertEqual(count_conversation_tokens(two), 10)
         self.assertEqual(count_conversation_tokens([Message("user", None)]), 4)

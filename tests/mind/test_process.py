@@ -6,8 +6,6 @@ import pickle
 import signal
 import socket
 import stat
-import subprocess
-import sys
 from pathlib import Path
 from unittest import mock
 
@@ -28,7 +26,6 @@ from tests.loopback import HANG, failure, slow, text
 from tests.mind.case import KEY, START_S, MindTest, is_alive, pump, request
 from tests.waiting import pump_until, wait_for
 
-ROOT = Path(__file__).parents[2]
 COUNT = TokenCounter("gpt-4")
 
 
@@ -172,18 +169,6 @@ class TestSafety(MindTest):
         self.reach(mind)
         mind.end()
         mind.close()
-
-    def test_the_process_knows_neither_django_nor_evennia(self):
-        """It can be started without a game; the Server's side loads nothing heavy."""
-        code = (
-            "import sys, evennia_ai.mind.process\n"
-            "heavy = ('django', 'evennia', 'litellm', 'mem0', 'numpy', 'tiktoken', 'openai')\n"
-            "print([name for name in heavy if name in sys.modules])"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-        )
-        self.assertEqual(done.stdout.strip(), "[]")
 
 
 class TestDeaths(MindTest):
