@@ -87,7 +87,7 @@ class RemoteRecall(_Part):
         return self._desk.submit(found_observations, profiles, query.text, query.audience)
 
 
-class RemoteModel:
+class RemoteModel(_Part):
     """`ModelClient` in the process.
 
     Windows and prices of the game's models are known once it is warm, of others a moment after
@@ -95,7 +95,7 @@ class RemoteModel:
     """
 
     def __init__(self, link: Link):
-        self._link = link
+        super().__init__(link, "model")
         self._facts: dict[str, tuple[float, ModelFacts]] = {}
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
@@ -108,9 +108,6 @@ class RemoteModel:
 
         asked = self._link.ask("model.complete", request, key=request.key)
         return asked.addErrback(learn_window)
-
-    def probe(self, model: str) -> "Deferred[ModelReply]":
-        return self._link.ask("model.probe", model)
 
     def facts(self, model: str) -> ModelFacts:
         """What the process last said of a model; it is asked again every few seconds."""
