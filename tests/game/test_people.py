@@ -77,7 +77,7 @@ class TestPeople(AssistantTest):
                 for form in ("NFC", "NFD"):
                     called = unicodedata.normalize(form, name)
                     self.assertEqual(self.script.game.addressee(called)["id"], own)
-                    if name.isalpha() and name.istitle():
+                    if key in ("Zoe\u0308", "Zoë", "अर्जुन", "อารี"):
                         self.assertIn(own, self.script.game.people_in(f"what does {called} want?"))
                 self.assertIn(self.tick(), ("turn", "heard"))  # so many answers nobody gets
                 self.assertEqual(self.script.runtime.counts["errors"], 0)
