@@ -215,6 +215,7 @@ def measure(turn_s: float, summary_s: float, answers: int, rounds: int) -> dict[
             from django.conf import settings
 
             settings.EVENNIA_AI_LLM_MODEL = "openai/loopback"
+            settings.EVENNIA_AI_SPEND_CAPS = {"player": {"calls_minute": 100_000}}
             found = {}
             for name, on in (("Aria", True), ("Osric", False)):
                 talk = Talk(make, name, on, answers)

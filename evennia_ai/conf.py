@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -165,8 +166,13 @@ def checked_setting(name: str) -> Any:
     if value is None:
         return None
     if PREFIX + name in os.environ:
-        return parsed(label, kind, value)
+        return _of_environment(name, value)
     return checked(label, kind, value)
+
+
+@lru_cache(maxsize=len(SETTINGS))  # each tick reads several
+def _of_environment(name: str, text: str) -> Any:
+    return parsed(PREFIX + name, SETTINGS[name].kind, text)
 
 
 def setting(name: str, default: object = None) -> Any:

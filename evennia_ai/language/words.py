@@ -294,8 +294,8 @@ def plain(text: str) -> str:
 def excerpt(text: str, query: str, room: int) -> str:
     """The part of a text that shares most with a query, in at most `room` characters.
 
-    Whole lines, or else the part of the best with most of the query's words. An ellipsis marks a
-    cut.
+    Whole lines, or else the part of the best with most of the query's words, in whole sentences
+    where there are any. An ellipsis marks a cut, behind a blank where it is between sentences.
     """
     rows = [row for row in text.splitlines() if row.strip()]
     if len(text) <= room or not rows:
@@ -328,15 +328,20 @@ def _part(row: str, wanted: set[str], room: int) -> str:
     if held(first) > 1:  # the last place from which they all are there: they stand together
         nearer = (at for at in shared if first < at < first + width - lead)
         first = max((at for at in nearer if held(at) == held(first)), default=first)
-    if first + width - lead <= width:
-        return row[: room - len(CUT)] + CUT
-    start = min(first - lead, len(row) - width)
-    if sentence := _END.search(row, start, first):
+    start = max(0, min(first - lead, len(row) - width))
+    if sentence := _END.search(row, start, first) if start else None:
         start, head = sentence.end(), f"{CUT} "
-    else:
+    elif start:
         start, head = row.find(" ", start, first) + 1 or start, CUT
-    tail = CUT if start + width < len(row) else ""
-    return f"{head}{row[start : start + width]}{tail}"
+    else:
+        head = ""
+    end = start + width
+    if end >= len(row):
+        return head + row[start:]
+    last = max((at for at in shared if first <= at < end), default=first)
+    if ends := [sentence.end() for sentence in _END.finditer(row, last, end)]:
+        return f"{head}{row[start : ends[-1]].rstrip()} {CUT}"
+    return f"{head}{row[start : row.rfind(' ', first, end) % (end + 1)]}{CUT}"
 
 
 def _compared(text: str) -> dict[int, str]:

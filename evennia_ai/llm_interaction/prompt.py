@@ -132,8 +132,8 @@ def limit_source(script: Assistant) -> LimitSource:
     return LimitSource("the spend limit of a call", "Raise the spend limit of a call")
 
 
-def context_caps(script: Assistant, model: str = "") -> Caps:
-    """The caps of the regions as they hold under the limit of a model, its own by default."""
+def context_caps(script: Assistant, model: str = "", limit: int = 0) -> Caps:
+    """The caps of the regions as they hold under a limit, by default that of a model, its own."""
     config, most = script.config, script.summary_max_tokens
     is_base = config.llm_api == "completion"
     return Caps(
@@ -142,13 +142,14 @@ def context_caps(script: Assistant, model: str = "") -> Caps:
         config.reply_reserve_tokens,
         min(most, PLAIN_SUMMARY_TOKENS) if is_base else most,
         config.ledger_max_tokens,
-    ).under(context_limit(script, model))
+    ).under(limit or context_limit(script, model))
 
 
 def room_of(script: Assistant) -> Room:
     """The room of its history beside the fixed regions of the last prompt; constant time."""
-    caps = context_caps(script)
-    return Room(context_limit(script), script.runtime.fixed_tokens, caps.volatile)
+    limit = context_limit(script)
+    volatile = context_caps(script, limit=limit).volatile
+    return Room(limit, script.runtime.fixed_tokens, volatile)
 
 
 def context_usage(script: Assistant) -> float:

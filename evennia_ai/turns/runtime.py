@@ -89,6 +89,7 @@ class Runtime(Heard):
     notes: dict[str, "deque[float]"] = field(
         default_factory=dict
     )  # times of them, by who caused them
+    told_enough: dict[str, float] = field(default_factory=dict)  # when they last were, by person
     rest_s: float = field(
         default_factory=lambda: random.uniform(*REST_S)
     )  # most, with nothing to do
@@ -121,6 +122,13 @@ class Runtime(Heard):
         times.append(now)
         return True
 
+    def was_told_enough(self, asker: str, now: float) -> bool:
+        """Whether this person was told within an hour that there were enough; now they are."""
+        was_told = now - self.told_enough.get(asker, float("-inf")) < 3600
+        if not was_told:
+            self.told_enough[asker] = now
+        return was_told
+
     def keep_prompt(self, at: float, sent: Sequence[dict[str, Any]]) -> None:
         """Keep the messages and tools of a prompt, by the time of its budget, in memory alone."""
         text = json.dumps(sent, ensure_ascii=False, default=str)
@@ -141,6 +149,7 @@ class Runtime(Heard):
             self.player_spoke_at = min(self.player_spoke_at, now)
             self.trouble_shown_at = float("-inf")
             self.notes.clear()
+            self.told_enough.clear()
             self.unanswered = {k: replace(late, due=now) for k, late in self.unanswered.items()}
         self._last_seen_at = now
 

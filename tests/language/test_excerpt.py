@@ -36,7 +36,7 @@ class TestExcerpt(unittest.TestCase):
     def test_one_long_line(self):
         """A line that does not fit is cut, and says so."""
         shown = excerpt("bees " * 200, "bees")
-        self.assertEqual((len(shown), shown[-1]), (ROOM, CUT))
+        self.assertTrue(ROOM >= len(shown) > ROOM - 9 and shown.endswith(f"bees{CUT}"), shown)
 
     def test_late_in_a_long_line(self):
         """The sentence with most of the query's words is shown, from its beginning on."""
@@ -46,7 +46,7 @@ class TestExcerpt(unittest.TestCase):
             shown = excerpt(text, "Where does Tomas keep bees?")
             self.assertIn(told, shown)
             self.assertEqual(shown[:2], f"{CUT} ")
-            self.assertEqual(shown.endswith(CUT), text.endswith(rain))
+            self.assertEqual(shown.endswith(f". {CUT}"), text.endswith(rain))
             self.assertLessEqual(len(shown), ROOM)
 
     def test_without_sentences(self):

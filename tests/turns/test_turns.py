@@ -6,6 +6,7 @@ from unittest import mock
 from django.test import override_settings
 from evennia import create_object
 
+from evennia_ai.errors import BoundError
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.people import SAME_LINE_S, is_to_answer
 from evennia_ai.history.audience import PUBLIC
@@ -326,6 +327,9 @@ class TestBounds(TurnTest):
         refused = self.use(herring, text="Aria, I am fond of herring")
         self.assertIn("enough of what this person said", refused[-1])
         self.assertNotIn("error", refused[-1])
+        again = self.use(herring, text="Aria, I am fond of herring")
+        self.assertNotIn(BoundError.SAYS, again[-1])  # acknowledged as any other
+        self.assertIn("you will remember this", again[-1])
         self.assertEqual(self.aria.journal.count(), NOTES_PER_HOUR)
         self.model.answers = [call("add_journal_entry", content="Bob owes a crown."), call("noop")]
         self.say("Aria, I owe you a crown", self.bob)
@@ -335,6 +339,10 @@ class TestBounds(TurnTest):
         self.assertTrue(all(runtime.may_note("o1", n) for n in range(NOTES_PER_HOUR)))
         self.assertFalse(runtime.may_note("o1", 3599))
         self.assertTrue(runtime.may_note("o1", 3601))
+        told = [
+            runtime.was_told_enough(who, at) for who, at in (("o1", 0), ("o1", 3599), ("o2", 0))
+        ]
+        self.assertEqual([*told, runtime.was_told_enough("o1", 3601)], [False, True, False, False])
 
     def test_small_talk_is_not_kept(self):
         """Nor is what another assistant says; the tool says so."""

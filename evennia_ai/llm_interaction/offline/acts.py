@@ -9,7 +9,6 @@ import regex
 from evennia_ai.language.script import is_asked, size
 from evennia_ai.language.tables import language_of, table_of
 from evennia_ai.language.words import asks, content_words, words
-from evennia_ai.llm_interaction.budget import LEFT_OUT
 from evennia_ai.llm_interaction.offline.prose import (
     frame_of,
     is_fixed,
@@ -47,7 +46,7 @@ def read_acts(line: Line, me: str) -> list[Act]:
     """What one line wants, in order; never empty for a line with words."""
     if line.verb in SILENT:
         return []
-    text = vocative(LEFT_OUT.sub(" ", line.text), me)
+    text = vocative(line.text, me)
     if not regex.search(r"\w", text.replace(me, "")) and me.lower() in line.text.lower():
         return [Act("attention", line.text, line.who)]
     if line.verb == "poses":

@@ -12,10 +12,17 @@ import regex
 
 from evennia_ai.language.script import folded, meets, size
 from evennia_ai.language.tables import Table, language_of, spoken, table_of
-from evennia_ai.language.words import capitals, content_words, same_word, words
+from evennia_ai.language.words import CUT, capitals, content_words, same_word, words
 from evennia_ai.llm_interaction.offline import prose
 from evennia_ai.llm_interaction.offline.acts import Act, is_fact, read_acts, told_part, vocative
-from evennia_ai.llm_interaction.offline.prose import frame_of, line_for, root, root_set, roots_of
+from evennia_ai.llm_interaction.offline.prose import (
+    beginning,
+    frame_of,
+    line_for,
+    root,
+    root_set,
+    roots_of,
+)
 from evennia_ai.llm_interaction.offline.transcript import (
     LEDGER,
     SOURCES,
@@ -111,14 +118,14 @@ def _claims_of(line: Line, called: tuple[str, ...], language: str) -> tuple[Clai
     passages: list[str] = []
     back = table_of(line.text).expression("speech", "back")
     for part in prose.sentences(text):
-        is_cut = line.source == SUMMARY and (part.startswith("…") or part.endswith("…"))
+        is_cut = line.source == SUMMARY and CUT in (part[0], part[-1])
         if prose.is_question(part) or prose.is_nonsense(part) or is_cut:
             passages.append("")
         elif passages and 0 < len(passages[-1]) < MAX_PASSAGE and back.match(part):
             passages[-1] += f" {part}"
         elif is_fact(part):
             passages.append(part)
-    told = (told_part(passage, me) for passage in passages if passage)
+    told = (told_part(passage.strip(f"{CUT} "), me) for passage in passages if passage)
     return tuple(
         Claim(line, text, _roots(text, line.who, me), prose.names_in(text)) for text in told
     )
@@ -279,9 +286,7 @@ def _search(query: str, talk: Talk, tools: Set[str]) -> ToolCall | None:
 
 def quoted(line: Line, said: str, asker: str, me: str) -> str:
     """Words of a line as they are said to `asker`, with who told them."""
-    quote = " ".join(told_part(said, me).split())
-    if len(quote) > MAX_QUOTE:
-        quote = quote[: MAX_QUOTE - 1].rsplit(" ", 1)[0] + "…"
+    quote = beginning(" ".join(told_part(said, me).split()), MAX_QUOTE)
     if not line.who or line.verb == "note":
         return line_for("noted", words=quote)
     if line.verb == "poses":
@@ -363,7 +368,7 @@ def recall(act: Act, talk: Talk, tools: Set[str]) -> Answer:
     texts = [each.text for each in acts if each.kind == "remember"]
     if not texts or table_of(act.text).expression("speech", "about_me").search(act.text):
         texts = [each.text for each in acts if each.kind in ("fact", "remember")]
-    texts = list(dict.fromkeys(text.strip()[:MAX_RECALLED_CHARS] for text in texts))
+    texts = list(dict.fromkeys(beginning(text.strip(), MAX_RECALLED_CHARS) for text in texts))
     if not texts:
         return Answer(line_for("unknown", act.text, act.who))
     return Answer(line_for("told_by_you", words='" "'.join(texts[-MAX_RECALLED:])))

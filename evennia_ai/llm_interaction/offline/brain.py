@@ -191,7 +191,7 @@ def _said(act: Act, talk: Talk, done: ToolCall | None) -> str:
     if act.kind in ("fact", "remember"):
         writing = [done for done in talk.done if done.name == "add_journal_entry"]
         is_lost = bool(writing) and all(done.failed for done in writing)
-        is_enough = bool(writing) and all(BoundError.SAYS in done.result for done in writing)
+        is_enough = any(BoundError.SAYS in done.result for done in writing)
         kind = "unwritten" if is_lost else "as_talk" if is_enough else act.kind
         return line_for(kind, act.text, act.who)
     looks = [done.result for done in talk.done if done.name == "look" and not done.failed]

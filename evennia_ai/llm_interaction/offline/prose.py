@@ -52,6 +52,13 @@ def sentences(text: str) -> list[str]:
     return parts
 
 
+def beginning(text: str, most: int) -> str:
+    """A text, or the whole sentences that it begins with in `most` characters; if none, words."""
+    if len(text) <= most:
+        return text
+    return " ".join(sentences(text[:most])[:-1]) or text[:most].rpartition(" ")[0] or text[:most]
+
+
 def is_question(sentence: str) -> bool:
     """Whether a sentence asks rather than tells."""
     table = table_of(sentence)

@@ -11,7 +11,9 @@ from typing import Any
 
 from evennia_ai.history import frames
 from evennia_ai.language.tables import table_of
-from evennia_ai.llm_interaction.offline.prose import is_fixed, quote_lead, sentences
+from evennia_ai.language.words import CUT
+from evennia_ai.llm_interaction.budget import LEFT_OUT
+from evennia_ai.llm_interaction.offline.prose import beginning, is_fixed, quote_lead, sentences
 from evennia_ai.recall.values import Hit
 
 SILENT = ("arrives", "leaves", "notice")  # verbs of lines that nobody says
@@ -145,7 +147,7 @@ def _read_user(talk: Talk, content: str) -> None:
             talk.moment = frames.read_moment(part) | talk.moment
             if asked := frames.read_answer_lines(part):
                 talk.end_turn()
-                talk.fresh = [Line(h.who, h.text[:MAX_CHARS], h.verb) for h in asked]
+                talk.fresh = [_in_full(h, talk.heard) for h in asked]
         elif frames.label_of(part):
             talk.notes.extend(note_lines(part))
         else:
@@ -155,6 +157,27 @@ def _read_user(talk: Talk, content: str) -> None:
                 talk.fresh.extend(lines)
                 talk.before.extend(talk.done)
                 talk.done.clear()
+
+
+def _in_full(asked: frames.Heard, heard: Sequence[Line]) -> Line:
+    """A line to be answered, as the history has it where the prompt's tail shows it shortened."""
+    first, *others = LEFT_OUT.split(asked.text)
+    same = (
+        line
+        for line in reversed(heard)
+        if others and line.who == asked.who
+        if line.text.startswith(first) and line.text.endswith(others[-1])
+    )
+    return next(same, Line(asked.who, uncut(asked.text), asked.verb))
+
+
+def uncut(text: str) -> str:
+    """The whole sentences of a text that a prompt may show shortened; if none, how it begins."""
+    first, *others = LEFT_OUT.split(text)
+    if not others:
+        return text[:MAX_CHARS]
+    whole = sentences(first)[:-1] + sentences(others[-1])[1:]
+    return " ".join(whole)[:MAX_CHARS] or beginning(first, len(first) - 1)
 
 
 def loaded(arguments: object) -> dict[str, Any]:
@@ -171,16 +194,16 @@ def heard_lines(content: str, order: int) -> Iterator[Line]:
     """Heard lines of a user message; a message in no known form is one line by nobody named."""
     heard = [found for row in content.splitlines() if (found := frames.read_heard(row))]
     if not heard and content.strip():
-        yield Line("", content.strip()[:MAX_CHARS], order=order)
+        yield Line("", uncut(content.strip()), order=order)
     for place, each in enumerate(heard, order):
-        yield Line(each.who, each.text[:MAX_CHARS], each.verb, order=place)
+        yield Line(each.who, uncut(each.text), each.verb, order=place)
 
 
 def note_lines(content: str) -> Iterator[Line]:
     """Lines of a labelled block of the prompt: summaries, memories or the ledger."""
     title = frames.label_of(content)
     source = SUMMARY if title in frames.SUMMARIES else LEDGER if title == LEDGER else MEMORY
-    for row in content.splitlines()[:MAX_LINES]:
+    for row in LEFT_OUT.sub(f"{CUT}\n{CUT}", content).splitlines()[:MAX_LINES]:
         yield from told_lines(row, source=source)
 
 
@@ -222,7 +245,7 @@ def quotes_of(reply: str) -> list[Line]:
     ends = [*(lead.start() for lead in leads), len(reply)][1:]
     quotes: list[Line] = []
     for lead, end in zip(leads, ends, strict=True):
-        words = reply[lead.end() + 1 : end].rpartition('"')[0].removesuffix("…").strip()
+        words = reply[lead.end() + 1 : end].rpartition('"')[0].strip()
         quotes += [Line(lead["speaker"] or "", words)] if words else []
     return quotes
 

@@ -160,13 +160,19 @@ class ToolContext:
         return next(filter(None, names), _NOBODY_SEEN)
 
     def check_note(self) -> None:
-        """Count one note; `BoundError` once this asker has caused enough of them in an hour."""
-        runtime = self.script.runtime
-        if self.asker and not runtime.may_note(self.asker, self.script.now()):
-            raise BoundError(
-                f"{ENOUGH}you have written down enough of what this person said. The rest stays "
-                "in memory as talk: you will remember it, and nothing has failed"
-            )
+        """Count one note; `BoundError` once this asker has caused enough of them in an hour.
+
+        That it is enough is said once in an hour. After that a note is left out without a word.
+        """
+        runtime, now = self.script.runtime, self.script.now()
+        if not self.asker or runtime.may_note(self.asker, now):
+            return
+        if runtime.was_told_enough(self.asker, now):
+            raise BoundError("you will remember this as talk; acknowledge it as you do otherwise")
+        raise BoundError(
+            f"{ENOUGH}you have written down enough of what this person said. The rest stays "
+            "in memory as talk: you will remember it, and nothing has failed"
+        )
 
     def is_late(self, than_s: float = LATE_S) -> bool:
         """Whether the newest line that this turn answers has waited for so many seconds."""

@@ -5,10 +5,12 @@ import unittest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evennia_ai.history.frames import heard_line, summary_label
+from evennia_ai.language.words import excerpt
 from evennia_ai.llm_interaction.budget import shortened
 from evennia_ai.llm_interaction.offline.acts import read_acts
 from evennia_ai.llm_interaction.offline.brain import respond
-from evennia_ai.llm_interaction.offline.transcript import Line
+from evennia_ai.llm_interaction.offline.transcript import heard_lines, quotes_of
 from tests.llm_interaction.offline.requests import (
     SYSTEM,
     TOOLS,
@@ -56,8 +58,47 @@ class TestQuoting(unittest.TestCase):
 
     def test_what_a_long_line_lost_is_no_fact(self):
         """Of a line that a prompt shows shortened, only what was said counts."""
-        line = Line("Bob", shortened("x" * 3000, 400))
+        (line,) = heard_lines(heard_line("Bob", "o1.bob", "say", shortened("x" * 3000, 400)), 0)
         self.assertEqual([act.kind for act in read_acts(line, "Aria")], ["nonsense"])
+
+    def test_a_cut_is_not_quoted(self):
+        """Of text that was shortened on its way whole sentences are quoted, or words, no mark."""
+        bees, rain = "My brother Tomas keeps bees.", "It rained on the road to Ford. "
+        told = rain * 30 + bees
+        long = "Tomas keeps bees " + "and bees by the old mill " * 60
+        summary = summary_label(9, False, "s1") + "\n"
+        rows = "\n".join(f"- Alice: {bees[:-1]} since {year}." for year in range(1200, 1300))
+        question = "What does Alice's brother Tomas keep?"
+        for shown in (
+            [hit(excerpt(told + " " + rain * 30, question, 400), "Alice")],
+            [hit(excerpt(long, question, 400), "Alice")],
+            [hit(long, "Alice")],
+        ):
+            with self.subTest(shown=shown):
+                self.check_quote(play(question, shown, "Bob"), [told + " " + rain * 30, long])
+        for block in (
+            said("Alice", shortened(told + " " + told, 900)),
+            {"role": "user", "content": summary + shortened(rows, 400)},
+        ):
+            with self.subTest(block=block):
+                request = [SYSTEM, block, said("Bob", question), moment("Bob")]
+                self.check_quote(respond(request).content, [told + " " + rain, rows])
+
+    def check_quote(self, reply, texts):
+        """What a reply quotes stands in one of the texts, and names bees."""
+        quotes = [quote.text for quote in quotes_of(reply)]
+        self.assertTrue(quotes, reply)
+        for quote in quotes:
+            self.assertIn("bees", quote)
+            self.assertTrue(any(quote in text for text in texts), quote)
+
+    def test_a_long_line_is_read_whole(self):
+        """What the turn answers is read from the history where the tail shows it shortened."""
+        rain = "It rained on the road to Ford. " * 7
+        line = f"{rain}My boat is called Heron. {rain}"
+        request = [SYSTEM, said("Bob", line), moment("Bob", answer=("Bob", shortened(line, 400)))]
+        (call,) = respond(request, TOOLS).tool_calls
+        self.assertIn("My boat is called Heron.", call.arguments["content"])
 
     def test_a_note_of_the_same_is_not_offered_beside_it(self):
         """Of a line and a note that holds it, only the first is offered."""
