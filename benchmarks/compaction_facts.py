@@ -139,12 +139,15 @@ class Tavern:
 
     def __init__(self, seed: int):
         from evennia_ai.recall import RecallIndex
-        from evennia_ai.testing import FakeAssistant
+        from evennia_ai.testing import FakeAssistant, FakeGame
         from tests import memory_assistant
         from tests.waiting import wait_for
 
-        memory_assistant.PEOPLE.clear()
-        memory_assistant.PEOPLE.update({name: talk.stable_id(name) for name in talk.PLAYERS})
+        people = {name: talk.stable_id(name) for name in talk.PLAYERS}
+        FakeGame.people, FakeGame.active = people, tuple(people.values())
+        present = ({"id": people[name], "key": name, "player": True} for name in people)
+        here = {"here": dict.fromkeys(FakeGame.active, True), "present": tuple(present)}
+        FakeGame.answers = {**FakeGame.answers, **here}
         FakeAssistant.model_name = "offline/extractive"
         self.world = memory_assistant.MemoryWorld(
             OfflineClient(), compact_preserve_window=WINDOW, reply_cooldown_s=0
