@@ -171,7 +171,8 @@ def missing_oldest(script: Assistant) -> Deferred[int | None]:
     now, traits, history = script.now(), script.tools.traits, script.history
     segment = next(history.segments(), None)
     said = (turn_of_message(each, traits) for each in (segment.messages if segment else ()))
-    entries = (entry for entry in script.obj.journal.oldest() if is_indexed(entry, now))
+    journal = script.obj.journal
+    entries = (each for each in journal.page(journal.pages()[0]).entries if is_indexed(each, now))
     return script.memory.missing(
         [*(turn.id for turn in said if turn), *(entry.id for entry in entries)]
     )

@@ -139,10 +139,6 @@ class JournalHandler:
         for key in reversed(self.pages()):
             yield from self.page(key).entries
 
-    def oldest(self) -> tuple[JournalEntry, ...]:
-        """The entries of the oldest page, oldest first."""
-        return self.page(self.pages()[0]).entries
-
     def get(self, entry_id: str) -> JournalEntry | None:
         """One entry by its id, or None; reads few pages, as ids sort by time."""
         pages = (page for _, page in self._near(entry_id))

@@ -1,7 +1,5 @@
 """Compaction where many talk in private, and where the context is over-full already."""
 
-import unittest
-
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, total_tokens
 from evennia_ai.history.records import UNSUMMARISED
@@ -9,28 +7,26 @@ from evennia_ai.llm_interaction.budget import TARGET_SHARE
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import context_limit, context_usage
 from evennia_ai.sleep.compaction import (
-    compact_conversation_history,
     run_pre_compaction_extraction,
 )
 from evennia_ai.sleep.compaction.compact import summary_cap
 from evennia_ai.sleep.compaction.due import FEW_STAY, make_plan
-from evennia_ai.sleep.compaction.rollback import rollback_compaction
-from evennia_ai.testing import ScriptedModel, call
-from tests.memory_assistant import MemoryWorld
-from tests.steps import verify_history
+from evennia_ai.testing import call
+from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import wait_for
 
 SUMMARY = "They spoke of the harvest in the tavern."
 
 
-class CirclesTest(unittest.TestCase):
-    """An assistant in memory."""
+class CirclesTest(MemoryWorldTest):
+    """Talk aloud and in confidence."""
 
-    def world(self, default=SUMMARY, **config):
-        self.model = ScriptedModel(default=default)
-        world = MemoryWorld(self.model, **config)
-        self.script, self.body = world.script, world.body
-        return world
+    def made(self, default=SUMMARY, **config):
+        """The world, with a model that says this and these options."""
+        self.model = self.world.model
+        self.model.default = default
+        self.world.configure(**config)
+        return self.world
 
     def whispered(self, circle, count, words=8):
         """So many lines that one player whispered."""
@@ -39,10 +35,6 @@ class CirclesTest(unittest.TestCase):
 
     def said(self, texts, audience=PUBLIC):
         self.script.history.append(Message("user", text, audience=audience) for text in texts)
-
-    def compact(self, **options):
-        options.setdefault("force", True)
-        return wait_for(compact_conversation_history(self.script, self.body, **options))
 
     def live(self, audience=None):
         raw = [m for m in self.script.history.messages() if not m.is_summary]
@@ -54,7 +46,7 @@ class TestManyCircles(CirclesTest):
 
     def test_small_parts_stay(self):
         """They cost no model call and keep nobody else's talk from being folded."""
-        self.world(compact_preserve_window=5)
+        self.made(compact_preserve_window=5)
         for circle in range(40):
             self.whispered(circle, 2)
         self.said(f"line {n}: " + "word " * 12 for n in range(45))
@@ -63,11 +55,11 @@ class TestManyCircles(CirclesTest):
         self.assertFalse([r for r in self.model.requests if "secret" in str(r.messages)])
         self.assertEqual(result["compacted_messages"], 40)
         self.assertEqual(len(self.live()), 40 * 2 + 5)
-        self.assertEqual(verify_history(self.script), ())
+        self.assert_proven()
 
     def test_what_a_summary_has_no_room_for(self):
         """Names of a private talk that go into the journal instead are for its circle alone."""
-        self.world(compact_preserve_window=2, summary_max_tokens=100)
+        self.made(compact_preserve_window=2, summary_max_tokens=100)
         circle = private(["o1"])
         letters = "abcdefghijklmnopqrstuvwxyz"
         names = [f"Mor{a}en{b} of Nor{b}vik{a}" for a in letters[:8] for b in letters[:5]]
@@ -85,7 +77,7 @@ class TestManyCircles(CirclesTest):
             text = str(request.messages)
             return "They said this and that. " * 7 if "secret" in text else SUMMARY
 
-        self.world(answer, compact_preserve_window=2)
+        self.made(answer, compact_preserve_window=2)
         self.said(f"line {n}: " + "word " * 12 for n in range(30))
         for _ in range(3):
             self.whispered(1, 7, words=6)
@@ -95,7 +87,7 @@ class TestManyCircles(CirclesTest):
             markers = [m for m in self.script.history.messages() if m.is_summary]
             of_circle = [m for m in markers if m.audience == private(["o1"])]
             self.assertLess(total_tokens(of_circle), 7 * 3 * 20)
-            self.assertEqual(verify_history(self.script), ())
+            self.assert_proven()
 
 
 class TestFewLines(CirclesTest):
@@ -113,18 +105,18 @@ class TestFewLines(CirclesTest):
 
     def assert_can_be_taken_back(self, before):
         """The archive is proven and readable; taken back, all is as it was."""
-        self.assertEqual(verify_history(self.script), ())
+        self.assert_proven()
         for record in self.archived_alone():
             (message,) = self.script.history.below(record.id)
             self.assertEqual(message.audience, record.audience)
         self.assertFalse([r for r in self.model.requests if "secret" in str(r.messages)])
-        wait_for(rollback_compaction(self.script, self.body))
+        self.roll_back()
         self.assertEqual(self.script.history.messages(), before)
-        self.assertEqual(verify_history(self.script), ())
+        self.assert_proven()
 
     def test_they_take_no_room_from_others(self):
         """However many there are, the next summary is as long as without them."""
-        self.world(max_context_tokens=16_000, compact_preserve_window=4)
+        self.made(max_context_tokens=16_000, compact_preserve_window=4)
         self.said(f"line {n}: " + "word " * 12 for n in range(30))
         alone = summary_cap(self.script, make_plan(self.script))
         self.circles(40, words=2)
@@ -135,7 +127,7 @@ class TestFewLines(CirclesTest):
 
     def test_where_they_fill_the_room(self):
         """They are archived without a summary, and usage gets under the target."""
-        world = self.world(max_context_tokens=8000, compact_preserve_window=6)
+        world = self.made(max_context_tokens=8000, compact_preserve_window=6)
         self.circles(100, words=60)
         self.said(f"line {n}: " + "word " * 12 for n in range(20))
         self.said(["word " * 12 for _ in range(100)], private(["o1.a"]))
@@ -150,7 +142,7 @@ class TestFewLines(CirclesTest):
 
     def test_when_they_are_old(self):
         """Many weeks later they leave too, though no summary stands for them."""
-        world = self.world(compact_preserve_window=4)
+        world = self.made(compact_preserve_window=4)
         self.circles(3, words=8)
         self.said(f"line {n}: " + "word " * 12 for n in range(30))
         self.assertEqual(make_plan(self.script).scopes, (PUBLIC,))
@@ -177,7 +169,7 @@ class TestOverfull(CirclesTest):
 
     def test_what_leaves_is_extracted_first(self):
         """The oldest lines, that a prompt would leave out, are shown; each request fits."""
-        self.world(max_context_tokens=8000)
+        self.made(max_context_tokens=8000)
         self.said(f"line {n}: " + "word " * 40 for n in range(400))
         self.assertGreater(context_usage(self.script), 1.5)
         leaving = make_plan(self.script).leaving
@@ -191,7 +183,7 @@ class TestOverfull(CirclesTest):
 
     def test_each_request_shows_one_scope(self):
         """A circle's lines are shown once, whole, and with nothing that was said aloud."""
-        self.world(max_context_tokens=8000)
+        self.made(max_context_tokens=8000)
         for _ in range(4):
             self.said(f"line {n}: " + "word " * 40 for n in range(150))
             for circle in range(10):
@@ -205,7 +197,3 @@ class TestOverfull(CirclesTest):
             (text,) = (each for each in circles if f"secret {circle}.0:" in each)
             self.assertEqual(text.count("secret "), len(self.live(private([f"o{circle}"]))))
             self.assertNotIn("line ", text)
-
-
-if __name__ == "__main__":
-    unittest.main()

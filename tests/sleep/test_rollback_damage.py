@@ -1,6 +1,5 @@
 """Edits that meet a compaction, and archives damaged before a rollback: no old text returns."""
 
-import unittest
 from dataclasses import replace
 
 from evennia_ai.errors import AssistantError
@@ -9,13 +8,9 @@ from evennia_ai.history.messages import Message, Speaker, masked
 from evennia_ai.history.pages import aside
 from evennia_ai.history.records import Segment
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
-from evennia_ai.sleep.compaction.rollback import rollback_compaction
-from evennia_ai.testing import ScriptedModel
-from tests.memory_assistant import MemoryWorld, count
-from tests.steps import verify_history
+from tests.memory_assistant import MemoryWorldTest, count
 from tests.waiting import wait_for
 
-SUMMARY = "They spoke of hay and a fence."
 HISTORY = "conversation_history"
 
 
@@ -25,18 +20,14 @@ def talk(lines, words="fetch the hay from the barn and mend the fence before it 
     return [Message("user", f"{n}: {words}", speaker=bob) for n in range(lines)]
 
 
-class DamageTest(unittest.TestCase):
+class DamageTest(MemoryWorldTest):
     """Helpers for the classes below."""
 
     def setUp(self):
-        self.model = ScriptedModel(default=SUMMARY)
-        self.world = MemoryWorld(self.model, pre_compact_extraction_enabled=False)
-        self.script, self.history = self.world.script, self.world.script.history
+        super().setUp()
+        self.model, self.history = self.world.model, self.script.history
         self.history.append(talk(40))
         self.history.checkpoint()
-
-    def assert_proven(self):
-        self.assertEqual(verify_history(self.script), ())
 
 
 class TestEditMeanwhile(DamageTest):
@@ -97,12 +88,9 @@ class TestRollbackOfADamagedArchive(DamageTest):
 
     def setUp(self):
         super().setUp()
-        wait_for(compact_conversation_history(self.script, self.world.body, force=True))
+        self.compact()
         (self.key,) = self.history.store.keys(ARCHIVE)
         self.segment = self.history.segment(self.key).to_dict()
-
-    def roll_back(self):
-        return wait_for(rollback_compaction(self.script, self.world.body))
 
     def assert_refused(self, stored):
         """With this for its segment it names the segment and what to do, and changes nothing."""
