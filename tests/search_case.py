@@ -33,12 +33,11 @@ def ids(hits):
 
 
 class CountingIndex(RecallIndex):
-    """A real index that keeps how many hits it was asked for, and that can be broken."""
+    """A real index that keeps how many turns came at a time, and that can be broken."""
 
     def __init__(self):
         super().__init__(":memory:")
-        self.limits, self.sizes = [], []
-        self.broken = False
+        self.sizes, self.broken = [], False
 
     def add(self, scope, turns):
         """As `RecallIndex.add`."""
@@ -54,11 +53,6 @@ class CountingIndex(RecallIndex):
     def _work(self):
         if self.broken:
             raise OSError("database is locked")
-
-    def search(self, scope, query, limit=10, audience=None):
-        """As `RecallIndex.search`."""
-        self.limits.append(limit)
-        return super().search(scope, query, limit, audience)
 
 
 class SearchTest(unittest.TestCase):

@@ -58,12 +58,6 @@ class TestSaidByTool(SearchTest):
         )
         return stored[0].id
 
-    def test_is_found(self):
-        """What was said, posed or whispered is found under the message's id."""
-        for tool in ("say", "emote", "whisper"):
-            made = self.called((tool, f'{{"text": "I {tool} that you get a free room."}}'))
-            self.assertIn((made, "Aria"), [(h.turn_id, h.speaker) for h in self.search("room")])
-
     def test_for_whom_it_was(self):
         """A whisper of a private turn is found by those who heard it."""
         made = self.called(("whisper", '{"text": "The key is red."}'), audience="private:o1.a")
