@@ -84,11 +84,9 @@ def read_card(value: Any, name: str = "") -> Card:
         raise Refusal("the card has no name; add `= <name>`")
     is_mended = not name and called != own.strip()
     notes += [f"the name was mended to `{called}`"] if is_mended else []
-    try:
-        version = float(value.get("spec_version") or 0)
-    except (TypeError, ValueError, OverflowError):
-        version = 0
-    notes += [f"version {version:g} is read as version 3"] if version >= 4 else []
+    version = str(value.get("spec_version"))[:20]
+    if re.fullmatch(r"(?:[4-9]|[1-9]\d)(?:\.\d+)?", version):
+        notes.append(f"version {version} is read as version 3")
     cleaner = Cleaner(as_name(nickname) or called)
 
     def clean(field: str, text: str, most: int, user: str = USER) -> str:

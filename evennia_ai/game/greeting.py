@@ -38,12 +38,10 @@ def greet(script: "DefaultScript", arrived: str) -> bool:
     if person is None or room is None or person.location is not room or not person.has_account:
         return False
     by_others = room.ndb.ai_greeted or {}
-    is_busy = script.runtime.lock.running is not None or not is_quiet(room, now, QUIET_S)
-    is_greeted = now - by_others.get(arrived, 0) < ARRIVAL_S
-    if is_busy or is_greeted or not greetings or is_ignored(person):
-        return False
     greeted = {k: at for k, at in as_dict(script.store.get("greeted")).items() if now - at < DAY_S}
-    if arrived in greeted:
+    is_greeted = arrived in greeted or now - by_others.get(arrived, 0) < ARRIVAL_S
+    is_busy = script.runtime.lock.running is not None or not is_quiet(room, now, QUIET_S)
+    if is_busy or is_greeted or not greetings or is_ignored(person):
         return False
     greeting, name, spoken = greetings[len(greeted) % len(greetings)], name_of(person, body), []
     lines = acts(greeting, name, body.key)
