@@ -5,55 +5,27 @@ It takes the same arguments as `evennia_ai.llm_interaction.local_models.process`
 
 import os
 import sys
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from json import dumps
 
 from evennia_ai.llm_interaction.local_models import process
+from tests.loopback import LoopbackServer, failure, text
 
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        self._send(200, {"status": "ok"})
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if self.headers.get("Authorization") != f"Bearer {self.server.key}":
-            return self._send(401, {"error": {"message": "no key"}})
-        message = {"role": "assistant", "content": "Good evening."}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
-        return self._send(
-            200,
-            {
-                "id": "1",
-                "object": "chat.completion",
-                "created": 1,
-                "model": self.server.model,
-                "choices": [choice],
-                "usage": usage,
-            },
-        )
-
-    def _send(self, status, value):
-        body = dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+GREETING = text("Good evening.", usage={"prompt_tokens": 9, "completion_tokens": 3})
 
 
 def serve(job, weights):
     """Answer every request with a greeting."""
     if "broken" in job.model:
         raise ValueError("this model cannot be loaded")
-    server = ThreadingHTTPServer((process.LOOPBACK, 0), _Handler)
-    server.key, server.model = job.key, job.model
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    def answer(body):
+        is_known = server.requests[-1].headers.get("authorization") == f"Bearer {job.key}"
+        return GREETING if is_known else failure(401, "no key")
+
+    server = LoopbackServer(answer).start()
+    server.pages["/health"] = {"status": "ok"}
     print("llama_model_loader: loaded", flush=True)
-    return server.server_address[1]
+    return server.port
 
 
 if __name__ == "__main__":

@@ -87,8 +87,25 @@ class CmdCompact(AssistantCommand):
         viewer.later(done, tell, "The compaction")
 
     def do_preview(self) -> None:
+        """What a compaction would do now; words that the viewer may not see are only counted."""
         script = self.assistant()
-        self.viewer.tell_records(preview_lines(script, self.seen(script)))
+        plan, seen = make_plan(script), self.seen(script)
+        lines = [f"{script.obj.key} uses {context_usage(script):.1%} of its context."]
+        if not script.config.compact_enabled:
+            lines.append("Compaction is off; compact/on switches it on.")
+        if plan.empty:
+            lines.append("Nothing would leave: all is new, or too short for a summary.")
+            return self.viewer.tell_records(lines)
+        first, last = (moment(each.created_at) for each in (plan.leaving[0], plan.leaving[-1]))
+        leaving, summaries = len(plan.leaving), len(plan.summarised)
+        lines.append(
+            f"{counted(leaving, 'message')} would leave, from {first} to {last} (UTC), into "
+            f"{counted(summaries, 'summary')}:"
+        )
+        lines += [_part_line(plan, each, seen) for each in plan.scopes]
+        now, stays = script.history.tokens(), total_tokens(plan.staying)
+        lines.append(f"Tokens of the history: {now:,} now; {stays:,} of what stays.")
+        self.viewer.tell_records(lines)
 
     def do_rollback(self) -> None:
         script = self.assistant()
@@ -99,14 +116,11 @@ class CmdCompact(AssistantCommand):
             masked = counted(len(record.masked), "old tool output")
             undone = f"{masked} would be shown in full again."
         question = f"Take back the compaction of {moment(record.at)} (UTC)? {undone}"
-        subject = self.lhs or script.obj.key
-        if self.confirms(f"rollback {record.id}", question, subject, script.now()):
-            self._roll_back(script, record.id)
-
-    def _roll_back(self, script: AssistantScript, compaction_id: str) -> None:
-        """Undo a compaction, if it is still the latest, under the turn lock; report."""
         name = script.obj.key
-        done = script.run_exclusive(lambda: rollback_compaction(script, script.obj, compaction_id))
+        if not self.confirms(f"rollback {record.id}", question, self.lhs or name, script.now()):
+            return
+        # Refused if it is not the latest any more once the turn is over.
+        done = script.run_exclusive(lambda: rollback_compaction(script, script.obj, record.id))
 
         def tell(report: dict[str, Any]) -> None:
             text = (
@@ -126,8 +140,20 @@ class CmdCompact(AssistantCommand):
         script = self.assistant()
         done = script.history.gathered_evidence()
         done.addCallback(lambda evidence: script.mind.work(verify, evidence))
-        done.addCallback(lambda found: verify_lines(script, found))
-        self.viewer.later(done, self.viewer.tell_records, "The proof")
+
+        def tell(violations: Sequence[Violation]) -> None:
+            name, (count, _) = script.obj.key, script.history.recorded
+            segments = counted(archive_segments(script.history), "archive segment")
+            lines = [f"{each.kind}: {each.detail}" for each in violations]
+            head = (
+                f"{name}: proven. Every message ever recorded ({count:,}) is live or in the "
+                f"archive ({segments}), and its checksum matches."
+            )
+            self.viewer.tell_records(
+                [f"{name}: {counted(len(lines), 'violation')}:", *lines] if lines else [head]
+            )
+
+        self.viewer.later(done, tell, "The proof")
 
     def do_on(self) -> None:
         """Switch compaction on, or off by that switch."""
@@ -159,19 +185,6 @@ class CmdCompactMemories(CmdCompact):
     admin_switches = ("",)
 
 
-def verify_lines(script: AssistantScript, violations: Sequence[Violation]) -> list[str]:
-    """The proof in a line, or every violation."""
-    name, (count, _) = script.obj.key, script.history.recorded
-    if not violations:
-        segments = counted(archive_segments(script.history), "archive segment")
-        return [
-            f"{name}: proven. Every message ever recorded ({count:,}) is live or in the archive "
-            f"({segments}), and its checksum matches."
-        ]
-    lines = [f"{violation.kind}: {violation.detail}" for violation in violations]
-    return [f"{name}: {counted(len(lines), 'violation')}:", *lines]
-
-
 @inlineCallbacks
 def compact_now(
     script: AssistantScript, instructions: str | None = None
@@ -199,26 +212,6 @@ def outcome_line(name: str, outcome: Outcome) -> str:
         why = f"summary generation failed ({outcome.detail})"
         return f"{name} did not compact: {why}. Nothing was changed."
     return f"{name} did not compact: {_REASONS.get(outcome.reason, outcome.reason)}."
-
-
-def preview_lines(script: AssistantScript, seen: Seen) -> list[str]:
-    """What a compaction would do now; words that the viewer may not see are only counted."""
-    name, config = script.obj.key, script.config
-    plan = make_plan(script)
-    lines = [f"{name} uses {context_usage(script):.1%} of its context."]
-    if not config.compact_enabled:
-        lines.append("Compaction is off; compact/on switches it on.")
-    if plan.empty:
-        return [*lines, "Nothing would leave: all is new, or too short for a summary."]
-    summaries = len(plan.summarised)
-    first, last = plan.leaving[0].created_at, plan.leaving[-1].created_at
-    lines.append(
-        f"{counted(len(plan.leaving), 'message')} would leave, from {moment(first)} to "
-        f"{moment(last)} (UTC), into {counted(summaries, 'summary')}:"
-    )
-    lines += [_part_line(plan, each, seen) for each in plan.scopes]
-    now, stays = script.history.tokens(), total_tokens(plan.staying)
-    return [*lines, f"Tokens of the history: {now:,} now; {stays:,} of what stays."]
 
 
 def _part_line(plan: Plan, owner: str, seen: Seen) -> str:

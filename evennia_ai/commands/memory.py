@@ -1,7 +1,6 @@
 """`aimemory`: what an assistant remembers, and whom it knows."""
 
 import time
-from collections.abc import Sequence
 
 from twisted.internet.defer import inlineCallbacks
 
@@ -12,7 +11,7 @@ from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import note_text
 from evennia_ai.rag_memory.indexing import rebuild_index
 from evennia_ai.rag_memory.ledger import STATES
-from evennia_ai.rag_memory.profile import Observation, Profile, current
+from evennia_ai.rag_memory.profile import Profile, current
 from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
@@ -85,7 +84,18 @@ class CmdAIMemory(AssistantCommand):
         profiles = sorted(seen.profiles(), key=lambda p: p.last_seen, reverse=True)
 
         def text(profile: Profile) -> str:
-            return profile_text(profile, seen.audience, seen.older(profile))
+            first, last = (moment(at or "?") for at in (profile.first_seen, profile.last_seen))
+            kind = profile.kind or "unknown"
+            lines = [f"{profile.name} ({kind}, {profile.id}), seen {first} to {last}"]
+            if relationship := profile.relationship(seen.audience):
+                lines.append(f"  relationship: {relationship}")
+            observations = (*seen.older(profile), *profile.observations)
+            for belief in current(observations, seen.audience):
+                lines.append(f"  {audience_mark(belief.observation.audience)}{belief.line}")
+                lines += (
+                    f"  (no longer) {audience_mark(o.audience)}{o.text}" for o in belief.former
+                )
+            return as_records(lines)
 
         head, empty = f"{name} knows ({len(profiles)}):", f"{name} knows nobody yet."
         self.viewer.listing(profiles, text, head, empty)
@@ -161,17 +171,3 @@ def _rebuilt(script: AssistantScript) -> Steps[tuple[int, int]]:
     counts = yield consolidate_memories_to_semantic(script, script.obj)
     yield prune_orphaned_memory_links(script, script.obj)
     return indexed, counts["consolidated"]
-
-
-def profile_text(profile: Profile, audience: str, archived: Sequence[Observation] = ()) -> str:
-    """One profile: who, when, and what an audience may know of them, archived or not."""
-    seen = f"seen {moment(profile.first_seen or '?')} to {moment(profile.last_seen or '?')}"
-    lines = [f"{profile.name} ({profile.kind or 'unknown'}, {profile.id}), {seen}"]
-    if relationship := profile.relationship(audience):
-        lines.append(f"  relationship: {relationship}")
-    for belief in current((*archived, *profile.observations), audience):
-        lines.append(f"  {audience_mark(belief.observation.audience)}{belief.line}")
-        lines += (
-            f"  (no longer) {audience_mark(item.audience)}{item.text}" for item in belief.former
-        )
-    return as_records(lines)

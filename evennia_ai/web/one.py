@@ -164,7 +164,7 @@ def search(visit: Visit) -> Steps[dict[str, Any]]:
 
 def why(visit: Visit) -> dict[str, Any]:
     """What a message rests on, or what became of it."""
-    script, wanted = visit.assistant, visit.parts["message"]
+    script, wanted = visit.assistant, visit.asked["message"]
     message = next(iter(visit.seen.by_ids([wanted])), None)
     if message is None:
         raise Http404(f"{script.obj.key} has no message {wanted}.")
@@ -212,7 +212,7 @@ def _summary(record: SummaryRecord) -> dict[str, Any]:
 
 def below(visit: Visit) -> dict[str, Any]:
     """A summary and the raw lines it stands for."""
-    script, wanted, seen = visit.assistant, visit.parts["summary"], visit.seen
+    script, wanted, seen = visit.assistant, visit.asked["summary"], visit.seen
     record = seen.summary(wanted)
     if record is None:
         raise Http404(f"{script.obj.key} has no summary {wanted}.")

@@ -28,12 +28,7 @@ SPEND_DAYS, DAY_S = 30, 86_400.0
 # Lines of the log that the page shows, and bytes among which those of one kind are looked for.
 LOG_LINES, LOG_BYTES = 200, 1_000_000
 # Checks of the doctor that take no time worth mentioning; the page asks for the others one by one.
-QUICK_CHECKS = (
-    doctor.check_settings,
-    doctor.check_wiring,
-    doctor.check_tools,
-    doctor.check_mind,
-)
+QUICK_CHECKS = ("settings", "wiring", "tools", "mind")
 
 
 @inlineCallbacks
@@ -150,11 +145,9 @@ def examination(visit: Visit) -> Steps[dict[str, Any]]:
     """What the doctor finds: quick checks, and the others if the address asks for them."""
     mind, wanted = services.mind(), visit.asked.get("check", "")
     names = {doctor.name_of(check): check for check in doctor.CHECKS}
-    chosen = {name: check for name, check in names.items() if wanted in (name, "all")}
-    if wanted not in names:
-        chosen |= {doctor.name_of(check): check for check in QUICK_CHECKS}
+    chosen = names if wanted == "all" else (wanted,) if wanted in names else QUICK_CHECKS
     patient = doctor.Patient(settings.GAME_DIR, mind.model, mind.memories)
-    done = yield doctor.run_checks(patient, [c for name, c in names.items() if name in chosen])
+    done = yield doctor.run_checks(patient, [names[name] for name in chosen])
     found = {each.name: each for each in done}
     checks = [(name, name.replace("_", " "), found.get(name)) for name in names]
     return {"checks": checks, "all": len(found) == len(names)}

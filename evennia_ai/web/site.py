@@ -49,12 +49,10 @@ class Visit:
     rank: int  # `BUILDER` or `ADMIN`
     # The assistant that the page is about; None for a page about all.
     script: "AssistantScript | None" = None
-    # What stands in the address, as ``{"q": "boat"}``.
+    # What stands in the address, as ``{"q": "boat"}`` or a message's id.
     asked: Mapping[str, str] = field(default_factory=dict)
     # What a form sent; empty where nothing is to be done.
     sent: Mapping[str, str] = field(default_factory=dict)
-    # Further parts of the path, as a message's id.
-    parts: Mapping[str, str] = field(default_factory=dict)
     # Files that a form sent, by name; of one that is too large only the beginning.
     files: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -119,7 +117,7 @@ class Page:
         user: Any = request.user
         if not user.is_authenticated:
             return redirect_to_login(request.get_full_path())
-        asked, sent = request.GET.dict(), request.POST.dict()
+        asked, sent = {**request.GET.dict(), **parts}, request.POST.dict()
         uploads = (file for file in request.FILES.values() if file.name)
         files = {str(file.name): file.read(FILE_BYTES + 1) for file in uploads}
         work = import_string(f"{__package__}.{self.act if sent else self.show}")
@@ -138,8 +136,7 @@ class Page:
                 script = next((s for s in all_assistants() if s.pk == assistant), None)
                 if script is None:
                     raise Http404("There is no such assistant.")
-            made = Visit(account, rank, script, asked, sent, parts, files)
-            return work(made)
+            return work(Visit(account, rank, script, asked, sent, files))
 
         try:
             shown = on_reactor(visit, SLOW_S)

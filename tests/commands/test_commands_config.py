@@ -32,12 +32,6 @@ class TestConfig(WholePagesTest):
             "max_context_tokens = 4000 tokens (set here; default 100000)\n      Largest size of",
         )
 
-    def test_change_takes_effect(self):
-        """A changed option is in force at once, and an Attribute a builder can examine."""
-        self.assertTold("aiconfig Aria max_context_tokens = 4000", "is now 4000")
-        self.assertEqual(self.script.config.max_context_tokens, 4000)
-        self.assertEqual(self.script.db.max_context_tokens, 4000)
-
     def test_undo(self):
         """The value before a change comes back, word for word, and again the one it replaced."""
         self.assertTold("aiconfig/undo Aria", "No change of Aria can be undone.")
@@ -78,10 +72,12 @@ class TestConfig(WholePagesTest):
         self.assertTold("aiconfig/undo Aria spend_caps", "Only admins raise or remove")
         self.assertEqual(self.script.config.spend_caps, {"tokens_day": 500})
 
-    def test_default_again(self):
-        """`default`, or nothing, takes the default again."""
+    def test_change_takes_effect(self):
+        """An option is in force at once, as an Attribute; `default`, or nothing, restores it."""
         for word in ("default", ""):
-            self.typed("aiconfig Aria max_context_tokens = 4000")
+            self.assertTold("aiconfig Aria max_context_tokens = 4000", "is now 4000")
+            self.assertEqual(self.script.config.max_context_tokens, 4000)
+            self.assertEqual(self.script.db.max_context_tokens, 4000)
             self.assertTold(f"aiconfig Aria max_context_tokens = {word}", "is 100000 again")
             self.assertFalse(self.script.attributes.has("max_context_tokens"))
 

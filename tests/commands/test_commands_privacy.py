@@ -139,12 +139,13 @@ class TestPlayers(ForgettingGameTest):
     """What players type."""
 
     def test_asks_first(self):
-        """Nothing happens without a yes."""
-        self.lived()
+        """Nothing happens without a yes, and only admins may name others."""
         question = "Forget all that you ever said to any assistant? It cannot be undone."
         self.assertTold("aiforget me", question, "aiforget me = yes")
         self.assertEqual(queued(), [])
         self.assertTold("aiforget", "You asked for nothing")
+        self.assertTold("aiforget Char2", "Only admins")
+        self.assertTold("aiforget/export Char2", "Only admins")
 
     def test_nothing_is_left(self):
         """Of what was said aloud and whispered, to two assistants, under two names; proven."""
@@ -193,11 +194,6 @@ class TestPlayers(ForgettingGameTest):
         self.forget_me()
         [left] = Msg.objects.all()
         self.assertEqual(left.receivers, [self.account2])
-
-    def test_may_not_name_others(self):
-        """Only admins may."""
-        self.assertTold("aiforget Char2", "Only admins")
-        self.assertTold("aiforget/export Char2", "Only admins")
 
     def test_export(self):
         """Their own words, notes and what they may know that was observed; nothing of others."""
@@ -257,7 +253,7 @@ class TestReport(ForgettingGameTest):
         return [found for found in map(json.loads, lines) if found["kind"] == "report"]
 
     def test_told_to_staff(self):
-        """The log has the words and the last lines the player could hear; staff get an alert."""
+        """The log has the words and the last lines the player could hear; one alert a minute."""
         self.typed("whisper Aria = my secret")
         self.say("a public line", self.char2)
         self.char2.execute_cmd("whisper Aria = not for you")
@@ -269,10 +265,6 @@ class TestReport(ForgettingGameTest):
         self.assertIn("my secret", lines)
         self.assertNotIn("not for you", lines)
         self.assertIn("reports Aria", self.script.runtime.last_error)
-
-    def test_not_at_any_rate(self):
-        """One a minute."""
-        self.typed("ai/report Aria")
         self.assertTold("ai/report Aria", "in a minute")
         self.assertEqual(len(self.log()), 1)
 
@@ -287,16 +279,13 @@ class TestNotice(ForgettingGameTest):
     """Who logs in is told that assistants listen."""
 
     def test_told_at_login(self):
-        """By default, and not where the game does not want it."""
+        """At each login, once, and not where the game does not want it."""
         startstop.tell_of_listening(self.account, session=self.session)
         self.assertIn("AI assistants listen in this game", self.shown())
         self.told.clear()
         with override_settings(EVENNIA_AI_LISTENING_NOTICE=False):
             startstop.tell_of_listening(self.account, session=self.session)
         self.assertEqual(self.told, [])
-
-    def test_evennia_calls_it(self):
-        """At each login, once."""
         startstop.at_server_start()
         startstop.at_server_start()
         startstop._warm_up.cancel()

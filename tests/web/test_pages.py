@@ -152,7 +152,10 @@ class TestWhoSeesWhat(PagesTest):
     """Anonymous, player, builder and admin against every page and act."""
 
     def test_ranks(self):
-        """Each page is for its rank and above; nobody else learns anything from it."""
+        """Each page is for its rank and above; nobody else learns anything from it.
+
+        Every answer forbids other hosts, inline scripts and frames.
+        """
         self.said(f"whispered: {SECRET}", audience=private(["o9.abc"]), channel="whisper")
         for rank, least in ((None, 99), ("Player", 99), ("Builder", BUILDER), ("Admin", ADMIN)):
             browser = Client()
@@ -163,6 +166,9 @@ class TestWhoSeesWhat(PagesTest):
                 with self.subTest(rank=rank, page=page.name):
                     response = browser.get(address)
                     text = response.content.decode()
+                    policy = response["Content-Security-Policy"]
+                    self.assertIn("default-src 'none'", policy)
+                    self.assertNotIn("unsafe", policy)
                     if rank is None:
                         self.assertEqual(response.status_code, 302)
                         self.assertIn("/auth/login", response["Location"])
@@ -218,14 +224,6 @@ class TestWhoSeesWhat(PagesTest):
                 self.assertHides(page, link)
         with override_settings(ROOT_URLCONF="evennia.web.urls"):
             self.assertHides(self.client.get("/"), "Assistants")
-
-    def test_security_headers(self):
-        """Every answer forbids other hosts, inline scripts and frames."""
-        self.client.force_login(self.account)
-        for _, address in self.addresses():
-            policy = self.client.get(address)["Content-Security-Policy"]
-            self.assertIn("default-src 'none'", policy)
-            self.assertNotIn("unsafe", policy)
 
 
 class TestWhatTheyShow(PagesTest):
@@ -329,8 +327,8 @@ class TestWhatTheyShow(PagesTest):
                 self.client.get(address), "8 answers, 2 of them (25%) by the offline model"
             )
 
-    def test_calls_without_a_price(self):
-        """Calls of a model without a price show their tokens and say so; they cost no $0.0000."""
+    def test_spend(self):
+        """Calls of a model without a price say so; who is gone is named in words, not by a key."""
         tokens = {"prompt_tokens": 1234, "completion_tokens": 5}
         self.model.answers = [ModelReply(content="Aye.", model="new/model", cost=None, **tokens)]
         self.say("Aria, is there ale?")
@@ -339,9 +337,6 @@ class TestWhatTheyShow(PagesTest):
             page = self.client.get(address)
             self.assertShows(page, "no price known")
             self.assertHides(page, "0.0000")
-
-    def test_spend_of_who_is_gone(self):
-        """A deleted player or assistant and a purpose are named in words, not by their keys."""
         reply = ModelReply(content="", model="new/model", prompt_tokens=10, cost=0.5)
         services.figures().note_spend("s999.gone", "probe", "a9.gone", reply, self.script.now())
         page = self.client.get("/ai/spend/")
