@@ -173,9 +173,9 @@ class CmdAI(AssistantCommand):
         if is_ignored(self.caller):
             for each in {player, self.caller}:
                 each.tags.remove(key, category=category)
-            return self.viewer.tell("Assistants hear you again.")
+            return self.tell("Assistants hear you again.")
         player.tags.add(key, category=category)
-        self.viewer.tell(
+        self.tell(
             "From now on no assistant hears, answers or remembers what you say. What they know of "
             "you already stays; `aiforget me` removes it. Type ai/ignore again to be heard."
         )
@@ -205,14 +205,14 @@ class CmdAI(AssistantCommand):
             f"{name} reports {script.obj.key}. Their words and the last lines: "
             f"ai/log {script.obj.key}"
         )
-        self.viewer.tell(f"Staff are told, with the last lines of {script.obj.key} you could hear.")
+        self.tell(f"Staff are told, with the last lines of {script.obj.key} you could hear.")
 
     def do(self) -> None:
         if self.args:
             raise Refusal(f"`ai` alone lists the assistants. Do you mean: aistatus {self.args}")
         found = [facts_or_trouble(overview, script) for script in all_assistants()]
         if not found:
-            return self.viewer.tell("There are no assistants yet. Make one: ai/create <name>")
+            return self.tell("There are no assistants yet. Make one: ai/create <name>")
         heads = ("Name", "Room", "Mode", "Model", "Context used", "Messages", "Troubles")
         rows = [
             [facts["name"], "?", "broken", "?", "?", "?", "see aistatus"]
@@ -220,7 +220,7 @@ class CmdAI(AssistantCommand):
             else list({**facts, "usage": f"{facts['usage']:.0%}"}.values())
             for facts in found
         ]
-        self.viewer.page(self.viewer.table(heads, rows))
+        self.page(self.table(heads, rows))
 
     do_list = do
 
@@ -230,7 +230,7 @@ class CmdAI(AssistantCommand):
             return self.do_new()
         body = self._made(good_name(name), body_class(path.strip()))
         hint = f"aiconfig {body.key} persona = <text>"
-        self.viewer.tell(f"{body.key} is here and listens. Describe who it is: {hint}")
+        self.tell(f"{body.key} is here and listens. Describe who it is: {hint}")
 
     def do_new(self) -> None:
         """Ask what a new assistant is to be, and make it."""
@@ -261,7 +261,7 @@ class CmdAI(AssistantCommand):
         script.state.enable(True)
         if not script.is_active:
             script.start()
-        self.viewer.tell(f"{script.obj.key} is switched on.")
+        self.tell(f"{script.obj.key} is switched on.")
 
     def do_stop(self) -> None:
         script = self.own_assistant()
@@ -270,28 +270,28 @@ class CmdAI(AssistantCommand):
         script.runtime.give_up()
         script.save_queue()
         off = f"{script.obj.key} is switched off.{cancelled}"
-        self.viewer.tell(f"{off} It still hears what is said.")
+        self.tell(f"{off} It still hears what is said.")
 
     def do_sleep(self) -> None:
         script = self.own_assistant()
         if script.state.mode == "sleep":
             raise Refusal(f"{script.obj.key} is asleep already.")
         script.fall_asleep()
-        self.viewer.tell(f"{script.obj.key} falls asleep.{_if_off(script)}")
+        self.tell(f"{script.obj.key} falls asleep.{_if_off(script)}")
 
     def do_wake(self) -> None:
         script = self.own_assistant()
         if script.state.mode != "sleep":
             raise Refusal(f"{script.obj.key} is awake already.")
         script.wake()
-        self.viewer.tell(f"{script.obj.key} wakes up.{_if_off(script)}")
+        self.tell(f"{script.obj.key} wakes up.{_if_off(script)}")
 
     def do_cue(self) -> None:
         """Give it a reason to speak unasked."""
         script, text = self.own_assistant(), self.words("ai/cue <assistant> = <what happens>")
         why, name = script.cue(text), script.obj.key
         later = f"{name} speaks unasked only if this changes within five minutes: {why}."
-        self.viewer.tell(later if why else f"{name} may say something about it now.")
+        self.tell(later if why else f"{name} may say something about it now.")
 
     def do_approve(self) -> None:
         """Let it do a call that waits, or not by that switch; without a number list what waits."""
@@ -304,18 +304,18 @@ class CmdAI(AssistantCommand):
                 line = call.line if known else f"{call.number}: made in private talk, for admins"
                 lines.append(f"{line} ({ago(now - call.at)})")
             nothing = f"Nothing that {name} would do waits for approval."
-            return self.viewer.page(as_records(lines) if calls else nothing)
+            return self.page(as_records(lines) if calls else nothing)
         call = next((call for call in calls if str(call.number) == typed), None)
         if call is None:
             raise Refusal(f"No call {typed[:9]} of {name} waits. See: ai/approve {self.lhs}")
         if not seen.shows(call.known_to):
             raise Refusal(f"Call {typed} was made in private talk; admins decide on it.")
-        number, by, tell = call.number, stable_id(self.caller), self.viewer.tell
+        number, by, tell = call.number, stable_id(self.caller), self.tell
         if self._switch() == "approve":
             done = script.between_turns(lambda: script.approvals.approve(number, by))
-            return self.viewer.later(done, lambda text: tell(f"{name}: {text}"), "The call")
+            return self.later(done, lambda text: tell(f"{name}: {text}"), "The call")
         done = script.between_turns(lambda: script.approvals.refuse(number, by))
-        self.viewer.later(done, lambda refused: tell(f"Refused: {refused.act}."), "It")
+        self.later(done, lambda refused: tell(f"Refused: {refused.act}."), "It")
 
     do_refuse = do_approve
 
@@ -323,7 +323,7 @@ class CmdAI(AssistantCommand):
         heads = ("Who", "When", "Calls", "Tokens", "Of these cached", "Cost", "Limits")
         scripts, rows = all_assistants(), list[tuple[object, ...]]()
         if not scripts:
-            return self.viewer.tell("There are no assistants yet.")
+            return self.tell("There are no assistants yet.")
         found = [facts_or_trouble(usage_facts, script) for script in scripts]
         shared = shared_usage(scripts[0].spend)
         if self.audience != STAFF:  # who talks how much is for admins
@@ -337,7 +337,7 @@ class CmdAI(AssistantCommand):
             rows.append(("", "month", *_figures(facts["month"]), ""))
         models = ", ".join(f"{f['name']} {f['model']}" for f in found if "model" in f)
         note = "Days and months are UTC. Calls to the offline model and failed calls count nothing."
-        self.viewer.page(f"{self.viewer.table(heads, rows)}\nModels: {escaped(models)}\n{note}")
+        self.page(f"{self.table(heads, rows)}\nModels: {escaped(models)}\n{note}")
 
     def do_test(self) -> None:
         script, text = self.assistant(), str(self.rhs or "").strip()
@@ -348,11 +348,11 @@ class CmdAI(AssistantCommand):
                 f"{script.obj.key} runs on the offline model: rules, no language model. There is "
                 "nothing to try out. To choose a model: docs/providers.md."
             )
-        self.viewer.tell(f"Asking {script.model_name}...")
+        self.tell(f"Asking {script.model_name}...")
         asker = stable_id(self.caller)
         if not text:
             found = try_out(script, asker)
-            self.viewer.later(found, lambda lines: self.viewer.page("\n".join(lines)), "The test")
+            self.later(found, lambda lines: self.page("\n".join(lines)), "The test")
             return
         system = system_prompt(CONTEXTS[CONTEXT_AWAKE], script.obj.key, script.config.persona)
 
@@ -360,23 +360,23 @@ class CmdAI(AssistantCommand):
             cached = cached_part(reply.cached_tokens, reply.cached_cost)
             tokens = f"{reply.prompt_tokens} tokens in{cached}, {reply.completion_tokens} out"
             figures = f"(model {reply.model}, {tokens}, {price(reply.cost)}, {reply.seconds:.1f} s)"
-            self.viewer.tell(f"{reply.content.strip() or '(no text)'}\n{figures}")
+            self.tell(f"{reply.content.strip() or '(no text)'}\n{figures}")
 
-        self.viewer.later(asked(script, asker, (text,), system=system), tell, "The test")
+        self.later(asked(script, asker, (text,), system=system), tell, "The test")
 
     def do_model(self) -> None:
         script = self.assistant()
         if not self.resets:
-            return self.viewer.tell("\n".join(model_lines(script)))
+            return self.tell("\n".join(model_lines(script)))
         says = f"What was learned of {script.model_name} is forgotten."
         done = script.mind.model.forget(script.model_name)
-        self.viewer.later(done, lambda _: self.viewer.tell(says), "The reset")
+        self.later(done, lambda _: self.tell(says), "The reset")
 
     def do_why(self) -> None:
         words = str(self.rhs or "").strip()
         script = self.assistant()
         found = why(script, words, self.seen(script), self.is_full)
-        self.viewer.later(found, lambda lines: self.viewer.page("\n".join(lines)), "The look back")
+        self.later(found, lambda lines: self.page("\n".join(lines)), "The look back")
 
     def do_delete(self) -> None:
         script = self.assistant()
@@ -387,35 +387,35 @@ class CmdAI(AssistantCommand):
         act, question = f"delete {script.scope}", f"{question} A file is written first."
         if not self.confirms(act, question, self.lhs or body.key, script.now()):
             return
-        name, was_enabled, viewer = body.key, script.db.enabled, self.viewer
+        name, was_enabled = body.key, script.db.enabled
         script.state.enable(False)
         script.stop_thinking()
 
         def failed(failure: Failure) -> Failure:
             if script.pk:
                 script.db.enabled = was_enabled
-                viewer.tell(f"{name} was not deleted.")
+                self.tell(f"{name} was not deleted.")
             return failure
 
-        viewer.tell(f"Writing {name} into a file...")
+        self.tell(f"Writing {name} into a file...")
         done = script.run_exclusive(lambda: export_and_delete(script)).addErrback(failed)
-        viewer.later(
+        self.later(
             done,
-            lambda path: viewer.tell(f"{name} is deleted. Its export is in {path}"),
+            lambda path: self.tell(f"{name} is deleted. Its export is in {path}"),
             "The deletion",
         )
 
     def do_doctor(self) -> None:
-        viewer, mind = self.viewer, services.mind()
-        viewer.tell("Checking the installation. This takes a moment...")
+        mind = services.mind()
+        self.tell("Checking the installation. This takes a moment...")
         done = doctor.run_checks(doctor.Patient(settings.GAME_DIR, mind.model, mind.memories))
-        viewer.later(done, lambda r: viewer.page(escaped(doctor.report(r))), "The examination")
+        self.later(done, lambda r: self.page(escaped(doctor.report(r))), "The examination")
 
     def do_follow(self) -> None:
         script = self.assistant()
         on = script.state.follow(self.caller.account.pk)
         how = "now" if on else "no longer"
-        self.viewer.tell(f"You {how} get messages about compactions of {script.obj.key}.")
+        self.tell(f"You {how} get messages about compactions of {script.obj.key}.")
 
     def do_log(self) -> None:
         name = self.assistant().key if self.args else None
@@ -423,9 +423,9 @@ class CmdAI(AssistantCommand):
 
         def tell(rows: list[dict[str, Any]]) -> None:
             lines = as_records(map(log_line, rows))
-            self.viewer.page(lines or "The audit log has no lines for this yet.")
+            self.page(lines or "The audit log has no lines for this yet.")
 
-        self.viewer.later(reading, tell, "Reading the log")
+        self.later(reading, tell, "Reading the log")
 
 
 def _figures(spent: dict[str, Any]) -> tuple[str, ...]:

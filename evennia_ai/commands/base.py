@@ -3,22 +3,30 @@
 import difflib
 import time
 import unicodedata
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from django.core.paginator import Paginator
 from evennia import default_cmds
 from evennia.utils import logger
+from evennia.utils.evmore import EvMore
+from evennia.utils.evtable import EvTable
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.errors import AssistantError, Refusal, only_one
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.language.script import folded as letters
 from evennia_ai.rag_memory.seen import Seen
-from evennia_ai.staff.show import Viewer
+from evennia_ai.staff.show import as_records, cell, escaped
 
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject
 
+T = TypeVar("T")
+PAGE_ITEMS = 12
+_NARROWEST, _USUAL_WIDTH = 40, 78
 # Seconds in which a question of `AssistantCommand.confirmed` can be answered.
 CONFIRM_S = 60
 MuxCommand: Any = default_cmds.MuxCommand
@@ -42,15 +50,14 @@ class AssistantCommand(MuxCommand):
 
     def func(self) -> None:
         """Run what the switch says."""
-        self.viewer = Viewer(self.caller, self.session)
         try:
             getattr(self, f"do_{self._switch()}".rstrip("_"))()
         except AssistantError as error:
-            self.viewer.tell(str(error))
+            self.tell(str(error))
         except Exception as error:  # noqa: BLE001 - logged; whoever typed it gets a sentence
             logger.log_trace(f"[ai] {self.key}: {error}")
             hint = "The server log says more; `ai/doctor` looks for damaged assistants."
-            self.viewer.tell(f"`{self.key}` failed: {type(error).__name__}: {error}. {hint}")
+            self.tell(f"`{self.key}` failed: {type(error).__name__}: {error}. {hint}")
 
     @property
     def audience(self) -> str:
@@ -112,7 +119,7 @@ class AssistantCommand(MuxCommand):
         if self.rhs is not None and not self._says_yes:
             raise Refusal(f"Only `yes` may stand behind the equals sign. Type: {command}")
         self.caller.ndb.evennia_ai_asked = (act, now)
-        self.viewer.tell(f"{question} To confirm, type within a minute: {command} = yes")
+        self.tell(f"{question} To confirm, type within a minute: {command} = yes")
         return False
 
     def repeats(self, act: str) -> bool:
@@ -134,6 +141,68 @@ class AssistantCommand(MuxCommand):
         if not self.rhs:
             raise Refusal(f"Usage: {usage}")
         return str(self.rhs).strip()
+
+    def tell(self, text: str) -> None:
+        """Send a text, escaped."""
+        self.caller.msg(escaped(text))
+
+    def tell_records(self, records: Iterable[object]) -> None:
+        """Send records, escaped."""
+        self.caller.msg(as_records(records))
+
+    def table(self, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+        """Rows under heads; for a screen reader a line each, ``Name: Aria. Mode: awake``."""
+        flags = self.session.protocol_flags if self.session else {}
+        if flags.get("SCREENREADER"):
+            pairs = ([f"{h}: {cell(v)}." for h, v in zip(heads, row, strict=True)] for row in rows)
+            return "\n".join(" ".join(line) for line in pairs)
+        width = max(_NARROWEST, flags.get("SCREENWIDTH", {0: _USUAL_WIDTH}).get(0, _USUAL_WIDTH))
+        table = EvTable(*heads, border="header", maxwidth=width)
+        for row in rows:
+            table.add_row(*map(cell, row))
+        return str(table)
+
+    def page(self, text: str) -> None:
+        """Show a text that is escaped already, page by page."""
+        if self._can_page:
+            EvMore(self.caller, text, session=self.session)
+        else:
+            self.caller.msg(text)
+
+    def listing(self, items: Sequence[T], line: Callable[[T], str], head: str, empty: str) -> None:
+        """Show items under a head; each is read, and formatted by `line`, as pages are turned.
+
+        `line` returns escaped text; `empty` is shown if there are no items.
+        """
+        if not len(items):
+            return self.tell(empty)
+
+        def shown(page: Iterable[T]) -> str:
+            return "\n".join([escaped(head), *map(line, page)])
+
+        class Pager(EvMore):
+            def page_formatter(self, page: Iterable[T]) -> str:
+                return shown(page)
+
+        if self._can_page:
+            Pager(self.caller, Paginator(items, PAGE_ITEMS), session=self.session)
+        else:
+            self.caller.msg(shown(items[:PAGE_ITEMS]))
+
+    @property
+    def _can_page(self) -> bool:
+        return self.session is not None and bool(self.caller.sessions.get())
+
+    def later(self, work: "Deferred[Any]", tell: Callable[[Any], Any], what: str) -> None:
+        """Call `tell` with a Deferred's result; an error is logged and shown, as of `what`."""
+
+        def failed(failure: Failure) -> None:
+            if failure.check(AssistantError):
+                return self.tell(f"{what} failed: {failure.value}")
+            logger.log_err(f"[ai] {what}: {failure.getTraceback()}")
+            self.tell(f"{what} failed: {failure.type.__name__}. The server log says more.")
+
+        work.addCallback(tell).addErrback(failed)
 
 
 def find_assistant(caller: "TypedObject", name: str = "") -> AssistantScript:

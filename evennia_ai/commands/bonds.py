@@ -55,7 +55,7 @@ class CmdAIBond(AssistantCommand):
             lines.append(f"{bond.name}: {bond.level(now)} ({bond.points(now):+d})")
             lines += [f"  {event.line}" for event in bond.events[::-1]]
         nothing = f"{name} has no bond of which you may know."
-        self.viewer.page(escaped("\n".join(lines)) or nothing)
+        self.page(escaped("\n".join(lines)) or nothing)
 
     def do_note(self) -> None:
         """Add an event."""
@@ -68,7 +68,7 @@ class CmdAIBond(AssistantCommand):
         by = f"by {self.caller.key}"
         event = script.bonds.note(person, int(parts[1]), parts[2], by, by=STAFF_NOTE)
         script.audit("bond", act="note", event=event.id, person=person.id, points=event.points)
-        self.viewer.tell(f"{script.obj.key} on {person.key}: {event.line}")
+        self.tell(f"{script.obj.key} on {person.key}: {event.line}")
 
     def do_forget(self) -> None:
         """Take an event back."""
@@ -76,4 +76,4 @@ class CmdAIBond(AssistantCommand):
         if not script.bonds.drop(wanted):
             raise Refusal(f"There is no event `{wanted}`. See: aibond {script.obj.key}")
         script.audit("bond", act="forget", event=wanted)
-        self.viewer.tell(f"{script.obj.key} no longer counts {wanted}.")
+        self.tell(f"{script.obj.key} no longer counts {wanted}.")

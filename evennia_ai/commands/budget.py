@@ -52,15 +52,15 @@ class CmdAIBudget(AssistantCommand):
         if event is None:
             budget = draft_prompt(script, script.obj).budget
             lines = [str(budget), "No turn was logged yet: this is what the next prompt holds."]
-            return self.viewer.tell_records(lines + [f"Note: {note}" for note in budget.notes])
+            return self.tell_records(lines + [f"Note: {note}" for note in budget.notes])
         lines = [str(event), f"{moment(utc_iso(event.at))} UTC, model {event.model}", *cuts(event)]
-        self.viewer.tell_records(lines)
+        self.tell_records(lines)
 
     def do_log(self) -> None:
         script = self.assistant()
         newest, name = self.seen(script).requests()[::-1][:SHOWN], script.obj.key
         head = f"The newest {counted(len(newest), 'request')} of {name}, newest first (UTC):"
-        self.viewer.listing(
+        self.listing(
             newest,
             lambda event: as_record(request_text(event)),
             head,
@@ -75,4 +75,4 @@ class CmdAIBudget(AssistantCommand):
             (f"{audience_mark(e.audience)}{e.what}", e.id, f"{e.tokens:,}", e.advice) for e in found
         ]
         head = escaped(f"What takes the most of {script.obj.key}'s context:")
-        self.viewer.page(f"{head}\n{self.viewer.table(heads, rows)}")
+        self.page(f"{head}\n{self.table(heads, rows)}")

@@ -59,13 +59,13 @@ class CmdAICard(AssistantCommand):
     def do(self) -> None:
         """The files that are there."""
         rows = on_disk(file_names).addCallback(lambda names: names or ["There are no files yet."])
-        self.viewer.later(rows, self.viewer.tell_records, "The list")
+        self.later(rows, self.tell_records, "The list")
 
     def do_show(self) -> None:
         """What a file holds."""
         contents = card_contents(self.args)
         lines = contents.addCallback(lambda read: on_disk(report, read))
-        self.viewer.later(lines, lambda lines: self.viewer.page(as_records(lines)), "The card")
+        self.later(lines, lambda lines: self.page(as_records(lines)), "The card")
 
     def do_import(self) -> None:
         """A new assistant, or another card for one that is here."""
@@ -74,7 +74,7 @@ class CmdAICard(AssistantCommand):
             raise Refusal("You are nowhere; go into a room first.")
         path = body_class(typeclass.strip())
         done = self._import(file.strip(), path, (self.rhs or "").strip())
-        self.viewer.later(done, self.viewer.tell_records, "The import")
+        self.later(done, self.tell_records, "The import")
 
     @inlineCallbacks
     def _import(self, file: str, typeclass: str, name: str) -> Steps[list[str]]:
@@ -99,7 +99,7 @@ class CmdAICard(AssistantCommand):
     def do_export(self) -> None:
         """A file with the card of an assistant."""
         done = export_card(self.own_assistant(), self.rhs or "")
-        self.viewer.later(done, lambda path: self.viewer.tell(f"Written: {path}"), "The export")
+        self.later(done, lambda path: self.tell(f"Written: {path}"), "The export")
 
     def do_chat(self) -> None:
         """An old talk, as if it had been whispered here."""
@@ -112,4 +112,4 @@ class CmdAICard(AssistantCommand):
         person, script = only_one(found, nobody, many), self.own_assistant()
         by = self.caller.key
         done = script.run_exclusive(lambda: take_chat(script, person, file.strip(), by))
-        self.viewer.later(done, self.viewer.tell_records, "The import")
+        self.later(done, self.tell_records, "The import")

@@ -71,20 +71,20 @@ class CmdCompact(AssistantCommand):
 
     def do(self) -> None:
         script, instructions = self.assistant(), self.rhs or None
-        name, viewer = script.obj.key, self.viewer
+        name = script.obj.key
         if not script.config.compact_enabled:
             raise Refusal(outcome_line(name, Skipped("compaction disabled")))
         wait = "" if script.runtime.lock.running is None else " when its turn is over"
-        viewer.tell(f"{name} begins to compact its history{wait}.")
+        self.tell(f"{name} begins to compact its history{wait}.")
         done = script.run_exclusive(lambda: compact_now(script, instructions))
 
         def tell(result: tuple[Outcome, str]) -> None:
             outcome, more = result
             reported = isinstance(outcome, Done) and self.follows(script)
             if text := ("" if reported else outcome_line(name, outcome)) + more:
-                viewer.tell(text.strip())
+                self.tell(text.strip())
 
-        viewer.later(done, tell, "The compaction")
+        self.later(done, tell, "The compaction")
 
     def do_preview(self) -> None:
         """What a compaction would do now; words that the viewer may not see are only counted."""
@@ -95,7 +95,7 @@ class CmdCompact(AssistantCommand):
             lines.append("Compaction is off; compact/on switches it on.")
         if plan.empty:
             lines.append("Nothing would leave: all is new, or too short for a summary.")
-            return self.viewer.tell_records(lines)
+            return self.tell_records(lines)
         first, last = (moment(each.created_at) for each in (plan.leaving[0], plan.leaving[-1]))
         leaving, summaries = len(plan.leaving), len(plan.summarised)
         lines.append(
@@ -105,7 +105,7 @@ class CmdCompact(AssistantCommand):
         lines += [_part_line(plan, each, seen) for each in plan.scopes]
         now, stays = script.history.tokens(), total_tokens(plan.staying)
         lines.append(f"Tokens of the history: {now:,} now; {stays:,} of what stays.")
-        self.viewer.tell_records(lines)
+        self.tell_records(lines)
 
     def do_rollback(self) -> None:
         script = self.assistant()
@@ -132,9 +132,9 @@ class CmdCompact(AssistantCommand):
             )
             script.tell_staff(text)
             if not self.follows(script):
-                self.viewer.tell(text)
+                self.tell(text)
 
-        self.viewer.later(done, tell, "The rollback")
+        self.later(done, tell, "The rollback")
 
     def do_verify(self) -> None:
         script = self.assistant()
@@ -149,11 +149,11 @@ class CmdCompact(AssistantCommand):
                 f"{name}: proven. Every message ever recorded ({count:,}) is live or in the "
                 f"archive ({segments}), and its checksum matches."
             )
-            self.viewer.tell_records(
+            self.tell_records(
                 [f"{name}: {counted(len(lines), 'violation')}:", *lines] if lines else [head]
             )
 
-        self.viewer.later(done, tell, "The proof")
+        self.later(done, tell, "The proof")
 
     def do_on(self) -> None:
         """Switch compaction on, or off by that switch."""
@@ -163,7 +163,7 @@ class CmdCompact(AssistantCommand):
         text = f"Compaction of {script.obj.key}: {compaction_state(script)}."
         if not on:
             text += " What does not fit its context is left out of its prompt, and stays stored."
-        self.viewer.tell(text)
+        self.tell(text)
 
     do_off = do_on
 

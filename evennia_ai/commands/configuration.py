@@ -72,11 +72,11 @@ class CmdAIConfig(AssistantCommand):
                 for group, options in sorted(typed_groups().items())
                 for name, value in options.items()
             ]
-            return self.viewer.page(escaped("\n".join(lines) or "No group has options."))
+            return self.page(escaped("\n".join(lines) or "No group has options."))
         if self.rhs is None or not group:
             raise Refusal("Usage: aiconfig/group <group> <option> = <value or default>")
         lines = change_group_option(group.strip(), option, self.rhs, self.caller, all_assistants())
-        self.viewer.tell("\n".join(lines))
+        self.tell("\n".join(lines))
 
     def do_undo(self) -> None:
         """Bring back what an option was before it was changed."""
@@ -84,7 +84,7 @@ class CmdAIConfig(AssistantCommand):
         if ":" in self.lhs:  # a group, whose name may hold spaces; no assistant's holds a colon
             name, option = (self.lhs, "") if former_of_group(self.lhs) else (name, option)
             lines = undo_group_option(name, option, self.caller, all_assistants())
-            return self.viewer.tell("\n".join(lines))
+            return self.tell("\n".join(lines))
         script, is_admin = self.own_assistant(name), bool(self.access(self.caller, "admin"))
         self._report(script, undo_options(script, option, self.caller.key, is_admin))
 
@@ -122,7 +122,7 @@ class CmdAIConfig(AssistantCommand):
             f"Now, for {script.obj.key}: {shown(value)} ({source})",
             *(problem.says for problem in script.state.problems if problem.name == name),
         ]
-        self.viewer.tell("\n".join(lines))
+        self.tell("\n".join(lines))
 
     def _show_all(self, script: AssistantScript) -> None:
         groups: dict[str, list[str]] = {}
@@ -137,11 +137,11 @@ class CmdAIConfig(AssistantCommand):
         for group, lines in groups.items():
             parts += [f"|w{group}|n", *lines]
         problems = [f"Wrong setting: {escaped(problem)}" for problem in script.state.problems]
-        self.viewer.page("\n".join([*parts, *problems]))
+        self.page("\n".join([*parts, *problems]))
 
     def _report(self, script: AssistantScript, lines: list[str]) -> None:
         notes = [f"Warning: {warning}" for warning in warnings(script)]
-        self.viewer.tell("\n".join([*lines, *notes]))
+        self.tell("\n".join([*lines, *notes]))
 
 
 def _short(value: object) -> str:

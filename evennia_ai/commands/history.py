@@ -85,7 +85,7 @@ class CmdAIHistory(AssistantCommand):
     def _list(self, script: AssistantScript, messages: list[Message], what: str) -> None:
         name, every = script.obj.key, len(self.seen(script).messages())
         count = f"{len(messages)} of {counted(every, 'live message')}"
-        self.viewer.listing(
+        self.listing(
             messages[::-1],
             lambda message: message_line(message, name),
             f"{what}, {name}, newest first ({count}):",
@@ -93,7 +93,7 @@ class CmdAIHistory(AssistantCommand):
         )
 
     def do_raw(self) -> None:
-        self.viewer.page(as_json([m.to_dict() for m in self.seen(self.assistant()).messages()]))
+        self.page(as_json([m.to_dict() for m in self.seen(self.assistant()).messages()]))
 
     def do_summaries(self) -> None:
         script = self.assistant()
@@ -102,7 +102,7 @@ class CmdAIHistory(AssistantCommand):
         name = script.obj.key
         items = [(record.created_at, partial(summary_lines, record)) for record in records]
         items += [(record.at, partial(compaction_line, record, name)) for record in reports]
-        self.viewer.listing(
+        self.listing(
             sorted(items, key=itemgetter(0), reverse=True),
             lambda item: item[1](),
             f"Summaries, {name}, newest first ({counted(len(records), 'summary')}, "
@@ -124,7 +124,7 @@ class CmdAIHistory(AssistantCommand):
         messages = Slices(count, lambda first, last: [*seen.below(record.id, first, last)])
         head = f"Summary {record.id} was made from these {len(messages)} messages, oldest first:"
         name = script.obj.key
-        self.viewer.listing(messages, lambda m: message_line(m, name), head, "No messages.")
+        self.listing(messages, lambda m: message_line(m, name), head, "No messages.")
 
     def do_search(self) -> None:
         words = self.words("aihistory/search [<assistant>] = <words>")
@@ -132,21 +132,21 @@ class CmdAIHistory(AssistantCommand):
 
     def do_export(self) -> None:
         script = self.assistant()
-        self.viewer.tell(f"Exporting {script.obj.key}...")
+        self.tell(f"Exporting {script.obj.key}...")
         done = script.run_exclusive(lambda: export_assistant(script))
-        self.viewer.later(done, lambda path: self.viewer.tell(f"Written: {path}"), "The export")
+        self.later(done, lambda path: self.tell(f"Written: {path}"), "The export")
 
 
 def search_memory(command: AssistantCommand, script: AssistantScript, words: str) -> None:
     """Search everything that is remembered, and list what is found."""
-    viewer, name = command.viewer, script.obj.key
+    name = script.obj.key
 
     def found(hits: list[Hit]) -> None:
         head = f"{name} on `{words}`, best first ({len(hits)}):"
-        viewer.listing(hits, hit_line, head, f"{name} knows nothing of `{words}`.")
+        command.listing(hits, hit_line, head, f"{name} knows nothing of `{words}`.")
 
     query = Query(words, SEARCH_LIMIT, own_name=name, observations=True, tools=True)
-    viewer.later(command.seen(script).search(query), found, "The search")
+    command.later(command.seen(script).search(query), found, "The search")
 
 
 def hit_line(hit: Hit) -> str:

@@ -31,7 +31,7 @@ class CmdAIJournal(AssistantCommand):
         entries = Slices(count, self.seen(script).stretch)
         head = f"Journal of {name}, newest first, {count}:"
         empty = f"There is nothing in the journal of {name} yet."
-        self.viewer.listing(entries, entry_line, head, empty)
+        self.listing(entries, entry_line, head, empty)
 
 
 def entry_line(entry: JournalEntry) -> str:

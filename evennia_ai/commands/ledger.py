@@ -80,7 +80,7 @@ class CmdAIRemember(AssistantCommand):
         own, name = stable_id(self.caller), script.obj.key
         notes = living_of(script.seen(private([own])).notes(), own)
         head = f"What {name} never forgets about you ({len(notes)}):"
-        self.viewer.listing(notes[::-1], note_text, head, f"{name} has no notes about you.")
+        self.listing(notes[::-1], note_text, head, f"{name} has no notes about you.")
 
     def do_private(self) -> None:
         text = self.words("airemember/private <assistant> = <text>")
@@ -91,10 +91,10 @@ class CmdAIRemember(AssistantCommand):
         script, own = self.assistant(), stable_id(self.caller)
         if any(each.id == wanted.strip().lower() for each in self._errands(script)):
             script.messenger.drop([wanted.strip().lower()])
-            return self.viewer.tell(f"{script.obj.key} will not deliver {wanted.strip()}.")
+            return self.tell(f"{script.obj.key} will not deliver {wanted.strip()}.")
         note = note_called(living_of(script.seen(private([own])).notes(), own), wanted)
         script.ledger.change(note.id, WITHDRAWN, speaker_of(self.caller, script.obj))
-        self.viewer.tell(f"{script.obj.key} no longer uses note {note.id}.")
+        self.tell(f"{script.obj.key} no longer uses note {note.id}.")
 
     def do_tell(self) -> None:
         """Leave words for somebody."""
@@ -114,7 +114,7 @@ class CmdAIRemember(AssistantCommand):
         script = self.assistant()
         errands, name = self._errands(script), script.obj.key
         head = f"What {name} has still to tell for you ({len(errands)}):"
-        self.viewer.listing(errands, _errand_text, head, f"{name} has nothing to tell for you.")
+        self.listing(errands, _errand_text, head, f"{name} has nothing to tell for you.")
 
     def _errands(self, script: AssistantScript) -> list[Errand]:
         own = stable_id(self.caller)
@@ -129,7 +129,7 @@ class CmdAIRemember(AssistantCommand):
 
     def _take(self, script: AssistantScript, to: Speaker, text: str, when: str) -> None:
         errand = script.messenger.take(speaker_of(self.caller, script.obj), to, text, when)
-        self.viewer.tell(f"{script.obj.key} will deliver {_errand_text(errand)}")
+        self.tell(f"{script.obj.key} will deliver {_errand_text(errand)}")
 
     def _add(self, script: AssistantScript, text: str, audience: str) -> None:
         by = speaker_of(self.caller, script.obj)
@@ -158,7 +158,7 @@ class CmdAIRemember(AssistantCommand):
         else:
             between = "" if note.audience == PUBLIC else " It stays between the two of you."
             answer = f"{name} will keep this in mind {shown}{between}"
-        self.viewer.tell(f"{answer} {replacement_line(note)}".rstrip())
+        self.tell(f"{answer} {replacement_line(note)}".rstrip())
 
 
 def _errand_text(errand: Errand) -> str:

@@ -64,14 +64,14 @@ class CmdAILore(AssistantCommand):
         """All books."""
         books = lore().books().values()
         rows = [f"{b.name}: {len(b.facts)} facts, known to {acts.know_text(b.know)}" for b in books]
-        self.viewer.page(as_records(rows) or "There is no lore yet. See: help ailore")
+        self.page(as_records(rows) or "There is no lore yet. See: help ailore")
 
     def do_list(self) -> None:
         """The facts of a book."""
         book = acts.book_named(self.args)
         told = f", told to {book.tell}" if book.tell else ""
         head = f"{book.name}, known to {acts.know_text(book.know)}{told}:"
-        self.viewer.listing(book.facts, lambda fact: as_record(acts.fact_line(fact)), head, head)
+        self.listing(book.facts, lambda fact: as_record(acts.fact_line(fact)), head, head)
 
     def do_add(self) -> None:
         """A new fact."""
@@ -79,35 +79,35 @@ class CmdAILore(AssistantCommand):
         if not colon:
             raise Refusal("Usage: ailore/add <book> = <keys>: <text>")
         fact = acts.add_fact(self.lhs, keys, text, stable_id(self.caller))
-        self.viewer.tell(f"Added: {acts.fact_line(fact)}")
+        self.tell(f"Added: {acts.fact_line(fact)}")
 
     def do_know(self) -> None:
         """Who knows a fact."""
         who = self.words("ailore/know <id or book> = <who>")
-        self.viewer.tell(acts.set_know(self.lhs, who, getattr(self.caller, "location", None)))
+        self.tell(acts.set_know(self.lhs, who, getattr(self.caller, "location", None)))
 
     def do_tell(self) -> None:
         """Who may hear a fact."""
-        self.viewer.tell(acts.set_tell(self.lhs, self.words("ailore/tell <id or book> = <lock>")))
+        self.tell(acts.set_tell(self.lhs, self.words("ailore/tell <id or book> = <lock>")))
 
     def do_on(self) -> None:
         """Use it again."""
-        self.viewer.tell(acts.change(self.args, on=True))
+        self.tell(acts.change(self.args, on=True))
 
     def do_off(self) -> None:
         """Use it no more."""
-        self.viewer.tell(acts.change(self.args, on=False))
+        self.tell(acts.change(self.args, on=False))
 
     def do_delete(self) -> None:
         """Delete a fact or a book, after a question."""
         book, fact = acts.place_of(self.lhs)
         what = acts.fact_line(fact) if fact else f"the book {book.name} of {len(book.facts)} facts"
         if self.confirms(f"lore {self.lhs}", f"Delete {what}?", self.lhs, time.time()):
-            self.viewer.tell(acts.delete(self.lhs))
+            self.tell(acts.delete(self.lhs))
 
     def do_import(self) -> None:
         """A book of another program; one of its name is replaced after a question."""
-        self.viewer.later(self._import(), self.viewer.tell_records, "The import")
+        self.later(self._import(), self.tell_records, "The import")
 
     @inlineCallbacks
     def _import(self) -> Steps[list[str]]:
@@ -126,14 +126,14 @@ class CmdAILore(AssistantCommand):
         data = json.dumps(exported(book), indent=1).encode()
         name = re.sub(r"[^\w-]+", "_", book.name)
         written = keep_file(f"{name}-lore.json", data)
-        self.viewer.later(written, lambda path: self.viewer.tell(f"Written: {path}"), "The export")
+        self.later(written, lambda path: self.tell(f"Written: {path}"), "The export")
 
     def do_test(self) -> None:
         """What a line finds, said aloud."""
         line = self.words("ailore/test <assistant> = <line>")
         lines = acts.found_lines(self.assistant(), line)
-        self.viewer.later(lines, lambda rows: self.viewer.page(as_records(rows)), "The test")
+        self.later(lines, lambda rows: self.page(as_records(rows)), "The test")
 
     def do_knows(self) -> None:
         """All that an assistant knows."""
-        self.viewer.page(as_records(acts.known_lines(self.assistant())))
+        self.page(as_records(acts.known_lines(self.assistant())))

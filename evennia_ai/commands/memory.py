@@ -76,7 +76,7 @@ class CmdAIMemory(AssistantCommand):
 
     def do_status(self) -> None:
         status = memory_status(self.assistant())
-        self.viewer.later(status, self.viewer.tell_records, "The memory status")
+        self.later(status, self.tell_records, "The memory status")
 
     def do_entities(self) -> None:
         script = self.assistant()
@@ -98,7 +98,7 @@ class CmdAIMemory(AssistantCommand):
             return as_records(lines)
 
         head, empty = f"{name} knows ({len(profiles)}):", f"{name} knows nobody yet."
-        self.viewer.listing(profiles, text, head, empty)
+        self.listing(profiles, text, head, empty)
 
     def do_facts(self) -> None:
         script = self.assistant()
@@ -107,7 +107,7 @@ class CmdAIMemory(AssistantCommand):
         living = sorted(newest, key=lambda note: STATES.index(note.state))
         entries = [*living, *seen.closed_notes()]
         head = f"The ledger of {name} ({len(entries)}):"
-        self.viewer.listing(entries, note_text, head, f"The ledger of {name} is empty.")
+        self.listing(entries, note_text, head, f"The ledger of {name} is empty.")
 
     def do_approve(self) -> None:
         """Do what the switch says to a note, an entry or a player."""
@@ -115,7 +115,7 @@ class CmdAIMemory(AssistantCommand):
         what = "player" if name in ("quarantine", "release") else "id"
         sent, script = self.words(f"aimemory/{name} <assistant> = <{what}>"), self.assistant()
         acts = MemoryActs(script, self.seen(script), self.caller, {what: sent})
-        self.viewer.later(acts.do(name), self.viewer.tell, "That")
+        self.later(acts.do(name), self.tell, "That")
 
     do_reject = do_forget = do_release = do_approve
 
@@ -125,22 +125,22 @@ class CmdAIMemory(AssistantCommand):
             return self.do_approve()
         held = sorted(script.memory.quarantine.people.items(), key=lambda pair: pair[1]["at"])
         rows = [f"{p['name']} ({each}), since {moment(p['at'])}" for each, p in held]
-        self.viewer.page(as_records(rows) or f"{script.obj.key} has nobody in quarantine.")
+        self.page(as_records(rows) or f"{script.obj.key} has nobody in quarantine.")
 
     def do_rebuild(self) -> None:
-        script, viewer = self.assistant(), self.viewer
+        script = self.assistant()
         name, began = script.obj.key, time.monotonic()
-        viewer.tell(f"Rebuilding {name}'s search index and semantic memory...")
+        self.tell(f"Rebuilding {name}'s search index and semantic memory...")
 
         def tell(counts: tuple[int, int]) -> None:
             seconds = time.monotonic() - began
             restored = f"{counts[1]} memories were restored from the journal" if counts[1] else ""
-            viewer.tell(
+            self.tell(
                 f"{name}'s search index holds {counts[0]} items again, in {seconds:.1f} s. "
                 f"{restored or 'No memory was missing'}."
             )
 
-        viewer.later(script.run_exclusive(lambda: _rebuilt(script)), tell, "The rebuild")
+        self.later(script.run_exclusive(lambda: _rebuilt(script)), tell, "The rebuild")
 
 
 class CmdMemoryStatus(CmdAIMemory):

@@ -86,7 +86,7 @@ class CmdAIForget(AssistantCommand):
             )
         if self.confirms(f"forget {' '.join(people)}", question, typed, now):
             enqueue(people, utc_iso(now), stable_id(self._asker), all_scripts())
-            self.viewer.tell(
+            self.tell(
                 "The assistants begin to forget. What others said stays, also about "
                 f"{whose}. You are told when it is done; `aiforget` shows how far it is."
             )
@@ -100,9 +100,9 @@ class CmdAIForget(AssistantCommand):
         done = export_player(all_assistants(), people)
 
         def tell(path: object) -> None:
-            self.viewer.tell(f"Written to {path} on the server. `aiforget me` deletes it.")
+            self.tell(f"Written to {path} on the server. `aiforget me` deletes it.")
 
-        self.viewer.later(done, tell, "The export")
+        self.later(done, tell, "The export")
 
     @property
     def _is_admin(self) -> bool:
@@ -122,12 +122,12 @@ class CmdAIForget(AssistantCommand):
         asker, last = stable_id(self._asker), self._last
         if not any(request.asker == asker for request in queued()):
             nothing = "You asked for nothing to be forgotten. Type: aiforget me"
-            return self.viewer.tell(last.get("text", nothing))
+            return self.tell(last.get("text", nothing))
         waited_s = time.time() - last.get("tried_at", 0)
         if not is_running() and 0 <= waited_s < RETRY_S and not self._is_admin:
-            return self.viewer.tell(last["text"])
+            return self.tell(last["text"])
         forget_queued(all_scripts)
-        self.viewer.tell("Your request is being carried out.")
+        self.tell("Your request is being carried out.")
 
     def _people(self, name: str) -> tuple[str, ...]:
         """The stable ids that a name means; `Refusal` if the caller may not name it."""

@@ -26,4 +26,4 @@ class CmdAIStatus(AssistantCommand):
     locks = "cmd:perm(Builder)"
 
     def do(self) -> None:
-        self.viewer.page(as_records(status_or_trouble(self.assistant(self.args))))
+        self.page(as_records(status_or_trouble(self.assistant(self.args))))

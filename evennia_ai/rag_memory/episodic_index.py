@@ -47,12 +47,13 @@ def said_in(message: Message, traits: ToolTraits) -> str:
     if any(call.get("name") not in traits.silent for call in calls):
         # What everybody would hear is refused where not all may.
         heard = traits.speaks if message.audience == PUBLIC else traits.to_one
-        spoken = (_spoken_text(call) for call in calls if call.get("name") in heard)
+        spoken = (spoken_text(call) for call in calls if call.get("name") in heard)
         return "\n".join(text for text in spoken if text)
     return message.content if message.channel in SPEECH else ""
 
 
-def _spoken_text(call: Mapping[str, Any]) -> str:
+def spoken_text(call: Mapping[str, Any]) -> str:
+    """What a call says: its argument `text`."""
     try:
         arguments = json.loads(call.get("arguments") or "{}")
     except ValueError:

@@ -18,6 +18,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.records import COMMITTED, ROLLED_BACK, SummaryRecord
 from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.llm_interaction.contributors import newest_turn
+from evennia_ai.rag_memory.episodic_index import spoken_text
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.staff.show import audience_mark, cached_part, counted, cuts, moment, price
@@ -110,30 +111,17 @@ def _part(part: Mapping[str, Any]) -> tuple[str, str]:
     return str(part["role"]), "\n".join(filter(None, lines))
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
-
-
 def holds(text: str, words: str) -> bool:
     """Whether a text holds these words in this order, in any case."""
-    return _plain(words) in _plain(text)
+    words, text = (" ".join(each.casefold().split()) for each in (words, text))
+    return words in text
 
 
 def spoken(message: Message, speaks: Speaks) -> str:
     """The text of a message, with what its calls say, of the tools that `speaks` names."""
-    said = [message.content]
-    for call in message.tool_calls:
-        if call["function"]["name"] in speaks:
-            said.append(_text_of(call["function"]["arguments"]))
-    return " ".join(said)
-
-
-def _text_of(arguments: str) -> str:
-    try:
-        read = json.loads(arguments)
-    except ValueError:
-        return ""
-    return str(read.get("text") or "") if isinstance(read, Mapping) else ""
+    calls = (call["function"] for call in message.tool_calls)
+    said = (spoken_text(call) for call in calls if call["name"] in speaks)
+    return " ".join([message.content, *said])
 
 
 def is_reply(message: Message, speaks: Speaks) -> bool:

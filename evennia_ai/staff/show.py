@@ -6,17 +6,10 @@ Text of players and models never goes into a table: Evennia's tables undo the es
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from django.conf import settings
-from django.core.paginator import Paginator
-from evennia.utils import logger
-from evennia.utils.evmore import EvMore
-from evennia.utils.evtable import EvTable
-from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
 
-from evennia_ai.errors import AssistantError
 from evennia_ai.game.identity import find
 from evennia_ai.game.seeing import name_of
 from evennia_ai.game.world import literal
@@ -24,14 +17,7 @@ from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.llm_interaction.budget import TokenBudget
 
-if TYPE_CHECKING:
-    from evennia.server.serversession import ServerSession
-    from evennia.typeclasses.models import TypedObject
-
-T = TypeVar("T")
-PAGE_ITEMS = 12
 LOG_LINES, LOG_BYTES = 20, 65_536
-_NARROWEST, _USUAL_WIDTH = 40, 78
 # Letters of Persian and Hindi, and the parts of an emoji, are joined or kept apart by these.
 _JOINERS = "\u200c\u200d"
 # What requests are for, in the words of people.
@@ -205,72 +191,3 @@ class Slices(Sequence[Any]):
 
     def __getitem__(self, wanted: Any) -> Any:  # pages ask for slices
         return self._read(*wanted.indices(self._count)[:2])
-
-
-class Viewer:
-    """Who typed a command: a character or account, and its session if there is one."""
-
-    def __init__(self, caller: "TypedObject", session: "ServerSession | None" = None):
-        self.caller, self.session = caller, session
-
-    def tell(self, text: str) -> None:
-        """Send a text, escaped."""
-        self.caller.msg(escaped(text))
-
-    def tell_records(self, records: Iterable[object]) -> None:
-        """Send records, escaped."""
-        self.caller.msg(as_records(records))
-
-    def table(self, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-        """Rows under heads; for a screen reader a line each, ``Name: Aria. Mode: awake``."""
-        flags = self.session.protocol_flags if self.session else {}
-        if flags.get("SCREENREADER"):
-            pairs = ([f"{h}: {cell(v)}." for h, v in zip(heads, row, strict=True)] for row in rows)
-            return "\n".join(" ".join(line) for line in pairs)
-        width = max(_NARROWEST, flags.get("SCREENWIDTH", {0: _USUAL_WIDTH}).get(0, _USUAL_WIDTH))
-        table = EvTable(*heads, border="header", maxwidth=width)
-        for row in rows:
-            table.add_row(*map(cell, row))
-        return str(table)
-
-    def page(self, text: str) -> None:
-        """Show a text that is escaped already, page by page."""
-        if self._can_page:
-            EvMore(self.caller, text, session=self.session)
-        else:
-            self.caller.msg(text)
-
-    def listing(self, items: Sequence[T], line: Callable[[T], str], head: str, empty: str) -> None:
-        """Show items under a head; each is read, and formatted by `line`, as pages are turned.
-
-        `line` returns escaped text; `empty` is shown if there are no items.
-        """
-        if not len(items):
-            return self.tell(empty)
-
-        def shown(page: Iterable[T]) -> str:
-            return "\n".join([escaped(head), *map(line, page)])
-
-        class Pager(EvMore):
-            def page_formatter(self, page: Iterable[T]) -> str:
-                return shown(page)
-
-        if self._can_page:
-            Pager(self.caller, Paginator(items, PAGE_ITEMS), session=self.session)
-        else:
-            self.caller.msg(shown(items[:PAGE_ITEMS]))
-
-    @property
-    def _can_page(self) -> bool:
-        return self.session is not None and bool(self.caller.sessions.get())
-
-    def later(self, work: "Deferred[Any]", tell: Callable[[Any], Any], what: str) -> None:
-        """Call `tell` with a Deferred's result; an error is logged and shown, as of `what`."""
-
-        def failed(failure: Failure) -> None:
-            if failure.check(AssistantError):
-                return self.tell(f"{what} failed: {failure.value}")
-            logger.log_err(f"[ai] {what}: {failure.getTraceback()}")
-            self.tell(f"{what} failed: {failure.type.__name__}. The server log says more.")
-
-        work.addCallback(tell).addErrback(failed)
