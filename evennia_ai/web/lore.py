@@ -1,6 +1,7 @@
 """The pages of character cards and of lore: what builders without a shell need."""
 
 import re
+import time
 from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
@@ -8,7 +9,8 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.background import Steps
 from evennia_ai.cards.card import report
-from evennia_ai.cards.container import FILE_BYTES
+from evennia_ai.cards.chats import read_chat
+from evennia_ai.cards.container import FILE_BYTES, read
 from evennia_ai.errors import Refusal
 from evennia_ai.game.identity import stable_id
 from evennia_ai.game.lore import lore
@@ -34,15 +36,27 @@ def cards(visit: Visit) -> Steps[dict[str, Any]]:
 
 @inlineCallbacks
 def take_file(visit: Visit) -> Steps[str]:
-    """Keep a file that was sent, unless it is no card or lorebook; fires with a sentence."""
+    """Keep a file that was sent, if it is one to be imported; fires with a sentence."""
     name, data = next(iter(visit.files.items()), ("", b""))
     if not data:
         raise Refusal("Choose a file first.")
     if len(data) > FILE_BYTES:
         raise Refusal(f"The file is larger than {FILE_BYTES:,} bytes.")
     name = re.sub(r"[^\w. -]+", "_", name).lstrip(". ")[-80:]
+    yield on_disk(_check, data)
     yield keep_file(name, data, is_new=True)
     return f"{name} is there. Look at it here, then type in the game: aicard/import {name}"
+
+
+def _check(data: bytes) -> None:
+    """Raise `Refusal` for a file that is no card, lorebook or chat."""
+    try:
+        report(read(data), "any name")
+    except Refusal as error:
+        try:
+            read_chat(data, "", time.time())
+        except Refusal:
+            raise error from None
 
 
 @inlineCallbacks

@@ -4,6 +4,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from evennia_ai.game.lore import lore
 from tests.cards import card, png, text_chunk
+from tests.cards.test_chats import nasty
 from tests.commands.test_commands_card import CardCase
 from tests.web.test_pages import HOSTILE, BrowsingTest, Harmless
 
@@ -27,10 +28,15 @@ class TestLorePages(BrowsingTest, CardCase):
         self.assertEqual((self.files / "nia.png").read_bytes(), data)
         page = self.client.get("/ai/cards/?file=nia.png").content.decode()
         self.assertIn("A card of Nia, from a PNG file.", page)
-        self.assertIn("already", self.send("nia.png", b"other"))
+        self.assertIn("already", self.send("nia.png", nasty()))
         self.assertEqual((self.files / "nia.png").read_bytes(), data)
-        self.send("../../.evil.png", b"x")
-        self.assertEqual({f.name for f in self.files.iterdir()}, {"nia.png", "evil.png"})
+        self.send("../../.evil.jsonl", nasty())
+        self.send("noname.json", b'{"name": "", "description": "x"}')
+        for bad, said in ((b"x", "this is no JSON"), (data[:60], "in the middle")):
+            self.assertIn(said, self.send("bad.png", bad))
+        there = {"nia.png", "evil.jsonl", "noname.json"}
+        self.assertEqual({f.name for f in self.files.iterdir()}, there)
+        (self.files / "evil.png").write_bytes(b"x")
         for file, said in (("evil.png", "this is no JSON"), ("../x", "is no name of a file")):
             self.assertIn(said, self.client.get(f"/ai/cards/?file={file}").content.decode())
         self.assertIn("Choose a file", self.send("a.png", b""))
