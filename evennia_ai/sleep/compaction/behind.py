@@ -44,7 +44,7 @@ def begin_behind(script: Assistant, character: Character) -> bool:
 def _due(script: Assistant, character: Character) -> Compaction | str | None:
     """What fires now: a compaction, or better summaries (`BETTER`); None if nothing does."""
     config = script.config
-    if better_follows(script) and (emergency := due(script, character, EMERGENCY)):
+    if (emergency := due(script, character, EMERGENCY)) and better_follows(script):
         emergency.extracts = True
         return emergency
     if script.is_flooded():
