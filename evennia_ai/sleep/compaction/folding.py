@@ -126,7 +126,14 @@ class Fold:
         script, own = self.script, self.script.obj.key.lower()
         names = [profile.name for profile in script.entities.profiles().values()]
         names = [name for name in names if name.lower() != own]
-        elsewhere = texts_elsewhere(script, self.scope)
+        elsewhere = [note.text for note in script.ledger.shown(self.scope)]
+        # Entries that repeat a summary do not count: with them a merge of summaries could drop all.
+        elsewhere += [
+            entry.content
+            for entry in script.journal.recent(JOURNAL_ENTRIES)
+            if visible(entry.audience, self.scope) and not entry.withdrawn
+            if entry.source_type != SYNTHESIS
+        ]
         if isinstance(source, str):
             items = yield script.mind.work(items_of, source, names)
         else:
@@ -258,20 +265,3 @@ class Fold:
         script.history.store.preload(self.records, SUMMARIES)
         script.history.store.preload([self.segment], ARCHIVE)
         self.sealed = yield script.mind.work(Segment.sealed, self.segment, record.id, self.leaving)
-
-
-def texts_elsewhere(script: Assistant, scope: str) -> list[str]:
-    """Texts in which a thing is kept besides the summary: ledger and journal.
-
-    Entries that repeat a summary do not count: with them a merge of summaries could drop all.
-    """
-    return [
-        *(note.text for note in script.ledger.shown(scope)),
-        *(
-            entry.content
-            for entry in script.journal.recent(JOURNAL_ENTRIES)
-            if visible(entry.audience, scope)
-            and not entry.withdrawn
-            and entry.source_type != SYNTHESIS
-        ),
-    ]
