@@ -204,7 +204,8 @@ class Killer:
 
     def _arm_journal(self) -> None:
         from evennia_ai.game.evennia_internals import on_commit
-        from evennia_ai.rag_memory.journal import JournalHandler
+        from evennia_ai.history.pages import Cache
+        from evennia_ai.rag_memory.journal import JOURNAL, JournalHandler, Page
 
         def adding(inner: Any) -> Any:
             def add(journal: Any, content: str, **fields: Any) -> Any:
@@ -215,16 +216,16 @@ class Killer:
             return add
 
         def turning(inner: Any) -> Any:
-            def turn(journal: Any, page: Any) -> Any:
-                self.at(FIRST_WRITE)
-                new = inner(journal, page)
-                self.at(SECOND_WRITE)
-                return new
+            def write(pages: Any, key: str, page: Any) -> None:
+                turns = isinstance(page, Page) and key != JOURNAL and pages.get(key) is None
+                self.at(FIRST_WRITE if turns else None)
+                inner(pages, key, page)
+                self.at(SECOND_WRITE if turns else None)
 
-            return turn
+            return write
 
         _wrap(JournalHandler, "add", adding)
-        _wrap(JournalHandler, "_turn", turning)
+        _wrap(Cache, "set", turning)
 
 
 def _doing(frame: FrameType | None) -> str:
