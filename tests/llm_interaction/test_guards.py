@@ -48,24 +48,6 @@ distinct = st.lists(some_word, min_size=4, max_size=12, unique=True)
 class TestSound(unittest.TestCase):
     """What people say is left as it is."""
 
-    def test_ordinary_lines(self):
-        """Greetings, quotations, refrains, laughs, and words that tools have for names."""
-        for line in (
-            "Good evening, Bram! Good evening, Cora.",
-            'Bram said, "My boat is called Heron", if I remember it right.',
-            "Ha ha ha ha ha! No, no, no.",
-            "Row, row, row your boat, gently down the stream. Row, row, row your boat!",
-            "Look at the sign and say what you see.",
-            "Of course.\nBram, your ale is on the bar.",
-            "I keep a journal, and I search my memory when I am asked.",
-            "Heron",
-            "...",
-            "I am Aria: the keeper of this house. They say Aria says so.",
-            "Sail away, my love, sail away.\nThe tide is high.\nSail away, my love, sail away.",
-        ):
-            with self.subTest(line):
-                self.assertEqual(guarded(line, AROUND).text, line)
-
     @FEW
     @given(awkward_texts, st.booleans(), st.booleans())
     def test_a_beginning(self, text, is_cut_off, is_small):

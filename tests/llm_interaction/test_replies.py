@@ -165,6 +165,11 @@ CUT = (
 )
 # What people say, however it looks.
 SOUND = (
+    "Good evening, Bram! Good evening, Cora.",
+    "Ha ha ha ha ha! No, no, no.",
+    "Look at the sign and say what you see.",
+    "I keep a journal, and I search my memory when I am asked.",
+    "I am Aria: the keeper of this house. They say Aria says so.",
     "Yes.",
     "No.",
     "Aye, Bram.",

@@ -106,18 +106,6 @@ class TestAccepted(unittest.TestCase):
                 with self.subTest(text):
                     self.assertEqual(self.accepted(text), text)
 
-    def test_thoughts_go(self):
-        """Thoughts that the text begins with go, also where their opening tag is missing."""
-        for text in (
-            "<think>hm</think>The gate is open.",
-            '<think>\nHe said "</think>" to me.\n</think>\n\nThe gate is open.',
-            "so he said\n</think>\n\nThe gate is open.",
-            "<think>a<think>b</think>c</think>\n<think>d</think> The gate is open.",
-            "The gate is open.\n<think>is it",
-        ):
-            with self.subTest(text):
-                self.assertEqual(self.accepted(text), "The gate is open.")
-
     def test_not_accepted(self):
         """Thoughts without an end, calls, echoes and loops are no summary."""
         for text in (

@@ -85,8 +85,6 @@ class TestOffline(AssistantTest):
         """Asked how full its memory is, it looks by its tool and answers in plain words."""
         for question in (
             "Aria, how full is your memory?",
-            "Aria, is your memory nearly full?",
-            "Aria, how much room is left in your memory?",
             "How much memory do you have left, Aria?",
         ):
             with self.subTest(question=question):
