@@ -82,12 +82,9 @@ def told_time(spoken: str, clock: str = "", day: str = "") -> str:
     """
     told, date = read_time(spoken)
     if clock:
-        quarter = next((n for n in range(96) if _clock(n // 4, n % 4 * 15) == told), None)
-        return (
-            told
-            if quarter is None
-            else clock.format(hour=quarter // 4, minute=f"{quarter % 4 * 15:02}")
-        )
+        quarters = [n for n in range(96) if _clock(n // 4, n % 4 * 15) == told]
+        figures = [clock.format(hour=n // 4, minute=f"{n % 4 * 15:02}") for n in quarters]
+        return (*figures, told)[0]
     try:
         at = datetime.strptime(date, "%A %d %B %Y")
     except ValueError:
@@ -124,11 +121,7 @@ def due(text: str, now: datetime) -> datetime | None:
         if at is None or not _is_little(_without(rest, clock)):
             return None
         then = datetime.combine(day or now.date(), at, now.tzinfo)
-        return (
-            then
-            if day or then > now
-            else datetime.combine(now.date() + timedelta(days=1), at, now.tzinfo)
-        )
+        return then if day or then > now else then + timedelta(days=1)
     except (ValueError, OverflowError):
         return None
 

@@ -261,10 +261,8 @@ def found_lines(result: str) -> list[Line]:
         hit = Hit.from_dict(item if isinstance(item, Mapping) else {})
         text, at = hit.text[:MAX_CHARS], str(hit.at or "")
         if hit.kind in (MESSAGE, LEDGER):
-            said = without_echo(text) if hit.speaker else ""
-            lines += [Line(hit.speaker, said, "says", hit.turn_id, at, source=hit.kind)] * bool(
-                said
-            )
+            if said := without_echo(text) if hit.speaker else "":
+                lines.append(Line(hit.speaker, said, "says", hit.turn_id, at, source=hit.kind))
         elif hit.kind in SOURCES:
             for row in text.splitlines()[:MAX_LINES]:
                 lines += told_lines(row, hit.turn_id, at, hit.kind)
