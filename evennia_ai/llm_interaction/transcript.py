@@ -42,31 +42,7 @@ MOST_FACTS = 8
 
 def as_transcript(messages: Iterable[Mapping[str, object]], name: str) -> str:
     """The chat messages of a prompt as a text that ends with the assistant's opened line."""
-    about, talk, own = _parts(messages, name)
-    if own < ENOUGH_LINES:
-        talk = [_spoken(who or name, text) for who, text in EXAMPLES] + talk
-    return "\n".join([*about, "", *talk, f'{name} says: "'])
-
-
-def as_task_prompt(messages: Sequence[Mapping[str, object]], ending: str) -> str:
-    """The plain task of an extraction or a summary, who said what, and where the text begins."""
-    about = [str(each["content"]) for each in messages if each["role"] == "system"]
-    shown = "\n".join(str(each["content"]) for each in messages if each["role"] == "user")
-    lines = [line for row in shown.splitlines() if (line := _line(row))]
-    return "\n".join([*about, "", *lines, "", ending])
-
-
-def read_facts(text: str) -> tuple[str, ...]:
-    """The facts of what a model wrote behind `FACTS`: the first few whole lines."""
-    rows = (row.strip().removeprefix("-").strip() for row in text.splitlines())
-    return tuple(dict.fromkeys(row for row in rows if row[-1:] in (".", "!")))[:MOST_FACTS]
-
-
-def _parts(messages: Iterable[Mapping[str, object]], name: str) -> tuple[list[str], list[str], int]:
-    """What is known, what was said, and how many of these lines are the assistant's own."""
-    about: list[str] = []
-    scene: list[str] = []
-    talk: list[str] = []
+    about, scene, talk = list[str](), list[str](), list[str]()
     own = 0
     for message in messages:
         content = str(message.get("content") or "")
@@ -84,8 +60,24 @@ def _parts(messages: Iterable[Mapping[str, object]], name: str) -> tuple[list[st
                 elif label and read_tool_result(block) is None:
                     about += _rows(block.splitlines()[1:])
                 else:
-                    talk += [line for row in block.splitlines() if (line := _line(row))]
-    return [*about, *scene], talk, own
+                    talk += filter(None, map(_line, block.splitlines()))
+    if own < ENOUGH_LINES:
+        talk = [_spoken(who or name, text) for who, text in EXAMPLES] + talk
+    return "\n".join([*about, *scene, "", *talk, f'{name} says: "'])
+
+
+def as_task_prompt(messages: Sequence[Mapping[str, object]], ending: str) -> str:
+    """The plain task of an extraction or a summary, who said what, and where the text begins."""
+    about = [str(each["content"]) for each in messages if each["role"] == "system"]
+    shown = "\n".join(str(each["content"]) for each in messages if each["role"] == "user")
+    lines = [line for row in shown.splitlines() if (line := _line(row))]
+    return "\n".join([*about, "", *lines, "", ending])
+
+
+def read_facts(text: str) -> tuple[str, ...]:
+    """The facts of what a model wrote behind `FACTS`: the first few whole lines."""
+    rows = (row.strip().removeprefix("-").strip() for row in text.splitlines())
+    return tuple(dict.fromkeys(row for row in rows if row[-1:] in (".", "!")))[:MOST_FACTS]
 
 
 def _scene(block: str, name: str) -> list[str]:

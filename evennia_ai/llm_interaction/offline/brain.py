@@ -4,7 +4,7 @@ A turn is answered first by the tool calls it needs, then by words.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import regex
@@ -123,8 +123,9 @@ def _acts(talk: Talk) -> Iterator[Act]:
     for line in talk.fresh[-MAX_FRESH:]:
         for act in read_acts(line, talk.me) if line.who != talk.me else ():
             if act.kind == "leads":
-                kind = "ways" if _is_shown(act.text, talk) else "question"
-                act = Act(kind, act.text, act.who)
+                # It may be about the room; `where does the coach go?` is mostly not.
+                seen = f"{talk.moment.get('exits', '')} {talk.moment.get('description', '')}"
+                act = replace(act, kind="ways" if _share(act.text, seen) > 0 else "question")
             questions += act.kind == "question"
             if act.kind != "question" or questions <= MAX_QUESTIONS:
                 yield act
@@ -272,11 +273,6 @@ def _surroundings(act: Act, talk: Talk) -> str | None:
         case _:
             return None
     return " ".join(filter(None, parts))
-
-
-def _is_shown(text: str, talk: Talk) -> bool:
-    """Whether a question may be about the room: `where does the coach go?` is mostly not."""
-    return _share(text, f"{talk.moment.get('exits', '')} {talk.moment.get('description', '')}") > 0
 
 
 def _own_knowledge(question: str, talk: Talk) -> str:
