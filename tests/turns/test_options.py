@@ -11,6 +11,7 @@ from evennia_ai.kinds import (
     SAMPLING,
     Allowed,
     parsed,
+    shown,
 )
 from evennia_ai.turns.options import (
     EMOTES,
@@ -152,6 +153,11 @@ class TestChecked(unittest.TestCase):
 
         inside = [minute for minute in range(1440) if at(minute)]
         self.assertEqual(inside, [*range(360), *range(1380, 1440)])
+
+    def test_shown(self):
+        """Texts bare, lists separated by commas, as JSON where that would part a text."""
+        values = {"a b": "a b", ("a", "b"): "a, b", (): "none", None: "None", ("a, b",): '["a, b"]'}
+        self.assertEqual([shown(value) for value in values], list(values.values()))
 
     def test_unknown_option(self):
         """An unknown option is named, with where to find those there are."""

@@ -52,7 +52,12 @@ class AddJournalEntry(Tool):
             held = words(entry.content)
             if is_meant and (set(told) <= set(held) if recalled else told == held):
                 return f"That is in your journal already: entry {entry.id}."
-        if _is_small_talk(ctx):
+        spoken = [m for m in ctx.seen.by_ids(ctx.source_message_ids) if m.channel in SPEECH]
+        # Greetings and the echoes of assistants.
+        if spoken and all(
+            m.metadata.get("assistant") or not telling_words(m.content, [ctx.character.key])
+            for m in spoken
+        ):
             return "Nothing worth keeping was said; nothing was written."
         ctx.check_note()
         entry = ctx.character.journal.add(
@@ -63,18 +68,6 @@ class AddJournalEntry(Tool):
             source_message_ids=ctx.source_message_ids,
         )
         return f"Entry {entry.id} written."
-
-
-def _is_small_talk(ctx: ToolContext) -> bool:
-    """Whether what the turn answers tells nothing: greetings, or the echoes of assistants."""
-    if not ctx.source_message_ids:
-        return False
-    heard = ctx.seen.by_ids(ctx.source_message_ids)
-    spoken = [m for m in heard if m.channel in SPEECH]
-    return bool(spoken) and all(
-        m.metadata.get("assistant") or not telling_words(m.content, [ctx.character.key])
-        for m in spoken
-    )
 
 
 def _is_recalled(ctx: ToolContext, note: str) -> bool:
