@@ -41,7 +41,6 @@ from evennia_ai.turns.tools.execution import ToolRegistry
 
 if TYPE_CHECKING:
     from evennia import DefaultObject
-    from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
 T = TypeVar("T")
@@ -144,9 +143,7 @@ class AssistantPorts(Assistant):
         """Tokens of a short text for its model; count long ones by way of `mind.work`."""
         return self.counter(text)
 
-    def breathe(self) -> "Deferred[None]":
-        """Let others have a turn between two steps of long work; fires when that is over."""
-        return services.breathe()
+    breathe = staticmethod(services.breathe)
 
     def note_reply(self, to: str) -> None:
         """Note that somebody (stable id) was answered, so that the talk goes on."""

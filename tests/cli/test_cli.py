@@ -106,7 +106,8 @@ class TestNew(InFolder):
 
 class TestOtherCommands(InFolder):
     def test_a_folder_without_a_game_is_refused_by_all(self):
-        """Start, stop, install and doctor say that it is no game, with exit code 2."""
+        """Start, stop, install and doctor say that it is no game; an unknown word is refused."""
+        self.assertEqual(run("dance")[0], 2)
         for command in ("start", "stop", "install", "doctor"):
             with self.subTest(command=command):
                 code, _, error = run(command, str(self.base))
@@ -121,24 +122,15 @@ class TestOtherCommands(InFolder):
         self.assertIn("take `evennia_ai` out by hand", error)
 
     def test_stopping_what_is_not_there_is_no_error(self):
-        """`make demo-stop` before any demo, or twice, ends well."""
+        """It only removes the pid file of a dead process, and that of another program."""
         self.assertEqual(run("stop", str(self.base / "demo"))[0], 0)
-        game = create_game(self.base / "tavern")
-        code, shown, _ = run("stop", str(game))
-        self.assertEqual(code, 0)
-        self.assertIn("was not running", shown)
-
-    def test_stopping_tidies_stale_pid_files(self):
-        """The pid file of a dead process, or of another program, does not outlive a stop."""
         game = create_game(self.base / "tavern")
         (game / "server/server.pid").write_text("999999999")
         (game / "server/portal.pid").write_text(str(os.getpid()))
-        run("stop", str(game))
+        code, shown, _ = run("stop", str(game))
+        self.assertEqual(code, 0)
+        self.assertIn("was not running", shown)
         self.assertEqual(list((game / "server").glob("*.pid")), [])
-
-    def test_unknown_commands_are_refused(self):
-        """A word that is no command ends with exit code 2."""
-        self.assertEqual(run("dance")[0], 2)
 
     def test_starting_on_a_taken_port_names_it(self):
         """The message holds the port and the variable that moves it."""
@@ -157,10 +149,13 @@ class TestGamePorts(InFolder):
         super().setUp()
         (self.base / "server").mkdir()
 
-    def test_a_later_shell_without_variables_keeps_the_choice(self):
-        """What was chosen once is used by every later command."""
+    def test_the_record(self):
+        """What was chosen once holds without the variables; a damaged record is made again."""
         first = game_ports(self.base, {"TELNET_PORT": "14000", "WEBSERVER_PORT": "14001"})
         self.assertEqual(game_ports(self.base, {}), first)
+        for text in ("{", "[]", json.dumps({"telnet": 1})):
+            (self.base / "server/ports.json").write_text(text)
+            self.assertEqual(game_ports(self.base, {}).telnet, 4000)
 
     def test_no_two_of_the_five_are_the_same(self):
         """Inner ports keep clear of public ones, also at the end of the range."""
@@ -183,12 +178,6 @@ class TestGamePorts(InFolder):
                 game_ports(self.base, {"TELNET_PORT": value})
         with self.assertRaisesRegex(ConfigError, "same"):
             game_ports(self.base, {"TELNET_PORT": "4002"})
-
-    def test_a_damaged_record_is_made_again(self):
-        """Half a file, or one of another form, counts as none."""
-        for text in ("{", "[]", json.dumps({"telnet": 1})):
-            (self.base / "server/ports.json").write_text(text)
-            self.assertEqual(game_ports(self.base, {}).telnet, 4000)
 
     def test_taken_inner_ports_are_passed_over(self):
         """A port somebody listens on is not chosen; a public one is reported as busy."""

@@ -44,25 +44,17 @@ class TestInstall(unittest.TestCase):
         install(self.folder, apply=apply, say=self.said.append)
         return "\n".join(self.said)
 
-    def test_without_apply_only_a_diff_is_shown(self):
-        """The three lines are shown as additions and no file changes."""
+    def test_shown_and_applied(self):
+        """Without `apply` a diff is shown; a second run changes nothing; the old text is kept."""
         before = self.texts()
         shown = self.run_install()
         for line in (APP_LINE, CMDSET_LINE, URL_LINE):
             self.assertTrue(any(row.startswith("+") and line in row for row in shown.splitlines()))
         self.assertEqual(self.texts(), before)
-
-    def test_applied_twice_changes_once(self):
-        """The second run finds nothing to do and leaves every byte alone."""
         self.run_install(apply=True)
         after = self.texts()
         self.assertIn("already", self.run_install(apply=True))
         self.assertEqual(self.texts(), after)
-
-    def test_the_old_text_is_kept(self):
-        """A backup beside each file holds what it held before."""
-        before = self.texts()
-        self.run_install(apply=True)
         backups = [(self.folder / f"{name}.before-evennia-ai").read_bytes() for name in FILES]
         self.assertEqual(backups, before)
 
@@ -200,7 +192,20 @@ class TestInstall(unittest.TestCase):
             install(self.folder, say=self.said.append)
 
 
-class TestWithApp(unittest.TestCase):
+class TestEdits(unittest.TestCase):
+    def test_what_is_not_understood_is_refused(self):
+        """Another file's text, and a body on one line, to which nothing can be added cleanly."""
+        for edit, text in (
+            (with_app, "X = 1\n"),
+            (
+                with_cmdset,
+                "class CharacterCmdSet(C):\n    def at_cmdset_creation(self): pass\n",
+            ),
+            (with_url, "x = make()\n"),
+        ):
+            with self.subTest(text), self.assertRaises(ValueError):
+                edit(text)
+
     def test_a_tuple_of_apps_stays_usable(self):
         """Apps set as a tuple are joined in a way that works for tuples."""
         names = {}
@@ -218,36 +223,13 @@ class TestWithApp(unittest.TestCase):
             text = f"from evennia.settings_default import *\n{line}\n"
             self.assertEqual(with_app(text), text)
 
-    def test_settings_of_something_else_are_refused(self):
-        """A file that has nothing of Evennia's settings is not edited."""
-        with self.assertRaises(ValueError):
-            with_app("X = 1\n")
-
-
-class TestWithCmdset(unittest.TestCase):
-    def test_the_method_s_own_indent_is_kept(self):
-        """A file indented by two spaces stays so."""
-        text = "class CharacterCmdSet(C):\n  def at_cmdset_creation(self):\n    pass\n"
-        self.assertIn(f"\n    {CMDSET_LINE}\n", with_cmdset(text))
-
-    def test_other_classes_are_left_alone(self):
-        """The line goes into the character's command set, whatever stands around it."""
-        text = (
-            "class A:\n    def at_cmdset_creation(self):\n        pass\n"
-            "class CharacterCmdSet(C):\n    def at_cmdset_creation(self):\n        pass\n"
-            "class B:\n    def at_cmdset_creation(self):\n        pass\n"
-        )
-        changed = with_cmdset(text)
+    def test_the_right_class(self):
+        """The line goes into the character's command set, with the indent of its method."""
+        method = "(C):\n  def at_cmdset_creation(self):\n    pass\n"
+        changed = with_cmdset("".join(f"class {c}{method}" for c in ("A", "CharacterCmdSet", "B")))
         start, end = changed.index("class CharacterCmdSet"), changed.index("class B")
-        self.assertIn(CMDSET_LINE, changed[start:end])
+        self.assertIn(f"\n    {CMDSET_LINE}\n", changed[start:end])
 
-    def test_a_body_on_one_line_is_refused(self):
-        """What could not be added to cleanly is not guessed at."""
-        with self.assertRaises(ValueError):
-            with_cmdset("class CharacterCmdSet(C):\n    def at_cmdset_creation(self): pass\n")
-
-
-class TestWithUrl(unittest.TestCase):
     def test_any_patterns_take_it(self):
         """Listed, computed or imported patterns all stay valid."""
         for text in (
@@ -262,8 +244,3 @@ class TestWithUrl(unittest.TestCase):
             changed = with_url(text)
             ast.parse(changed)
             self.assertIn(URL_LINE, changed)
-
-    def test_a_file_without_patterns_is_refused(self):
-        """What sets no patterns is no file of URLs."""
-        with self.assertRaises(ValueError):
-            with_url("x = make()\n")
