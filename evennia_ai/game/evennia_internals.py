@@ -100,8 +100,6 @@ def write(attribute: "Attribute", value: object, owner: str = "") -> None:
     MONITOR_HANDLER.at_update(attribute, "db_value")
 
 
-# Stands for an Attribute that Evennia's cache does not know yet.
-_UNKNOWN = object()
 # Stands for a stored None, which must differ from nothing stored.
 _STORED_NONE = object()
 # Keys named in one query; databases bound the number of values in it.
@@ -205,9 +203,9 @@ class AttributeStore:
 
         Every tick asks for dozens of them, and Evennia's handler takes ten times as long.
         """
-        known = self._cache().get(_cache_key(key, category), _UNKNOWN)
-        if known is not _UNKNOWN:
-            return known
+        cache, place = self._cache(), _cache_key(key, category)
+        if place in cache:
+            return cache[place]
         return self.obj.attributes.get(key, category=category, return_obj=True)
 
     def _cache(self) -> dict[str, Any]:
@@ -241,10 +239,10 @@ class AttributeStore:
         """The items of a stored list that this store has sealed, not those put in by hand."""
         attribute, owner = self._attribute(key, None), self._owner(key, None)
         items = attribute.db_value if attribute is not None else None
-        is_list = isinstance(items, list)
-        return (
-            [unseal(item, owner) for item in items if holds_sealed(item, owner)] if is_list else []
+        own = filter(
+            lambda item: holds_sealed(item, owner), items if isinstance(items, list) else ()
         )
+        return [unseal(item, owner) for item in own]
 
     def stamp(self, key: str, category: str | None = None) -> object:
         """The stored value's own object, which Evennia replaces at every change."""
@@ -252,13 +250,12 @@ class AttributeStore:
 
     def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
         """The stamps of several keys of a category."""
-        cache, found = self._cache(), []
-        for key in keys:
-            attribute = cache.get(_cache_key(key, category), _UNKNOWN)
-            if attribute is _UNKNOWN:
-                attribute = self._attribute(key, category)
-            found.append(_stamp(attribute))
-        return tuple(found)
+        cache = self._cache()
+        places = ((key, _cache_key(key, category)) for key in keys)
+        return tuple(
+            _stamp(cache[place] if place in cache else self._attribute(key, category))
+            for key, place in places
+        )
 
     def set(self, key: str, value: object, category: str | None = None) -> None:
         """Store a value in one write; a new Attribute is made and filled in one transaction."""
