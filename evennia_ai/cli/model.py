@@ -14,9 +14,10 @@ from evennia_ai.llm_interaction.local_models.files import (
     PREFIX,
     SMOLLM2,
     has_engine,
+    megabytes,
+    read_shape,
     weights_of,
 )
-from evennia_ai.llm_interaction.local_models.gguf import megabytes, read_shape
 from evennia_ai.llm_interaction.local_models.process import SLOTS
 from evennia_ai.llm_interaction.local_models.pull import pull
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels

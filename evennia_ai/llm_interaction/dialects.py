@@ -423,9 +423,7 @@ def _python_at(text: str, tools: Tools) -> tuple[list[Call], int]:
 
 def _of_marks(text: str, start: int, tools: Tools) -> tuple[list[Call], int]:
     """The calls in the marks that begin there, and where they end; 0 if these are no calls."""
-    first, last = next(_ for _ in _OPENING if _[0].match(text, start))
-    begin = first.match(text, start)
-    assert begin is not None
+    begin, last = next((m, last) for first, last in _OPENING if (m := first.match(text, start)))
     end = last.search(text, begin.end())
     body = text[begin.end() : end.start() if end else len(text)]
     named = begin.groupdict().get("name")

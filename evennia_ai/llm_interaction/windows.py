@@ -91,26 +91,21 @@ class KnownWindow:
         return replace(self, served=served, refused=None if is_new else self.refused)
 
     def counted(self, ours: int, theirs: int) -> "KnownWindow":
-        """With the two counts of one prompt: the ratio only grows."""
+        """With the two counts of one prompt: the ratio only grows; a ceiling is a window."""
         if ours < RATIO_TOKENS:
             return self
-        known = self._suspected(ours, theirs)
+        usual, known = max(self.usual, theirs / ours), self
+        # A much smaller count than usual: the server may have cut the prompt.
+        is_small = LEAST_CEILING <= theirs < CUT_PART * usual * ours
+        ceilings = (*self.ceilings, theirs)[-CUT_SEEN:] if is_small else ()
+        if len(ceilings) == CUT_SEEN and max(ceilings) <= CUT_SPREAD * min(ceilings):
+            known, ceilings = replace(self, refused=Window(max(ceilings), CUT)), ()
+        known = replace(known, usual=usual, ceilings=ceilings)
         if theirs <= ours:
             return known
         steps = math.ceil(round(theirs / ours / RATIO_STEP, 6))
         ratio = min(MOST_RATIO, round(steps * RATIO_STEP, 2))
         return replace(known, ratio=max(self.ratio, ratio))
-
-    def _suspected(self, ours: int, theirs: int) -> "KnownWindow":
-        """With the count of a prompt that the server may have cut."""
-        usual = max(self.usual, theirs / ours)
-        if not LEAST_CEILING <= theirs < CUT_PART * usual * ours:
-            return replace(self, usual=usual, ceilings=())
-        ceilings = (*self.ceilings, theirs)[-CUT_SEEN:]
-        known, most = replace(self, usual=usual, ceilings=ceilings), max(ceilings)
-        if len(ceilings) < CUT_SEEN or most > CUT_SPREAD * min(ceilings):
-            return known
-        return replace(known, ceilings=(), refused=Window(most, CUT))
 
     def overflowed(
         self, said: Overflow, prompt_tokens: int, reply_tokens: int, listed: int | None = None
@@ -246,13 +241,7 @@ def _tokens(value: object) -> int | None:
     return int(value) if LEAST_TOKENS <= value <= MOST_TOKENS else None
 
 
-_KEYS = (
-    "max_model_len",
-    "loaded_context_length",
-    "context_window",
-    "context_length",
-    "n_ctx",
-)
+_KEYS = ("max_model_len", "loaded_context_length", "context_window", "context_length", "n_ctx")
 
 
 def window_in(answer: object, model: str, source: str) -> Window | None:
@@ -265,7 +254,8 @@ def window_in(answer: object, model: str, source: str) -> Window | None:
     entry = as_dict(answer)
     if "data" in entry or "models" in entry:
         listed = [as_dict(each) for each in as_list(entry.get("data") or entry.get("models"))]
-        named = [e for e in listed for key in ("id", "name") if e.get(key) in _names(model)]
+        names = (model, f"{model}:latest")  # a tag may be missing
+        named = [e for e in listed for key in ("id", "name") if e.get(key) in names]
         entry = (named or listed if len(listed) == 1 else [*named, {}])[0]
     parts = (entry, as_dict(entry.get("meta")), as_dict(entry.get("default_generation_settings")))
     values = [part.get(key) for part in parts for key in _KEYS]
@@ -273,8 +263,3 @@ def window_in(answer: object, model: str, source: str) -> Window | None:
     values += re.findall(r"^num_ctx\s+(\d+)", str(parameters or ""), re.MULTILINE)
     values += [value for name, value in facts.items() if str(name).endswith(".context_length")]
     return next((Window(tokens, source) for each in values if (tokens := _tokens(each))), None)
-
-
-def _names(model: str) -> tuple[str, str]:
-    """The names of a model in a list: a tag ``:latest`` may be missing."""
-    return model, f"{model}:latest"

@@ -29,9 +29,10 @@ from evennia_ai.llm_interaction.local_models.files import (
     MISSING_EXTRA,
     PREFIX,
     has_engine,
+    megabytes,
+    read_shape,
     weights_of,
 )
-from evennia_ai.llm_interaction.local_models.gguf import megabytes, read_shape
 from evennia_ai.llm_interaction.local_models.process import (
     SLOTS,
     Serving,

@@ -1,12 +1,9 @@
 """Counting tokens by the best counter there is."""
 
 import contextlib
-import importlib
+import importlib.util
 import os
-import sys
-import tempfile
 import unittest
-from pathlib import Path
 from unittest import mock
 
 from hypothesis import given
@@ -34,36 +31,16 @@ def count_tokens(text, model="gpt-4"):
 
 
 @contextlib.contextmanager
-def packages(**sources):
-    """A place for importable modules, by name and source.
-
-    The counters' caches are emptied before and after.
-    """
-    names = list(sources)
-    saved = {name: sys.modules.pop(name, None) for name in names}
-    environment = dict(os.environ)
-    os.environ.pop("TIKTOKEN_CACHE_DIR", None)
-    with tempfile.TemporaryDirectory() as folder:
-        for name, source in sources.items():
-            Path(folder, f"{name}.py").write_text(source)
-        sys.path.insert(0, folder)
-        importlib.invalidate_caches()
-        forget_counters()
-        try:
-            yield
-        finally:
-            sys.path.remove(folder)
-            for name in names:
-                sys.modules.pop(name, None)
-            sys.modules.update({name: module for name, module in saved.items() if module})
-            os.environ.clear()
-            os.environ.update(environment)
-            forget_counters()
-
-
-def forget_counters():
+def fresh_counters(*replaced):
+    """Counters that are made anew, without the environment's vocabularies, in patched modules."""
     token_counter._tiktoken_counter.cache_clear()
-    importlib.invalidate_caches()
+    with contextlib.ExitStack() as patches:
+        patches.callback(token_counter._tiktoken_counter.cache_clear)
+        patches.enter_context(mock.patch.dict(os.environ))
+        os.environ.pop("TIKTOKEN_CACHE_DIR", None)
+        for each in replaced:
+            patches.enter_context(each)
+        yield
 
 
 class TestEstimate(unittest.TestCase):
@@ -89,7 +66,7 @@ class TestTiktoken(unittest.TestCase):
 
     def test_shipped_vocabularies(self):
         """Vocabularies come from the folder litellm ships, and litellm is not imported for it."""
-        with packages():
+        with fresh_counters():
             self.assertTrue(use_shipped_vocabularies())
             self.assertTrue(os.environ["TIKTOKEN_CACHE_DIR"].endswith("tokenizers"))
             self.assertEqual(counter_name("gpt-4"), "tiktoken:cl100k_base")
@@ -120,23 +97,15 @@ class TestTiktoken(unittest.TestCase):
 class TestOtherCounters(unittest.TestCase):
     """What is used where tiktoken is not."""
 
-    def assert_estimates(self):
-        self.assertEqual(counter_name("gpt-4"), "estimate")
-        self.assertIs(counter_for("gpt-4"), estimate)
-        self.assertEqual(count_tokens("a" * 40), 13)
-
-    def test_broken_vocabulary(self):
-        """With a tiktoken that cannot read its vocabulary there is the estimate."""
-        for error in ("OSError('no network')", "ValueError('no such vocabulary')"):
-            with packages(tiktoken=f"def get_encoding(name):\n    raise {error}\n"):
-                self.assert_estimates()
-
-    def test_no_litellm(self):
-        """Without vocabularies on disk nothing is downloaded: there is the estimate."""
+    def test_the_estimate(self):
+        """Without vocabularies nothing is downloaded; one that cannot be read is none."""
         find = importlib.util.find_spec
-
-        def without(name):
-            return None if name == "litellm" else find(name)
-
-        with packages(), mock.patch("importlib.util.find_spec", without):
-            self.assert_estimates()
+        for replaced in (
+            mock.patch("importlib.util.find_spec", lambda name: name != "litellm" and find(name)),
+            mock.patch("tiktoken.get_encoding", side_effect=OSError("no network")),
+            mock.patch("tiktoken.get_encoding", side_effect=ValueError("no such vocabulary")),
+        ):
+            with fresh_counters(replaced):
+                self.assertEqual(counter_name("gpt-4"), "estimate")
+                self.assertIs(counter_for("gpt-4"), estimate)
+                self.assertEqual(count_tokens("a" * 40), 13)

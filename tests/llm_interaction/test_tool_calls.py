@@ -178,18 +178,12 @@ class TestStorable(unittest.TestCase):
 class TestBatches(unittest.TestCase):
     """What is stored together."""
 
-    def test_ending_ones_come_last(self):
-        """What stands behind a noop is done all the same."""
-        (batch,) = batches([call("c1", "noop"), call("c2", "look")], ENDING, lambda made: None)
-        self.assertEqual([made["id"] for made in batch], ["c2", "c1"])
-
-    def test_two_whispers(self):
-        """Whispers to two people never share a batch; two to one person do."""
-        made = [whisper("Bob", "a"), whisper("Bob", "b"), whisper("Eve", "c"), call("d", "look")]
-        found = batches(made, ENDING, target)
-        self.assertEqual(
-            [[one["id"] for one in batch] for batch in found], [["d", "a", "b"], ["c"]]
-        )
+    def test_what_stands_together(self):
+        """What stands behind a noop is done all the same; whispers to one person share a batch."""
+        made = [call("n", "noop"), whisper("Bob", "a"), whisper("Bob", "b"), whisper("Eve", "c")]
+        found = batches([*made, call("d", "look")], {"noop", "whisper"}, target)
+        ids = [[one["id"] for one in batch] for batch in found]
+        self.assertEqual(ids, [["d", "n", "a", "b"], ["c"]])
 
     @FEW
     @given(st.lists(st.sampled_from(("Bob", "Eve", "Mo", None)), max_size=9))

@@ -107,35 +107,23 @@ class TestTrial(unittest.TestCase):
             body = server.bodies[-1]
             self.assertEqual((body.get("temperature"), body.get("top_p")), (temperature, top_p))
 
-    def test_thinking(self):
-        """LiteLLM's field for providers; a template's own for servers of the game's own."""
-        for thinking, is_own, wanted in (
-            ("default", True, {}),
-            ("off", False, {"reasoning_effort": "none"}),
-            ("high", False, {"reasoning_effort": "high"}),
-            ("off", True, {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}}}),
-            (
-                "low",
-                True,
-                {
-                    "reasoning_effort": "low",
-                    "extra_body": {"chat_template_kwargs": {"enable_thinking": True}},
-                },
-            ),
+    def test_thinking_and_fields_of_own_servers(self):
+        """LiteLLM's fields for providers; a template's own for servers of the game's own."""
+        on, off = ({"chat_template_kwargs": {"enable_thinking": value}} for value in (True, False))
+        for thinking, extra, is_own, wanted in (
+            ("default", {}, True, {}),
+            ("off", {}, False, {"reasoning_effort": "none"}),
+            ("high", {}, False, {"reasoning_effort": "high"}),
+            ("off", {}, True, {"extra_body": off}),
+            ("low", {}, True, {"reasoning_effort": "low", "extra_body": on}),
+            ("default", {"min_p": 0.1, "seed": 4}, False, {"seed": 4}),
+            ("default", {"min_p": 0.1}, True, {"extra_body": {"min_p": 0.1}}),
         ):
-            request = ModelRequest(model=MODEL, thinking=thinking)
+            request = ModelRequest(model=MODEL, thinking=thinking, extra=extra)
             self.assertEqual(wire.further_fields(request, MODEL, is_own), wanted)
         client = self.client(server := self.server())
         wait_for(client.complete(ModelRequest(model=MODEL, prompt="Hi", thinking="off")), 30)
         self.assertEqual(server.bodies[-1]["chat_template_kwargs"], {"enable_thinking": False})
-
-    def test_fields_of_own_servers(self):
-        """A provider is not sent what only servers of the game's own know."""
-        request = ModelRequest(model=MODEL, extra={"min_p": 0.1, "seed": 4})
-        self.assertEqual(wire.further_fields(request, MODEL, False), {"seed": 4})
-        self.assertEqual(
-            wire.further_fields(request, MODEL, True), {"seed": 4, "extra_body": {"min_p": 0.1}}
-        )
 
 
 class TestToolProtocol(unittest.TestCase):

@@ -50,21 +50,15 @@ class TestLookup(LoopbackCase):
         self.server.pages["/api/ps"] = loaded
         self.assertEqual(self.asked(), (Window(4096, LOADED), True))
 
-    def test_a_server_that_says_nothing(self):
-        """A server without a word on windows is not asked again soon, one that is down is."""
+    def test_a_server_without_a_word_on_windows(self):
+        """It is not asked again soon; one that is down is, and one that may be loading a model."""
         self.assertEqual(self.asked(), (None, True))
-        nobody = asyncio.run(ask_server("http://127.0.0.1:9/v1", KEY, "any"))
-        self.assertEqual(nobody, (None, False))
-
-    def test_a_server_that_loads(self):
-        """A server that answers with its own errors is asked again: it may be loading the model."""
-        self.server.page_status = 503
-        self.assertEqual(self.asked(), (None, False))
-
-    def test_odd_answers(self):
-        """Answers that are no JSON, or of another form, are none."""
         self.server.pages.update({"/props": ["x"], "/v1/models": "y", "/api/ps": 3})
         self.assertEqual(self.asked(), (None, True))
+        self.server.page_status = 503
+        self.assertEqual(self.asked(), (None, False))
+        nobody = asyncio.run(ask_server("http://127.0.0.1:9/v1", KEY, "any"))
+        self.assertEqual(nobody, (None, False))
 
     def test_a_server_that_hangs(self):
         """The wait for a server that accepts and never answers is bounded."""
@@ -78,14 +72,10 @@ class TestLookup(LoopbackCase):
 
 
 class TestLearning(LoopbackCase):
-    def fits(self, prompt_tokens, **fields):
-        """Ask with so many tokens by our count."""
-        return self.ask(prompt_tokens=prompt_tokens, **fields)
-
     def refused(self, prompt_tokens, **fields):
         """Ask for what is too large; returns the model whose window it is."""
         with self.assertRaises(WindowError) as caught:
-            self.fits(prompt_tokens, **fields)
+            self.ask(prompt_tokens=prompt_tokens, **fields)
         self.assertEqual(caught.exception.kind, "context_window")
         return caught.exception.model
 
@@ -137,7 +127,7 @@ class TestLearning(LoopbackCase):
         self.server.pages["/props"] = PROPS_4096
         self.refused(5000)
         self.assertEqual(self.server.requests, [])
-        self.fits(4000)
+        self.ask(prompt_tokens=4000)
 
     def test_a_fallback_without_room(self):
         """A fallback gets no request larger than its window; it is named in the error."""
@@ -147,7 +137,7 @@ class TestLearning(LoopbackCase):
         self.assertEqual(self.refused(2980, fallback_models=("small",)), "small")
         self.assertEqual([body["model"] for body in self.server.bodies], ["any"])
         self.server.script(failure(401))
-        self.assertEqual(self.fits(2900, fallback_models=("small",)).model, "small")
+        self.assertEqual(self.ask(prompt_tokens=2900, fallback_models=("small",)).model, "small")
 
     def test_a_shorter_prompt_before_another_model(self):
         """An overflow of the first model asks no fallback."""

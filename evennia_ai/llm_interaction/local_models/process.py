@@ -22,7 +22,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from evennia_ai.errors import LocalModelError
-from evennia_ai.llm_interaction.local_models.gguf import read_shape
+from evennia_ai.llm_interaction.local_models.files import read_shape
 
 LOOPBACK = "127.0.0.1"
 # Requests served at a time; each has a window of its own.

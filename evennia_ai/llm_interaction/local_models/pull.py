@@ -12,8 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from evennia_ai.errors import LocalModelError
-from evennia_ai.llm_interaction.local_models.files import MISSING_EXTRA, SMOLLM2, hub_name, place_of
-from evennia_ai.llm_interaction.local_models.gguf import megabytes, read_shape
+from evennia_ai.llm_interaction.local_models.files import (
+    MISSING_EXTRA,
+    SMOLLM2,
+    hub_name,
+    megabytes,
+    place_of,
+    read_shape,
+)
 from evennia_ai.llm_interaction.local_models.process import free_memory
 
 # The package that carries the weights. What it depends on is for its own way of running them, and

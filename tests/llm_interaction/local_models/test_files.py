@@ -5,8 +5,13 @@ import unittest
 from pathlib import Path
 
 from evennia_ai.errors import LocalModelError
-from evennia_ai.llm_interaction.local_models.files import installed, place_of, weights_of
-from evennia_ai.llm_interaction.local_models.gguf import Shape, read_shape
+from evennia_ai.llm_interaction.local_models.files import (
+    Shape,
+    installed,
+    place_of,
+    read_shape,
+    weights_of,
+)
 from tests.gguf_files import header, write_model
 
 
