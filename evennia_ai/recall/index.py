@@ -27,7 +27,7 @@ from evennia_ai.recall.view import Ints, Records, View, new_records, record_type
 
 # Increased when what is stored changes meaning; a file of another version is emptied, as it can be
 # rebuilt from what the game stores.
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 # Turns of a transaction; turns and words in memory beyond which all are read again.
 _BATCH, _MOST_TURNS, _MOST_WORDS = 2_000, 500_000, 200_000
 _SHIFT = 32

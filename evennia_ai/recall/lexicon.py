@@ -6,8 +6,9 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import regex
 
-from evennia_ai.language.script import akin
+from evennia_ai.language.script import akin, folded
 from evennia_ai.language.tables import DEFAULT
 from evennia_ai.language.words import ALSO_NAMES, STOP_WORDS, names_among, stem, words
 from evennia_ai.recall.embedding import Embedder
@@ -22,12 +23,17 @@ _NEAR, _SYNONYMS, _KIND = 0.4, 16, 0.7
 _KIN, _ALIKE = 0.8, 2
 # Before a word that means somebody, as `will` may.
 _AS_NAME = "§"
+_SIGN = regex.compile(r"[\p{Han}\p{Hangul}]|[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*")
 
 
 def turn_words(text: str) -> list[str]:
-    """The words of a turn, each once, and those that mean somebody, marked."""
+    """The words of a turn, each once, and those that mean somebody, marked.
+
+    Where words have no spaces, each sign is one, too: among pairs of signs `船` would not be found.
+    """
     named = (_AS_NAME + name for name in sorted(names_among(text)))
-    return list(dict.fromkeys([*words(text), *named]))
+    signs = () if text.isascii() else _SIGN.findall(folded(text))
+    return list(dict.fromkeys([*words(text), *signs, *named]))
 
 
 def asked_words(query: ParsedQuery) -> list[str]:
