@@ -363,9 +363,10 @@ def is_small(script: Assistant) -> bool:
 
 
 def only_speaks(script: Assistant) -> bool:
-    """Whether the model has so few parameters that it gets no tools when it speaks.
+    """Whether the model has so few parameters that it gets no tools, and only speaks.
 
-    It looks and notes again and again, and says the results; memories are given to it.
+    It looks and notes again and again, and says the results; memories are given to it. The offline
+    model takes the notes and makes the summaries.
     """
     return script.mind.model.facts(script.model_name).small
 

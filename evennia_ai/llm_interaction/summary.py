@@ -26,6 +26,7 @@ from evennia_ai.llm_interaction.prompt import (
     context_caps,
     context_limit,
     note_request,
+    only_speaks,
 )
 from evennia_ai.llm_interaction.regions import text_tokens
 from evennia_ai.llm_interaction.reply import is_refusal, strip_markup
@@ -329,9 +330,13 @@ def finished(
 
 
 def summary_levels(script: Assistant) -> list[tuple[str, str]]:
-    """Level and model, in the order they are asked; the offline extract is always the last."""
+    """Level and model, in the order they are asked; the offline extract is always the last.
+
+    A model of so few parameters that it only speaks invents in summaries, and confuses people.
+    """
     config = script.config
-    named = [("main", config.compact_model or script.model_name)]
+    own = "" if only_speaks(script) else script.model_name
+    named = [("main", main)] if (main := config.compact_model or own) else []
     named += [("fallback", name) for name in config.llm_fallback_models]
     levels = [] if script.over_spend() or script.runtime.extracts else named
     if OFFLINE_MODEL in (model for _, model in levels):

@@ -8,6 +8,7 @@ from twisted.internet.defer import CancelledError, inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage
+from evennia_ai.llm_interaction.summary import summary_levels
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.compact import Compaction, due
 from evennia_ai.sleep.compaction.due import BACKGROUND, BETTER, COUNT, EMERGENCY, REQUEST
@@ -19,9 +20,8 @@ def better_follows(script: Assistant) -> bool:
 
     Not where the offline model is all there is, nor over a spend limit.
     """
-    config = script.config
-    models = {script.model_name, config.compact_model or script.model_name}
-    return config.compact_background and models != {OFFLINE_MODEL} and not script.over_spend()
+    is_background = script.config.compact_background
+    return is_background and summary_levels(script)[0][1] != OFFLINE_MODEL
 
 
 def begin_behind(script: Assistant, character: Character) -> bool:

@@ -32,6 +32,7 @@ from evennia_ai.llm_interaction.prompt import (
     job_room,
     model_request,
     note_request,
+    only_speaks,
     with_exchange,
 )
 from evennia_ai.llm_interaction.regions import Prompt
@@ -185,7 +186,7 @@ class Extractor:
             return Extraction(stopped_by="too few messages")
         own = not (config.pre_compact_prompt or config.compact_model)
         is_chat = config.llm_api == "chat" and script.model_name != OFFLINE_MODEL
-        self.summarises = self.summarises and own and is_chat
+        self.summarises = self.summarises and own and is_chat and not only_speaks(script)
         if self.most is None:
             is_urgent = self.trigger in (EMERGENCY, BETTER)
             self.most = EMERGENCY_MAX_ITERATIONS if is_urgent else config.pre_compact_max_iterations
@@ -276,7 +277,9 @@ class Extractor:
         """One model call; fires with the reply and its calls."""
         script, purpose = self.script, CONTEXT_PRE_COMPACTION
         event = note_request(script, prompt.budget, purpose, script.model_name, scope, self.trigger)
-        reply = yield script.spend.complete(model_request(script, self.character, prompt, purpose))
+        model = OFFLINE_MODEL if only_speaks(script) else ""
+        request = model_request(script, self.character, prompt, purpose, model=model)
+        reply = yield script.spend.complete(request)
         script.spent(reply, purpose, script.budgets.answered(event, reply))
         calls = reply.tool_calls
         if not calls and script.config.llm_api == "completion" and reply.model != OFFLINE_MODEL:
