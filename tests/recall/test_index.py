@@ -49,6 +49,21 @@ class TestAddAndSearch(RecallCase):
         self.index.add("aria", talk())
         self.assertIn("t8", ids(self.index.search("aria", "flood destroyed crossing"))[:3])
 
+    def test_words_of_one_sign(self):
+        """They are found where words have no spaces, and the best hit matches."""
+        told = {
+            "舟": "Aria、私の舟の名前はサギです。",
+            "魚": "私は魚を食べません。",
+            "船": "我的船叫苍鹭。",
+            "猫": "昨天我买了一只猫。",
+            "배": "저는 배가 있어요.",
+            "งู": "ฉันเห็นงูในครัว",
+        }
+        self.index.add("aria", [Turn(word, "Mira", text, 0.0) for word, text in told.items()])
+        for word in told:
+            best = self.index.search("aria", word)[0]
+            self.assertEqual((best.turn_id, best.matches), (word, True))
+
     def test_limit(self):
         """At most `limit` hits come back, and none for a limit of zero or less."""
         self.index.add("aria", talk())

@@ -214,6 +214,18 @@ class TestWritten(MemoryWorldTest):
         (entry,) = (e for e in self.body.journal.recent(9) if e.source_type == OWN)
         self.assertIn(self.record.source_ids[0], entry.source_message_ids)
 
+    def test_a_model_that_only_speaks(self):
+        """The offline model takes its notes and makes its summaries, if no other is named."""
+        for named in (None, "main/model"):
+            self.setUp()
+            self.world.configure(compact_model=named)
+            self.script.model_name = "scripted/tiny-0.5b"
+            noted = call("add_journal_entry", content="The ferry is late.", lines=[1])
+            result, _ = self.prepared_and_compacted(noted, call("noop"))
+            self.assertEqual(result["level"], "main" if named else "extractive")
+            asked = {each.model for each in self.world.model.requests}
+            self.assertEqual(asked, {OFFLINE_MODEL, named or OFFLINE_MODEL})
+
     def test_what_is_no_summary(self):
         """A refusal, an echo of all, or what nobody said: a model is asked for one."""
         for text in ("I'm sorry, but I can't help with that.", "Zorblat sold 900 goats. " * 9):
