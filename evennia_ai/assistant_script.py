@@ -153,7 +153,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
             runtime, rest_s = self.runtime, 0.0
             runtime.counts[f"tick {result}"] += 1
             is_done = result not in ("error", "cancelled")
-            if is_done:
+            if is_done and result not in RESTS:  # which store nothing
                 self.survived("telling staff", self.storing_works, None)
             self._save_queue()
             if result in RESTS and runtime.queue_saved and not runtime.unanswered:

@@ -78,6 +78,19 @@ def Between(self):
     room.msg_contents(f'{self.caller.key} says, "{words}"', exclude=others)
 
 
+def is_meant(obj, name):
+    return obj.key.lower().startswith(name.lower())
+
+
+@command
+def Matched(self):
+    """By a loop that picks one with a function of its own."""
+    name, _, words = self.args.partition("=")
+    for obj in self.caller.location.contents:
+        if is_meant(obj, name):
+            obj.msg(f"{self.caller.key} murmurs to you: {words}", from_obj=self.caller)
+
+
 @command
 def Apart(self):
     """By leaving out all whose name is another one."""
@@ -284,7 +297,7 @@ class TestOwnCommands(HearingTest):
 
     def test_whispered(self):
         """What was sent to one is private to them, whatever it is tagged and however it is sent."""
-        by_names = Whisper, Murmur, Aside, Between, Apart, Picked, Sifted, Compared
+        by_names = (Whisper, Murmur, Aside, Between, Apart, Picked, Matched, Sifted, Compared)
         for kind in (*by_names, Pray, PrayByModule, PrayToMany):
             with self.subTest(kind.__name__):
                 self.script.runtime.queue.clear()

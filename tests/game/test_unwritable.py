@@ -66,6 +66,7 @@ class TestUnwritable(AssistantTest):
             self.say("Aria, hello.")
             for _ in range(5):
                 self.tick()
+                self.script._follow_up("idle")  # a tick that stores nothing shows nothing
         [alert] = self.told
         self.assertIn(FAILURE, alert)
         self.tick()
