@@ -23,7 +23,6 @@ def serve(job, weights):
         return GREETING if is_known else failure(401, "no key")
 
     server = LoopbackServer(answer).start()
-    server.pages["/health"] = {"status": "ok"}
     print("llama_model_loader: loaded", flush=True)
     return server.port
 
