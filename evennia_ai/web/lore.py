@@ -45,7 +45,10 @@ def take_file(visit: Visit) -> Steps[str]:
     name = re.sub(r"[^\w. -]+", "_", name).lstrip(". ")[-80:]
     yield on_disk(_check, data)
     yield keep_file(name, data, is_new=True)
-    return f"{name} is there. Look at it here, then type in the game: aicard/import {name}"
+    return (
+        f"{name} is there. Look at it here, then type in the game: aicard/import {name}, "
+        "or ailore/import for a lorebook, aicard/chat for an old chat"
+    )
 
 
 def _check(data: bytes) -> None:
