@@ -337,7 +337,8 @@ class ModelClient:
         outcome: ModelReply | Failure = Failure("breaker_open")
         tries = 0
         while tries < self._retry.attempts and breaker.admits():
-            limit_s = min(request.timeout_s, max(0.0, until - self._clock()))
+            most_s = max(request.timeout_s, _OFFLINE_GRACE_S * where.is_offline)
+            limit_s = min(most_s, max(0.0, until - self._clock()))
             outcome = await self._attempt(where, request, limit_s, profile)
             outcomes.append(outcome)
             if where.is_offline or request.purpose == READ_AHEAD:
