@@ -15,7 +15,7 @@ from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
 from evennia_ai.llm_interaction.guards import guarded
-from evennia_ai.llm_interaction.offline.brain import misses_told
+from evennia_ai.llm_interaction.offline.brain import misses
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     asked_once_more,
@@ -63,8 +63,8 @@ MOST_NOTES = 3
 _POSE = "emote"
 # In place of a guard's name, where a reply is empty.
 SAYS_NOTHING = "says nothing"
-# Where a model without tools says something else than what was told and surely answers.
-NOT_AS_TOLD = "not as told"
+# Where a model without tools misses what was told and surely answers, or the line's language.
+MISSES = "misses what was asked"
 
 
 @inlineCallbacks
@@ -282,13 +282,13 @@ class _Turn:
         yield script.breathe()
         answer = self._read(reply)
         is_held = only_speaks(script) and self.wants_offline() and bool(answer.text)
-        if is_held and (yield script.mind.work(misses_told, [*asked.messages], answer.text)):
-            answer = replace(answer, text="", cuts=(*answer.cuts, NOT_AS_TOLD))
+        if is_held and (yield script.mind.work(misses, [*asked.messages], answer.text)):
+            answer = replace(answer, text="", cuts=(*answer.cuts, MISSES))
         if answer.cuts:
             self.cuts += answer.cuts
             script.audit("guard", model=reply.model, cut=answer.cuts, lost=answer.is_lost)
         is_slow = self.wants_offline() and reply.seconds > slow_s
-        if answer.is_lost and may_repeat and not is_slow and NOT_AS_TOLD not in answer.cuts:
+        if answer.is_lost and may_repeat and not is_slow and MISSES not in answer.cuts:
             self._discard(answer)
             answer = yield self._asked(asked_once_more(again), may_repeat=False)
         return answer

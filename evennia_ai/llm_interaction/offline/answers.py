@@ -18,6 +18,7 @@ from evennia_ai.llm_interaction.offline.acts import Act, is_fact, read_acts, tol
 from evennia_ai.llm_interaction.offline.prose import (
     beginning,
     frame_of,
+    holds_word,
     line_for,
     root,
     root_set,
@@ -135,15 +136,8 @@ def _roots(text: str, speaker: str, listener: str) -> frozenset[str]:
     """Stems of the words of a text, and of the names that ``I`` and ``you`` stand for."""
     table = table_of(text)
     meant = {"first_person": speaker, "second_person": listener}
-    names = (name for key, name in meant.items() if _says(text, table, key))
+    names = (name for key, name in meant.items() if holds_word(text, table, key))
     return roots_of(" ".join((text, *names)), table.code)
-
-
-def _says(text: str, table: Table, key: str) -> bool:
-    """Whether a text holds a word of a list."""
-    if table.data.get("unparted"):
-        return any(word in folded(text) for word in table.words(key))
-    return not table.words(key).isdisjoint(words(text))
 
 
 def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
@@ -160,8 +154,8 @@ def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
     terms: set[str] = set()
     told = {root(word, table.code): word for word in content_words(lower, table, ("stop",))}
     # `Where do I come from?` has nothing but words that only frame other questions.
-    is_own = skipped.issuperset(told) and _says(lower, table, "first_person")
-    if is_own or _says(lower, table, "first_person_owner"):
+    is_own = skipped.issuperset(told) and holds_word(lower, table, "first_person")
+    if is_own or holds_word(lower, table, "first_person_owner"):
         names |= roots_of(asker, table.code)
     for stem, word in told.items():
         if is_own or stem not in skipped:

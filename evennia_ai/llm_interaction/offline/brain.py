@@ -11,7 +11,7 @@ import regex
 
 from evennia_ai.errors import BoundError, NotObeyedError, UnaskedError
 from evennia_ai.history.frames import MESSAGES_LABEL
-from evennia_ai.language.script import akin
+from evennia_ai.language.script import akin, size
 from evennia_ai.language.tables import code_of, language_of, speaking, spoken, table_of
 from evennia_ai.language.times import read_time, told_time
 from evennia_ai.language.words import content_words, words
@@ -25,6 +25,7 @@ from evennia_ai.llm_interaction.offline.transcript import Line, Talk, ToolCall, 
 
 MODEL = "offline/extractive"
 MAX_LINES_READ = 60  # for the language of a talk
+MIN_SPOKEN = 5  # words that show a language
 MAX_FRESH, MAX_QUESTIONS = 12, 3  # lines and questions that one turn answers
 MAX_NOTES = 16  # that are written down at once before a compaction
 _EXTRACTION = regex.compile(r"pre[-_ ]compaction", regex.I)
@@ -64,14 +65,17 @@ def respond(
         return _take_turn(talk, offered)
 
 
-def misses_told(messages: Sequence[Mapping[str, Any]], text: str) -> bool:
-    """Whether a reply has no word of what people told that surely answers the turn's question.
+def misses(messages: Sequence[Mapping[str, Any]], text: str) -> bool:
+    """Whether a reply misses what the turn's line asks for.
 
-    Or says it of itself, where the asker told it: ``I sell rye.`` `messages` are those of the
-    request. Where nothing in them surely answers, nothing is missed.
+    It has no word of what people told that surely answers, or says of itself what the asker told:
+    ``I sell rye.`` Or it is in another language. `messages` are those of the request.
     """
     talk, said = read_talk(messages), set(words(text))
-    with speaking(_language(talk)):
+    language = _language(talk)
+    if size(text) >= MIN_SPOKEN and language_of(text, language) not in (language, ""):
+        return True
+    with speaking(language):
         for act in _acts(talk):
             asked = read_question(act.text, act.who, talk.me, frozenset())
             if act.kind != "question" or not asked.kind:

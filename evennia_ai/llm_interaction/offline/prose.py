@@ -162,14 +162,27 @@ def quote_lead() -> regex.Pattern[str]:
     return regex.compile(rf'(?:^|(?<=[.!?:"”…。।؟] )|(?<=[。：" ]))(?:{either})(?=")')
 
 
+def holds_word(text: str, table: Table, key: str) -> bool:
+    """Whether a text holds a word of a list."""
+    if table.data.get("unparted"):
+        return any(word in folded(text) for word in table.words(key))
+    return not table.words(key).isdisjoint(words(text))
+
+
 @lru_cache(maxsize=4096)
 def is_fixed(sentence: str) -> bool:
-    """Whether a sentence is a line of the tables, or part of one, said to anybody."""
+    """Whether a sentence is a line of the tables, or part of one, said to anybody.
+
+    `Hello, I am Tom.` is said by somebody of themselves.
+    """
     sentence = " ".join(sentence.split())
     plain, named = fixed_lines()
-    return sentence in plain or any(
-        sentence.startswith(before)
-        and sentence.endswith(behind)
-        and _NAMED.fullmatch(sentence, len(before), len(sentence) - len(behind))
+    slots = (
+        sentence[len(before) : len(sentence) - len(behind)]
         for before, behind in named
+        if sentence.startswith(before) and sentence.endswith(behind)
+    )
+    table = table_of(sentence)
+    return sentence in plain or any(
+        _NAMED.fullmatch(slot) and not holds_word(slot, table, "first_person") for slot in slots
     )

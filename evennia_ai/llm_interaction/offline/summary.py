@@ -29,6 +29,7 @@ SHARE = 0.5  # of the input's words, so that a summary is always clearly shorter
 _LEAST_DENSITY = 0.05  # of greetings and the like
 _GREETING = 3  # words: fewer, without a name or a number, tell nothing
 _TELLING, _TELLING_UNNAMED = 0.15, 0.4  # what a word counts beside a name or a number
+_CALLED = regex.compile(r"^\w+[,،、，]\s*")
 _QUOTED = regex.compile(r"[\"“„'‘«「『][^\"”“'’»」』]{3,80}[\"”“'’»」』]")
 
 
@@ -89,11 +90,17 @@ def _lines(row: str) -> list[Line]:
 def _density(line: Line, text: str) -> float:
     """Facts per sentence, a little per word: names, numbers, content words, promises, quotes."""
     table = table_of(text)
-    small = table.expression("speech", "small").match(text)
-    rest = text[small.end() :] if small else text
+    small = table.expression("speech", "small")
+    rest = _CALLED.sub("", text)  # who is called by name and then greeted
+    if not (greeting := small.match(rest)):
+        greeting, rest = small.match(text), text
+    rest = rest[greeting.end() :] if greeting else text
     names, numbers, telling = names_in(text), numbers_in(text), content_words(rest, table)
     least = SHORT if not language_of(text) else _GREETING
-    is_greeting = size(rest) < least and not numbers and (small or not names - {*words(text)[:1]})
+    least = 1 if greeting and is_unparted(rest) else least  # `你好，我叫苍鹭。`
+    is_greeting = (
+        size(rest) < least and not numbers and (greeting or not names - {*words(text)[:1]})
+    )
     if is_greeting or not telling:
         return _LEAST_DENSITY
     promises = table.expression("speech", "promise").search(text)

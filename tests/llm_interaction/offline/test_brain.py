@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.errors import BoundError, NotObeyedError
 from evennia_ai.history.frames import heard_line
-from evennia_ai.llm_interaction.offline.brain import misses_told, respond
+from evennia_ai.llm_interaction.offline.brain import misses, respond
 from evennia_ai.llm_interaction.offline.prose import LINES
 from evennia_ai.llm_interaction.offline.transcript import ToolCall
 from tests.llm_interaction.offline.requests import (
@@ -49,9 +49,12 @@ class TestToldAnswers(unittest.TestCase):
             ("Wie heißt mein Hund?", "Bello.", False),
             ("Do I have a boat?", "Yes.", False),
             ("It rained all day.", "Did it?", False),
+            ("Es hat den ganzen Tag geregnet.", "I'm sorry, but I can't help with that.", True),
+            ("Es hat den ganzen Tag geregnet.", "Das habe ich am Fenster gehört.", False),
+            ("It rained all day.", "Ja, das habe ich am Fenster gehört.", True),
         ):
             asked = [SYSTEM, *heard, said("Alice", question), moment("Alice")]
-            self.assertEqual(misses_told(asked, reply), is_missed, (question, reply))
+            self.assertEqual(misses(asked, reply), is_missed, (question, reply))
 
 
 class TestSmallTalk(unittest.TestCase):

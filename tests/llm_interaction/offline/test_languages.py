@@ -150,6 +150,21 @@ class TestEachLanguage(unittest.TestCase):
                 self.assertGreaterEqual(sum(said in text for said in told), len(told) // 3, text)
                 self.assertFalse(missing(numbers_of(rows), text), text)
 
+    def test_greetings_by_name(self):
+        """Who is called and greeted was told nothing; a name behind a greeting is something."""
+        for greeting, told in (
+            ("Aria, hello!", "Hello, my name is Tom Heron."),
+            ("Aria, guten Abend!", "Hallo, ich heiße Tom Reiher."),
+            ("Aria, привет!", "Привет, меня зовут Антон."),
+            ("Aria、こんばんは！", "こんばんは、私の舟の名前はサギです。"),
+            ("阿莉亚，你好！", "你好，我叫苍鹭。"),
+        ):
+            lines = [heard_line("Bob", "o1.a", "say", text) for text in (greeting, told)]
+            lines.append(f"tool look: {'a plain room ' * 9}")  # of which room is made
+            text = respond([SYSTEM, {"role": "user", "content": request_text(lines)}]).content
+            self.assertIn(told.strip(".。"), text)
+            self.assertNotIn(greeting.strip("!！"), text)
+
     def test_extract_of_one_long_sentence(self):
         """It is the beginning of what was said, never the frame around it."""
         for spoken in (
