@@ -321,7 +321,8 @@ class _Turn:
             is_cut_off = reply.finish_reason == "length"
             text, cuts = guarded(text, self.tools.around(is_cut_off))
             if is_small(self.script):  # it invents tools, and has no way to choose silence
-                known = {tool.name for tool in offered if not tool.ends_turn}
+                has_tools = not only_speaks(self.script)
+                known = {tool.name for tool in offered if has_tools and not tool.ends_turn}
                 calls = tuple(each for each in calls if each["function"]["name"] in known)
                 cuts = cuts if text or cuts or calls else (SAYS_NOTHING,)
         if is_long and not cuts:

@@ -505,9 +505,11 @@ class TestModelDown(TurnTest):
     def test_a_model_of_few_parameters_only_speaks(self):
         """It gets no tools when it speaks; the offline model that answers instead has them."""
         self.configure(llm_model="scripted/tiny-0.5b")
-        self.model.answers = ["", "", "offline words"]
+        noted = call("add_journal_entry", content="Alice said hello.")
+        self.model.answers = ["", noted, "offline words"]
         self.say("Aria, hello.", self.alice)
         self.tick()
+        self.assertEqual(self.aria.journal.recent(1), ())
         asked = [(request.model, bool(request.tools)) for request in self.model.requests]
         self.assertEqual(asked[0], ("scripted/tiny-0.5b", False))
         self.assertEqual(asked[-1], (OFFLINE_MODEL, True))
