@@ -57,6 +57,7 @@ _ENDS = ".!?\u2026\u3002\uff01\uff1f؟।۔"
 _CLOSED = re.compile(
     r"[.!?\u2026؟।۔][\"'\u201d\u2019)]*(?=\s|$)|[\u3002\uff01\uff1f][\u300d\u300f\u201d]*"
 )
+_EMPTY = re.compile(r"[\s{}\[\]()<>\"'`:;,|/\\_=#+*-]*")
 _QUESTION = re.compile(r"[?\uff1f\u061f\u037e]")
 _QUOTES = ('"', "\u201c")
 _SENTENCE = re.compile(rf"[^{_ENDS}\n]+(?:[{_ENDS}]+[\"'\u201d\u2019)]*|\n|$)")
@@ -101,6 +102,11 @@ def guarded(text: str, around: Around) -> Guarded:
         if not text:
             break
     return Guarded(text, tuple(cuts))
+
+
+def with_words(text: str, around: Around) -> str:
+    """Nothing, of a reply that is brackets and quotes alone, as the beginning of a call is."""
+    return "" if _EMPTY.fullmatch(text) else text
 
 
 def without_prompt(text: str, around: Around) -> str:
@@ -386,6 +392,7 @@ def _is_form(word: str, other: str) -> bool:
 Guard = Callable[[str, Around], str]
 # In this order; the names are shown by `ai/why` and stand in the audit log.
 GUARDS: Mapping[str, Guard] = {
+    "says nothing": with_words,
     "goes on with the prompt": without_prompt,
     "steps out of character": without_asides,
     "speaks for others": without_others,

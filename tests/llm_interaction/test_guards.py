@@ -215,6 +215,13 @@ class TestKnownLines(unittest.TestCase):
             self.assertEqual(known_lines([(text, True)] * most, [], []), {line_key(text)})
         self.assertEqual(known_lines([(long, False)] * 3, [], []), frozenset())
 
+    def test_replies_without_a_word(self):
+        """Brackets and quotes alone are nothing; marks that mean something stay."""
+        for text in ("{", '{"', "[ ]", "```", "<|", "- -", '""'):
+            self.assertEqual(guarded(text, AROUND).text, "", text)
+        for text in ("...", "!", "?", "\U0001f600", "7"):
+            self.assertEqual(guarded(text, AROUND).text, text)
+
     def test_own_lines_of_a_small_model(self):
         """None of its longer sentences comes again, whoever is spoken to."""
         said = [("I keep this old house. Sit down! So it is, my friend.", False)]

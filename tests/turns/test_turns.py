@@ -477,7 +477,7 @@ class TestModelDown(TurnTest):
         self.assertEqual(self.spoken(), ["Here I am."])
         recited = f"I am {self.aria.key} and speak to {self.alice.key}."
         self.model.answers = [recited, "As well as ever."]
-        self.say("Aria, how are you?", self.alice)
+        self.say("Aria, good evening!", self.alice)
         self.tick()
         self.assertEqual(self.spoken()[-1], "As well as ever.")
         self.model.answers = ['You told me: "I don\'t eat fish."', "Then I have beans."]
@@ -532,6 +532,19 @@ class TestModelDown(TurnTest):
             self.say(f"Aria, {question}", self.alice)
             self.tick()
             self.assertEqual(self.spoken()[-1], answer if is_said else "offline words")
+
+    def test_what_is_no_line_of_a_small_model(self):
+        """A bracket left of a call, and what it heard of the room."""
+        self.configure(llm_model="scripted/tiny-0.5b")
+        for reply in ("{", '["', "A bell tolls over the square."):
+            self.script.notice("A bell tolls over the square.")
+            self.model.answers = [reply, reply, "offline words"]
+            self.say("Aria, good evening!", self.alice)
+            self.tick()
+            self.assertEqual(self.spoken()[-1], "offline words")
+            self.model.answers = ["Aye."]
+            self.say("Aria, do you hear me?", self.alice)
+            self.tick()
 
     def test_what_a_small_model_is_given_again(self):
         """Who speaks to whom, and what of the talk far above is asked for."""

@@ -96,7 +96,9 @@ class ToolContext:
         said = [each for each in self.script.runtime.said if each[0] == self.audience]
         own = [(text, asker == self.asker) for _, asker, text in said]
         examples = spoken_lines(self.script.config.examples or "", self.character.key)
-        spoken = (m for m in self.seen.newest() if m.role == "user" and m.channel in SPEECH)
+        # A small model says who has come, too.
+        spoken = (m for m in self.seen.newest() if m.role == "user")
+        spoken = (m for m in spoken if small or m.channel in SPEECH)
         newest = list(islice(spoken, SMALL_ECHOES if small else ECHOES))
         answered = [m.content for m in newest if m.id in self.source_message_ids]
         heard = [m.content for m in newest]
