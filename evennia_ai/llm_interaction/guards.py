@@ -392,7 +392,6 @@ def _is_form(word: str, other: str) -> bool:
 Guard = Callable[[str, Around], str]
 # In this order; the names are shown by `ai/why` and stand in the audit log.
 GUARDS: Mapping[str, Guard] = {
-    "says nothing": with_words,
     "goes on with the prompt": without_prompt,
     "steps out of character": without_asides,
     "speaks for others": without_others,
@@ -404,6 +403,7 @@ GUARDS: Mapping[str, Guard] = {
     "is too long": without_excess,
     "is broken off": without_torn_end,
     "says what was just said": without_echo,
+    "says nothing": with_words,
 }
 
 

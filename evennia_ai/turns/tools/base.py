@@ -96,8 +96,9 @@ class ToolContext:
         said = [each for each in self.script.runtime.said if each[0] == self.audience]
         own = [(text, asker == self.asker) for _, asker, text in said]
         examples = spoken_lines(self.script.config.examples or "", self.character.key)
-        # A small model says who has come, too.
-        spoken = (m for m in self.seen.newest() if m.role == "user")
+        # A small model also says who has come, and what was to be seen.
+        heard_of = ("user", "system") if small else ("user",)
+        spoken = (m for m in self.seen.newest() if m.role in heard_of)
         spoken = (m for m in spoken if small or m.channel in SPEECH)
         newest = list(islice(spoken, SMALL_ECHOES if small else ECHOES))
         answered = [m.content for m in newest if m.id in self.source_message_ids]
