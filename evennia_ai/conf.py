@@ -165,7 +165,7 @@ def checked_setting(name: str) -> Any:
     value, kind, label = raw_setting(name), SETTINGS[name].kind, PREFIX + name
     if value is None:
         return None
-    if PREFIX + name in os.environ:
+    if os.environ.get(PREFIX + name):
         return _of_environment(name, value)
     return checked(label, kind, value)
 

@@ -147,6 +147,11 @@ class TestCheckSettings(unittest.TestCase):
             with mock.patch.dict(os.environ, {f"EVENNIA_AI_{name}": text}):
                 self.assertEqual(conf.setting(name), wanted)
                 self.assertEqual(ids(), [])
+        with (
+            mock.patch.dict(os.environ, {"EVENNIA_AI_TOOLS": ""}),
+            override_settings(EVENNIA_AI_TOOLS=["a.B"]),
+        ):
+            self.assertEqual(conf.setting("TOOLS"), ("a.B",))
         with mock.patch.dict(os.environ, {"EVENNIA_AI_SPEND_CAPS": CAPS}):
             self.assertEqual(read_limits(conf.spend_caps())[0]["player"], {"calls_minute": 5})
         for name in ("TOOLS", "MEM0_CONFIG"):

@@ -34,7 +34,8 @@ PAGE_LINES, SCENE_LINES, FOUND = 50, 60, 30
 # Lines before and after a message that its page shows.
 AROUND = 5
 BUDGET_HOURS = 24
-MOST_ROWS, MOST_REPORTS = 400, 100
+# Rows and reports of a page, and levels of its tree of summaries.
+MOST_ROWS, MOST_REPORTS, MOST_DEEP = 400, 100, 12
 # A line of an explanation on a source that has a page of its own.
 _SOURCE = re.compile(r"  \(([ms]\w+)\)(?!.*(?:no longer stored|not for you to see)$)")
 
@@ -193,8 +194,9 @@ def summaries(visit: Visit) -> dict[str, Any]:
         above = record.absorbed_by if record.status == ABSORBED else None
         children.setdefault(above if above in records else "", []).append(record)
 
-    def node(record: SummaryRecord) -> dict[str, Any]:
-        return {**_summary(record), "below": [node(r) for r in children.get(record.id, ())]}
+    def node(record: SummaryRecord, depth: int = 0) -> dict[str, Any]:
+        inner = children.get(record.id, ()) if depth < MOST_DEEP else ()
+        return {**_summary(record), "below": [node(each, depth + 1) for each in inner]}
 
     newest = sorted(children.get("", ()), key=lambda record: record.created_at, reverse=True)
     note_look(visit, "summaries", (record.audience for record in newest))

@@ -266,6 +266,14 @@ class TestEmergency(BehindTest):
         self.assertLess(context_usage(self.script), 0.8)
         self.assert_proven()
 
+    def test_nor_where_summaries_are_extracts(self):
+        """Who speaks with a model and compacts offline waits for no notes either."""
+        self.world.configure(compact_model=OFFLINE_MODEL)
+        self.fill_to(0.85)
+        self.say()
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.requests_for("pre_compaction"), [])
+
     def test_a_tick_without_a_line_makes_room(self):
         """Then the next line finds room; one that comes meanwhile does not wait either."""
         self.fill_to(0.85)

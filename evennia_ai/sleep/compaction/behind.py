@@ -7,8 +7,7 @@ itself cancels it (`assistant.runtime.Runtime`).
 from twisted.internet.defer import CancelledError, inlineCallbacks
 
 from evennia_ai.background import Steps
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage
-from evennia_ai.llm_interaction.summary import summary_levels
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage, only_speaks
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.compact import Compaction, due
 from evennia_ai.sleep.compaction.due import BACKGROUND, BETTER, COUNT, EMERGENCY, REQUEST
@@ -20,8 +19,10 @@ def better_follows(script: Assistant) -> bool:
 
     Not where the offline model is all there is, nor over a spend limit.
     """
-    is_background = script.config.compact_background
-    return is_background and summary_levels(script)[0][1] != OFFLINE_MODEL
+    config = script.config
+    own = OFFLINE_MODEL if only_speaks(script) else script.model_name
+    models = {own, config.compact_model or own, *config.llm_fallback_models}
+    return config.compact_background and models != {OFFLINE_MODEL} and not script.over_spend()
 
 
 def begin_behind(script: Assistant, character: Character) -> bool:
