@@ -334,8 +334,8 @@ def _foreign(sentences: Sequence[str], ground: Ground) -> frozenset[str]:
         for each, code in told.items()
         if code and code not in ground.languages and size(each) >= SENTENCE_WORDS
     }
-    is_mixed = any(code in ground.languages for code in told.values())
-    return frozenset(foreign if is_mixed else ())
+    own = [each for each, code in told.items() if code in ground.languages]
+    return frozenset(foreign if len(own) >= len(foreign) else ())
 
 
 def stands_apart(text: str, ground: Ground) -> bool:

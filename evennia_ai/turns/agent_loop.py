@@ -8,7 +8,7 @@ from typing import Any
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
-from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
+from evennia_ai.errors import ModelError, SpendError, StoreError, ToolError, WindowError
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
@@ -281,9 +281,9 @@ class _Turn:
         reply = yield script.spend.complete(asked, request.asker if is_counted else None)
         yield script.breathe()
         answer = self._read(reply)
-        is_held = only_speaks(script) and self.wants_offline() and bool(answer.text)
-        if is_held and (yield script.mind.work(misses, [*asked.messages], answer.text)):
-            answer = replace(answer, text="", cuts=(*answer.cuts, MISSES))
+        if (yield self._misses(asked, answer)):
+            cuts = (*answer.cuts, MISSES)
+            answer = replace(answer, text="", calls=(), cuts=cuts, is_staged=False)
         if answer.cuts:
             self.cuts += answer.cuts
             script.audit("guard", model=reply.model, cut=answer.cuts, lost=answer.is_lost)
@@ -292,6 +292,19 @@ class _Turn:
             self._discard(answer)
             answer = yield self._asked(asked_once_more(again), may_repeat=False)
         return answer
+
+    @inlineCallbacks
+    def _misses(self, asked: ModelRequest, answer: _Answer) -> Steps[bool]:
+        """Whether a model that only speaks has missed what it is for, and another can answer."""
+        script = self.script
+        is_held = only_speaks(script) and self.is_needed() and self.wants_offline()
+        if not (is_held and answer.text and asked.messages):
+            return False
+        try:
+            missed: bool = yield script.mind.work(misses, [*asked.messages], answer.text)
+        except StoreError:  # the reply is there, and paid
+            return False
+        return missed
 
     def _discard(self, answer: _Answer) -> None:
         """Count and log a reply that is not used."""

@@ -195,6 +195,11 @@ class TestLanguages(unittest.TestCase):
                     self.assertEqual([each.rule for each in found.struck], ["language"])
             found = grounded_in(talks["de"][1], source, ["Mira", "Heron", "Reiher"])
             self.assertEqual(found.struck, (), code)  # wholly in another language
+        source = heard_line("Mira", "o1.a", "say", "Mein Boot heißt Heron. Danke, Bernd.")
+        english = "Mira's boat is called Heron. She thanked Bernd for it. Danke."
+        self.assertNotIn(
+            "language", {s.rule for s in grounded_in(english, source, ["Mira"]).struck}
+        )
 
     def test_refusals_in_any_language(self):
         """A short text without a word of its source says nothing of it, whatever its language."""

@@ -72,8 +72,9 @@ def misses(messages: Sequence[Mapping[str, Any]], text: str) -> bool:
     ``I sell rye.`` Or it is in another language. `messages` are those of the request.
     """
     talk, said = read_talk(messages), set(words(text))
-    language = _language(talk)
-    if size(text) >= MIN_SPOKEN and language_of(text, language) not in (language, ""):
+    language, newest = _language(talk), talk.fresh[-1].text if talk.fresh else ""
+    is_shown = bool(fixed_language(talk.system)) or min(size(newest), size(text)) >= MIN_SPOKEN
+    if language and is_shown and language_of(text, language) not in (language, ""):
         return True
     with speaking(language):
         for act in _acts(talk):

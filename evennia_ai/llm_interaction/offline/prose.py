@@ -182,7 +182,9 @@ def is_fixed(sentence: str) -> bool:
         for before, behind in named
         if sentence.startswith(before) and sentence.endswith(behind)
     )
-    table = table_of(sentence)
+    table = tables()[language_of(sentence) or DEFAULT]  # whatever is spoken, as it is cached
     return sentence in plain or any(
-        _NAMED.fullmatch(slot) and not holds_word(slot, table, "first_person") for slot in slots
+        _NAMED.fullmatch(slot)
+        and not ((" " in slot or is_unparted(slot)) and holds_word(slot, table, "first_person"))
+        for slot in slots
     )

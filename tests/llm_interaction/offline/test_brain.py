@@ -51,10 +51,12 @@ class TestToldAnswers(unittest.TestCase):
             ("It rained all day.", "Did it?", False),
             ("Es hat den ganzen Tag geregnet.", "I'm sorry, but I can't help with that.", True),
             ("Es hat den ganzen Tag geregnet.", "Das habe ich am Fenster gehört.", False),
-            ("It rained all day.", "Ja, das habe ich am Fenster gehört.", True),
+            ("It rained here all day.", "Ja, das habe ich am Fenster gehört.", True),
+            ("Tom!", "I am glad to see you here again.", False),
         ):
             asked = [SYSTEM, *heard, said("Alice", question), moment("Alice")]
             self.assertEqual(misses(asked, reply), is_missed, (question, reply))
+        self.assertFalse(misses([], "I am glad to see you here again."))
 
 
 class TestSmallTalk(unittest.TestCase):
