@@ -25,47 +25,7 @@ TYPES = b"""\xef\xbb\xbf{"Spec": "chara_card_v2", "data": {"Name": "|rAri\\na\\u
 "<p style='x'>*She waves.* \\"Hi {{USER}}, {{random:a,b}} {{getvar::x}}\\"</p>"}}"""
 
 
-class TestVersions(unittest.TestCase):
-    def test_all_shapes(self):
-        """V1, V2, V3, Pygmalion's, and cards inside another object."""
-        flat = {"name": "Aria", "description": "Keeps the inn."}
-        shapes = [
-            card(2),
-            card(3),
-            flat,
-            {"Name": "Aria", "DESCRIPTION": "Keeps the inn."},
-            {"char_name": "Aria", "char_persona": "Keeps the inn."},
-            {"card": flat},
-            {"character": card(3)},
-            {"spec": "chara_card_v2", **flat, "data": {}},
-        ]
-        for shape in shapes:
-            read = read_card(shape)
-            self.assertEqual((read.name, read.persona), ("Aria", "Keeps the inn."), shape)
-
-    def test_what_is_no_card(self):
-        """Each with its remedy."""
-        for value, says in (
-            ([], "no character card"),
-            ({"spec": "x", "data": None}, "no character card"),
-            ({"entries": {}}, "lorebook"),
-            (card(name=""), "add `= <name>`"),
-            (card(name="|r\n"), "add `= <name>`"),
-        ):
-            with self.assertRaises(Refusal) as caught:
-                read_card(value)
-            self.assertIn(says, str(caught.exception))
-        self.assertEqual(read_card(card(name=None), "Bea").name, "Bea")
-
-    def test_a_later_version(self):
-        """It is read, with a note."""
-        note = "version 4.1 is read as version 3"
-        self.assertIn(note, read_card(card(3) | {"spec_version": "4.1"}).notes)
-        for version in ("x", 10**400):
-            self.assertNotIn("version", repr(read_card(card(3) | {"spec_version": version}).notes))
-
-
-class TestFields(unittest.TestCase):
+class TestCards(unittest.TestCase):
     def test_wrong_types(self):
         """A number for a text, a text for a list, markup in a name: mended, and said."""
         read = read_card(parsed(TYPES))
@@ -116,8 +76,44 @@ class TestFields(unittest.TestCase):
         self.assertEqual(exported(read)["data"]["description"][:20], text[:20])
         self.assertEqual(len(exported(read)["data"]["description"]), 40_000)
 
+    def test_all_shapes(self):
+        """V1, V2, V3, Pygmalion's, and cards inside another object."""
+        flat = {"name": "Aria", "description": "Keeps the inn."}
+        shapes = [
+            card(2),
+            card(3),
+            flat,
+            {"Name": "Aria", "DESCRIPTION": "Keeps the inn."},
+            {"char_name": "Aria", "char_persona": "Keeps the inn."},
+            {"card": flat},
+            {"character": card(3)},
+            {"spec": "chara_card_v2", **flat, "data": {}},
+        ]
+        for shape in shapes:
+            read = read_card(shape)
+            self.assertEqual((read.name, read.persona), ("Aria", "Keeps the inn."), shape)
 
-class TestMacros(unittest.TestCase):
+    def test_what_is_no_card(self):
+        """Each with its remedy."""
+        for value, says in (
+            ([], "no character card"),
+            ({"spec": "x", "data": None}, "no character card"),
+            ({"entries": {}}, "lorebook"),
+            (card(name=""), "add `= <name>`"),
+            (card(name="|r\n"), "add `= <name>`"),
+        ):
+            with self.assertRaises(Refusal) as caught:
+                read_card(value)
+            self.assertIn(says, str(caught.exception))
+        self.assertEqual(read_card(card(name=None), "Bea").name, "Bea")
+
+    def test_a_later_version(self):
+        """It is read, with a note."""
+        note = "version 4.1 is read as version 3"
+        self.assertIn(note, read_card(card(3) | {"spec_version": "4.1"}).notes)
+        for version in ("x", 10**400):
+            self.assertNotIn("version", repr(read_card(card(3) | {"spec_version": version}).notes))
+
     def clean(self, text, **options):
         """A text, cleaned."""
         return Cleaner("Aria").clean(text, 500, **options)[0]
@@ -140,8 +136,6 @@ class TestMacros(unittest.TestCase):
         said = "1 line looked like parts of the prompt and lost their brackets"
         self.assertEqual(cleaner.notes(), [said, "macros left out: #if, roll"])
 
-
-class TestActs(unittest.TestCase):
     def test_spoken_lines(self):
         """What is said in examples, without poses and the own name."""
         examples = "Bo: Hi!\nAria: *nods* The soup is hot.\n"
@@ -163,8 +157,6 @@ class TestActs(unittest.TestCase):
         ):
             self.assertEqual(acts(greeting, "Bo", "Aria"), expected)
 
-
-class TestExported(unittest.TestCase):
     def test_what_came_goes_out(self):
         """Nothing is lost, whatever version it came in; what changed here goes out changed."""
         fields = {
@@ -196,8 +188,6 @@ class TestExported(unittest.TestCase):
         self.assertNotIn("character_book", exported(Card("Aria", original=with_book))["data"])
         self.assertEqual(exported(Card("Bea"))["data"]["name"], "Bea")
 
-
-class TestReport(unittest.TestCase):
     def test_all_of_it(self):
         """What is used and what not; a book that is none spoils no card."""
         fields = {"mes_example": "<START>{{char}}: Hm.", "odd": 1, "character_book": {"a": 1}}
@@ -211,8 +201,6 @@ class TestReport(unittest.TestCase):
             bare, ["A card of Bea, from a JSON file.", "Used: first_mes.", "Greeting: Hi"]
         )
 
-
-class TestCleaner(unittest.TestCase):
     def test_names_that_are_macros(self):
         """A name without braces; nothing is filled in for ever, however it is called."""
         for name in ("{{char}}", "{{char}}{{char}}", "{|r{char}}"):

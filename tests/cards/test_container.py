@@ -66,8 +66,20 @@ class TestPng(Case):
         self.refused(b"\xff\xd8\xff\xe0 JFIF", "JPEG")
         self.refused(b"x" * (FILE_BYTES + 1), "20,000,000")
 
+    def test_all_formats(self):
+        """What is written is read again; a picture is kept, its old cards are not."""
+        for form in FORMATS:
+            self.assertEqual(read(packed(NEW, form)).value, NEW)
+        source = png(text_chunk(OLD), packed_chunk(OLD), IDAT)
+        written = packed(NEW, "png", source)
+        self.assertEqual(read(written).value, NEW)
+        self.assertIn(IDAT, written)
+        self.assertEqual((written.count(b"chara\0"), written.count(b"ccv3\0")), (1, 1))
+        with self.assertRaises(Refusal):
+            packed(NEW, "webp")
 
-class TestJson(Case):
+
+class TestOtherFiles(Case):
     def test_encodings_and_odd_numbers(self):
         """A byte order mark, UTF-16, NaN, a number of 5,000 digits."""
         for data in ("﻿[1]".encode(), "[1]".encode("utf-16")):
@@ -87,8 +99,6 @@ class TestJson(Case):
             self.refused(data, "this is no JSON")
         self.refused(b" " * 4_194_305, "more than 4,194,304 bytes")
 
-
-class TestZip(Case):
     def test_what_is_refused(self):
         """Too many files, a folder too deep, an encrypted card, too much of it, a damaged one."""
         files = {"aria/card.json": "{}", "aria/../../etc/x.png": "x"}
@@ -114,17 +124,3 @@ class TestZip(Case):
             read(zipped({"card.json": "[]", "a": "", "b": ""})).notes[0][:18], "2 other files are "
         )
         self.assertEqual(read(zipped({"card.json": "[]"})).notes, ())
-
-
-class TestPacked(Case):
-    def test_all_formats(self):
-        """What is written is read again; a picture is kept, its old cards are not."""
-        for form in FORMATS:
-            self.assertEqual(read(packed(NEW, form)).value, NEW)
-        source = png(text_chunk(OLD), packed_chunk(OLD), IDAT)
-        written = packed(NEW, "png", source)
-        self.assertEqual(read(written).value, NEW)
-        self.assertIn(IDAT, written)
-        self.assertEqual((written.count(b"chara\0"), written.count(b"ccv3\0")), (1, 1))
-        with self.assertRaises(Refusal):
-            packed(NEW, "webp")

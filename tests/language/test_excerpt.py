@@ -14,8 +14,6 @@ def excerpt(text, query):
 
 
 class TestExcerpt(unittest.TestCase):
-    """As much as there is room for."""
-
     def test_lines_that_match(self):
         """Of a summary the lines that share words with the query are shown, whole, in order."""
         chatter = [f"Cora: The road to Ford was mud, day {day}." for day in range(40)]

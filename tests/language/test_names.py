@@ -17,9 +17,7 @@ CHATTER = (
 )
 
 
-class TestNamesAmong(unittest.TestCase):
-    """Where a word means somebody."""
-
+class TestNames(unittest.TestCase):
     def test_named(self):
         """By a capital inside a sentence, or by what somebody does."""
         for text, names in (
@@ -49,10 +47,6 @@ class TestNamesAmong(unittest.TestCase):
         ):
             self.assertEqual(names_among(text), frozenset(), text)
 
-
-class TestReading(unittest.TestCase):
-    """All that reads the words of a text takes such a name for one."""
-
     def test_telling(self):
         """It tells what a text is about."""
         self.assertEqual(telling_words("Where does Will live?"), {"will", "liv"})
@@ -70,10 +64,6 @@ class TestReading(unittest.TestCase):
             self.assertEqual(parsed_query(query).content, content)
         asked = parsed_query("Where does Will live?", ["Will"])
         self.assertEqual((asked.content, asked.asked), (("live",), ("Will",)))
-
-
-class TestRecall(unittest.TestCase):
-    """What the index finds for a query that names one of them."""
 
     def found(self, query, *texts, speaker="Bob"):
         """The best hit's text."""

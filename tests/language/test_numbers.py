@@ -7,8 +7,6 @@ from evennia_ai.language.script import with_digits
 
 
 class TestNumbers(unittest.TestCase):
-    """Digits and words."""
-
     def test_digits_of_all_scripts(self):
         """Each becomes one of ours or stays, also one that Python's tables do not know yet."""
         every = "".join(map(chr, (n for n in range(0x110000) if not 0xD800 <= n < 0xE000)))

@@ -7,8 +7,6 @@ from tests.search_case import ECHO, FACT, QUESTION
 
 
 class TestAsks(unittest.TestCase):
-    """Which texts only ask."""
-
     def test_questions(self):
         """Marked or not, with somebody's name before them, with little told beside them."""
         for text in (

@@ -38,9 +38,7 @@ LISTS_ELSEWHERE = {
 }
 
 
-class TestEachTable(unittest.TestCase):
-    """What holds in the file of every language."""
-
+class TestTables(unittest.TestCase):
     def each(self):
         """All tables, each as a subtest."""
         for table in tables().values():
@@ -93,20 +91,12 @@ class TestEachTable(unittest.TestCase):
             lists = data["lists"].keys() - LISTS_ELSEWHERE
             self.assertLessEqual(lists, ENGLISH.data["lists"].keys(), path)
 
-
-class TestMissing(unittest.TestCase):
-    """What a language does not have."""
-
     def test_a_missing_key_is_no_rule(self):
         """It matches nothing and holds nothing."""
         bare = Table("xx", {})
         self.assertIsNone(bare.expression("kinds", "greeting").search("hello"))
         self.assertEqual((bare.words("stop"), bare.expressions("kinds")), (frozenset(), {}))
         self.assertEqual((bare.name, bare.get("lists", "stop")), ("xx", ""))
-
-
-class TestOwnFolder(unittest.TestCase):
-    """A game's folder, laid over the tables."""
 
     def test_laid_over(self):
         """It changes the keys that it has, and adds a language."""
@@ -118,10 +108,6 @@ class TestOwnFolder(unittest.TestCase):
         self.assertEqual(own["de"].get("lines", "thanks"), ["Passt schon."])
         self.assertEqual(own["de"].get("lines", "fact"), tables()["de"].get("lines", "fact"))
         self.assertEqual((own["it"].name, own["it"].words("stop")), ("Italian", {"che"}))
-
-
-class TestLanguageOf(unittest.TestCase):
-    """Which language a text is in."""
 
     def test_by_script_and_little_words(self):
         """Also of a line or two."""
@@ -147,8 +133,6 @@ class TestLanguageOf(unittest.TestCase):
 
 
 class TestLetters(unittest.TestCase):
-    """Folding, words and forms."""
-
     def test_folded(self):
         """Forms of one text are one."""
         for one, other in (
@@ -175,10 +159,6 @@ class TestLetters(unittest.TestCase):
         self.assertTrue(akin("an", "an"))
         self.assertTrue(holds(words("Вчера видел Прохора."), words("Прохор")))
         self.assertFalse(holds(words("Вчера."), words("Прохор Ильич")))
-
-
-class TestTimes(unittest.TestCase):
-    """The time in another language."""
 
     def test_told(self):
         """Clock and day by figures; a game's own words stay."""

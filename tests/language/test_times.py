@@ -13,8 +13,6 @@ TIDES = {"drop": 1, "tide": 500, "moon": 5000, "year": 50_000}
 
 
 class TestSpokenTime(unittest.TestCase):
-    """The usual calendar."""
-
     def test_words(self):
         """The hour to a quarter, the time of the day, the date."""
         for clock, words in (
@@ -43,10 +41,6 @@ class TestSpokenTime(unittest.TestCase):
         """What has no comma is both the clock and the day."""
         self.assertEqual(read_time("dusk. "), ("dusk", "dusk"))
         self.assertEqual(read_time(""), ("", ""))
-
-
-class TestSpokenUnits(unittest.TestCase):
-    """A calendar of a game's own."""
 
     def test_usual_hours(self):
         """With usual hours and days the clock is told in words, the rest by number."""

@@ -10,9 +10,7 @@ from evennia_ai.language.words import (
 )
 
 
-class TestTellingWords(unittest.TestCase):
-    """What a line is about."""
-
+class TestWords(unittest.TestCase):
     def test_small_talk_has_none(self):
         """Greetings, thanks, the weather and names heard all the time say nothing."""
         for text in (
@@ -29,10 +27,6 @@ class TestTellingWords(unittest.TestCase):
         self.assertEqual(telling_words("My cousin Will", ["Will"]), {"cousin"})
         self.assertEqual(telling_words("My cousin Will"), {"cousin", "will"})
 
-
-class TestElsewhere(unittest.TestCase):
-    """What lines in other languages are about."""
-
     def test_question_and_statement_meet(self):
         """In their telling words, in whatever form; names heard all the time are none."""
         for told, asked in (
@@ -44,10 +38,33 @@ class TestElsewhere(unittest.TestCase):
             self.assertTrue(telling_words(told) & telling_words(asked), told)
         self.assertNotIn("jurgen", telling_words("Wo schläft Jürgen, der Müller?", ["Jürgen"]))
 
+    def test_plurals(self):
+        """Singular and plural are one word."""
+        for one, many in (
+            ("party", "parties"),
+            ("glass", "glasses"),
+            ("box", "boxes"),
+            ("torch", "torches"),
+            ("house", "houses"),
+            ("key", "keys"),
+            ("bus", "bus"),
+        ):
+            self.assertEqual(singular(many), one)
+            self.assertEqual(stem(many), stem(one))
+
+    def test_verbs_and_derivations(self):
+        """Forms of one word share a stem."""
+        for forms in (
+            ("dance", "dances", "danced", "dancing"),
+            ("stop", "stopped", "stopping"),
+            ("quick", "quickly"),
+            ("inform", "information", "informs"),
+            ("happi", "happiness", "happy"),
+        ):
+            self.assertEqual(len({stem(form) for form in forms}), 1, forms)
+
 
 class TestMentions(unittest.TestCase):
-    """Whether a text names somebody."""
-
     def test_forms_of_names(self):
         """With whatever ending, little word before it, or letter left out, in any script."""
         for name, *texts in (
@@ -115,32 +132,3 @@ class TestMentions(unittest.TestCase):
         self.assertTrue(mentions("Marius is late.", ["Marina"]))
         self.assertFalse(mentions("Marius is late.", ["Marina"], ["Marius Lee"]))
         self.assertTrue(mentions("Anna is late.", ["Anna"], ["Anna Lee"]))
-
-
-class TestForms(unittest.TestCase):
-    """One word in several forms."""
-
-    def test_plurals(self):
-        """Singular and plural are one word."""
-        for one, many in (
-            ("party", "parties"),
-            ("glass", "glasses"),
-            ("box", "boxes"),
-            ("torch", "torches"),
-            ("house", "houses"),
-            ("key", "keys"),
-            ("bus", "bus"),
-        ):
-            self.assertEqual(singular(many), one)
-            self.assertEqual(stem(many), stem(one))
-
-    def test_verbs_and_derivations(self):
-        """Forms of one word share a stem."""
-        for forms in (
-            ("dance", "dances", "danced", "dancing"),
-            ("stop", "stopped", "stopping"),
-            ("quick", "quickly"),
-            ("inform", "information", "informs"),
-            ("happi", "happiness", "happy"),
-        ):
-            self.assertEqual(len({stem(form) for form in forms}), 1, forms)

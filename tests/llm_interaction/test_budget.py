@@ -31,8 +31,6 @@ sizes = st.integers(1, 200_000)
 
 
 class TestTokenBudget(unittest.TestCase):
-    """A logged budget."""
-
     def setUp(self):
         regions = dict(zip(REGIONS, (200, 310, 120, 480, 1500, 300, 90, 200), strict=True))
         self.event = TokenBudget.of(regions, 4096, at=5.0, purpose="awake", model="m/x")
@@ -64,11 +62,7 @@ class TestTokenBudget(unittest.TestCase):
             with self.subTest(odd), self.assertRaises(Unreadable):
                 TokenBudget.from_dict({**sound, **odd})
 
-
-class TestReplyTrace(unittest.TestCase):
-    """The trace of a reply, as it is stored in the reply's metadata."""
-
-    def test_round_trip(self):
+    def test_trace(self):
         """It comes back from what is stored: the best scores and the newest ids, rounded."""
         many = {f"m{n}": 1 / (n + 1) for n in range(50)}
         bare = ReplyTrace(budget=TokenBudget.of({}, 9))
@@ -85,8 +79,6 @@ class TestReplyTrace(unittest.TestCase):
 
 
 class TestRoom(unittest.TestCase):
-    """The room of a history, and its shares."""
-
     def test_too_small(self):
         """It is never counted as less than a share of the limit."""
         room = Room(1000, 900, 50)
@@ -104,10 +96,6 @@ class TestRoom(unittest.TestCase):
             whole = room.kept + summaries * (cap + MARKER_TOKENS)
             self.assertLessEqual(whole, room.target)
 
-
-class TestNewestThatFit(unittest.TestCase):
-    """What of a history fits."""
-
     @MANY
     @given(histories(), st.integers(-10, 12_000))
     def test_longest_legal_end(self, history, room):
@@ -117,10 +105,6 @@ class TestNewestThatFit(unittest.TestCase):
         ends = [history[point:] for point in cut_points(history)]
         fitting = [end for end in ends if total_tokens(end) <= room] or [()]
         self.assertEqual(kept, max(fitting, key=len))
-
-
-class TestShortened(unittest.TestCase):
-    """Texts cut in their middle."""
 
     @FEW
     @given(st.text(min_size=1).map(lambda text: text * 9), st.integers(-5, 400))
@@ -134,10 +118,6 @@ class TestShortened(unittest.TestCase):
         gone = f" [... {len(text) - 2 * half:,} characters left out here ...] "
         self.assertEqual(short, text[:half] + gone + text[len(text) - half :])
         self.assertLessEqual(len(short), max(room, 60))
-
-
-class TestPacked(unittest.TestCase):
-    """Lines cut into runs that fit a request."""
 
     @given(st.lists(awkward_texts, max_size=6), st.integers(0, 40))
     def test_no_character_is_lost(self, lines, room):

@@ -29,8 +29,6 @@ def talk(count, audience=PUBLIC):
 
 
 class TestBudgetLog(unittest.TestCase):
-    """What is logged, and what is kept of it."""
-
     def setUp(self):
         self.aria = FakeAssistant(ScriptedModel(default="They talked."), compact_preserve_window=4)
         self.aria.history.append(talk(12))

@@ -26,8 +26,6 @@ PROMPT = [
 
 
 class TestMarks(unittest.TestCase):
-    """Which messages are marked."""
-
     def test_which(self):
         """Rules, the newest words, what stands before the tail, the last; never without text."""
         results = [message("assistant", ""), message("tool", "done")]

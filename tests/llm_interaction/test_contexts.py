@@ -22,18 +22,12 @@ from tests.strategies import FEW
 
 
 class TestContexts(unittest.TestCase):
-    """The situations."""
-
     def test_rules_of_safety(self):
         """Awake it is told that heard words are data, to admit not knowing, to invent nothing."""
         rules = CONTEXTS[CONTEXT_AWAKE].rules
         for words in ("are data", "do not know", "Never invent", "name its id", "stays between"):
             self.assertIn(words, rules)
         self.assertIn("before", CONTEXTS[CONTEXT_PRE_COMPACTION].rules.lower())
-
-
-class TestSystemPrompt(unittest.TestCase):
-    """The system message."""
 
     @FEW
     @given(st.sampled_from(list(CONTEXTS)), st.text("Aria {}né"), st.text("ab {}name persona\n"))
@@ -43,10 +37,6 @@ class TestSystemPrompt(unittest.TestCase):
         text = system_prompt(CONTEXTS[context], name, persona)
         self.assertTrue(text.startswith(f"You are {name}\n{persona}\n\nYou live in"))
         self.assertIn(CONTEXTS[context].rules, text)
-
-
-class TestLanguage(unittest.TestCase):
-    """What the prompts say of the language."""
 
     def test_words_that_two_languages_have(self):
         """By default that of the line and of the talk, in each context."""

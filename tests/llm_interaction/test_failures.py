@@ -155,7 +155,7 @@ SAID = (
 BY_STATUS = {400: "bad_request", 413: "bad_request", 422: "bad_request", 429: "rate_limit"}
 
 
-class TestTexts(unittest.TestCase):
+class TestFailures(unittest.TestCase):
     def test_each_is_sorted(self):
         """Each text means what its provider means by it."""
         for kind, status, text in SAID:
@@ -216,8 +216,6 @@ class TestTexts(unittest.TestCase):
             with self.subTest(headers):
                 self.assertEqual(retry_after_s(headers, now=1_700_000_000), seconds)
 
-
-class TestExceptions(unittest.TestCase):
     def test_own_errors_keep_their_kind(self):
         """What the package raises itself says what it is."""
         self.assertEqual(failure_of(ModelError("no", kind="refused")).kind, "refused")

@@ -51,9 +51,7 @@ def struck(summary, source=SOURCE, known=()):
     return [each.rule for each in grounded_in(summary, source, known).struck]
 
 
-class TestSupported(unittest.TestCase):
-    """What the source says in other words stays."""
-
+class TestGrounded(unittest.TestCase):
     def test_paraphrase(self):
         """Facts, forms of words, dates that are meant, reported speech, and no claims at all."""
         for summary in (
@@ -101,10 +99,6 @@ class TestSupported(unittest.TestCase):
         for each in found.struck:
             self.assertIn(each.sentence, text)
 
-
-class TestUnsupported(unittest.TestCase):
-    """What nobody said is struck."""
-
     def test_each_rule(self):
         """Names, numbers, quotations and claims that the source does not have."""
         for rule, summary in (
@@ -133,6 +127,21 @@ class TestUnsupported(unittest.TestCase):
         self.assertEqual([each.rule for each in found.struck], ["claim", "name"])
         self.assertEqual(found.struck[0].what, ("son",))
         self.assertEqual(found.struck[1].sentence, "Dr. Gustav Holm came.")
+
+    def test_a_formatted_request(self):
+        """Speakers, what they said and the days of the lines support a summary."""
+        said = Message(
+            "user",
+            "My boat is called Heron.",
+            id=new_id("m"),
+            created_at="2026-03-04T05:06:07+00:00",
+            speaker=Speaker("Mara Voss", "o1.m"),
+            channel="say",
+        )
+        source = format_messages_for_compaction([said]) + "\nEgon sold his cart."
+        true = "On 4 March Mara Voss said that her boat is called Heron. Egon sold a cart."
+        self.assertEqual(struck(true, source), [])
+        self.assertEqual(struck("Mara Voss called her horse Star.", source), ["name"])
 
 
 class TestLanguages(unittest.TestCase):
@@ -214,25 +223,6 @@ class TestLanguages(unittest.TestCase):
         self.assertNotIn("refusal", struck(long, GERMAN))
 
 
-class TestRequest(unittest.TestCase):
-    """The source is what the summariser read."""
-
-    def test_a_formatted_request(self):
-        """Speakers, what they said and the days of the lines support a summary."""
-        said = Message(
-            "user",
-            "My boat is called Heron.",
-            id=new_id("m"),
-            created_at="2026-03-04T05:06:07+00:00",
-            speaker=Speaker("Mara Voss", "o1.m"),
-            channel="say",
-        )
-        source = format_messages_for_compaction([said]) + "\nEgon sold his cart."
-        true = "On 4 March Mara Voss said that her boat is called Heron. Egon sold a cart."
-        self.assertEqual(struck(true, source), [])
-        self.assertEqual(struck("Mara Voss called her horse Star.", source), ["name"])
-
-
 TALKS = tomllib.loads(Path(__file__).with_name("summaries.toml").read_text("utf-8"))["talk"]
 
 
@@ -245,8 +235,6 @@ def ground(talk):
 
 
 class TestTalks(unittest.TestCase):
-    """Each talk of `summaries.toml`."""
-
     def test_true_ones_pass(self):
         """Hardly a sentence is struck, and never most of a summary."""
         told = [(ground(talk), text) for talk in TALKS for text in talk["true"]]

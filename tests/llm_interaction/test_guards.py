@@ -45,9 +45,7 @@ some_word = st.text(LETTERS, min_size=3, max_size=9).filter(lambda each: each !=
 distinct = st.lists(some_word, min_size=4, max_size=12, unique=True)
 
 
-class TestSound(unittest.TestCase):
-    """What people say is left as it is."""
-
+class TestGuards(unittest.TestCase):
     @FEW
     @given(awkward_texts, st.booleans(), st.booleans())
     def test_a_beginning(self, text, is_cut_off, is_small):
@@ -65,10 +63,6 @@ class TestSound(unittest.TestCase):
         """What is sound stays so."""
         once = guarded("".join(pieces), around).text
         self.assertEqual(guarded(once, around).text, once)
-
-
-class TestEach(unittest.TestCase):
-    """What each guard cuts."""
 
     def test_labels_of_its_own(self):
         """A small model's bracketed labels; others may mean what they write."""
@@ -163,10 +157,6 @@ class TestEach(unittest.TestCase):
         self.assertEqual(guarded(text, AROUND).text, "")
         self.assertEqual(guarded(f"{text} And yours?", AROUND).text, f"{text} And yours?")
 
-
-class TestSpeed(unittest.TestCase):
-    """Guards run while all players wait."""
-
     def test_any_long_text(self):
         """Whatever a model repeats for pages is read at once; the bound is a slow machine's."""
         units = ["a\n", "a. ", "他。", "(", "\n", "#", "hp: 1\n", "Aria\n", "Bram: ", "options\n"]
@@ -183,8 +173,6 @@ class TestSpeed(unittest.TestCase):
 
 
 class TestSummaries(unittest.TestCase):
-    """What of a summary is told once."""
-
     @FEW
     @given(st.lists(distinct, min_size=1, max_size=5), st.sampled_from([" ", "\n"]), st.data())
     def test_repeats(self, sentences, gap, data):
@@ -204,8 +192,6 @@ class TestSummaries(unittest.TestCase):
 
 
 class TestKnownLines(unittest.TestCase):
-    """What is not said again."""
-
     def test_own_lines(self):
         """A word may be said three times, a short line twice, a long one once to each person."""
         long, aye = "The ferry leaves when the bell has rung three times.", "Aye, so it is."

@@ -54,8 +54,6 @@ def lost(source, *given_texts, known=()):
 
 
 class TestKinds(unittest.TestCase):
-    """What is a name, a number, a quotation."""
-
     def test_names(self):
         """Capitals amid a sentence, and known names; no common words, no shouting, no verbs."""
         for source, known, expected in (
@@ -155,8 +153,6 @@ class TestKinds(unittest.TestCase):
 
 
 class TestSources(unittest.TestCase):
-    """What is read, and what is passed over."""
-
     def test_results(self):
         """Nobody said what a tool gave out."""
         seen = replace(result("c2", "You see the Tower of Ash."), name="look")
@@ -233,8 +229,6 @@ class TestSources(unittest.TestCase):
 
 
 class TestMissing(unittest.TestCase):
-    """What survived."""
-
     def test_tolerance(self):
         """Case, accents, possessives, plurals, titles and hyphens make no difference."""
         for source, text in (
@@ -262,10 +256,6 @@ class TestMissing(unittest.TestCase):
         self.assertEqual(missing(items, source.upper()), ())
         self.assertEqual(missing(items), items)
 
-
-class TestAppendix(unittest.TestCase):
-    """The line that names what no summary did."""
-
     def test_overflow(self):
         """What does not fit is given back; a cap below the first leaves no line."""
         items = items_of("of Roland, Mara and Norvik")
@@ -284,10 +274,6 @@ class TestAppendix(unittest.TestCase):
         if rest:
             longer, _ = appendix(items[: len(items) - len(rest) + 1], 10**6, len)
             self.assertGreater(len(longer), cap)
-
-
-class TestCovered(unittest.TestCase):
-    """A summary with its line."""
 
     def test_what_is_kept_elsewhere_is_not_appended(self):
         """The journal and the ledger count; what of a text is cut off counts as lost."""

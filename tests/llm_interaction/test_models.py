@@ -12,25 +12,6 @@ from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, plainest
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
 
-class TestRetryPolicy(unittest.TestCase):
-    def test_waits(self):
-        """They double, half of each is random; what is final or takes too long is given up."""
-        policy = RetryPolicy(attempts=5, base_s=1, max_wait_s=6)
-        for failure, attempt, jitter, wait_s in (
-            (Failure("server"), 1, 1.0, 1),
-            (Failure("server"), 2, 1.0, 2),
-            (Failure("server"), 2, 0.0, 1),
-            (Failure("server"), 4, 1.0, 6),
-            (Failure("server"), 5, 0, None),
-            (Failure("auth"), 1, 0, None),
-            (Failure("bad_response"), 2, 0, None),
-            (Failure("rate_limit", 429, 7.0), 1, 0, None),
-            (Failure("rate_limit", 429, 5.0), 1, 0, 5.0),
-        ):
-            with self.subTest(failure=failure, attempt=attempt):
-                self.assertEqual(policy.wait_s(failure, attempt, jitter), wait_s)
-
-
 class TestBreaker(unittest.TestCase):
     def setUp(self):
         self.clock = Clock()
@@ -61,6 +42,23 @@ class TestBreaker(unittest.TestCase):
             if end == self.breaker.failed:
                 self.assertFalse(self.breaker.admits())
         self.assertTrue(self.breaker.admits() and self.breaker.admits())
+
+    def test_waits(self):
+        """They double, half of each is random; what is final or takes too long is given up."""
+        policy = RetryPolicy(attempts=5, base_s=1, max_wait_s=6)
+        for failure, attempt, jitter, wait_s in (
+            (Failure("server"), 1, 1.0, 1),
+            (Failure("server"), 2, 1.0, 2),
+            (Failure("server"), 2, 0.0, 1),
+            (Failure("server"), 4, 1.0, 6),
+            (Failure("server"), 5, 0, None),
+            (Failure("auth"), 1, 0, None),
+            (Failure("bad_response"), 2, 0, None),
+            (Failure("rate_limit", 429, 7.0), 1, 0, None),
+            (Failure("rate_limit", 429, 5.0), 1, 0, 5.0),
+        ):
+            with self.subTest(failure=failure, attempt=attempt):
+                self.assertEqual(policy.wait_s(failure, attempt, jitter), wait_s)
 
 
 class TestBook(unittest.TestCase):

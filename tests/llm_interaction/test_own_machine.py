@@ -8,8 +8,6 @@ HERE = "http://127.0.0.1:8000/v1"
 
 
 class TestRunsHere(unittest.TestCase):
-    """Loopback addresses, ours and LiteLLM's; nothing else is free."""
-
     def test_the_rule(self):
         """Model, game's model, configured address, environment: whether it runs here."""
         ollama = {"OLLAMA_API_BASE": "http://10.0.0.5:11434"}
@@ -35,10 +33,6 @@ class TestRunsHere(unittest.TestCase):
         ):
             with self.subTest(model=model, base=base, environ=environ):
                 self.assertEqual(runs_here(model, home, base, environ), here)
-
-
-class TestNear(unittest.TestCase):
-    """Servers that nobody else can bill for."""
 
     def test_addresses(self):
         """Those of the machine and of its own network."""

@@ -130,18 +130,6 @@ def roles(asked):
     return [message["role"] for message in asked.messages]
 
 
-class TestSmall(unittest.TestCase):
-    """Sizes in models' names."""
-
-    def test_names(self):
-        """Fewer than three billion parameters are small; a name without a size is not."""
-        small = ("qwen2.5:1.5b", "gemma-2-2b-it", "SmolLM2-360M", "hf:x/Qwen-0.5B-GGUF:q4")
-        large = ("llama3.2:3b", "mixtral-8x7b", "llama-70b", "gpt-4o", "qwen-moe-a2.7b", "12b")
-        for name in (*small, *large):
-            with self.subTest(name=name):
-                self.assertEqual(is_small_name(name), name in small)
-
-
 class TestLearned(unittest.TestCase):
     def test_each_refusal_teaches(self):
         """Each text teaches what its server means."""
@@ -234,6 +222,14 @@ class TestLearned(unittest.TestCase):
         self.assertEqual(reshaped(request(max_tokens=99), known).max_tokens, 99)
         self.assertEqual(known.said(), ["gives replies of at most 4096 tokens"])
         self.assertEqual(Profile.from_dict(known.to_dict()), known)
+
+    def test_names(self):
+        """Fewer than three billion parameters are small; a name without a size is not."""
+        small = ("qwen2.5:1.5b", "gemma-2-2b-it", "SmolLM2-360M", "hf:x/Qwen-0.5B-GGUF:q4")
+        large = ("llama3.2:3b", "mixtral-8x7b", "llama-70b", "gpt-4o", "qwen-moe-a2.7b", "12b")
+        for name in (*small, *large):
+            with self.subTest(name=name):
+                self.assertEqual(is_small_name(name), name in small)
 
 
 class TestReshaped(unittest.TestCase):

@@ -101,7 +101,7 @@ class TestMarkup(unittest.TestCase):
         self.assertFalse(any(ord(sign) < 32 and sign != "\n" for sign in cleaned))
 
 
-class TestSplit(unittest.TestCase):
+class TestSpeakable(unittest.TestCase):
     def test_paragraph_border_is_preferred(self):
         """A line break late in the piece is taken before a later sentence end."""
         self.assertEqual(speakable("Aaaa bbbb cc\nDd. Ee ff", limit=16).pieces[0], "Aaaa bbbb cc")
@@ -119,8 +119,6 @@ class TestSplit(unittest.TestCase):
         left = text[len(text) - split.left_out :]
         self.assertEqual(letters + "".join(left.split()), "".join(text.split()))
 
-
-class TestRunawayReplies(unittest.TestCase):
     HOSTILE = (
         "word. " * 200_000,
         "<think>" * 60_000,
@@ -148,8 +146,6 @@ class TestRunawayReplies(unittest.TestCase):
         self.assertEqual(len(split.pieces), cleaning.REPLY_PIECES)
         self.assertGreater(split.left_out, 990_000)
 
-
-class TestRefusals(unittest.TestCase):
     def test_refusals_are_seen(self):
         """Usual refusals are told apart from answers."""
         for text in (

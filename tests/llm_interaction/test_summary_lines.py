@@ -55,10 +55,6 @@ class TestLines(unittest.TestCase):
         self.assertEqual(len(text.splitlines()), 1)
         self.assertNotIn(f"\n{FORGED}", as_transcript(shown, "Aria"))
 
-
-class TestExtract(unittest.TestCase):
-    """The offline model's summaries."""
-
     TALK = tuple(
         replace(assistant(text), role="user", speaker=Speaker(key="Bob", id="o2.b"))
         for text in ("We must fetch the hay.", "Mend the fence by Monday.", "The dog Rex is lost.")

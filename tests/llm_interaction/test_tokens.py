@@ -43,20 +43,7 @@ def fresh_counters(*replaced):
         yield
 
 
-class TestEstimate(unittest.TestCase):
-    """Tokens by bytes."""
-
-    def test_above_tiktoken(self):
-        """For English, code and JSON it is no less than the true count, and no two and a half."""
-        for text in SAMPLES:
-            true = counter_for("gpt-4")(text)
-            self.assertLessEqual(true, estimate(text))
-            self.assertLess(estimate(text), 2.5 * true)
-
-
-class TestTiktoken(unittest.TestCase):
-    """The usual counter, without a download."""
-
+class TestCounters(unittest.TestCase):
     def test_families(self):
         """Newer families have their own vocabulary; unknown models the older one."""
         for model in ("gpt-4o-mini", "openai/gpt-4.1", "azure/x/GPT-5", "o3-mini"):
@@ -93,9 +80,12 @@ class TestTiktoken(unittest.TestCase):
         self.assertEqual(tokens > 0, bool(text))
         self.assertLessEqual(tokens, len(text.encode("utf-8", "surrogatepass")))
 
-
-class TestOtherCounters(unittest.TestCase):
-    """What is used where tiktoken is not."""
+    def test_above_tiktoken(self):
+        """For English, code and JSON it is no less than the true count, and no two and a half."""
+        for text in SAMPLES:
+            true = counter_for("gpt-4")(text)
+            self.assertLessEqual(true, estimate(text))
+            self.assertLess(estimate(text), 2.5 * true)
 
     def test_the_estimate(self):
         """Without vocabularies nothing is downloaded; one that cannot be read is none."""

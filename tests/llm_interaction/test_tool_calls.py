@@ -146,9 +146,7 @@ class TestTextProtocol(unittest.TestCase):
         self.assertEqual(tool_instructions(()), "")
 
 
-class TestStorable(unittest.TestCase):
-    """What goes back to a provider is always readable."""
-
+class TestStored(unittest.TestCase):
     @FEW
     @given(
         st.one_of(
@@ -173,10 +171,6 @@ class TestStorable(unittest.TestCase):
         self.assertEqual(
             len(json.loads(endless["function"]["arguments"])["unreadable"]), ARGUMENT_CHARS
         )
-
-
-class TestBatches(unittest.TestCase):
-    """What is stored together."""
 
     def test_what_stands_together(self):
         """What stands behind a noop is done all the same; whispers to one person share a batch."""

@@ -17,7 +17,7 @@ from tests.waiting import wait_for
 HALBERD = "A rusted halberd leans in the corner, its shaft carved with ravens."
 
 
-class ToolOutputTest(unittest.TestCase):
+class TestToolOutputs(unittest.TestCase):
     """An assistant with a real index."""
 
     def setUp(self):
@@ -47,10 +47,6 @@ class ToolOutputTest(unittest.TestCase):
     def found(self, query, audience="public", tools=True, limit=10):
         done = self.world.script.memory.search(Query(query, limit, audience, tools=tools))
         return [(hit.turn_id, hit.kind) for hit in wait_for(done)]
-
-
-class TestFound(ToolOutputTest):
-    """Searches that ask for them."""
 
     def test_for_whom_it_is(self):
         """An output of a private turn is found by those of it, and by staff."""
@@ -124,10 +120,6 @@ class TestFound(ToolOutputTest):
         self.ask("Aria, what of the rusted halberd carved with ravens?")
         prompt = str(self.world.model.requests[-1].messages)
         self.assertEqual(prompt.count("leans in the corner"), 1)
-
-
-class TestIndexing(ToolOutputTest):
-    """The index made whole."""
 
     def test_restored(self):
         """A lost index has the outputs again, live and archived; counts know of them."""

@@ -116,8 +116,6 @@ class TestTranscript(unittest.TestCase):
         self.assertEqual(len(found), 5)
         self.assertEqual(found[3].count('"'), 2)
 
-
-class TestFacts(unittest.TestCase):
     def test_the_prompt_ends_where_the_first_fact_begins(self):
         """No examples stand in it: they would become facts."""
         text = as_task_prompt([system(), user(heard_line("Bob", BOB, "say", "I owe Al 4."))], FACTS)
@@ -129,8 +127,6 @@ class TestFacts(unittest.TestCase):
         self.assertEqual(read_facts(" A is B.\n- A is B.\n-\n- C!\n- D is"), ("A is B.", "C!"))
         self.assertEqual(len(read_facts("\n".join(f"- {n} is." for n in range(50)))), MOST_FACTS)
 
-
-class TestSummaryPrompt(unittest.TestCase):
     def test_plain_lines(self):
         """The request is the task, who said what, and where the summary begins."""
         source = (

@@ -85,33 +85,6 @@ anything = st.recursive(
 sizes = st.integers(1000, 200_000)
 
 
-class TestErrors(unittest.TestCase):
-    def test_what_overflow_errors_name(self):
-        """Window, prompt and total are read from the errors of the usual servers."""
-        for text, *figures in ERRORS:
-            with self.subTest(text):
-                self.assertTrue(is_overflow(text))
-                self.assertEqual(figures_of(text), Overflow(*figures))
-
-    def test_other_errors(self):
-        """An error about something else is no overflow, and absurd figures are none."""
-        for text in (
-            "max_tokens is too large: 4096",
-            "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for x",
-            "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
-        ):
-            self.assertFalse(is_overflow(text), text)
-        self.assertEqual(figures_of("n_ctx: 7, context length 999999999999999999"), Overflow())
-
-    @given(st.text())
-    @FEW
-    def test_any_text(self, text):
-        """Whatever a text holds, its figures lie within bounds."""
-        said = figures_of(text + ' "n_ctx": ' + text)
-        for figure in (said.window, said.prompt, said.total):
-            self.assertTrue(figure is None or LEAST_TOKENS <= figure <= MOST_TOKENS)
-
-
 FACTS = {"general.x": 4, "llama.context_length": 131072}
 # Answers of servers, and the window of the model `m` in each.
 ANSWERS = (
@@ -142,6 +115,31 @@ class TestAnswers(unittest.TestCase):
         for shaped in (answer, {key: answer}, {key: [{"id": "m", "n_ctx": answer}, answer]}):
             found = window_in(shaped, "m", PROPS)
             self.assertTrue(found is None or LEAST_TOKENS <= found.tokens <= MOST_TOKENS)
+
+    def test_what_overflow_errors_name(self):
+        """Window, prompt and total are read from the errors of the usual servers."""
+        for text, *figures in ERRORS:
+            with self.subTest(text):
+                self.assertTrue(is_overflow(text))
+                self.assertEqual(figures_of(text), Overflow(*figures))
+
+    def test_other_errors(self):
+        """An error about something else is no overflow, and absurd figures are none."""
+        for text in (
+            "max_tokens is too large: 4096",
+            "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for x",
+            "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
+        ):
+            self.assertFalse(is_overflow(text), text)
+        self.assertEqual(figures_of("n_ctx: 7, context length 999999999999999999"), Overflow())
+
+    @given(st.text())
+    @FEW
+    def test_any_text(self, text):
+        """Whatever a text holds, its figures lie within bounds."""
+        said = figures_of(text + ' "n_ctx": ' + text)
+        for figure in (said.window, said.prompt, said.total):
+            self.assertTrue(figure is None or LEAST_TOKENS <= figure <= MOST_TOKENS)
 
 
 class TestKnown(unittest.TestCase):

@@ -125,16 +125,6 @@ class TestCrowd(unittest.TestCase):
         self.assertTrue(self.in_crowd())
         self.assertFalse(self.in_crowd("public"))
 
-
-def threads():
-    """Talk of one thing after the other."""
-    return [
-        Turn(f"w{n}", "ABCD"[n % 4], f"{WORDS[n // 30]} {WORDS[n // 30]} {WORDS[n % 7]}", 60.0 * n)
-        for n in range(30 * len(WORDS))
-    ]
-
-
-class TestWeights(unittest.TestCase):
     def test_weights_fit_the_features(self):
         """The shipped weights name the features that are computed; a crowd's, some of them."""
         for count, crowd in ((3, False), (300, True)):
@@ -145,3 +135,11 @@ class TestWeights(unittest.TestCase):
             self.assertEqual(view.in_crowd, crowd)
             found = Reader(view, parsed_query("warm ale"), index._lexicon).candidates()
             self.assertLessEqual(set(default_model(crowd).weights), set(found.features))
+
+
+def threads():
+    """Talk of one thing after the other."""
+    return [
+        Turn(f"w{n}", "ABCD"[n % 4], f"{WORDS[n // 30]} {WORDS[n // 30]} {WORDS[n % 7]}", 60.0 * n)
+        for n in range(30 * len(WORDS))
+    ]

@@ -17,9 +17,7 @@ odd = st.recursive(
 )
 
 
-class TestBrief(unittest.TestCase):
-    """Short, told again the same, and never an error."""
-
+class TestHits(unittest.TestCase):
     @given(st.lists(hits, min_size=1, max_size=12))
     def test_ids_and_beginnings(self, found):
         """The first hits' ids with their first words."""
@@ -42,13 +40,6 @@ class TestBrief(unittest.TestCase):
         kept = brief(json.dumps({"id": "m1", "text": "The ferry leaves. " * 40, "around": []}))
         self.assertEqual([row["id"] for row in json.loads(kept)["results"]], ["m1"])
 
-
-FOUND = Hit("m1", 0.25, "Bob", "I keep bees.", "2026-01-02T03:04:05.678901+00:00", "journal")
-
-
-class TestHit(unittest.TestCase):
-    """A hit as tools show it to a model."""
-
     def test_round_trip(self):
         """What is shown is read again; the time to the second, the score not at all."""
         for hit in (FOUND, replace(FOUND, speaker="", kind="message"), replace(FOUND, at=None)):
@@ -57,3 +48,6 @@ class TestHit(unittest.TestCase):
             at = "2026-01-02T03:04:05" if hit.at else None
             self.assertEqual(again, replace(hit, at=at, score=0.0))
             self.assertEqual(again.to_dict(), shown)
+
+
+FOUND = Hit("m1", 0.25, "Bob", "I keep bees.", "2026-01-02T03:04:05.678901+00:00", "journal")

@@ -154,8 +154,6 @@ class TestQuoting(unittest.TestCase):
                     reply = play("What is Alice's horse called?", [], before=shown)
                     self.assertEqual(reply, 'Alice told me: "My horse is called Thunder."')
 
-
-class TestNear(unittest.TestCase):
     def test_near_is_offered_as_near(self):
         """What only speaks of those asked about is offered, worded as an offer."""
         told = "Wystan still has to square things with the bookbinder."
@@ -176,8 +174,6 @@ class TestNear(unittest.TestCase):
             with self.subTest(question):
                 self.assertRegex(play(question, hits), "don't know")
 
-
-class TestNeverQuoted(unittest.TestCase):
     def test_frames_and_own_words(self):
         """Own words, questions, echoes, looks, exits, lists and descriptions are nobody's words."""
         hits = [
@@ -305,9 +301,7 @@ class TestSource(unittest.TestCase):
         reply = play("How do you know?", [], before=[answered("I don't know.")])
         self.assertNotIn("memory m", reply)
 
-
-class TestTime(unittest.TestCase):
-    def test_as_the_moment_says_it(self):
+    def test_the_time(self):
         """The clock or the day, in the words of the present moment."""
         for time, question, want in (
             ("about noon, Sunday 22 November 2026", "What time is it?", "It is about noon."),

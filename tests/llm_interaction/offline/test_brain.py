@@ -25,40 +25,6 @@ from tests.llm_interaction.offline.requests import (
 )
 
 
-class TestToldAnswers(unittest.TestCase):
-    def test_replies_of_others(self):
-        """A reply to a question must hold a word of what was told, if that surely answers."""
-        told = (
-            "My boat is called Heron.",
-            "I come from Oxmoor and I sell rye.",
-            "My sister Tilda lives at the mill.",
-            "Mein Hund heißt Bello.",
-        )
-        heard = [said("Alice", text) for text in told]
-        for question, reply, is_missed in (
-            ("What is my boat called?", "The Lantern.", True),
-            ("What is my boat called?", "Heron!", False),
-            ("What is my boat made of?", "Oak.", False),
-            ("Where do I come from?", "This is a tavern in Oregon.", True),
-            ("What do I sell?", "I come from Oxmoor and I sell rye.", True),
-            ("What do I sell?", "I know that you sell rye.", False),
-            ("What do I sell?", "Rye.", False),
-            ("Who lives at the mill?", "I live at the mill.", True),
-            ("Who lives at the mill?", "Your sister does.", False),
-            ("Wie heißt mein Hund?", "Das weiß ich nicht.", True),
-            ("Wie heißt mein Hund?", "Bello.", False),
-            ("Do I have a boat?", "Yes.", False),
-            ("It rained all day.", "Did it?", False),
-            ("Es hat den ganzen Tag geregnet.", "I'm sorry, but I can't help with that.", True),
-            ("Es hat den ganzen Tag geregnet.", "Das habe ich am Fenster gehört.", False),
-            ("It rained here all day.", "Ja, das habe ich am Fenster gehört.", True),
-            ("Tom!", "I am glad to see you here again.", False),
-        ):
-            asked = [SYSTEM, *heard, said("Alice", question), moment("Alice")]
-            self.assertEqual(misses(asked, reply), is_missed, (question, reply))
-        self.assertFalse(misses([], "I am glad to see you here again."))
-
-
 class TestSmallTalk(unittest.TestCase):
     def test_knows_its_room(self):
         """It tells persona, room, exits and time in its own words, and quotes nobody."""
@@ -147,8 +113,6 @@ class TestSmallTalk(unittest.TestCase):
         self.assertNotIn("well", found)
         self.assertIn("know", play("Aria, what did I ask you to remember?", []))
 
-
-class TestAddressing(unittest.TestCase):
     def test_the_lines_of_the_turn(self):
         """Only the lines that the prompt names are answered, however many were heard."""
         people = moment("Alice", "Bob", answer=("Bob", "What time is it?"))
@@ -158,6 +122,38 @@ class TestAddressing(unittest.TestCase):
         self.assertIn("It is", reply.content)
         done = [{"role": "assistant", "content": "Hello, Alice."}]
         self.assertEqual(respond([SYSTEM, *heard, *done, people], TOOLS), reply)
+
+    def test_replies_of_others(self):
+        """A reply to a question must hold a word of what was told, if that surely answers."""
+        told = (
+            "My boat is called Heron.",
+            "I come from Oxmoor and I sell rye.",
+            "My sister Tilda lives at the mill.",
+            "Mein Hund heißt Bello.",
+        )
+        heard = [said("Alice", text) for text in told]
+        for question, reply, is_missed in (
+            ("What is my boat called?", "The Lantern.", True),
+            ("What is my boat called?", "Heron!", False),
+            ("What is my boat made of?", "Oak.", False),
+            ("Where do I come from?", "This is a tavern in Oregon.", True),
+            ("What do I sell?", "I come from Oxmoor and I sell rye.", True),
+            ("What do I sell?", "I know that you sell rye.", False),
+            ("What do I sell?", "Rye.", False),
+            ("Who lives at the mill?", "I live at the mill.", True),
+            ("Who lives at the mill?", "Your sister does.", False),
+            ("Wie heißt mein Hund?", "Das weiß ich nicht.", True),
+            ("Wie heißt mein Hund?", "Bello.", False),
+            ("Do I have a boat?", "Yes.", False),
+            ("It rained all day.", "Did it?", False),
+            ("Es hat den ganzen Tag geregnet.", "I'm sorry, but I can't help with that.", True),
+            ("Es hat den ganzen Tag geregnet.", "Das habe ich am Fenster gehört.", False),
+            ("It rained here all day.", "Ja, das habe ich am Fenster gehört.", True),
+            ("Tom!", "I am glad to see you here again.", False),
+        ):
+            asked = [SYSTEM, *heard, said("Alice", question), moment("Alice")]
+            self.assertEqual(misses(asked, reply), is_missed, (question, reply))
+        self.assertFalse(misses([], "I am glad to see you here again."))
 
 
 class TestActing(unittest.TestCase):
@@ -289,8 +285,6 @@ class TestJournal(unittest.TestCase):
             reply = respond([*asked, calling(call), bound], TOOLS)
             self.assertEqual(reply.content, LINES[kind][0])
 
-
-class TestExtraction(unittest.TestCase):
     def test_journals_and_ends(self):
         """Before a compaction told facts are journaled once, then it ends with `noop`."""
         system = {"role": "system", "content": "You are Aria. This is the pre_compaction step."}
@@ -310,8 +304,6 @@ class TestExtraction(unittest.TestCase):
         self.assertEqual(respond(after, tools).tool_calls, (ToolCall("noop", {}),))
         self.assertEqual(respond(after, tools[:1]).tool_calls, ())
 
-
-class TestSummary(unittest.TestCase):
     def request(self, *lines):
         body = "\n".join(("[MESSAGES TO COMPACT]", *lines))
         system = {"role": "system", "content": "Summarise."}

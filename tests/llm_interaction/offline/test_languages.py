@@ -61,8 +61,6 @@ def answer(text, tools=TOOLS, rules=""):
 
 
 class TestEachLanguage(unittest.TestCase):
-    """Told, asked and greeted."""
-
     def test_each_has_texts(self):
         """A table without texts is not measured."""
         self.assertEqual(facts().keys(), tables().keys())

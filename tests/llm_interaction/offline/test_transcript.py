@@ -17,7 +17,7 @@ def read(row, source=SUMMARY):
     return [(line.who, line.text) for line in told_lines(row, source=source)]
 
 
-class TestFrames(unittest.TestCase):
+class TestTranscript(unittest.TestCase):
     def test_stamps_and_speaker(self):
         """The times in front of a summary's line are no part of it; its speaker is found."""
         row = "[2026-11-20 14:51] [2026-11-20 14:50] Alice: Marla is devoted to Veshna."
@@ -63,10 +63,6 @@ class TestFrames(unittest.TestCase):
         lines = list(note_lines(f"[Memories]\n- (s1abc) 2026-11-20 {text}"))
         self.assertEqual([(x.who, x.id) for x in lines], [("Alice", "s1abc"), ("Bob", "s1abc")])
 
-
-class TestTable(unittest.TestCase):
-    """What the model says, by key."""
-
     def test_slots(self):
         """All variants of a line have the same slots; what is told is in double quotes."""
         for kind, variants in LINES.items():
@@ -82,8 +78,6 @@ class TestTable(unittest.TestCase):
         self.assertEqual(line_for("given"), "Here you are.")
         self.assertEqual(listed(["up", "down", "out"]), "up, down and out")
 
-
-class TestProse(unittest.TestCase):
     def test_questions(self):
         """A tag makes no question; a question needs no mark."""
         asked = ("where do you live", "Tell me who did it.", "Bees?")
@@ -93,8 +87,6 @@ class TestProse(unittest.TestCase):
         for text in ("It's cold, isn't it?", "Who dares wins.", "I live in Ford."):
             self.assertFalse(is_question(text), text)
 
-
-class TestSummaries(unittest.TestCase):
     def test_echoes_stay_out(self):
         """A summary holds what was told, neither quotes of it, nor noise, nor lists of names."""
         text = summarise(
