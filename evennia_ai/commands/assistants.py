@@ -44,6 +44,7 @@ from evennia_ai.staff.status import (
     shared_usage,
     usage_facts,
 )
+from evennia_ai.turns.tools.execution import approve, refuse, waiting_calls
 
 TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
 NAME_CHARS = 40
@@ -296,7 +297,7 @@ class CmdAI(AssistantCommand):
     def do_approve(self) -> None:
         """Let it do a call that waits, or not by that switch; without a number list what waits."""
         script, typed = self.own_assistant(), str(self.rhs or "").strip()
-        name, seen, calls = script.obj.key, self.seen(script), script.approvals.waiting()
+        name, seen, calls = script.obj.key, self.seen(script), waiting_calls(script)
         if not typed:
             now, lines = script.now(), [f"{name} waits for approval of:"]
             for call in calls:
@@ -312,9 +313,9 @@ class CmdAI(AssistantCommand):
             raise Refusal(f"Call {typed} was made in private talk; admins decide on it.")
         number, by, tell = call.number, stable_id(self.caller), self.tell
         if self._switch() == "approve":
-            done = script.between_turns(lambda: script.approvals.approve(number, by))
+            done = script.between_turns(lambda: approve(script, number, by))
             return self.later(done, lambda text: tell(f"{name}: {text}"), "The call")
-        done = script.between_turns(lambda: script.approvals.refuse(number, by))
+        done = script.between_turns(lambda: refuse(script, number, by))
         self.later(done, lambda refused: tell(f"Refused: {refused.act}."), "It")
 
     do_refuse = do_approve

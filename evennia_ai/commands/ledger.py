@@ -24,7 +24,8 @@ from evennia_ai.rag_memory.ledger import (
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.staff.memory import note_called
 from evennia_ai.staff.show import audience_mark, escaped, moment
-from evennia_ai.turns.errands import Errand
+from evennia_ai.turns.errands import Errand, take
+from evennia_ai.turns.messenger import drop
 from evennia_ai.turns.tools.journal import report_proposal
 
 # A person or a time, a colon that is no part of a time, and words.
@@ -90,7 +91,7 @@ class CmdAIRemember(AssistantCommand):
         wanted = self.words("airemember/forget <assistant> = <id>")
         script, own = self.assistant(), stable_id(self.caller)
         if any(each.id == wanted.strip().lower() for each in self._errands(script)):
-            script.messenger.drop([wanted.strip().lower()])
+            drop(script, [wanted.strip().lower()])
             return self.tell(f"{script.obj.key} will not deliver {wanted.strip()}.")
         note = note_called(living_of(script.seen(private([own])).notes(), own), wanted)
         script.ledger.change(note.id, WITHDRAWN, speaker_of(self.caller, script.obj))
@@ -118,7 +119,7 @@ class CmdAIRemember(AssistantCommand):
 
     def _errands(self, script: AssistantScript) -> list[Errand]:
         own = stable_id(self.caller)
-        return [errand for errand in script.messenger.open() if errand.by.id == own]
+        return [errand for errand in script.state.errands.errands if errand.by.id == own]
 
     def _head_and_text(self, usage: str) -> tuple[str, str]:
         """What stands before the colon, which is no part of a time, and behind it."""
@@ -128,7 +129,7 @@ class CmdAIRemember(AssistantCommand):
         return found["head"].strip(), found["text"].strip()
 
     def _take(self, script: AssistantScript, to: Speaker, text: str, when: str) -> None:
-        errand = script.messenger.take(speaker_of(self.caller, script.obj), to, text, when)
+        errand = take(script, speaker_of(self.caller, script.obj), to, text, when)
         self.tell(f"{script.obj.key} will deliver {_errand_text(errand)}")
 
     def _add(self, script: AssistantScript, text: str, audience: str) -> None:

@@ -28,13 +28,11 @@ from evennia_ai.sleep.compaction.due import check_room
 from evennia_ai.sleep.compaction.outbox import empty_outbox
 from evennia_ai.turns.agent_loop import run_turn
 from evennia_ai.turns.heard import UNJUDGED, Group, Unanswered, by_speaker, wants_answer
-from evennia_ai.turns.messenger import Messenger
 from evennia_ai.turns.moderation import Moderator, moderate
 from evennia_ai.turns.options import EMOTES, AssistantConfig, Layer
 from evennia_ai.turns.runtime import Runtime
 from evennia_ai.turns.spend import SharedSpend, SpendHandler
 from evennia_ai.turns.state import StateHandler
-from evennia_ai.turns.tools.approval import Approvals
 from evennia_ai.turns.tools.execution import ToolRegistry
 
 # While no model answers, those who wait are shown so at most this often.
@@ -125,11 +123,6 @@ class Assistant:
         return LedgerHandler(self.store, lambda: self.now())
 
     @cached_property
-    def approvals(self) -> Approvals:
-        """Calls of tools that wait until staff approve them."""
-        return Approvals(self)
-
-    @cached_property
     def bonds(self) -> Bonds:
         """What it feels for people."""
         return Bonds(self.store, lambda: self.now(), self.who)
@@ -138,11 +131,6 @@ class Assistant:
         """Name and stable id of a person; a game knows them by their objects, too."""
         known: Speaker = person
         return known
-
-    @cached_property
-    def messenger(self) -> Messenger:
-        """Words that people leave with it for others."""
-        return Messenger(self)
 
     @cached_property
     def spend(self) -> SpendHandler:

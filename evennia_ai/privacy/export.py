@@ -100,11 +100,7 @@ def _of_player(
                 if note.by.id in people
                 or (not set(people).isdisjoint(note.about) and may_know(note.audience))
             ],
-            "errands": [
-                errand.to_dict()
-                for errand in script.messenger.open()
-                if errand.by.id in people or errand.to.id in people
-            ],
+            "errands": [e.to_dict() for e in script.state.errands.concerning(people)],
             "bonds": [
                 event.to_dict()
                 for person in people

@@ -32,7 +32,9 @@ from evennia_ai.privacy.forget import forget_people, remake_summary
 from evennia_ai.privacy.secure_erase import erase_free_pages
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
+from evennia_ai.turns.messenger import drop
 from evennia_ai.turns.schema import BODY
+from evennia_ai.turns.tools.execution import drop_calls
 
 if TYPE_CHECKING:
     from evennia_ai.assistant_script import AssistantScript
@@ -164,8 +166,9 @@ class ForgettingJob:
 
         def begin() -> "Deferred[dict[str, int]]":
             self._drop_waiting(script)
-            script.approvals.drop(request.people)
-            script.messenger.forget(request.people)
+            drop_calls(script, request.people)
+            errands = script.state.errands.concerning(request.people)
+            drop(script, [errand.id for errand in errands])
             if script.obj:  # Evennia keeps the pages that it sent these people
                 accounts = [find(each) for each in request.people if each.startswith("a")]
                 pages = Msg.objects.filter(db_sender_objects=script.obj)

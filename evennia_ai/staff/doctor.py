@@ -46,6 +46,7 @@ from evennia_ai.protocol import MemoryBackend, ModelBackend
 from evennia_ai.staff.show import counted
 from evennia_ai.staff.status import status_lines
 from evennia_ai.turns.spend_book import caps_of, read_limits
+from evennia_ai.turns.tools.execution import waiting_calls
 
 # Attributes that are examined before everything else on the reactor has its turn.
 _ATTRIBUTES_AT_ONCE = 20
@@ -312,7 +313,7 @@ def _examined(script: Any, mends: bool, name: str, found: list[Check]) -> Iterat
         if kept := store.keys(ASIDE):
             what = f"{name}: damaged values of {', '.join(kept)} are kept aside"
             found.append(_remark(what, f"`aihistory/export {name}` writes them to a file."))
-    if waits := len(script.approvals.waiting()):
+    if waits := len(waiting_calls(script)):
         remedy = f"Type in the game: ai/approve {name}"
         found.append(_remark(f"{name}: {waits} call(s) of tools wait for approval", remedy))
     if mends:

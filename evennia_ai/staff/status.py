@@ -26,6 +26,7 @@ from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.show import ago, counted, moment, price_of
 from evennia_ai.turns.spend import GAME, SpendHandler
 from evennia_ai.turns.spend_book import Cap, SpendRow
+from evennia_ai.turns.tools.execution import waiting_calls
 
 if TYPE_CHECKING:
     from evennia import DefaultObject
@@ -77,7 +78,7 @@ def status_lines(script: "AssistantScript") -> list[str]:
         switched += "; somebody puppets the body, so it does not think"
     if not script.is_active:
         switched += "; its timer is stopped"
-    calls = len(script.approvals.waiting())
+    calls = len(waiting_calls(script))
     waiting = f"Waiting for approval: {counted(calls, 'call')} (ai/approve {body.key})"
     # Names of the talk are for admins.
     bare = replace(last, report=replace(last.report, query="")) if last else None

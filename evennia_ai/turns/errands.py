@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from evennia_ai.errors import Refusal
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.stored import Stored, Unreadable
+from evennia_ai.language.times import EXAMPLES, due, is_coming
+from evennia_ai.protocol import Assistant
 
 KEY = "errands"
 # Characters of an errand, open ones of each author, and how long one waits.
@@ -54,6 +56,46 @@ class Errands(Stored):
             )
         return Errands((*self.errands, replace(errand, id=f"e{self.next}")), self.next + 1)
 
+    def concerning(self, people: Collection[str]) -> list[Errand]:
+        """Those by and for these people (stable ids)."""
+        return [e for e in self.errands if e.by.id in people or e.to.id in people]
+
     def without(self, ids: Collection[str]) -> "Errands":
         """Without these errands."""
         return replace(self, errands=tuple(e for e in self.errands if e.id not in ids))
+
+
+def take(script: Assistant, by: Speaker, to: Speaker, text: str, when: str = "") -> Errand:
+    """Keep words of one person for another, or for themselves.
+
+    Args:
+        script: Who keeps them.
+        by: Who leaves them.
+        to: Who gets them.
+        text: The words.
+        when: A time as `language.times` reads it, on the game's clock behind the word ``game``;
+            empty for when the person comes.
+
+    Returns:
+        The errand. Raises `Refusal` for words, a time or a number that cannot be.
+    """
+    words, when = " ".join(text.split()), when.strip()
+    if not words or len(words) > TEXT_CHARS:
+        raise Refusal(f"Words to deliver have 1 to {TEXT_CHARS} characters.")
+    seconds, is_game = 0.0, when.lower().startswith("game ")
+    if when and not is_coming(when):
+        now = script.game.clock(is_game, script.now())
+        at = due(when[5:] if is_game else when, now)
+        if at is None:
+            raise Refusal(f"`{when[:40]}` is no time. Times: {EXAMPLES}, game 21:00.")
+        seconds = at.timestamp()
+        if not 0 < seconds - now.timestamp() <= MOST_DAYS * DAY_S:
+            raise Refusal(f"That time must lie within the next {MOST_DAYS} days.")
+    elif by.id == to.id:
+        raise Refusal(f"Say when you want to be reminded: {EXAMPLES}.")
+    errands = script.state.errands.with_errand(
+        Errand("new", by, to, words, script.now(), seconds, is_game and seconds > 0)
+    )
+    script.state.errands = errands
+    script.audit("errand", act="taken", errand=errands.errands[-1].id, by=by.id)
+    return errands.errands[-1]

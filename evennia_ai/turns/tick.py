@@ -47,9 +47,11 @@ from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.ahead import see_company
 from evennia_ai.turns.heard import Group, Unanswered, by_speaker, resolved, wants_answer
 from evennia_ai.turns.initiative import CUE_S, QUIET, lately, note_arrivals, why_not
+from evennia_ai.turns.messenger import deliver
 from evennia_ai.turns.options import within_hours
 from evennia_ai.turns.routine import follow_routine
 from evennia_ai.turns.spend import RATE_S
+from evennia_ai.turns.tools.execution import expire
 
 # Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
 SCHEDULE_IDLE_S = 300.0
@@ -78,7 +80,7 @@ class Tick:
         if not self.script.ready:
             return "warming up" if self.script.enabled else "disabled"
         self.runtime.see_clock(self.script.now())
-        self.script.approvals.expire()
+        expire(self.script)
         if not self.script.enabled:
             self.runtime.stop_behind()
             self._store_many()
@@ -110,7 +112,7 @@ class Tick:
         """
         what, walked = "delivering an errand", ""
         try:
-            yield self.script.messenger.deliver()
+            yield deliver(self.script)
             what = "following the routine"
             if not self.runtime.is_called():
                 walked = follow_routine(self.script)

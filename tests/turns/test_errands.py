@@ -17,7 +17,8 @@ from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.privacy.export import export_player
 from evennia_ai.testing import FakeGame, call
-from evennia_ai.turns.errands import KEY, Errand, Errands
+from evennia_ai.turns.errands import KEY, Errand, Errands, take
+from evennia_ai.turns.messenger import drop
 from evennia_ai.turns.tick import Tick
 from tests.base import PLAYED
 from tests.command_line import CommandLineTest
@@ -37,9 +38,8 @@ class TestErrands(MemoryWorldTest):
         self.world.configure(sleep_after_idle_s=None)
         self.away()
 
-    @property
-    def messenger(self):
-        return self.script.messenger
+    def errands(self):
+        return self.script.state.errands.errands
 
     def away(self):
         self.script.game.active = ()
@@ -53,7 +53,7 @@ class TestErrands(MemoryWorldTest):
 
     def test_when_they_come(self):
         """It waits over restarts, is told once, names its author, and wakes her who sleeps."""
-        self.messenger.take(ALICE, BOB, WORDS)
+        take(self.script, ALICE, BOB, WORDS)
         self.script.fall_asleep()
         self.assertEqual(self.tick(), [])
         self.world.restart()
@@ -70,7 +70,7 @@ class TestErrands(MemoryWorldTest):
 
     def test_at_a_time(self):
         """Not before its time, and not before its person is in the game."""
-        self.messenger.take(ALICE, ALICE, "feed the cat", "in 2h")
+        take(self.script, ALICE, ALICE, "feed the cat", "in 2h")
         self.come(ALICE)
         self.world.later(2 * HOUR - 1)
         self.assertEqual(self.tick(), [])
@@ -82,11 +82,11 @@ class TestErrands(MemoryWorldTest):
 
     def test_in_the_language_of_the_words(self):
         """What stands around the words is in their language, or in the one that is set."""
-        self.messenger.take(ALICE, BOB, "das Boot fährt bei Tagesanbruch")
+        take(self.script, ALICE, BOB, "das Boot fährt bei Tagesanbruch")
         self.come(BOB)
         self.assertIn("Alice hat mich gebeten", self.tick()[-1][1])
         self.world.configure(language="fr")
-        self.messenger.take(ALICE, BOB, "das Boot fährt bei Tagesanbruch")
+        take(self.script, ALICE, BOB, "das Boot fährt bei Tagesanbruch")
         self.assertIn("Alice m’a demandé", self.tick()[-1][1])
 
     def test_refused(self):
@@ -100,23 +100,23 @@ class TestErrands(MemoryWorldTest):
             ((ALICE, ALICE, "hi"), "when you want to be reminded"),
         ):
             with self.subTest(why=why), self.assertRaisesRegex(Refusal, why):
-                self.messenger.take(*wrong)
+                take(self.script, *wrong)
         for n in range(5):
-            self.messenger.take(ALICE, BOB, f"word {n}", "when he comes")
+            take(self.script, ALICE, BOB, f"word {n}", "when he comes")
         with self.assertRaisesRegex(Refusal, "5 errands of Alice are open"):
-            self.messenger.take(ALICE, BOB, "one more")
-        self.assertEqual(self.messenger.take(BOB, ALICE, "hi", "game 21:00").id, "e6")
-        self.messenger.drop(["e1"])
-        self.assertEqual(self.messenger.take(ALICE, BOB, "one more").id, "e7")
+            take(self.script, ALICE, BOB, "one more")
+        self.assertEqual(take(self.script, BOB, ALICE, "hi", "game 21:00").id, "e6")
+        drop(self.script, ["e1"])
+        self.assertEqual(take(self.script, ALICE, BOB, "one more").id, "e7")
 
     def test_expires(self):
         """After a month nobody is told any more."""
-        self.messenger.take(ALICE, BOB, WORDS)
+        take(self.script, ALICE, BOB, WORDS)
         self.world.later(31 * DAY + 1)
         self.tick()
         self.come(BOB)
         self.assertEqual(self.tick(), [])
-        self.assertEqual(self.messenger.open(), ())
+        self.assertEqual(self.script.state.errands.errands, ())
 
     def test_who_cannot_be_told(self):
         """A refusal of the game keeps it; what a hook does behind it does not."""
@@ -124,11 +124,11 @@ class TestErrands(MemoryWorldTest):
         def gone(person, text):
             raise ToolError("they are gone")
 
-        self.messenger.take(ALICE, BOB, WORDS)
+        take(self.script, ALICE, BOB, WORDS)
         self.come(BOB)
         tell, self.script.game.tell = self.script.game.tell, gone
         self.tick()
-        self.assertEqual((len(self.messenger.open()), len(self.script.history.messages())), (1, 0))
+        self.assertEqual((len(self.errands()), len(self.script.history.messages())), (1, 0))
 
         def broken(person, text):
             tell(person, text)
@@ -137,18 +137,18 @@ class TestErrands(MemoryWorldTest):
         self.script.game.tell = broken
         self.assertEqual(len(self.tick()), 1)
         self.assertEqual(self.script.errors[-1][0], "delivering errand e1")
-        self.assertEqual((len(self.messenger.open()), len(self.script.history.messages())), (0, 1))
+        self.assertEqual((len(self.errands()), len(self.script.history.messages())), (0, 1))
 
     def test_stored(self):
         """Its shape round-trips; what cannot be read is no errand."""
-        errand = self.messenger.take(ALICE, BOB, WORDS, "game 21:00")
+        errand = take(self.script, ALICE, BOB, WORDS, "game 21:00")
         self.assertTrue(errand.game)
         self.assertEqual(Errand.from_dict(errand.to_dict()), errand)
         with self.assertRaises(Unreadable):
             Errand.from_dict({**errand.to_dict(), "text": ""})
         self.assertEqual(Errands((errand,)).without(["x"]).errands, (errand,))
         self.world.write(KEY, {"errands": "nonsense"})
-        self.assertEqual(self.messenger.open(), ())
+        self.assertEqual(self.script.state.errands.errands, ())
 
     def test_offered(self):
         """The tool is, to who may leave words; an ordinary turn costs little without it."""
@@ -179,7 +179,7 @@ class TestErrands(MemoryWorldTest):
         words = call("tell_later", to="Bob", text="the boat leaves at dawn")
         self.world.model.answers = [words, "I will."]
         self.tick()
-        self.assertEqual([errand.by for errand in self.messenger.open()], [dora])
+        self.assertEqual([errand.by for errand in self.script.state.errands.errands], [dora])
 
     def test_by_word_of_mouth(self):
         """The tool keeps what the one who asks says in their own words, and nothing else."""
@@ -191,14 +191,14 @@ class TestErrands(MemoryWorldTest):
             self.world.later(5)
             self.world.model.answers = [call("tell_later", **arguments), "I will."]
             self.tick()
-            return [(e.to.key, e.text) for e in self.messenger.open()]
+            return [(e.to.key, e.text) for e in self.script.state.errands.errands]
 
         said = "Aria, tell Bob when he comes that the boat leaves at dawn."
         kept = [("Bob", "the boat leaves at dawn")]
         self.assertEqual(
             ask(said, to="Bob", text="The boat leaves at dawn", when="comes")[0][0], "Bob"
         )
-        self.messenger.drop(["e1"])
+        drop(self.script, ["e1"])
         self.assertEqual(ask(said, to="Bob", text="the boat leaves at dawn"), kept)
         self.assertEqual(ask(said, to="Cora", text="the boat leaves at dawn"), kept)
         self.assertEqual(ask(said, to="Bob", text="the gold lies in the well"), kept)
@@ -210,7 +210,7 @@ class TestErrands(MemoryWorldTest):
         self.world.configure(initiative=9)
         self.world.model.answers = [call("tell_later", to="Bob", text="obey")]
         self.tick()
-        self.assertEqual(len(self.messenger.open()), 2)
+        self.assertEqual(len(self.script.state.errands.errands), 2)
 
 
 class TestDelivered(CommandLineTest):
@@ -265,7 +265,7 @@ class TestDelivered(CommandLineTest):
         self.account2.msg = lambda text=None, **_: paged.append(str(text))
         self.addCleanup(lambda: vars(self.account2).pop("msg", None))
         them = Speaker(self.account2.key, stable_id(self.account2))
-        self.script.messenger.take(them, them, "feed the cat", "in 1 min")
+        take(self.script, them, them, "feed the cat", "in 1 min")
         self.script.now = lambda: 61 + type(self.script).now()
         self.addCleanup(lambda: vars(self.script).pop("now", None))
         self.tick()
@@ -278,19 +278,18 @@ class TestDelivered(CommandLineTest):
         self.account2.tags.remove("ignored", category="evennia_ai")
         self.tick()
         self.assertIn("feed the cat", paged[-1])
-        self.assertEqual(self.script.messenger.open(), ())
+        self.assertEqual(self.script.state.errands.errands, ())
 
     @override_settings(EVENNIA_AI_MODERATE="tests.moderators.moderate")
     def test_moderated(self):
         """The game's moderation has the last word on what is delivered."""
-        self.script.messenger.take(
-            Speaker("Char", stable_id(self.char1)), Speaker("B", stable_id(self.bob)), "forbidden"
-        )
+        people = Speaker("Char", stable_id(self.char1)), Speaker("B", stable_id(self.bob))
+        take(self.script, *people, "forbidden")
         self.play()
         self.bob.location = self.room1
         self.tick()
         self.assertFalse([line for line in self.heard if "forbidden" in line])
-        self.assertEqual(self.script.messenger.open(), ())
+        self.assertEqual(self.script.state.errands.errands, ())
 
     def test_commands(self):
         """Errands are listed and withdrawn by their author; wrong ones are refused."""
@@ -318,5 +317,5 @@ class TestDelivered(CommandLineTest):
         self.assertIn(f'"person": "{own}"', conf.log_path().read_text())
         self.typed("aiforget me")
         self.typed("aiforget me = yes", until="Forgotten:")
-        self.assertEqual((self.script.messenger.open(), self.script.bonds.all()), ((), {}))
+        self.assertEqual((self.script.state.errands.errands, self.script.bonds.all()), ((), {}))
         self.assertNotIn(f'"person": "{own}"', conf.log_path().read_text())

@@ -3,7 +3,7 @@
 from evennia_ai.errors import ToolError
 from evennia_ai.history.messages import Speaker
 from evennia_ai.language.times import EXAMPLES
-from evennia_ai.turns.errands import TEXT_CHARS
+from evennia_ai.turns.errands import TEXT_CHARS, take
 from evennia_ai.turns.tools.asking import is_own_wording
 from evennia_ai.turns.tools.base import Tool, ToolContext
 from evennia_ai.turns.tools.parameters import Text
@@ -34,6 +34,6 @@ class TellLater(Tool):
             if not is_own_wording(words, ctx):
                 raise ToolError(f"{by.key} did not say `{words[:60]}`; use their own words")
         person = by if is_own else Speaker(*ctx.game.player_called(to))
-        errand = ctx.script.messenger.take(by, person, text, when)
+        errand = take(ctx.script, by, person, text, when)
         time = "at that time" if errand.due else "when they come"
         return f"Kept; {person.key} gets these words {time}. You need not do it: {errand.text}"

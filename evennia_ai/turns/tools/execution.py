@@ -1,7 +1,11 @@
-"""Running the tools a model called: look up, check, run, and one result for each call."""
+"""Running the tools a model called: look up, check, run, and one result for each call.
+
+A call at level `confirm` waits: staff approve or refuse it, or it expires. The assistant learns it
+by a notice in its history, for those who may know of the call.
+"""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +19,10 @@ from evennia_ai.errors import (
     NotObeyedError,
     ToolError,
 )
-from evennia_ai.history.audience import is_private
+from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
+from evennia_ai.protocol import Assistant
 from evennia_ai.turns.tools.asking import check_asked
 from evennia_ai.turns.tools.base import (
     ENOUGH,
@@ -28,9 +33,12 @@ from evennia_ai.turns.tools.base import (
     ToolContext,
 )
 from evennia_ai.turns.tools.parameters import Numbers, read_arguments
+from evennia_ai.turns.tools.waiting import WaitingCall
 
 LINES, _CITED = "lines", Numbers("Numbers of the lines it rests on.", required=False)
 RESULT_CHARS = 20_000
+# Characters of the result of a call that staff approved that the assistant is told.
+TOLD_CHARS = 2_000
 WAITS = (
     "Not done yet: staff were asked to approve this, as number {number}. You will learn what comes "
     "of it. Do not call it again; say that it takes a while, if somebody waits."
@@ -122,9 +130,7 @@ def execute_tool_calls(calls: Sequence[Mapping[str, Any]], ctx: ToolContext) -> 
                 ctx.script.audit("tool_dry_run", tool=name, audience=ctx.audience)
                 text = "Dry run: this tool is being tried out and did nothing."
             elif level == "confirm" and not ctx.approved:
-                number = ctx.script.approvals.ask(
-                    tool, function.get("arguments"), arguments, ctx
-                ).number
+                number = let_wait(tool, function.get("arguments"), arguments, ctx).number
                 text = WAITS.format(number=number)
             else:
                 text = yield in_time(maybeDeferred(tool.run, ctx, **arguments), TOOL_TIMEOUT_S)
@@ -181,3 +187,129 @@ def as_text(result: object) -> str:
     if len(text) <= RESULT_CHARS:
         return text
     return f"{text[:RESULT_CHARS]} [... {len(text) - RESULT_CHARS:,} more characters]"
+
+
+def waiting_calls(assistant: Assistant) -> tuple[WaitingCall, ...]:
+    """The calls that wait for an answer now, oldest first."""
+    now = assistant.now()
+    return tuple(call for call in assistant.state.waiting.calls if not call.is_over(now))
+
+
+def let_wait(
+    tool: Tool, raw: object, arguments: Mapping[str, Any], ctx: ToolContext
+) -> WaitingCall:
+    """Let a call wait and tell staff; `raw` are its arguments as the model wrote them."""
+    assistant, known_to = ctx.script, ctx.audience
+    if tool.to_one and known_to == PUBLIC:
+        person = ctx.game.addressee(str(arguments.get("target") or ""))
+        known_to = private([person["id"]]) if person else known_to
+    heard = (m for m in ctx.seen.newest() if ctx.asker and m.speaker_id == ctx.asker)
+    new = WaitingCall(
+        number=1,
+        tool=tool.name,
+        arguments=raw if isinstance(raw, str) else json.dumps(raw or {}, default=str),
+        asker=ctx.asker or "",
+        asker_name=next((message.speaker_name for message in heard), ""),
+        audience=ctx.audience,
+        known_to=known_to,
+        channel=ctx.channel,
+        at=assistant.now(),
+        sources=ctx.source_message_ids,
+    )
+    assistant.state.waiting = calls = assistant.state.waiting.with_call(new)
+    call, key = calls.calls[-1], ctx.character.key
+    _audit(assistant, "waits", call)
+    assistant.tell_controllers(
+        f"{key} waits for your approval: {call.line}. Type: ai/approve {key} = {call.number} "
+        f"or ai/refuse {key} = {call.number}",
+        known_to,
+    )
+    return call
+
+
+@inlineCallbacks
+def approve(assistant: Assistant, number: int, by: str) -> Steps[str]:
+    """Do what a waiting call asks for, in the situation of now. Call it under the turn lock.
+
+    Locks are checked again for the assistant and for the one who asked, who must be here unless
+    they paged. What forbids it is told in words, as to a model.
+
+    Returns:
+        A Deferred that fires with what came of it, or fails with `ToolError` if no such call
+        waits.
+    """
+    call = _called(assistant, number)
+    _drop(assistant, [call])  # a crash from here on must not do it twice
+    _audit(assistant, "approved", call, by=by)
+    text = "It was not done: the one who asked for it has left."
+    ctx = ToolContext(
+        assistant,
+        call.audience,
+        call.asker or None,
+        call.channel,
+        source_message_ids=call.sources,
+        approved=True,
+    )
+    made = {"id": "", "function": {"name": call.tool, "arguments": call.arguments}}
+    try:
+        if not call.asker or call.channel == "page" or call.asker in assistant.game.here():
+            outcome = yield execute_tool_calls([made], ctx)
+            text = outcome.results[0].content
+    except BaseException:
+        _note(assistant, call, f"Your call {call.act} was broken off. It may be done or not.")
+        raise
+    shown = text if len(text) <= TOLD_CHARS else f"{text[:TOLD_CHARS]}..."
+    _note(assistant, call, f"Staff approved your call {call.act}. Its result: {shown}")
+    return text
+
+
+def refuse(assistant: Assistant, number: int, by: str) -> WaitingCall:
+    """Drop a waiting call, under the turn lock; raises `ToolError` if no such call waits."""
+    call = _called(assistant, number)
+    _audit(assistant, "not_approved", call, by=by)
+    _close(assistant, call, f"Staff refused your call {call.act}. It was not done.")
+    return call
+
+
+def expire(assistant: Assistant) -> None:
+    """Drop the calls that nobody answered in time."""
+    for call in assistant.state.waiting.calls:
+        if call.is_over(assistant.now()):
+            _audit(assistant, "expired", call)
+            _close(
+                assistant, call, f"Nobody approved your call {call.act} in time. It was not done."
+            )
+
+
+def drop_calls(assistant: Assistant, people: Collection[str]) -> None:
+    """Drop, without a word, the calls that these people asked for (stable ids)."""
+    _drop(assistant, [call for call in assistant.state.waiting.calls if call.asker in people])
+
+
+def _drop(assistant: Assistant, calls: Collection[WaitingCall]) -> None:
+    numbers = [call.number for call in calls]
+    assistant.state.waiting = assistant.state.waiting.without(numbers)
+
+
+def _called(assistant: Assistant, number: int) -> WaitingCall:
+    for call in waiting_calls(assistant):
+        if call.number == number:
+            return call
+    raise ToolError(f"No call {number} waits for approval.")
+
+
+def _audit(assistant: Assistant, what: str, call: WaitingCall, **more: str) -> None:
+    facts = {"tool": call.tool, "number": call.number, "audience": call.known_to}
+    assistant.audit(f"tool_{what}", **facts, **more)
+
+
+def _close(assistant: Assistant, call: WaitingCall, says: str) -> None:
+    """Take a call off the list and note in the history what came of it, both or neither."""
+    with assistant.store.transaction():
+        _drop(assistant, [call])
+        _note(assistant, call, says)
+
+
+def _note(assistant: Assistant, call: WaitingCall, says: str) -> None:
+    notice = Message("system", says, audience=call.known_to, channel="tool")
+    assistant.history.append([notice])

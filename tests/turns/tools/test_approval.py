@@ -14,7 +14,7 @@ from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.staff.status import status_lines
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.tools import BUILTIN_TOOLS
-from evennia_ai.turns.tools.execution import ToolRegistry
+from evennia_ai.turns.tools.execution import ToolRegistry, drop_calls, waiting_calls
 from evennia_ai.turns.tools.waiting import WAIT_S
 from tests.command_line import CommandLineTest
 from tests.waiting import wait_for
@@ -87,7 +87,7 @@ class TestApproval(CommandLineTest):
         self.assertEqual(audience, "public")
         self.assertIn("Staff approved your call give", text)
         self.assertIn("You give a sword to Char2.", text)
-        self.assertEqual(self.script.approvals.waiting(), ())
+        self.assertEqual(waiting_calls(self.script), ())
         self.assertTold("ai/approve Aria = 1", "No call 1 of Aria waits")
 
     def test_refused(self):
@@ -97,7 +97,7 @@ class TestApproval(CommandLineTest):
         self.assertIs(self.sword.location, self.aria)
         self.assertIn("It was not done.", self.notices()[0][1])
         self.give()
-        self.assertEqual([each.number for each in self.script.approvals.waiting()], [2])
+        self.assertEqual([each.number for each in waiting_calls(self.script)], [2])
 
     def test_listed(self):
         """Without a number both switches list; aistatus and the doctor say how many wait."""
@@ -227,7 +227,7 @@ class TestApproval(CommandLineTest):
         waiting = []
 
         def at_pre_give(*args, **kwargs):
-            waiting.append(self.script.approvals.waiting())
+            waiting.append(waiting_calls(self.script))
             return True
 
         self.sword.at_pre_give = at_pre_give
@@ -237,10 +237,10 @@ class TestApproval(CommandLineTest):
     def test_forgotten(self):
         """Who is forgotten leaves no waiting calls behind."""
         self.give()
-        self.script.approvals.drop(("o404.x",))
-        self.assertEqual(len(self.script.approvals.waiting()), 1)
-        self.script.approvals.drop(player_ids(self.char2))
-        self.assertEqual(self.script.approvals.waiting(), ())
+        drop_calls(self.script, ("o404.x",))
+        self.assertEqual(len(waiting_calls(self.script)), 1)
+        drop_calls(self.script, player_ids(self.char2))
+        self.assertEqual(waiting_calls(self.script), ())
 
     def test_waits_for_the_turn(self):
         """An approval during a turn is carried out behind it."""
@@ -259,7 +259,7 @@ class TestApproval(CommandLineTest):
         self.give()
         with mock.patch.object(type(self.script.game), "here", side_effect=KeyError("gone")):
             self.typed("ai/approve Aria = 1")
-        self.assertEqual(self.script.approvals.waiting(), ())
+        self.assertEqual(waiting_calls(self.script), ())
         self.assertIn("It may be done or not", self.notices()[-1][1])
 
 
@@ -273,4 +273,4 @@ class TestKnownTo(unittest.TestCase):
         alice = aria.game.people["Alice"]
         asked = TurnRequest(audience=private([alice]), channel="whisper", asker=alice)
         wait_for(aria.run_turn(asked))
-        self.assertEqual([each.known_to for each in aria.approvals.waiting()], [private([alice])])
+        self.assertEqual([each.known_to for each in waiting_calls(aria)], [private([alice])])
