@@ -227,6 +227,13 @@ class AssistantTest(WorldTest):
         """Somebody says something in Aria's room."""
         (speaker or self.char1).at_say(text, msg_self=True)
 
+    def talk(self, text, *answers, speaker=None):
+        """Somebody speaks, and a tick follows, in which the model gives these answers, if any."""
+        if answers:
+            self.model.answers = list(answers)
+        self.say(text, speaker)
+        return self.tick()
+
     def lines_of(self, person):
         """All that a person is shown from now on, as it comes."""
         lines = []

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import evennia
@@ -44,7 +43,7 @@ class Game:
 
     def __enter__(self):
         try:
-            self._make()
+            create_game(self.folder)
             with open(self.folder / "server/conf/settings.py", "a", encoding="utf-8") as file:
                 file.write("\n" + self._settings + "\n")
             for path, text in self._files.items():
@@ -63,9 +62,6 @@ class Game:
             processes.kill(self.folder)
             if not self._keep:
                 shutil.rmtree(self.base, ignore_errors=True)
-
-    def _make(self):
-        create_game(self.folder)
 
     @property
     def ports(self):
@@ -88,85 +84,75 @@ class Game:
     def kill_hard(self):
         """End Server and Portal with SIGKILL, as a crash of the machine would."""
         processes.kill(self.folder)
-        assert processes.wait_for(lambda: not processes.is_running(self.folder), 10)
+        self.wait_until(lambda: not processes.is_running(self.folder), 10)
 
     def kill_server(self):
         """End the Server alone with SIGKILL; Portal and its connections live on."""
         os.kill(processes.pids(self.folder)["server"], signal.SIGKILL)
         self.wait_for_death()
 
-    def wait_for_death(self, timeout_s=60.0):
-        """Wait until there is no Server, however it ends."""
-        end = time.monotonic() + timeout_s
-        while processes.pids(self.folder).get("server"):
-            if time.monotonic() > end:
-                raise AssertionError("The Server still runs.")
-            time.sleep(0.02)
+    def wait_until(self, condition, timeout_s=60.0):
+        """Wait until something is so; the error shows the logs."""
+        if not processes.wait_for(condition, timeout_s):
+            raise AssertionError(f"The game is not as it should be.\n{self.logs()}")
 
-    def start_server(self, timeout_s=60.0):
+    def wait_for_death(self):
+        """Wait until there is no Server, however it ends."""
+        self.wait_until(lambda: not processes.pids(self.folder).get("server"))
+
+    def start_server(self):
         """Start the Server beside a Portal that lives, by the command Portal itself would use.
 
         It takes less than half the time of `evennia start`, which loads Evennia in a process of
         its own first. Returns the new process's id once its world is built.
         """
         self.spawn_server()
-        end = time.monotonic() + timeout_s
-        while not run.is_ready(self.folder):
-            if time.monotonic() > end:
-                raise AssertionError(f"The Server does not come up.\n{self.logs()}")
-            time.sleep(0.05)
+        self.wait_until(lambda: run.is_ready(self.folder))
         return processes.pids(self.folder)["server"]
 
     def spawn_server(self):
         """Start the Server and wait for nothing."""
         processes.tidy(self.folder)
-        server = Path(evennia.__file__).parent / "server" / "server.py"
+        command = [
+            str(Path(sys.executable).parent / "twistd"),
+            f"--python={Path(evennia.__file__).parent / 'server' / 'server.py'}",
+            "--logger=evennia.utils.logger.GetServerLogObserver",
+            f"--pidfile={processes.pid_file(self.folder, 'server')}",
+        ]
+        path = os.pathsep.join([str(self.folder), self.environ["PYTHONPATH"]])
         with open(self.folder / "server" / "logs" / "server.log", "a", encoding="utf-8") as log:
-            subprocess.run(
-                [
-                    str(Path(sys.executable).parent / "twistd"),
-                    f"--python={server}",
-                    "--logger=evennia.utils.logger.GetServerLogObserver",
-                    f"--pidfile={processes.pid_file(self.folder, 'server')}",
-                ],
-                cwd=self.folder,
-                env={
-                    **self.environ,
-                    "DJANGO_SETTINGS_MODULE": "server.conf.settings",
-                    "PYTHONPATH": os.pathsep.join([str(self.folder), self.environ["PYTHONPATH"]]),
-                },
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                check=True,
-            )
+            self._run(command, 300, log, PYTHONPATH=path).check_returncode()
+
+    def _run(self, command, timeout_s, output, errors=subprocess.STDOUT, **env):
+        """Run something in the game's folder."""
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env={**self.environ, "DJANGO_SETTINGS_MODULE": "server.conf.settings", **env},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
 
     def reload(self, timeout_s=90.0):
         """`evennia reload`, and wait until a new Server says that it is up."""
         before = processes.pids(self.folder).get("server")
         self.evennia("reload")
-        end = time.monotonic() + timeout_s
-        while time.monotonic() < end:
+
+        def is_new():
             now = processes.pids(self.folder).get("server")
-            if now not in (None, before) and run.is_ready(self.folder):
-                return now
-            time.sleep(0.2)
-        raise AssertionError(f"The game did not come back from a reload.\n{self.logs()}")
+            return now not in (None, before) and run.is_ready(self.folder)
+
+        self.wait_until(is_new, timeout_s)
 
     def evennia(self, *args, timeout_s=120.0):
         """Run an `evennia` command in the game's folder; returns what it printed."""
         code = "from evennia.server.evennia_launcher import main; main()"
         with tempfile.TemporaryFile("w+") as output:
-            subprocess.run(
-                [sys.executable, "-c", code, *args],
-                cwd=self.folder,
-                env={**self.environ, "DJANGO_SETTINGS_MODULE": "server.conf.settings"},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=timeout_s,
-                check=False,
-            )
+            self._run([sys.executable, "-c", code, *args], timeout_s, output)
             output.seek(0)
             return output.read()
 
@@ -176,16 +162,8 @@ class Game:
         A process beside the game: it sees the database, not the running Server's caches.
         """
         setup = "import django; django.setup(); import evennia; evennia._init()\n"
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", setup + source],
-            cwd=self.folder,
-            env={**self.environ, "DJANGO_SETTINGS_MODULE": "server.conf.settings"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
+        command = [sys.executable, "-W", "ignore", "-c", setup + source]
+        done = self._run(command, timeout_s, subprocess.PIPE, subprocess.PIPE)
         if done.returncode:
             raise AssertionError(done.stdout + done.stderr)
         return done.stdout

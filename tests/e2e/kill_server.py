@@ -9,12 +9,10 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 from twisted.internet.task import LoopingCall
 
 from tests.e2e import kill_steps
@@ -27,15 +25,16 @@ LOADED_S, TICKED_S = 60.0, 20.0
 TICKS = 2  # of the timer, after everything is loaded
 
 
-def at_server_start() -> None:
+def at_server_start():
     """Start logging, and check as soon as possible."""
     killer = Killer(Log(FOLDER / "log.jsonl"))
     killer.arm()
-    _look_and_tell(killer).addErrback(_tell_failure)
+    told = _look_and_tell(killer)
+    told.addErrback(lambda failure: _tell({"failed": failure.getTraceback()}))
     LoopingCall(_take_plan, killer).start(POLL_S, now=False)
 
 
-def journal(count: int) -> str:
+def journal(count):
     """Write entries to the assistant's journal, for the game's command `py`."""
     body = _assistant().obj
     number = random.randrange(10**6)
@@ -44,7 +43,7 @@ def journal(count: int) -> str:
     return f"{count} entries are written."
 
 
-def shelve() -> str:
+def shelve():
     """Put a thing with a long description next to the assistant, for the command `py`."""
     from evennia import create_object
 
@@ -54,25 +53,25 @@ def shelve() -> str:
     return "The chronicle is here."
 
 
-def lower(option: str) -> str:
+def lower(option):
     """Let a trigger of the assistant fire, for the game's command `py`."""
     kill_steps.lower(_assistant(), option)
     return f"The trigger `{option}` is low."
 
 
-def restore() -> str:
+def restore():
     """Let no trigger fire any more, for the game's command `py`."""
     kill_steps.restore(_assistant())
     return "The triggers are as ever."
 
 
-def _assistant() -> Any:
+def _assistant():
     from evennia_ai.assistant_script import all_assistants
 
     return next(script for script in all_assistants() if script.obj.key == "Aria")
 
 
-def _take_plan(killer: Killer) -> None:
+def _take_plan(killer):
     path = FOLDER / "plan.json"
     if path.exists():
         plan = json.loads(path.read_text())
@@ -81,7 +80,7 @@ def _take_plan(killer: Killer) -> None:
 
 
 @inlineCallbacks
-def _look_and_tell(killer: Killer) -> Generator[Deferred[Any], Any, None]:
+def _look_and_tell(killer):
     from evennia_ai import services
 
     loaded = yield until(services.ready, LOADED_S)
@@ -94,12 +93,12 @@ def _look_and_tell(killer: Killer) -> Generator[Deferred[Any], Any, None]:
     _tell({**found, "lines": _lines(script)})
 
 
-def _ticks(script: Any) -> int:
+def _ticks(script):
     """Return how often the timer has fired since the start."""
     return int(script.runtime.counts["ticks"] + script.runtime.counts["late"])
 
 
-def _lines(script: Any) -> dict[str, int]:
+def _lines(script):
     """Count how often each heard line is stored: in history, archive or queue."""
     messages = [m for messages in kept_lists(script) for m in messages if m.role == "user"]
     known = {message.id for message in messages}
@@ -107,11 +106,7 @@ def _lines(script: Any) -> dict[str, int]:
     return Counter(item.content for item in (*messages, *waiting))
 
 
-def _tell_failure(failure: Any) -> None:
-    _tell({"failed": failure.getTraceback()})
-
-
-def _tell(found: dict[str, Any]) -> None:
+def _tell(found):
     """Write the results in one piece."""
     draft = FOLDER / "look.draft"
     draft.write_text(json.dumps({**found, "pid": os.getpid()}))

@@ -3,15 +3,14 @@
 The hooks are on classes, because Evennia may drop an object of the game and load it again.
 """
 
+import contextlib
 import hashlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from types import FrameType
-from typing import Any
+
+from tests.steps import COMMIT_STEPS, ROLLBACK_STEPS
 
 # Options of the assistant that is killed. Small windows make compactions frequent.
 CONFIG = {
@@ -25,22 +24,11 @@ CONFIG = {
 CHRONICLE = " ".join(f"In year {year} the river rose {year % 7} ells." for year in range(900, 1200))
 # What an action sets just below the current usage, so that it fires.
 TRIGGERS = ("compact_sleep_threshold", "compact_emergency_threshold")
-COMMIT = (
-    "archive",
-    "summaries",
-    "history",
-    "notes",
-    "journal",
-    "record",
-    "last_compaction",
-    "done",
-)
+COMMIT = (*COMMIT_STEPS, "done")
 MASK = tuple(f"mask {name}" for name in ("history", "record", "last_compaction", "done"))
 EMERGENCY = tuple(f"emergency {name}" for name in COMMIT)
 COMMITS = tuple(f"commit {name}" for name in COMMIT)
-ROLLBACK = tuple(
-    f"rollback {name}" for name in ("history", "summaries", "journal", "entities", "record", "done")
-)
+ROLLBACK = tuple(f"rollback {name}" for name in (*ROLLBACK_STEPS, "done"))
 WITHDRAW = "rollback, then withdraw"
 BEFORE_STORE = "consolidation: before store"
 BEFORE_MARK = "consolidation: between store and mark"
@@ -50,14 +38,14 @@ OTHERS = (WITHDRAW, BEFORE_MARK, BEFORE_STORE, FIRST_WRITE, SECOND_WRITE)
 DOINGS = {"commit": "commit", "commit_masks": "mask", "_commit": "rollback"}
 
 
-def lower(script: Any, option: str) -> None:
+def lower(script, option):
     """Set a trigger of an assistant just below its usage."""
     from evennia_ai.llm_interaction.prompt import context_usage
 
     script.attributes.add(option, min(1.0, round(context_usage(script) * 0.99, 3)))
 
 
-def restore(script: Any) -> None:
+def restore(script):
     """Reset its triggers to their defaults; a kill may have left them low."""
     for option in TRIGGERS:
         script.attributes.remove(option)
@@ -70,33 +58,31 @@ class Log:
         path: The file. It is created or continued.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path):
         self.path = path
         self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115 - lives as long
         if self._file.tell():
             self._file.write("\n")  # an incomplete line must not corrupt the next one
 
-    def note(self, kind: str, *entries: dict[str, Any]) -> None:
+    def note(self, kind, *entries):
         """Write entries and wait until they are on disk."""
         for entry in entries:
             self._file.write(json.dumps({"kind": kind, **entry}) + "\n")
         self._file.flush()
         os.fsync(self._file.fileno())
 
-    def entries(self) -> list[dict[str, Any]]:
+    def entries(self):
         """Return all entries, also those of earlier processes."""
-        return list(_parsed(self.path.read_text(encoding="utf-8").splitlines()))
+        entries = []
+        for line in self.path.read_text(encoding="utf-8").splitlines():
+            with contextlib.suppress(
+                ValueError
+            ):  # incomplete after a kill: it acknowledged nothing
+                entries.append(json.loads(line))
+        return entries
 
 
-def _parsed(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
-    for line in lines:
-        try:
-            yield json.loads(line)
-        except ValueError:  # empty or incomplete after a kill: it acknowledged nothing
-            continue
-
-
-def sha(message: Any) -> str:
+def sha(message):
     """Return a digest of the parts of a message that must never change."""
     names = ("id", "role", "content", "speaker", "tool_calls", "tool_call_id", "name", "audience")
     stored = message.to_dict()
@@ -109,126 +95,97 @@ class Killer:
 
     Args:
         log: The log.
+
+    Attributes:
         plan: ``{"step": name}``; empty for nothing. It may be replaced at any time.
     """
 
-    def __init__(self, log: Log, plan: dict[str, Any] | None = None):
-        self.log = log
-        self.plan = plan or {}
+    def __init__(self, log):
+        self.log, self.plan = log, {}
 
-    def die(self) -> None:
+    def die(self):
         """Die as if by power failure: no handler, no flush, no cleanup."""
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def at(self, step: str | None) -> None:
+    def at(self, step):
         """Die if the plan says so."""
         if step and self.plan.get("step") == step:
             self.die()
 
-    def arm(self) -> None:
+    def arm(self):
         """Install the hooks, once per process, on the thread that owns the database."""
         from django.db import connection
 
         connection.ensure_connection()
         self.log.note("born", {})
-        self._arm_hearing()
-        self._arm_transactions()
+        self._arm_script()
         self._arm_memory()
         self._arm_history()
         self._arm_journal()
 
-    def _arm_hearing(self) -> None:
+    def _arm_script(self):
         from evennia_ai.assistant_script import AssistantScript
 
-        def hearing(inner: Any) -> Any:
-            def hear(script: Any, event: Any) -> Any:
-                self.log.note("heard", {"id": event.id})
-                return inner(script, event)
+        @_around(AssistantScript, "hear")
+        def hear(inner, script, event):
+            self.log.note("heard", {"id": event.id})
+            return inner(script, event)
 
-            return hear
+        @_around(AssistantScript, "at_tick")
+        def tick(inner, script):
+            done = inner(script)
+            self.log.note("ticked", {})
+            return done
 
-        def ticking(inner: Any) -> Any:
-            def tick(script: Any) -> Any:
-                done = inner(script)
-                self.log.note("ticked", {})
-                return done
+        @_around(AssistantScript, "at_commit_step")
+        def step(inner, script, name):
+            self.at(f"{_doing(sys._getframe(1))} {name}")
+            return inner(script, name)
 
-            return tick
-
-        _wrap(AssistantScript, "hear", hearing)
-        _wrap(AssistantScript, "at_tick", ticking)
-
-    def _arm_transactions(self) -> None:
-        from evennia_ai.assistant_script import AssistantScript
-
-        def stepping(inner: Any) -> Any:
-            def step(script: Any, name: str) -> Any:
-                self.at(f"{_doing(sys._getframe(1))} {name}")
-                return inner(script, name)
-
-            return step
-
-        _wrap(AssistantScript, "at_commit_step", stepping)
-
-    def _arm_memory(self) -> None:
+    def _arm_memory(self):
         from evennia_ai.mind.link import Link
 
-        def asking(inner: Any) -> Any:
-            def ask(link: Any, method: str, *args: Any, **options: Any) -> Any:
-                self.at({"memories.add": BEFORE_STORE, "memories.delete": WITHDRAW}.get(method))
-                asked = inner(link, method, *args, **options)
-                return asked.addCallback(stored) if method == "memories.add" else asked
-
-            return ask
-
-        def stored(result: Any) -> Any:
+        def stored(result):
             self.at(BEFORE_MARK)
             return result
 
-        _wrap(Link, "ask", asking)
+        @_around(Link, "ask")
+        def ask(inner, link, method, *args, **options):
+            self.at({"memories.add": BEFORE_STORE, "memories.delete": WITHDRAW}.get(method))
+            asked = inner(link, method, *args, **options)
+            return asked.addCallback(stored) if method == "memories.add" else asked
 
-    def _arm_history(self) -> None:
+    def _arm_history(self):
         from evennia_ai.game.evennia_internals import on_commit
         from evennia_ai.history.live import HistoryHandler
 
-        def appending(inner: Any) -> Any:
-            def append(history: Any, messages: Any) -> Any:
-                stored = inner(history, messages)
-                noted = [{"id": m.id, "sha": sha(m)} for m in stored]
-                on_commit(lambda: self.log.note("stored", *noted))
-                return stored
+        @_around(HistoryHandler, "append")
+        def append(inner, history, messages):
+            stored = inner(history, messages)
+            noted = [{"id": m.id, "sha": sha(m)} for m in stored]
+            on_commit(lambda: self.log.note("stored", *noted))
+            return stored
 
-            return append
-
-        _wrap(HistoryHandler, "append", appending)
-
-    def _arm_journal(self) -> None:
+    def _arm_journal(self):
         from evennia_ai.game.evennia_internals import on_commit
         from evennia_ai.history.pages import Cache
         from evennia_ai.rag_memory.journal import JOURNAL, JournalHandler, Page
 
-        def adding(inner: Any) -> Any:
-            def add(journal: Any, content: str, **fields: Any) -> Any:
-                entry = inner(journal, content, **fields)
-                on_commit(lambda: self.log.note("entry", {"id": entry.id}))
-                return entry
+        @_around(JournalHandler, "add")
+        def add(inner, journal, content, **fields):
+            entry = inner(journal, content, **fields)
+            on_commit(lambda: self.log.note("entry", {"id": entry.id}))
+            return entry
 
-            return add
-
-        def turning(inner: Any) -> Any:
-            def write(pages: Any, key: str, page: Any) -> None:
-                turns = isinstance(page, Page) and key != JOURNAL and pages.get(key) is None
-                self.at(FIRST_WRITE if turns else None)
-                inner(pages, key, page)
-                self.at(SECOND_WRITE if turns else None)
-
-            return write
-
-        _wrap(JournalHandler, "add", adding)
-        _wrap(Cache, "set", turning)
+        @_around(Cache, "set")
+        def write(inner, pages, key, page):
+            turns = isinstance(page, Page) and key != JOURNAL and pages.get(key) is None
+            self.at(FIRST_WRITE if turns else None)
+            inner(pages, key, page)
+            self.at(SECOND_WRITE if turns else None)
 
 
-def _doing(frame: FrameType | None) -> str:
+def _doing(frame):
     """What the code in a frame does; a compaction in an emergency has a name of its own."""
     while frame is not None:
         if doing := DOINGS.get(frame.f_code.co_name):
@@ -238,6 +195,11 @@ def _doing(frame: FrameType | None) -> str:
     return ""
 
 
-def _wrap(owner: type, name: str, around: Callable[[Any], Any]) -> None:
-    """Replace a method by the result of a function of it."""
-    setattr(owner, name, around(getattr(owner, name)))
+def _around(owner, name):
+    """Put a function in the place of a method; it gets the method itself first."""
+    inner = getattr(owner, name)
+
+    def put(function):
+        setattr(owner, name, lambda *args, **options: function(inner, *args, **options))
+
+    return put

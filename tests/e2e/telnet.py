@@ -4,7 +4,10 @@ import re
 import socket
 import time
 
-IAC, DONT, DO, WONT, WILL, SB, SE = 255, 254, 253, 252, 251, 250, 240
+IAC, DONT, DO, WONT, WILL = 255, 254, 253, 252, 251
+# A subnegotiation to its end, a verb with its option, or a command of one byte.
+_COMMAND = re.compile(rb"\xff(?:\xfa.*?\xff\xf0|[\xfb-\xfe].|[^\xfa-\xfe])", re.DOTALL)
+_WHOLE = re.compile(rb"(?:[^\xff]|" + _COMMAND.pattern + rb")*", re.DOTALL)
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -43,9 +46,7 @@ class Telnet:
 
     def login(self, name, password):
         """Log in with an account; returns what the game showed."""
-        self.read_until(r"connect")
-        self.drain(0.3)
-        self.send(f"connect {name} {password}")
+        self._meet(f"connect {name} {password}")
         shown = self.read_until(r"You become |That account name|password is not correct|banned")
         if "You become" not in shown:
             raise AssertionError(f"`{name}` cannot log in: {shown}")
@@ -53,9 +54,7 @@ class Telnet:
 
     def create(self, name, password):
         """Make an account and log in with it; returns what the game showed."""
-        self.read_until(r"connect")
-        self.drain(0.3)
-        self.send(f"create {name} {password}")
+        self._meet(f"create {name} {password}")
         shown = self.read_until(r"\[Y\]/N|was created|[Ee]rror|already")
         if "[Y]/N" in shown:
             self.send("y")
@@ -63,6 +62,12 @@ class Telnet:
         self.drain(0.3)
         self.send(f"connect {name} {password}")
         return shown + self.read_until(r"You become ") + self.drain(0.5)
+
+    def _meet(self, line):
+        """Type a line as soon as the game has shown its first page."""
+        self.read_until(r"connect")
+        self.drain(0.3)
+        self.send(line)
 
     def send(self, line):
         """Type a line."""
@@ -107,9 +112,7 @@ class Telnet:
         self._socket.settimeout(timeout_s)
         try:
             part = self._socket.recv(65536)
-        except TimeoutError:
-            return False
-        except ConnectionError:
+        except (TimeoutError, ConnectionError):
             return False
         text = self._text(part)
         self._unread += text
@@ -117,38 +120,16 @@ class Telnet:
         return bool(part)
 
     def _text(self, part):
-        """Text out of bytes; an unfinished telnet command waits for its rest."""
-        data, self._raw = self._raw + part, b""
-        plain = bytearray()
-        at = 0
-        while at < len(data):
-            if data[at] != IAC:
-                plain.append(data[at])
-                at += 1
-                continue
-            length = self._command_length(data, at)
-            if not length:
-                self._raw = data[at:]
-                break
-            if data[at + 1] == IAC:
-                plain.append(IAC)
-            at += length
-        text = plain.decode("utf-8", "replace").replace("\r", "")
-        return _ANSI.sub("", text)
+        """Text out of bytes, whose commands are answered; an unfinished one waits for its rest."""
+        data = self._raw + part
+        whole = _WHOLE.match(data).end()
+        self._raw = data[whole:]
+        plain = _COMMAND.sub(self._answer, data[:whole])
+        return _ANSI.sub("", plain.decode("utf-8", "replace").replace("\r", ""))
 
-    def _command_length(self, data, at):
-        """Bytes of the telnet command at `at`, which is answered; 0 if it is not all there."""
-        rest = data[at : at + 3]
-        if len(rest) < 2:
-            return 0
-        if rest[1] == SB:
-            end = data.find(bytes([IAC, SE]), at)
-            return end + 2 - at if end >= 0 else 0
-        if rest[1] not in (WILL, WONT, DO, DONT):
-            return 2
-        if len(rest) < 3:
-            return 0
-        if rest[1] in (WILL, DO):
-            refusal = DONT if rest[1] == WILL else WONT
-            self._socket.sendall(bytes([IAC, refusal, rest[2]]))
-        return 3
+    def _answer(self, command):
+        """Refuse what the game offers or asks for; returns what is part of the text."""
+        verb, option = command[0][1], command[0][2:3]
+        if verb in (WILL, DO):
+            self._socket.sendall(bytes([IAC, DONT if verb == WILL else WONT]) + option)
+        return bytes([IAC]) if verb == IAC else b""

@@ -54,21 +54,6 @@ class TestDemo(unittest.TestCase):
         player.drain(1)
         player.ask("say Good morning, Odo.", r"Odo Marrek looks up")
 
-    def test_aria_answers_a_greeting(self):
-        """Said hello to, she says something within the time a person would wait."""
-        player = self.enter()
-        player.ask("say Hello, Aria!", r"Aria \w+.*\S", timeout_s=30)
-
-    def test_aria_remembers_what_she_is_told(self):
-        """Told a thing and asked for it, she says it; also after a reload."""
-        player = self.enter()
-        player.ask("say Aria, please remember that my boat is called Heron.", r"Aria says", 30)
-        player.drain(2)
-        player.ask("say Aria, what is my boat called?", r"Aria says[^\n]*Heron", 30)
-        self.game.reload()
-        player = self.enter()
-        player.ask("say Aria, what is the name of my boat?", r"Aria says[^\n]*Heron", 30)
-
     def test_a_player_gets_an_ale(self):
         """A player asks at the bar, has a mug in hand, pays with a coin, and cannot order her."""
         player = self.game.player("Bram")

@@ -26,8 +26,8 @@ class Killed:
 
     def killed_at(self, tavern, step):
         """Live until the Server dies before a step, start it again, and look."""
-        tavern.plan({"kind": "step", "step": step})
-        self.assertTrue(tavern.live({"step": step}), "the Server was not killed")
+        tavern.plan(step)
+        self.assertTrue(tavern.live(step), "the Server was not killed")
         tavern.game.wait_for_death()
         found = tavern.start()
         self.assertNotIn("failed", found)

@@ -12,6 +12,7 @@ from evennia_ai.llm_interaction.values import ModelRequest
 from evennia_ai.mind.mind import MindSettings
 from evennia_ai.mind.remote import RemoteMind
 from tests.loopback import LoopbackServer
+from tests.rag_memory.tiny_backend import TinyBackend
 from tests.waiting import pump_until, wait_for
 
 KEY = "sk-loopback-secret-1"
@@ -23,6 +24,14 @@ def is_alive(pid):
     with contextlib.suppress(OSError):
         return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     return False
+
+
+class DeadlyBackend(TinyBackend):
+    """A memory that kills the process in which it is searched."""
+
+    def search(self, scope, query, limit=10, audience=None):
+        """Die."""
+        os._exit(1)
 
 
 class MindTest(unittest.TestCase):

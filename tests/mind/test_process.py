@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 from unittest import mock
 
+from evennia_ai import __version__
 from evennia_ai.errors import ModelError, StoreError
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ToolTraits
@@ -204,7 +205,7 @@ class TestDeaths(MindTest):
 
     def test_a_deadly_request(self):
         """What kills the process each time fails after three; other requests go on."""
-        mind = self.mind("deadly", MEMORY_BACKEND="tests.mind.deadly_backend.DeadlyBackend")
+        mind = self.mind("deadly", MEMORY_BACKEND="tests.mind.case.DeadlyBackend")
         self.reach(mind)
         with self.assertRaisesRegex(StoreError, "3 times"):
             wait_for(mind.memories.search("a", "bees"), 3 * START_S)
@@ -287,25 +288,18 @@ class TestDeaths(MindTest):
         self.assertEqual(wait_for(mind.recall.count("a")), 0)
         pump_until(lambda: self.server.requests[-1].client_left, 10)
 
-    def test_other_settings_replace_the_process(self):
-        """A process with an old key does not go on."""
-        old = self.mind("changed")
-        pid = self.reach(old)
-        old.leave()
-        new = self.mind("changed", LLM_API_KEY="sk-other")
-        again = self.reach(new)
-        self.assertNotEqual(again, pid)
-        self.wait_for_end(pid)
-
-    def test_an_upgrade_replaces_the_process(self):
-        """One of another version of the package does not go on, as after an upgrade."""
-        old = self.mind("upgraded")
-        pid = self.reach(old)
-        old.leave()
-        with mock.patch("evennia_ai.mind.remote.__version__", "9.9"):
-            new = self.mind("upgraded")
-        self.assertNotEqual(self.reach(new), pid)
-        self.wait_for_end(pid)
+    def test_a_new_game_replaces_the_process(self):
+        """One with an old key, or of another version of the package, does not go on."""
+        for values, version in (({"LLM_API_KEY": "sk-other"}, __version__), ({}, "9.9")):
+            with self.subTest(version=version):
+                old = self.mind("changed")
+                pid = self.reach(old)
+                old.leave()
+                with mock.patch("evennia_ai.mind.remote.__version__", version):
+                    new = self.mind("changed", **values)
+                self.assertNotEqual(self.reach(new), pid)
+                self.wait_for_end(pid)
+                new.leave()
 
     def test_it_ends_without_a_game(self):
         """No Portal, no Server: within seconds it is gone, however the game ended."""

@@ -19,10 +19,7 @@ from evennia_ai.turns.tools import Tool
 from tests.waiting import wait_for
 
 BROKEN_TOOLS = (
-    "tests.staff.test_doctor.Nothing",
-    "tests.staff.test_doctor.Report",
-    "tests.staff.test_doctor.Unfinished",
-    "tests.staff.test_doctor.Shapeless",
+    *(f"{__name__}.{name}" for name in ("Nothing", "Report", "Unfinished", "Shapeless")),
     "tests.broken_tools.Anything",
 )
 
@@ -73,9 +70,10 @@ class DoctorCase(TestCase):
         parts = client or ScriptedModel(), store or MemorySemanticStore()
         return Patient(self.folder, *parts, worker=InlineWorker())
 
-    def outcome(self, check, patient=None):
-        """What one check finds."""
-        (found,) = self.outcomes([check], patient)
+    def outcome(self, check, patient=None, **options):
+        """What one check finds, under these settings."""
+        with override_settings(**{f"EVENNIA_AI_{name}": value for name, value in options.items()}):
+            (found,) = self.outcomes([check], patient)
         return found
 
     def outcomes(self, which, patient=None):
@@ -88,8 +86,7 @@ class DoctorCase(TestCase):
 class TestChecks(DoctorCase):
     def test_bad_settings_are_named_with_their_remedy(self):
         """The worst problem is shown with its number and hint."""
-        with override_settings(EVENNIA_AI_LLM_MODEL=5, EVENNIA_AI_WRONG=1):
-            found = self.outcome(doctor.check_settings)
+        found = self.outcome(doctor.check_settings, LLM_MODEL=5, WRONG=1)
         self.assertIs(found.ok, False)
         self.assertIn("E001", found.detail)
         self.assertIn("1 more", found.detail)
@@ -97,12 +94,8 @@ class TestChecks(DoctorCase):
 
     def test_keys_and_passwords_are_masked(self):
         """Neither the key nor a password in the address is shown."""
-        with override_settings(
-            EVENNIA_AI_LLM_MODEL="openai/x",
-            EVENNIA_AI_LLM_API_BASE="http://me:hidden1@127.0.0.1/v1",
-            EVENNIA_AI_LLM_API_KEY="sk-hidden2",
-        ):
-            found = self.outcome(doctor.check_settings)
+        address = {"LLM_API_BASE": "http://me:hidden1@127.0.0.1/v1", "LLM_API_KEY": "sk-hidden2"}
+        found = self.outcome(doctor.check_settings, LLM_MODEL="openai/x", **address)
         self.assertIs(found.ok, True)
         self.assertNotIn("hidden", found.detail)
 
@@ -114,13 +107,6 @@ class TestChecks(DoctorCase):
             found = self.outcome(doctor.check_wiring)
         self.assertIs(found.ok, False)
         self.assertIn("self.add(evennia_ai.commands.AssistantCmdSet)", found.remedy)
-
-    def test_a_database_without_assistants_is_worth_a_note(self):
-        """Tables are there, nobody lives in them yet; nothing of the trial write stays."""
-        found = self.outcome(doctor.check_database)
-        self.assertIsNone(found.ok)
-        self.assertIn("no assistant", found.detail)
-        self.assertFalse(ServerConfig.objects.filter(db_key="evennia_ai_doctor").exists())
 
     def test_a_database_that_takes_no_writes(self):
         """A read-only database is a fault that says so, though everything can be read."""
@@ -136,9 +122,13 @@ class TestChecks(DoctorCase):
         self.assertIs(found.ok, False)
         self.assertRegex(found.detail, "read-?only")
 
-    def test_scripts_of_a_games_own_class_are_counted(self):
-        """A class derived from the assistant's script counts, others do not."""
-        create_script("tests.staff.test_doctor.OwnScript", key="Own")
+    def test_assistants_are_counted(self):
+        """None are worth a note; a game's own class counts. Nothing of the trial write stays."""
+        found = self.outcome(doctor.check_database)
+        self.assertIsNone(found.ok)
+        self.assertIn("no assistant", found.detail)
+        self.assertFalse(ServerConfig.objects.filter(db_key="evennia_ai_doctor").exists())
+        create_script(f"{__name__}.OwnScript", key="Own")
         create_script("evennia.scripts.scripts.DefaultScript", key="Other")
         found = self.outcome(doctor.check_database)
         self.assertIs(found.ok, True)
@@ -148,8 +138,8 @@ class TestChecks(DoctorCase):
         """A tool that cannot be used is named with its reason; sound ones are counted."""
         self.assertIs(self.outcome(doctor.check_tools).ok, True)
         for path in BROKEN_TOOLS:
-            with self.subTest(path=path), override_settings(EVENNIA_AI_TOOLS=[path]):
-                found = self.outcome(doctor.check_tools)
+            with self.subTest(path=path):
+                found = self.outcome(doctor.check_tools, TOOLS=[path])
                 self.assertIs(found.ok, False)
                 self.assertIn(path, found.detail)
                 self.assertTrue(found.remedy)
@@ -161,26 +151,19 @@ class TestChecks(DoctorCase):
         self.assertEqual((counter.ok, embedder.ok), (True, True))
         self.assertRegex(embedder.detail, r"\d+ dimensions")
 
-    def test_a_store_that_cannot_be_opened_is_bad(self):
-        """Its own sentence is shown."""
+    def test_a_memory_store(self):
+        """Its own sentence or the setting is shown; one made for the check is closed again."""
         found = self.outcome(doctor.check_memory, self.patient(store=Locked()))
         self.assertIs(found.ok, False)
         self.assertIn("The folder is locked", found.detail)
-
-    def test_a_back_end_that_cannot_be_made_is_bad(self):
-        """The line names the setting, also while the game runs."""
-        patient = Patient(self.folder)
-        with override_settings(EVENNIA_AI_MEMORY_BACKEND="no_such_module.Backend"):
-            found = self.outcome(doctor.check_memory, patient)
+        patient, wrong = Patient(self.folder), "no_such_module.Backend"
+        found = self.outcome(doctor.check_memory, patient, MEMORY_BACKEND=wrong)
         self.assertIs(found.ok, False)
         self.assertIn("EVENNIA_AI_MEMORY_BACKEND", found.detail + found.remedy)
-
-    def test_a_store_made_for_the_check_is_opened_and_closed(self):
-        """Without a given store, one is opened on the game's folder, twice in a row."""
         patient = Patient(self.folder, worker=InlineWorker())
-        with override_settings(EVENNIA_AI_DATA_DIR=self.folder):
-            for _ in range(2):
-                self.assertIs(self.outcome(doctor.check_memory, patient).ok, True)
+        for _ in range(2):
+            found = self.outcome(doctor.check_memory, patient, DATA_DIR=self.folder)
+            self.assertIs(found.ok, True)
 
     def test_an_unreachable_model_is_bad_with_a_remedy_of_its_kind(self):
         """A refused key and a dead server have different remedies."""
@@ -195,51 +178,42 @@ class TestChecks(DoctorCase):
     def test_the_offline_model_is_said_to_be_one(self):
         """With no model set it works, and the note says what it is."""
         self.assertIsNone(self.outcome(doctor.check_model).ok)
-        with override_settings(EVENNIA_AI_LLM_MODEL="openai/x"):
-            self.assertIs(self.outcome(doctor.check_model).ok, True)
+        self.assertIs(self.outcome(doctor.check_model, LLM_MODEL="openai/x").ok, True)
 
     def test_the_model_is_named_once(self):
         """A line holds the model's name once; without a client, the game's own asks."""
-        with override_settings(EVENNIA_AI_LLM_MODEL="openai/x"):
-            refused = ModelError("`openai/x` refused", kind="connection")
-            patient = self.patient(Down(default=refused))
-            self.assertEqual(self.outcome(doctor.check_model, patient).line().count("openai/x"), 1)
-            services.use(model=ScriptedModel())
-            self.addCleanup(services.close)
-            found = self.outcome(doctor.check_model, Patient(self.folder))
+        refused = self.patient(Down(default=ModelError("`openai/x` refused", kind="connection")))
+        found = self.outcome(doctor.check_model, refused, LLM_MODEL="openai/x")
+        self.assertEqual(found.line().count("openai/x"), 1)
+        services.use(model=ScriptedModel())
+        self.addCleanup(services.close)
+        found = self.outcome(doctor.check_model, Patient(self.folder), LLM_MODEL="openai/x")
         self.assertEqual((found.ok, found.detail), (True, "`openai/x` answered in 0.0 s"))
 
 
 class TestRunChecks(DoctorCase):
-    def test_before_the_migration(self):
-        """A database without tables is answered with what to type."""
+    def found(self, error):
+        """What a check finds that breaks so, and what the check after it finds."""
 
         def check_broken(patient):
-            raise OperationalError("no such table: scripts_scriptdb")
+            raise error
 
-        found = self.outcome(check_broken)
-        self.assertIn("evennia migrate", found.remedy)
-        self.assertNotIn("OperationalError", found.line())
+        return self.outcomes([check_broken, doctor.check_settings])
 
-    def test_a_damaged_database(self):
-        """Migrations do not help it, a backup does."""
-
-        def check_broken(patient):
-            raise DatabaseError("database disk image is malformed")
-
-        found = self.outcome(check_broken)
-        self.assertIn("damaged", found.detail)
-        self.assertIn("backup", found.remedy)
-        self.assertNotIn("migrate", found.remedy)
+    def test_a_database_that_breaks(self):
+        """One without tables is answered with what to type; one that is damaged needs a backup."""
+        without, _ = self.found(OperationalError("no such table: scripts_scriptdb"))
+        self.assertIn("evennia migrate", without.remedy)
+        self.assertNotIn("OperationalError", without.line())
+        damaged, _ = self.found(DatabaseError("database disk image is malformed"))
+        self.assertIn("damaged", damaged.detail)
+        self.assertIn("backup", damaged.remedy)
+        self.assertNotIn("migrate", damaged.remedy)
 
     def test_a_check_that_breaks_is_a_finding(self):
         """An exception becomes a line that shows no key, and the checks after it run."""
-
-        def check_broken(patient):
-            raise OSError("no such disk sk-hidden")
-
         with override_settings(EVENNIA_AI_LLM_API_KEY="sk-hidden"):
-            found = self.outcomes([check_broken, doctor.check_settings])
+            found = self.found(OSError("no such disk sk-hidden"))
         self.assertEqual([check.name for check in found], ["broken", "settings"])
         self.assertIn("no such disk", found[0].detail)
         self.assertNotIn("sk-hidden", found[0].detail)

@@ -79,8 +79,7 @@ class TestNoModelAtAll(AssistantTest):
     def test_each_question_gets_a_sign(self):
         """Of two questions within a minute both do, and a retry shows nothing again."""
         for number in (1, 2):
-            self.say(f"Aria, what is boat {number} called?", self.char1)
-            self.tick()
+            self.talk(f"Aria, what is boat {number} called?", speaker=self.char1)
             self.assertEqual(self.signs(), number)
         late = self.script.runtime.unanswered
         self.script.runtime.unanswered = {k: replace(each, due=0.0) for k, each in late.items()}

@@ -70,8 +70,7 @@ class TestBudgetOnTheWire(WireTest):
         facts = replace(model.facts(self.script.model_name), carries_tools=False, own=False)
         self.enterContext(patch.object(model, "facts", lambda name: facts))
         self.server.script(loopback.text("The sea."), loopback.text("Words."))
-        self.say("Aria, what do you see?")
-        self.tick()
+        self.talk("Aria, what do you see?")
         self.script.history.append([Message("user", "word " * 3000)])
         wait_for(self.script.run_turn(TurnRequest()), 60)
         for event, body in zip(self.script.budgets.events(), self.server.bodies, strict=True):

@@ -1,7 +1,7 @@
 """Errands: words kept for somebody, delivered once and as they are."""
 
 import json
-from dataclasses import replace
+from unittest import mock
 
 from django.test import override_settings
 from evennia import Msg, create_object
@@ -46,6 +46,13 @@ class TestErrands(MemoryWorldTest):
 
     def come(self, *people):
         self.script.game.active = tuple(each.id for each in people)
+
+    def hear(self, said, speaker, channel="say", **fields):
+        """Let somebody say it; returns the line once the time to answer has come."""
+        line = Message("user", said, id=new_id("m"), speaker=speaker, channel=channel, **fields)
+        self.script.runtime.hear(line, self.script.now())
+        self.world.later(5)
+        return line
 
     def tick(self):
         wait_for(Tick(self.script).run())
@@ -116,17 +123,14 @@ class TestErrands(MemoryWorldTest):
         self.tick()
         self.come(BOB)
         self.assertEqual(self.tick(), [])
-        self.assertEqual(self.script.state.errands.errands, ())
+        self.assertEqual(self.errands(), ())
 
     def test_who_cannot_be_told(self):
         """A refusal of the game keeps it; what a hook does behind it does not."""
-
-        def gone(person, text):
-            raise ToolError("they are gone")
-
         take(self.script, ALICE, BOB, WORDS)
         self.come(BOB)
-        tell, self.script.game.tell = self.script.game.tell, gone
+        tell = self.script.game.tell
+        self.script.game.tell = mock.Mock(side_effect=ToolError("they are gone"))
         self.tick()
         self.assertEqual((len(self.errands()), len(self.script.history.messages())), (1, 0))
 
@@ -148,59 +152,50 @@ class TestErrands(MemoryWorldTest):
             Errand.from_dict({**errand.to_dict(), "text": ""})
         self.assertEqual(Errands((errand,)).without(["x"]).errands, (errand,))
         self.world.write(KEY, {"errands": "nonsense"})
-        self.assertEqual(self.script.state.errands.errands, ())
+        self.assertEqual(self.errands(), ())
 
     def test_offered(self):
         """The tool is, to who may leave words; an ordinary turn costs little without it."""
-
-        def prompt_for(said):
-            line = Message("user", said, id=new_id("m"), speaker=ALICE, channel="say")
-            self.script.history.append([line])
-            return draft_prompt(self.script, self.script.obj, TurnRequest(asker=ALICE.id))
-
         self.script.game.obeys = lambda asker: False
         self.script.game.things = lambda asker=None: ()
-        prompt = prompt_for("Good evening, Aria. What do I owe Bob?")
-        self.assertNotIn("tell_later", json.dumps(prompt.tools))
-        regions = prompt.budget.regions
-        self.assertLessEqual(regions["System"] + regions["Tools"], 1200)
-        self.assertIn("tell_later", json.dumps(prompt_for("Aria, remind me.").tools))
-        self.assertIn("tell_later", json.dumps(prompt_for("At nine, to feed the cat.").tools))
+        for said, is_offered in (
+            ("Good evening, Aria. What do I owe Bob?", False),
+            ("Aria, remind me.", True),
+            ("At nine, to feed the cat.", True),
+        ):
+            self.script.history.append([self.hear(said, ALICE)])
+            prompt = draft_prompt(self.script, self.script.obj, TurnRequest(asker=ALICE.id))
+            self.assertEqual("tell_later" in json.dumps(prompt.tools), is_offered)
+            if not is_offered:
+                regions = prompt.budget.regions
+                self.assertLessEqual(regions["System"] + regions["Tools"], 1200)
 
     def test_by_page_from_elsewhere(self):
         """The author of what is paged from another room is named as in the page."""
-        dora = Speaker("Dora", "o9.d")
-        said = "Tell Bob that the boat leaves at dawn."
-        line = Message("user", said, id=new_id("m"), speaker=dora, channel="page")
-        line = replace(line, audience=private([dora.id]))
+        dora, words = Speaker("Dora", "o9.d"), "the boat leaves at dawn"
         self.come(dora)
-        self.script.runtime.hear(line, self.script.now())
-        self.world.later(5)
-        words = call("tell_later", to="Bob", text="the boat leaves at dawn")
-        self.world.model.answers = [words, "I will."]
+        self.hear(f"Tell Bob that {words}.", dora, "page", audience=private([dora.id]))
+        self.world.model.answers = [call("tell_later", to="Bob", text=words), "I will."]
         self.tick()
-        self.assertEqual([errand.by for errand in self.script.state.errands.errands], [dora])
+        self.assertEqual([errand.by for errand in self.errands()], [dora])
 
     def test_by_word_of_mouth(self):
         """The tool keeps what the one who asks says in their own words, and nothing else."""
         self.come(ALICE)
 
         def ask(said, **arguments):
-            line = Message("user", said, id=new_id("m"), speaker=ALICE, channel="say")
-            self.script.runtime.hear(line, self.script.now())
-            self.world.later(5)
+            self.hear(said, ALICE)
             self.world.model.answers = [call("tell_later", **arguments), "I will."]
             self.tick()
-            return [(e.to.key, e.text) for e in self.script.state.errands.errands]
+            return [(e.to.key, e.text) for e in self.errands()]
 
-        said = "Aria, tell Bob when he comes that the boat leaves at dawn."
-        kept = [("Bob", "the boat leaves at dawn")]
-        self.assertEqual(
-            ask(said, to="Bob", text="The boat leaves at dawn", when="comes")[0][0], "Bob"
-        )
+        words = "the boat leaves at dawn"
+        said = f"Aria, tell Bob when he comes that {words}."
+        kept = [("Bob", words)]
+        self.assertEqual(ask(said, to="Bob", text=words.capitalize(), when="comes")[0][0], "Bob")
         drop(self.script, ["e1"])
-        self.assertEqual(ask(said, to="Bob", text="the boat leaves at dawn"), kept)
-        self.assertEqual(ask(said, to="Cora", text="the boat leaves at dawn"), kept)
+        self.assertEqual(ask(said, to="Bob", text=words), kept)
+        self.assertEqual(ask(said, to="Cora", text=words), kept)
         self.assertEqual(ask(said, to="Bob", text="the gold lies in the well"), kept)
         self.assertEqual(ask("Good evening, Aria.", to="Bob", text="pay Alice"), kept)
         kept += [("Alice", "feed the cat")]
@@ -210,7 +205,7 @@ class TestErrands(MemoryWorldTest):
         self.world.configure(initiative=9)
         self.world.model.answers = [call("tell_later", to="Bob", text="obey")]
         self.tick()
-        self.assertEqual(len(self.script.state.errands.errands), 2)
+        self.assertEqual(len(self.errands()), 2)
 
 
 class TestDelivered(CommandLineTest):
@@ -218,18 +213,20 @@ class TestDelivered(CommandLineTest):
 
     def setUp(self):
         super().setUp()
-        self.heard = []
         self.bob = create_object(PLAYED, key="Bob", location=self.room2)
         self.bob.account, self.bob.has_account = self.account2, False
-        self.bob.msg = lambda text=None, **_: self.heard.append(str(text))
+        self.heard, self.paged = self.lines_of(self.bob), self.lines_of(self.account2)
 
     def play(self):
         """Bob's player comes into the game."""
         self.bob.has_account = True
 
+    def later(self, seconds):
+        now = self.script.now() + seconds
+        self.enterContext(mock.patch.object(self.script, "now", lambda: now))
+
     def test_told(self):
         """Scene 12: Bob alone gets the words with Alice's name, once, after a reload."""
-        others = []
         self.assertTold(f"airemember/tell Aria = Bob: {WORDS}", "e1, to Bob, when they come:")
         self.tick()
         self.restart()
@@ -237,11 +234,11 @@ class TestDelivered(CommandLineTest):
         self.tick()
         self.assertEqual(self.heard, [])  # nobody plays that character
         self.play()
-        self.char1.msg = lambda text=None, **_: others.append(str(text))
+        self.told.clear()
         self.tick()
         self.assertEqual(len([line for line in self.heard if "the boat leaves" in line]), 1)
         self.assertIn(self.char1.key, self.heard[-1])
-        self.assertFalse([line for line in others if "boat" in line])
+        self.assertNotIn("boat", self.shown())
         self.tick()
         self.assertEqual(len(self.heard), 1)
         self.assertEqual(self.model.requests, [])
@@ -249,42 +246,34 @@ class TestDelivered(CommandLineTest):
     def test_elsewhere(self):
         """A timed one reaches its player in any room, as a page that Evennia keeps."""
         self.play()
-        self.account2.msg = lambda text=None, **_: paged.append(str(text))
-        self.addCleanup(lambda: vars(self.account2).pop("msg", None))
-        paged = []
         self.assertTold("airemember/tell Aria = Bob, in 1 min: come home", "e1, to")
-        self.script.now = lambda: 61 + type(self.script).now()
-        self.addCleanup(lambda: vars(self.script).pop("now", None))
+        self.later(61)
         self.tick()
-        self.assertIn("come home", paged[-1])
+        self.assertIn("come home", self.paged[-1])
         self.assertEqual(Msg.objects.filter(db_message__contains="come home").count(), 1)
 
     def test_an_account_that_plays_nobody(self):
         """A reminder asked for by page comes as a page, when the account is in the game."""
-        paged = []
-        self.account2.msg = lambda text=None, **_: paged.append(str(text))
-        self.addCleanup(lambda: vars(self.account2).pop("msg", None))
         them = Speaker(self.account2.key, stable_id(self.account2))
         take(self.script, them, them, "feed the cat", "in 1 min")
-        self.script.now = lambda: 61 + type(self.script).now()
-        self.addCleanup(lambda: vars(self.script).pop("now", None))
+        self.later(61)
         self.tick()
-        self.assertEqual(paged, [])  # not connected
+        self.assertEqual(self.paged, [])  # not connected
         self.account2.sessions.count = lambda: 1
         self.addCleanup(lambda: vars(self.account2.sessions).pop("count", None))
         self.account2.tags.add("ignored", category="evennia_ai")
         self.tick()
-        self.assertEqual(paged, [])
+        self.assertEqual(self.paged, [])
         self.account2.tags.remove("ignored", category="evennia_ai")
         self.tick()
-        self.assertIn("feed the cat", paged[-1])
+        self.assertIn("feed the cat", self.paged[-1])
         self.assertEqual(self.script.state.errands.errands, ())
 
     @override_settings(EVENNIA_AI_MODERATE="tests.moderators.moderate")
     def test_moderated(self):
         """The game's moderation has the last word on what is delivered."""
-        people = Speaker("Char", stable_id(self.char1)), Speaker("B", stable_id(self.bob))
-        take(self.script, *people, "forbidden")
+        one, bob = (Speaker(who.key, stable_id(who)) for who in (self.char1, self.bob))
+        take(self.script, one, bob, "forbidden")
         self.play()
         self.bob.location = self.room1
         self.tick()
@@ -293,14 +282,17 @@ class TestDelivered(CommandLineTest):
 
     def test_commands(self):
         """Errands are listed and withdrawn by their author; wrong ones are refused."""
-        self.assertTold("airemember/at Aria = 21:00: feed the cat", "21:00: feed the cat")
-        self.assertTold("airemember/at Aria = soon: feed the cat", "`soon` is no time")
-        self.assertTold("airemember/at Aria = feed the cat", "Usage: airemember/at")
-        self.assertTold("airemember/tell Aria = Nobody Known: hi", "no players are called")
-        self.assertTold("airemember/tell Aria = Aria: hi", "no players are called")
-        self.assertTold("airemember/errands Aria", "e1, to Char")
-        self.assertTold("airemember/forget Aria = e1", "Aria will not deliver e1.")
-        self.assertTold("airemember/errands Aria", "Aria has nothing to tell for you.")
+        for line, shown in (
+            ("at Aria = 21:00: feed the cat", "21:00: feed the cat"),
+            ("at Aria = soon: feed the cat", "`soon` is no time"),
+            ("at Aria = feed the cat", "Usage: airemember/at"),
+            ("tell Aria = Nobody Known: hi", "no players are called"),
+            ("tell Aria = Aria: hi", "no players are called"),
+            ("errands Aria", "e1, to Char"),
+            ("forget Aria = e1", "Aria will not deliver e1."),
+            ("errands Aria", "Aria has nothing to tell for you."),
+        ):
+            self.assertTold(f"airemember/{line}", shown)
 
     def test_forgotten(self):
         """A copy shows errands and bonds; whoever is forgotten takes them along."""

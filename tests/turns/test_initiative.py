@@ -27,10 +27,15 @@ class TestRules(MemoryWorldTest):
     def setUp(self):
         super().setUp()
         self.world.model.default = "The fire is warm."
-        self.world.configure(initiative=4)
+        self.world.configure(initiative=4, sleep_after_idle_s=None)
         self.world.later(200)
 
-    def tick(self):
+    @property
+    def game(self):
+        return self.script.game
+
+    def tick(self, later_s=0.0):
+        self.world.later(later_s)
         return wait_for(Tick(self.script).run())
 
     def hear(self, text="Good evening.", by_player=True):
@@ -40,14 +45,15 @@ class TestRules(MemoryWorldTest):
     def cued(self, text="the bell tolls"):
         self.script.runtime.cue = Cue(text, self.script.now())
 
-    def spent(self, tokens):
-        self.script.spend.add(tokens, 0.0)
+    def used(self, ages, unanswered):
+        now = self.script.now()
+        self.script.state.unasked = Used(tuple(sorted(now - age for age in ages)), unanswered)
 
     def test_speaks(self):
         """The reason stands in the prompt, the line in the history, the call under its purpose."""
         self.cued()
         self.assertEqual(self.tick(), "unasked")
-        self.assertEqual(self.script.game.said, [("public", "The fire is warm.")])
+        self.assertEqual(self.game.said, [("public", "The fire is warm.")])
         [request] = self.world.model.requests
         self.assertEqual(request.purpose, "unasked")
         offered = [tool["function"]["name"] for tool in request.tools]
@@ -59,21 +65,19 @@ class TestRules(MemoryWorldTest):
 
     def test_each_rule(self):
         """Each thing that must hold, alone, keeps it silent at no cost, and is named."""
-        game = self.script.game
-
         breaks = {
             "`initiative` is 0": lambda: self.world.configure(initiative=0),
             "offline model": lambda: setattr(self.script, "model_name", OFFLINE_MODEL),
             "asleep": lambda: self.script.fall_asleep(),
-            "no player": lambda: setattr(game, "active", ()),
+            "no player": lambda: setattr(self.game, "active", ()),
             "somebody spoke": lambda: self.hear(by_player=False),
             "an assistant spoke unasked": lambda: setattr(
-                game.manners, "cued_at", self.script.now()
+                self.game.manners, "cued_at", self.script.now()
             ),
             "often enough": lambda: self.used([n * 200.0 for n in range(4)], 0),
             "half of a spend limit": lambda: (
                 self.world.configure(spend_caps={"tokens_day": 100}),
-                self.spent(50),
+                self.script.spend.add(50, 0.0),
             ),
             "last two lines": lambda: self.used([500.0], 2),
         }
@@ -81,7 +85,6 @@ class TestRules(MemoryWorldTest):
         for words, breaking in breaks.items():
             with self.subTest(rule=words):
                 self.setUp()
-                game = self.script.game
                 self.assertEqual(why_not(self.script), "")
                 breaking()
                 self.assertIn(words, why_not(self.script))
@@ -89,49 +92,29 @@ class TestRules(MemoryWorldTest):
                     self.tick()
                     self.assertEqual(self.world.model.requests, [])
 
-    def used(self, ages, unanswered):
-        now = self.script.now()
-        self.script.state.unasked = Used(tuple(sorted(now - age for age in ages)), unanswered)
-
     def test_two_lines_then_silence(self):
         """Two lines, two minutes apart; then none until a player speaks, also after a restart."""
-        self.world.configure(sleep_after_idle_s=None)
-        spoken = []
-        for second in range(0, 3600, 30):
-            if self.tick() == "unasked":
-                spoken.append(second)
-            self.world.later(30)
+        spoken = [second for second in range(0, 3600, 30) if self.tick(30) == "unasked"]
         self.assertEqual(spoken, [0, 120])
         self.world.restart()
-        self.world.later(130)
-        self.assertEqual(self.tick(), "idle")
+        self.assertEqual(self.tick(130), "idle")
         self.hear("Bah.", by_player=False)
         self.tick()
-        self.world.later(130)
-        self.assertEqual(self.tick(), "idle")
+        self.assertEqual(self.tick(130), "idle")
         self.hear()
-        self.assertEqual(self.tick(), "turn")
-        self.assertEqual(self.tick(), "idle")
-        self.world.later(130)
-        self.assertEqual(self.tick(), "unasked")
+        self.assertEqual([self.tick(), self.tick(), self.tick(130)], ["turn", "idle", "unasked"])
 
     def test_the_hour(self):
         """So many calls an hour, whatever comes of them."""
         self.world.model.default = call("noop")
         self.world.later(7200)
-        self.world.configure(sleep_after_idle_s=None)
-        done = []
-        for _ in range(240):
-            done.append(self.tick() == "unasked")
-            self.world.later(30)
-        self.assertEqual(sum(done), 8)
+        self.assertEqual(sum(self.tick(30) == "unasked" for _ in range(240)), 8)
         self.assertEqual(list(self.script.history.messages()), [])
 
     def test_an_old_reason(self):
         """A reason older than five minutes is no reason any more."""
         self.cued()
-        self.world.later(301)
-        self.assertEqual(self.tick(), "unasked")
+        self.assertEqual(self.tick(301), "unasked")
         content = self.world.model.requests[-1].messages[-1]["content"]
         self.assertNotIn("bell", content)
         self.assertIn("quiet here", content)
@@ -143,42 +126,29 @@ class TestRules(MemoryWorldTest):
         wrong += [call("whisper", target="Alice", text="psst")]
         self.world.model.answers = [[each for calls in wrong for each in calls]]
         self.assertEqual(self.tick(), "unasked")
-        self.assertEqual(self.script.game.said, [])
+        self.assertEqual(self.game.said, [])
         self.assertEqual(list(self.script.history.messages()), [])
         refused = {fields["tool"] for kind, fields in self.script.audits if kind == "tool_refused"}
         self.assertEqual(refused, {"give", "search_memory", "add_journal_entry", "whisper"})
-        self.world.later(130)
         self.world.model.answers = [call("emote", text="pokes the fire.")]
-        self.tick()
-        self.assertEqual(self.script.game.said, [("public", "pokes the fire.")])
+        self.tick(130)
+        self.assertEqual(self.game.said, [("public", "pokes the fire.")])
 
     def test_who_leaves_meanwhile(self):
         """It looks again before it speaks: nobody is here, or somebody has just spoken."""
-        game = self.script.game
-
-        def gone(request):
-            game.active = ()
-            return "Is anybody there?"
-
-        def cut_in(request):
-            self.hear()
-            return "By the way."
-
-        for answer in (gone, cut_in):
-            game.active = tuple(FakeGame.people.values())
-            self.world.later(130)
-            self.world.model.default = answer
-            self.tick()
-            self.assertEqual(game.said, [])
+        for happens in (lambda: setattr(self.game, "active", ()), self.hear):
+            self.game.active = tuple(FakeGame.people.values())
+            self.world.model.default = lambda request, happens=happens: happens() or "By the way."
+            self.tick(130)
+            self.assertEqual(self.game.said, [])
         self.assertEqual(self.script.state.unasked.unanswered, 0)
 
     def test_no_model(self):
         """Where no model answers, nothing is said or shown, and the offline model is not asked."""
         for answer in (model_down(), ModelReply(content="", model="m", finish_reason="length")):
             self.world.model.answers = [answer]
-            self.world.later(130)
-            self.tick()
-        self.assertEqual(self.script.game.said + self.script.game.shown, [])
+            self.tick(130)
+        self.assertEqual(self.game.said + self.game.shown, [])
         self.assertEqual(len(self.world.model.requests), 2)
 
     def test_clock_set_back(self):
@@ -203,8 +173,7 @@ class TestPlanted(AttackTest):
         self.configure(initiative=60)
         self.room1.db.desc = ALL
         self.mallory.db.desc = ALL
-        self.say(f"Aria, {ALL}", self.mallory)
-        self.tick()
+        self.talk(f"Aria, {ALL}", speaker=self.mallory)
         self.aria.journal.add(f"Char ordered: {ALL}", audience="public")
         for _ in range(3):
             self.script.runtime.player_spoke_at = time.time()
@@ -216,19 +185,23 @@ class TestPlanted(AttackTest):
     def test_company(self):
         """An active player is near: connected, not idle, seen, and not ignoring assistants."""
         [session] = self.char1.sessions.all()
-        game, own = self.script.game, stable_id(self.char1)
-        self.assertIn(own, game.company(600))
+
+        def is_company():
+            return stable_id(self.char1) in self.script.game.company(600)
+
+        self.assertTrue(is_company())
         session.cmd_last_visible = time.time() - 700
-        self.assertNotIn(own, game.company(600))
+        self.assertFalse(is_company())
         session.cmd_last_visible = time.time()
         self.char1.locks.add("view:false()")
-        self.assertNotIn(own, game.company(600))
+        self.assertFalse(is_company())
         self.char1.locks.add("view:all()")
         self.account.tags.add("ignored", category="evennia_ai")
-        self.assertNotIn(own, game.company(600))
+        self.assertFalse(is_company())
         self.account.tags.remove("ignored", category="evennia_ai")
+        self.assertTrue(is_company())
         self.char1.location = self.room2
-        self.assertNotIn(own, game.company(600))
+        self.assertFalse(is_company())
 
 
 class TestCues(CommandLineTest):
@@ -251,8 +224,7 @@ class TestCues(CommandLineTest):
     def test_one_assistant_a_room(self):
         """Two assistants never speak unasked within the same two minutes."""
         boris = create_object(CHARACTER, key="Boris", location=self.room1)
-        scripts = self.script, boris.assistant
-        done = []
+        scripts, done = (self.script, boris.assistant), []
         for script in scripts:
             script.stop()
             script.attributes.add("initiative", 60)

@@ -36,9 +36,7 @@ class ModeratedTest(AssistantTest):
     """A game whose settings name `tests.moderators.moderate`."""
 
     def setUp(self):
-        self.moderated = override_settings(EVENNIA_AI_MODERATE=PATH)
-        self.moderated.enable()
-        self.addCleanup(self.moderated.disable)
+        self.enterContext(override_settings(EVENNIA_AI_MODERATE=PATH))
         self.addCleanup(moderators.may_answer.set)
         moderators.asked.clear()
         moderators.threads.clear()
@@ -46,35 +44,48 @@ class ModeratedTest(AssistantTest):
         # A tick begins when the test says so.
         self.configure(reply_cooldown_s=3600)
         self.script.runtime.last_turn_at = self.script.now()
-        self.heard = []
-        self.char2.msg = lambda text=None, **kwargs: self.heard.append(str(text))
+        self.heard = self.lines_of(self.char2)
+        self.alerts = []
+        self.script.alert = self.alerts.append
 
-    def judged(self):
-        """Wait until everything heard has its verdict."""
+    def judged(self, *texts):
+        """Say these, and wait until everything heard has its verdict."""
+        for text in texts:
+            self.say(text)
         queue = self.script.runtime
         pump_until(lambda: len(queue.passed()) == len(queue.queue))
 
-    def audits(self):
-        """The lines of the audit log on moderation."""
+    def log(self):
+        """The audit log."""
         wait_for(services.on_disk(int))
         path = Path(self.folder.name) / "ai.log"
-        lines = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
+        return path.read_text() if path.exists() else ""
+
+    def audits(self):
+        """The lines of the audit log on moderation."""
+        lines = map(json.loads, self.log().splitlines())
         return [line for line in lines if line["kind"] == "moderation"]
 
     def everything(self):
         """All Attributes of script and body, and the audit log, as text."""
-        wait_for(services.on_disk(int))
+        log = self.log()
         rows = [*self.script.db_attributes.all(), *self.aria.db_attributes.all()]
-        log = Path(self.folder.name) / "ai.log"
-        return str([unseal(row.value) for row in rows]) + (log.read_text() if log.exists() else "")
+        return str([unseal(row.value) for row in rows]) + log
+
+    def reload(self):
+        """The process ends and another starts, in which the function answers."""
+        self.script.at_server_reload()
+        forget_runtime(self.script.scope)
+        for name in ("state", "history"):
+            self.script.__dict__.pop(name, None)
+        moderators.may_answer.set()
+        self.script.at_server_start()
 
 
 class TestHeard(ModeratedTest):
     def test_refused_is_never_heard(self):
         """A refused line is in no request, in nothing stored and in no search; others are."""
-        self.say("a forbidden xylophone")
-        self.say("good evening Aria")
-        self.judged()
+        self.judged("a forbidden xylophone", "good evening Aria")
         self.assertEqual(self.tick(), "turn")
         found = wait_for(self.script.memory.search(Query("xylophone", 9, PUBLIC)))
         self.assertEqual(list(found), [])
@@ -84,30 +95,22 @@ class TestHeard(ModeratedTest):
 
     def test_replaced(self):
         """What is stored and sent to a model is what the function returned."""
-        self.say("Aria, you rude thing")
-        self.judged()
+        self.judged("Aria, you rude thing")
         self.tick()
         self.assertEqual(self.contents()[0], ("user", "Aria, you gentle thing"))
         self.assertNotIn("rude", str(self.model.requests))
 
-    def test_off_the_reactor(self):
-        """The function runs on daemon threads of its own."""
-        self.say("good evening")
-        self.judged()
-        self.assertNotIn(threading.main_thread(), moderators.threads)
-        self.assertTrue(all(thread.daemon for thread in moderators.threads))
-
     def test_what_it_is_told(self):
-        """Plain values: who, how, and whether it is private."""
+        """Plain values: who, how, and whether it is private; on daemon threads of its own."""
         self.char1.at_say("psst", receivers=[self.aria], whisper=True)
         self.judged()
         [(text, about)] = moderators.asked
         self.assertEqual(text, "psst")
-        self.assertEqual(about["kind"], "heard")
-        self.assertEqual(about["speaker"], "Char")
-        self.assertEqual(about["channel"], "whisper")
-        self.assertIs(about["private"], True)
+        wanted = {"kind": "heard", "speaker": "Char", "channel": "whisper", "private": True}
+        self.assertEqual({key: about[key] for key in wanted}, wanted)
         json.dumps(about)
+        self.assertNotIn(threading.main_thread(), moderators.threads)
+        self.assertTrue(all(thread.daemon for thread in moderators.threads))
 
     def test_a_verdict_begins_the_turn(self):
         """An allowed line is answered as soon as it has passed, without the timer."""
@@ -121,12 +124,7 @@ class TestHeard(ModeratedTest):
         moderators.may_answer.clear()
         self.say("good evening Aria")
         self.say("a forbidden word")
-        self.script.at_server_reload()
-        forget_runtime(self.script.scope)  # the process ends
-        for name in ("state", "history"):
-            self.script.__dict__.pop(name, None)
-        moderators.may_answer.set()
-        self.script.at_server_start()
+        self.reload()
         self.judged()
         self.tick()
         self.assertEqual(self.contents()[0], ("user", "good evening Aria"))
@@ -134,31 +132,19 @@ class TestHeard(ModeratedTest):
 
     def test_failure(self):
         """If the function fails, the line passes; staff are told once, not what was said."""
-        told = []
-        self.script.alert = told.append
-        self.say("a broken xylophone")
-        self.say("number two")
-        self.judged()
+        self.judged("a broken xylophone", "number two", "a cancelled word", "good evening Aria")
         self.tick()
-        self.assertIn(("user", "a broken xylophone"), self.contents())
-        self.assertEqual(len(told), 1)
-        self.assertIn("ValueError in moderators.py", told[0])
-        self.assertNotIn("xylophone", told[0])
-        verdicts = [line["verdict"] for line in self.audits()]
-        self.assertEqual(verdicts, ["failed", "failed"])
-
-    def test_broken_off(self):
-        """A function that breaks off its own thread's work holds up no line behind it."""
-        self.say("a cancelled word")
-        self.say("good evening Aria")
-        self.judged()
-        self.assertEqual(len(self.script.runtime.passed()), 2)
+        self.assertEqual(self.contents()[0], ("user", "a broken xylophone"))
+        self.assertEqual(self.contents()[3], ("user", "good evening Aria"))
+        self.assertEqual(len(self.alerts), 1)
+        self.assertIn("ValueError in moderators.py", self.alerts[0])
+        self.assertNotIn("xylophone", self.alerts[0])
+        self.assertEqual([line["verdict"] for line in self.audits()], ["failed"] * 2)
 
     def test_audit(self):
         """The log names speaker and verdict of what was refused or replaced, never the words."""
         for text in ("a forbidden word", "a rude word", "a good word"):
-            self.say(text)
-            self.judged()
+            self.judged(text)
         self.assertEqual([line["verdict"] for line in self.audits()], ["refused", "replaced"])
         self.assertNotIn("word", str(self.audits()))
 
@@ -166,8 +152,7 @@ class TestHeard(ModeratedTest):
 class TestSaid(ModeratedTest):
     def turn(self, *answers, text="good evening Aria"):
         self.model.answers = list(answers)
-        self.say(text)
-        self.judged()
+        self.judged(text)
         return self.tick()
 
     def test_a_refused_reply_is_no_silence(self):
@@ -200,36 +185,29 @@ class TestSaid(ModeratedTest):
 
     def test_words_beside_a_call(self):
         """What stands beside a call is not stored unasked either."""
-        calls = tuple(call("look"))
-        self.turn(
-            ModelReply(content="forbidden xylophones", tool_calls=calls, model="m"), call("noop")
-        )
+        look = tuple(call("look"))
+        beside = ModelReply(content="forbidden xylophones", tool_calls=look, model="m")
+        self.turn(beside, call("noop"))
         self.assertNotIn("xylophones", self.everything())
 
     def test_failure_is_silence(self):
         """If the function fails, nothing is said, and staff are told."""
-        told = []
-        self.script.alert = told.append
         self.turn("a broken xylophone")
         self.assertNotIn("xylophone", str(self.heard))
         self.assertNotIn("xylophone", self.everything())
-        self.assertEqual(len(told), 1)
+        self.assertEqual(len(self.alerts), 1)
 
     def test_stopped_in_mid_verdict(self):
         """A turn that a reload stops while it waits is answered after the start."""
         self.model.answers = ["Hello first.", "Hello again."]
-        self.say("good evening Aria")
-        self.judged()
+        self.judged("good evening Aria")
         moderators.may_answer.clear()
         self.script.runtime.last_turn_at = 0.0
         running = self.script.at_tick()
         pump_until(lambda: len(moderators.asked) == 2)
         self.script.stop_thinking()
         wait_for(running)
-        self.script.at_server_reload()
-        forget_runtime(self.script.scope)
-        moderators.may_answer.set()
-        self.script.at_server_start()
+        self.reload()
         self.tick()
         self.assertIn("Hello again.", str(self.heard))
         self.assertNotIn("Hello first.", str(self.heard))
@@ -274,30 +252,11 @@ class TestLine(unittest.TestCase):
     def setUp(self):
         self.clock, self.begun, self.answers = Clock(), [], {}
 
-        def judge(text, about):
-            began, go = self.gates[threading.current_thread()]
-            began.set()
-            go.wait(10)
-            return text.upper()
-
         def submit(function, text, about):
-            answer, results, gates = Deferred(), [], (threading.Event(), threading.Event())
-            thread = threading.Thread(target=lambda: results.append(function(text, about)))
-            self.gates[thread] = gates
-            self.addCleanup(gates[1].set)
-            thread.start()
-            gates[0].wait(10)
-
-            def finish():
-                gates[1].set()
-                thread.join(10)
-                answer.callback(results[0])
-
-            self.begun.append((text, finish))
+            self.begun.append((answer := Deferred(), function, text, about))
             return answer
 
-        self.gates = {}
-        self.judge = Moderator(lambda: judge, submit, submit, self.clock)
+        self.judge = Moderator(lambda: lambda text, about: text.upper(), submit, submit, self.clock)
 
     def ask(self, text, kind="heard", assistant="Aria", speaker_id="o1.a"):
         about = {"kind": kind, "assistant": assistant, "speaker_id": speaker_id}
@@ -305,7 +264,8 @@ class TestLine(unittest.TestCase):
         self.judge.ask(text, about).addCallbacks(got.append, lambda why: got.append(why.type))
 
     def finish(self, number):
-        self.begun[number][1]()
+        answer, function, *args = self.begun[number]
+        answer.callback(function(*args))
 
     def test_a_flood_waits_in_line(self):
         """A slow function is asked about every text; waiting is no failure."""

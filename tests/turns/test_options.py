@@ -53,15 +53,11 @@ def parse_option(name, text):
 class TestDefaults(unittest.TestCase):
     """The table of options."""
 
-    def test_defaults_are_valid(self):
-        """Each default is a value of its own kind, in its stored form."""
+    def test_each_option(self):
+        """Its default is of its own kind; it says in a sentence what it is, and has a group."""
         for name, option in OPTIONS.items():
             self.assertEqual(check_option(name, option.default), option.default, name)
             self.assertEqual(option.default, getattr(AssistantConfig(), name))
-
-    def test_everything_is_documented(self):
-        """Each option says in a sentence what it is, and has a group and a kind."""
-        for name, option in OPTIONS.items():
             self.assertEqual(option.name, name)
             self.assertTrue(option.help.endswith("."), name)
             self.assertTrue(option.group and option.kind.says, name)
@@ -182,14 +178,17 @@ class TestParsed(unittest.TestCase):
 
     def test_typed(self):
         """Literals where they are some, else the text itself."""
-        self.assertEqual(parse_option("compact_preserve_window", " 30 "), 30)
-        self.assertEqual(parse_option("tool_levels", "{'say': 'off'}"), {"say": "off"})
-        self.assertEqual(parse_option("llm_fallback_models", "('a', 'b')"), ("a", "b"))
-        self.assertEqual(parse_option("llm_fallback_models", "a, b"), ("a", "b"))
-        self.assertEqual(parse_option("persona", "an old bard"), "an old bard")
-        self.assertEqual(parse_option("persona", "'an old bard'"), "an old bard")
-        self.assertIsNone(parse_option("compact_model", "None"))
-        self.assertIs(parse_option("compact_auto", "off"), False)
+        for name, text, value in (
+            ("compact_preserve_window", " 30 ", 30),
+            ("tool_levels", "{'say': 'off'}", {"say": "off"}),
+            ("llm_fallback_models", "('a', 'b')", ("a", "b")),
+            ("llm_fallback_models", "a, b", ("a", "b")),
+            ("persona", "an old bard", "an old bard"),
+            ("persona", "'an old bard'", "an old bard"),
+            ("compact_model", "None", None),
+            ("compact_auto", "off", False),
+        ):
+            self.assertEqual(parse_option(name, text), value)
 
     def test_a_text_that_looks_like_a_number_is_kept(self):
         """Where a text is wanted nothing typed is rewritten."""
@@ -330,23 +329,17 @@ class TestConfigured(unittest.TestCase):
         """Whatever is stored, there is a valid configuration, and each bad value is told once."""
         config, problems = read(values)
         told = {problem.name for problem in problems}
-        for name in OPTIONS:
-            used = getattr(config, name)
+        for name, option in OPTIONS.items():
+            used, wanted = getattr(config, name), option.default
             self.assertEqual(check_option(name, used), used)
-            if OPTIONS[name].kind.of is not None:
+            if option.kind.of is not None or (name == "reply_reserve_tokens" and name in told):
                 continue
-            if name == "reply_reserve_tokens" and name in told:
-                continue
-            replaced = [p.name for p in problems if "used." in p.says]
             try:
-                wanted = (
-                    check_option(name, values[name]) if name in values else OPTIONS[name].default
-                )
+                wanted = check_option(name, values.get(name, option.default))
             except ConfigError:
-                wanted = OPTIONS[name].default
                 self.assertIn(name, told)
             else:
-                self.assertNotIn(name, replaced)
+                self.assertNotIn(name, [p.name for p in problems if "used." in p.says])
             self.assertEqual(used, wanted)
         self.assertTrue(all(len(str(problem)) < 1000 for problem in problems))
         self.assertLessEqual(config.reply_reserve_tokens, config.max_context_tokens // 2)

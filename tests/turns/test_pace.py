@@ -62,8 +62,7 @@ class TestPace(AssistantTest):
     def test_an_unanswered_question_keeps_it_awake(self):
         """A turn that is to be tried again is not late."""
         self.model.answers = [ModelError("it is away")] * 9
-        self.say("Aria, are you there?")
-        self.tick()
+        self.talk("Aria, are you there?")
         self.assertTrue(self.script.runtime.unanswered)
         self.quiet(1000)
         self.assertEqual(self.task.interval, 2)

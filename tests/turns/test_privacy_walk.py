@@ -60,10 +60,6 @@ EVENNIAS = (
 MORE_WORDS = ("the mill", "my boat", "the old bridge", "a red lantern", "the harvest")
 
 
-class Leak(AssertionError):
-    """A secret has reached somebody outside its circle."""
-
-
 class Walk:
     """One game evening, chosen by a seed.
 
@@ -217,13 +213,9 @@ class Walk:
             getattr(self, f"_{self.steps[-1]}")()
             self._settle()
             self.check_searches()
-            if self.leaks:
-                raise Leak(self.leaks[0])
-            if count == STEPS // 2:
+            if count in (STEPS // 2, STEPS - 1):
                 self.check_commands()
-        self.check_commands()
-        if self.leaks:
-            raise Leak(self.leaks[0])
+            self.test.assertEqual(self.leaks, [])
 
     def _settle(self):
         pump_until(lambda: self.script.runtime.lock.running is None, 30)

@@ -86,11 +86,15 @@ class TestCounting(SpendTest):
         self.assertEqual(self.spent().tokens, 100)
 
     def test_junk_costs_nothing(self):
-        """A server that reports nonsense frees nothing and stops nothing."""
+        """What a server reports or a row holds of nonsense frees nothing and stops nothing."""
         self.model.answers = [paid(-500, cost=float("nan")), paid(10**400), paid()]
         for _ in range(3):
             self.successResultOf(self.ask())
         self.assertEqual((self.spent().calls, self.spent().tokens), (3, 100))
+        for text in ("[", "5", '{"day": 7}', "[" * 100_000):
+            self.aria.shared_spend.forget_cached()
+            self.aria.shared_spend.store.save(GAME, text)
+            self.assertEqual(self.spent(GAME).tokens, 0)
 
 
 class TestCaps(SpendTest):
@@ -101,23 +105,20 @@ class TestCaps(SpendTest):
 
     def test_each_cap_holds(self):
         """Of each holder, window and unit: calls go on until the sum reaches the limit."""
-        self.model.default = paid(cost=1.0)
-        account = {"account": {"tokens_day": 250}}
-        for option, caps, asker in (
-            ("tokens_day", {}, None),
-            ("tokens_month", {}, None),
-            ("cost_day", {}, None),
-            ("cost_month", {}, None),
-            (None, {"game": {"tokens_month": 250}}, None),
-            (None, {"game": {"cost_day": 2.5}}, None),
-            (None, account, self.asker),
+        for options, caps, asker in (
+            ({"tokens_day": 250}, {}, None),
+            ({"tokens_month": 250}, {}, None),
+            ({"cost_day": 2.5}, {}, None),
+            ({"cost_month": 2.5}, {}, None),
+            ({}, {"game": {"tokens_month": 250}}, None),
+            ({}, {"game": {"cost_day": 2.5}}, None),
+            ({}, {"account": {"tokens_day": 250}}, self.asker),
         ):
-            with self.subTest(option=option, caps=caps):
+            with self.subTest(options=options, caps=caps):
                 self.setUp()
                 self.model.default = paid(cost=1.0)
                 self.aria.spend_caps = caps
-                if option:
-                    self.configure(spend_caps={option: 250 if "tokens" in option else 2.5})
+                self.configure(spend_caps=options)
                 for _ in range(3):
                     self.successResultOf(self.ask(asker))
                 self.assertIn("spend limit", self.refuse(asker))
@@ -163,9 +164,9 @@ class TestCaps(SpendTest):
         """Staff see that it does not count under a cap of money."""
         self.configure(spend_caps={"cost_day": 1.0})
         self.aria.model_name = "m"
-        self.assertFalse(self.aria.spend.is_unpriced)
-        self.successResultOf(self.ask())
-        self.assertTrue(self.aria.spend.is_unpriced)
+        for is_unpriced in (False, True):
+            self.assertIs(self.aria.spend.is_unpriced, is_unpriced)
+            self.successResultOf(self.ask())
 
     def test_a_call_is_cut_to_its_own_cap(self):
         """The cap of a call shortens its reply, and refuses a prompt that is too large."""
@@ -208,6 +209,10 @@ class TestDefaultCap(SpendTest):
         self.aria.shared_spend.runs_here = {"own", OFFLINE_MODEL}.__contains__
         self.limit = DEFAULT[GAME]["tokens_day"]
 
+    def ask_own(self, **fields):
+        """A call of a model on this machine."""
+        return self.aria.spend.complete(ModelRequest(model="own", messages=(), **fields))
+
     def test_it_stops_what_is_billed(self):
         """At two million tokens of the day; the owner lifts it with one setting."""
         self.model.default = paid(self.limit)
@@ -221,58 +226,40 @@ class TestDefaultCap(SpendTest):
     def test_it_spares_what_is_not(self):
         """Calls of a model on this machine do not count towards it, and are not stopped by it."""
         self.model.default = paid(self.limit, model="own")
-        own = ModelRequest(model="own", messages=())
         for _ in range(3):
-            self.successResultOf(self.aria.spend.complete(own))
+            self.successResultOf(self.ask_own())
         self.assertEqual(self.spent(GAME).tokens, 3 * self.limit)
         self.model.default = paid(self.limit)
         self.successResultOf(self.ask())
         self.failureResultOf(self.ask(), SpendError)
         self.assertIsNotNone(self.aria.spend.reached())
-        self.successResultOf(self.aria.spend.complete(own))
+        self.successResultOf(self.ask_own())
         self.aria.model_name = "own"
         self.assertIsNone(self.aria.spend.reached())
-        billed = replace(own, fallback_models=("m",))
-        self.failureResultOf(self.aria.spend.complete(billed), SpendError)
+        self.failureResultOf(self.ask_own(fallback_models=("m",)), SpendError)
 
     def test_caps_of_the_owner_count_all(self):
         """A cap that is set counts models on this machine, too."""
         self.aria.spend_caps = {"game": {"tokens_day": 100}}
         self.model.default = paid(model="own")
-        own = ModelRequest(model="own", messages=())
-        self.successResultOf(self.aria.spend.complete(own))
-        self.failureResultOf(self.aria.spend.complete(own), SpendError)
+        self.successResultOf(self.ask_own())
+        self.failureResultOf(self.ask_own(), SpendError)
 
     def test_a_probe_counts(self):
-        """The doctor's question is counted for the game and refused at its cap."""
+        """The doctor's question, also from a shell, counts for the game, refused at its cap."""
         shared, now = self.aria.shared_spend, self.aria.now()
         for model, tokens in (("m", 17), ("own", 34), (OFFLINE_MODEL, 34)):
             self.successResultOf(shared.probe(self.model, model, now))
             self.assertEqual(self.spent(GAME).tokens, tokens)
         self.assertEqual(self.spent(GAME).own, 17)
+        shell = SharedSpend(shared.store, lambda: None)
+        self.successResultOf(shell.probe(self.model, "m", now))
+        self.successResultOf(self.ask())
+        self.assertEqual(self.spent(GAME).tokens, 151)
         self.model.default = paid(self.limit)
         self.successResultOf(self.ask())
         self.failureResultOf(shared.probe(self.model, "m", now), SpendError)
         self.successResultOf(shared.probe(self.model, "own", now))
-
-    def test_what_another_process_counts_stays(self):
-        """A doctor in a shell counts in the same rows as the game."""
-        self.successResultOf(self.ask())
-        shell = SharedSpend(self.aria.shared_spend.store, lambda: None)
-        self.successResultOf(shell.probe(self.model, "m", self.aria.now()))
-        self.successResultOf(self.ask())
-        self.assertEqual(self.spent(GAME).tokens, 217)
-
-
-class TestRestarts(SpendTest):
-    """What was spent outlives restarts and kills."""
-
-    def test_damaged_rows_are_empty_ones(self):
-        """Junk in the game's rows stops nobody."""
-        for text in ("[", "5", '{"day": 7}', "[" * 100_000):
-            self.aria.shared_spend.forget_cached()
-            self.aria.shared_spend.store.save(GAME, text)
-            self.assertEqual(self.spent(GAME).tokens, 0)
 
 
 class TestQuestions(SpendTest):
@@ -321,9 +308,12 @@ class TestQuestions(SpendTest):
         self.assertEqual((len(self.spoken()), len(self.shown())), (1, 1))
 
     def test_a_cap_reached_in_a_turn(self):
-        """A turn that has not said anything yet is not given up in silence."""
+        """A turn that has not said anything yet is not given up in silence; one that has ends."""
         self.configure(spend_caps={"tokens_day": 150})
-        looks = ModelReply(content="", tool_calls=tuple(call("look")), model="m", prompt_tokens=90)
+        looks, says = (
+            replace(paid(90), content="", tool_calls=tuple(made))
+            for made in (call("look"), call("say", text="Let me look."))
+        )
         self.model.answers = [looks, looks]
         self.hear("What is here?")
         self.assertEqual(self.tick(), "turn")
@@ -331,18 +321,9 @@ class TestQuestions(SpendTest):
         self.assertEqual(self.spoken(), [])
         self.assertEqual(self.tick(), "idle")
         self.assertNotIn("model failures", self.aria.runtime.counts)
-
-    def test_a_cap_after_words_ends_the_turn(self):
-        """A turn that has spoken ends; it would speak twice."""
-        self.configure(spend_caps={"tokens_day": 50})
-        said = ModelReply(
-            content="",
-            tool_calls=tuple(call("say", text="Let me look.")),
-            model="m",
-            prompt_tokens=90,
-        )
-        self.model.answers = [said]
-        self.hear("What is here?")
+        self.configure(spend_caps={"tokens_day": 200})
+        self.model.answers = [says]
+        self.hear("And there?")
         self.tick()
         self.assertEqual(self.aria.runtime.unanswered, {})
-        self.assertEqual(len(self.model.requests), 1)
+        self.assertEqual(len(self.model.requests), 3)

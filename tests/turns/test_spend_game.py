@@ -9,9 +9,10 @@ from evennia import search_object
 from evennia_ai import services
 from evennia_ai.game.identity import stable_id
 from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.turns.spend import GAME
 from tests.command_line import CommandLineTest
-from tests.waiting import pump_until
+from tests.waiting import pump_until, wait_for
 
 REPLY = ModelReply(
     content="Your boat is called Gull.",
@@ -34,18 +35,16 @@ class SpendGameTest(CommandLineTest):
         self.payer = stable_id(self.account)
 
     def ask(self, text="Aria, what is my boat called?"):
-        self.say(text)
-        return self.tick()
+        return self.talk(text)
 
     def spent(self, holder=""):
         return self.script.spend.row(holder).month.spent
 
     def restart(self):
         """What is only in memory is gone."""
-        kept = self.model, self.semantic
         recall = services.mind().recall
         services.reset()
-        services.use(model=kept[0], memories=kept[1], recall=recall, ready=True)
+        services.use(model=self.model, memories=self.semantic, recall=recall, ready=True)
         del self.script.__dict__["spend"]
 
     def log_lines(self, kind):
@@ -71,20 +70,19 @@ class TestWhoPays(SpendGameTest):
         """Where a model is billed for embeddings, they count, and stop at a cap."""
         self.semantic.billed_embedder = "text-embedding-3-small"
         self.model.price = (1e-3, 0.0)
-        self.aria.journal.add("Alice owes Bob 12 crowns, said at dawn.")
-        self.configure(spend_caps={"tokens_day": 10})
-        from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
-        from tests.waiting import wait_for
 
-        stored = wait_for(consolidate_memories_to_semantic(self.script, self.aria))
-        self.assertEqual(stored["consolidated"], 1)
+        def consolidated(limit, *facts):
+            self.configure(spend_caps={"tokens_day": limit})
+            for fact in facts:
+                self.aria.journal.add(fact)
+            done = wait_for(consolidate_memories_to_semantic(self.script, self.aria))
+            return done["consolidated"]
+
+        self.assertEqual(consolidated(10, "Alice owes Bob 12 crowns, said at dawn."), 1)
         self.assertEqual((self.spent().tokens, round(self.spent().cost, 6)), (13, 0.013))
-        self.aria.journal.add("Bob paid Alice 5 crowns back.")
-        stored = wait_for(consolidate_memories_to_semantic(self.script, self.aria))
-        self.assertEqual((stored["consolidated"], self.spent().tokens), (0, 13))
-        self.configure(spend_caps={"tokens_day": None})
-        stored = wait_for(consolidate_memories_to_semantic(self.script, self.aria))
-        self.assertEqual(stored["consolidated"], 1)
+        self.assertEqual(consolidated(10, "Bob paid Alice 5 crowns back."), 0)
+        self.assertEqual(self.spent().tokens, 13)
+        self.assertEqual(consolidated(None), 1)
 
     def test_the_book_is_rolled_back_as_a_whole(self):
         """If one row cannot be written, none is."""
@@ -100,14 +98,9 @@ class TestWhoPays(SpendGameTest):
         self.assertEqual(self.ask(), "turn")
         self.assertEqual((self.spent().calls, self.spent(GAME).calls), (0, 0))
 
-
-class TestCapsInAGame(SpendGameTest):
-    """Caps of the settings, and who is told."""
-
     def test_an_account_s_cap(self):
         """The player sees that it is held up, staff are told who, and it is answered later."""
-        caps = {"account": {"tokens_day": 1000}}
-        with override_settings(EVENNIA_AI_SPEND_CAPS=caps):
+        with override_settings(EVENNIA_AI_SPEND_CAPS={"account": {"tokens_day": 1000}}):
             self.assertEqual(self.ask(), "turn")
             self.assertIn("TestAccount's spend limit of 1,000 tokens a day is", self.shown())
             self.told.clear()
@@ -127,19 +120,21 @@ class TestWhoLiftsCaps(SpendGameTest):
         self.aria.locks.add(f"control:id({self.char1.id});edit:id({self.char1.id})")
         self.script.spend.add(5, 0.0)
 
+    def cap(self, value, shown):
+        self.assertTold(f"aiconfig Aria spend_caps.tokens_day = {value}", shown)
+
+    def limit(self):
+        return self.script.config.spend_caps["tokens_day"]
+
     def test_builders_lower(self):
         """A builder adds and lowers a cap, and cannot take that back."""
-        self.assertTold("aiconfig Aria spend_caps.tokens_day = 1000", "is now 1000")
-        self.assertTold("aiconfig Aria spend_caps.tokens_day = 500", "is now 500")
-        for line in (
-            "aiconfig Aria spend_caps.tokens_day = 501",
-            "aiconfig Aria spend_caps.tokens_day = none",
-            "aiconfig Aria spend_caps.tokens_day = default",
-        ):
-            self.assertTold(line, "Only admins raise or remove spend limits")
-        self.assertEqual(self.script.config.spend_caps["tokens_day"], 500)
+        for value in (1000, 500):
+            self.cap(value, f"is now {value}")
+        for value in (501, "none", "default"):
+            self.cap(value, "Only admins raise or remove spend limits")
+        self.assertEqual(self.limit(), 500)
         self.be("Admin")
-        self.assertTold("aiconfig Aria spend_caps.tokens_day = none", "is now None")
+        self.cap("none", "is now None")
 
     def test_building_commands(self):
         """Evennia's own commands lower a cap that was set, and change no more of spend."""
@@ -155,11 +150,10 @@ class TestWhoLiftsCaps(SpendGameTest):
         ):
             with self.subTest(line):
                 self.typed(line)
-                self.assertEqual(self.script.config.spend_caps["tokens_day"], 500)
-                self.assertEqual(self.script.spend.today(), before)
+                self.assertEqual((self.limit(), self.script.spend.today()), (500, before))
         self.typed(f"set/script #{number}/spend_caps = {{'tokens_day': 400}}")
-        self.assertEqual(self.script.config.spend_caps["tokens_day"], 400)
-        self.assertTold("aiconfig Aria spend_caps.tokens_day = 9999", "Only admins")
+        self.assertEqual(self.limit(), 400)
+        self.cap(9999, "Only admins")
 
     def test_a_copy(self):
         """A copy has the caps of the original and has spent nothing; its row goes with it."""
@@ -181,31 +175,25 @@ class TestShown(SpendGameTest):
         """`ai/usage`: assistant, game and account, today and this month, cached apart, caps."""
         self.configure(spend_caps={"tokens_day": 5000})
         self.ask()
+        words = ("the game", "account", "today", "month", "1,000", "$0.2500", "600", "$0.0500")
         with override_settings(EVENNIA_AI_SPEND_CAPS={"game": {"cost_month": 20.0}}):
-            shown = self.typed("ai/usage")
-        for word in ("the game", "account", "today", "month", "1,000", "$0.2500", "600", "$0.0500"):
-            self.assertIn(word, shown)
-        for word in ("5,000", "$20"):
-            self.assertIn(word, shown)
+            self.assertTold("ai/usage", *words, "5,000", "$20")
 
     def test_a_test_is_paid_by_who_asks(self):
         """`ai/test` counts for the caller's account, and is refused at its cap."""
         self.assertTold("ai/test Aria = hi", "(600 cached for $0.0500)", "$0.25", until="tokens in")
         self.assertEqual(self.spent(self.payer).calls, 1)
+        refused = "No call is made: account TestAccount's spend limit"
         with override_settings(EVENNIA_AI_SPEND_CAPS={"account": {"tokens_day": 1}}):
-            self.assertTold(
-                "ai/test Aria = hi", "No call is made: account TestAccount's spend limit"
-            )
+            self.assertTold("ai/test Aria = hi", refused)
 
     def test_one_way_to_a_model(self):
         """No other module of the package asks a model."""
         root = Path(services.__file__).parent
         asking = [
-            path.relative_to(root).as_posix()
-            for path in root.rglob("*.py")
-            if "model.complete(" in path.read_text(encoding="utf-8")
+            path for path in root.rglob("*.py") if "model.complete(" in path.read_text("utf-8")
         ]
-        self.assertEqual(asking, ["turns/spend.py"])
+        self.assertEqual(asking, [root / "turns" / "spend.py"])
 
     def test_the_doctor_is_paid_by_the_game(self):
         """The doctor's question counts, in the game and from a shell, and obeys the cap."""

@@ -28,8 +28,7 @@ class TestAwakeTick(AssistantTest):
         """A line said in the room becomes a message, and the model's text is said aloud."""
         self.model.answers = ["Good evening, Char."]
         heard = self.lines_of(self.char1)
-        self.say("hello Aria")
-        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.talk("hello Aria"), "turn")
         self.assertEqual(
             self.contents(), [("user", "hello Aria"), ("assistant", "Good evening, Char.")]
         )
@@ -51,8 +50,7 @@ class TestAwakeTick(AssistantTest):
         """What is said in a room marked private is for those who stand there."""
         self.room1.tags.add("private", category="evennia_ai")
         self.char2.location = self.room1
-        self.say("the key is under the stone")
-        self.tick()
+        self.talk("the key is under the stone")
         circle = private([stable_id(self.char1), stable_id(self.char2)])
         self.assertEqual({m.audience for m in self.script.history.messages()}, {circle})
 
@@ -103,9 +101,7 @@ class TestAwakeTick(AssistantTest):
     def test_a_call_ends_with_the_turn(self):
         """A call to the model is given no more time than its turn has left."""
         self.configure(turn_timeout_s=20, llm_timeout_s=60)
-        self.model.answers = ["Hello."]
-        self.say("hello")
-        self.tick()
+        self.talk("hello", "Hello.")
         self.assertLessEqual(self.model.requests[-1].timeout_s, 20)
 
     def test_a_store_that_never_answers(self):
@@ -113,11 +109,9 @@ class TestAwakeTick(AssistantTest):
         self.model.answers = ["Here I am.", "And again."]
         self.semantic.search = lambda *args, **kwargs: Deferred()
         with patch.object(retrieval, "SEARCH_TIMEOUT_S", 0.1):
-            self.say("Aria, where is the old mill of Norvik?")
-            self.assertEqual(self.tick(), "turn")
+            self.assertEqual(self.talk("Aria, where is the old mill of Norvik?"), "turn")
         self.semantic.search = lambda *args, **kwargs: {}["gone"]
-        self.say("Aria, where is the new mill of Norvik?")
-        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.talk("Aria, where is the new mill of Norvik?"), "turn")
         self.assertEqual(
             [c for r, c in self.contents() if r == "assistant"], ["Here I am.", "And again."]
         )

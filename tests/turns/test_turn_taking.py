@@ -27,15 +27,21 @@ QUIET = (ARIA, BORIS, CLEO, TOM, ALICE)
 addressed("", CROWD)  # compiles the expressions, which takes longer than any call after it
 
 
+HELLO = Line("alice", "Aria, hello", at=100)
+
+
 def chosen(text, people=CROWD, talk=None, speaker="alice", at=100.0, channel="say", **more):
     """Who answers this line."""
     line = Line(speaker, text, channel, at, more.pop("receivers", ()))
     return answerers(line, people, talk or Talk(), **more)[0]
 
 
-def after(line, talk):
-    """The talk of a room once a line was said."""
-    return answerers(line, CROWD, talk)[1]
+def after(*lines, talk=None):
+    """The talk of a room once these lines were said."""
+    talk = talk or Talk()
+    for line in lines:
+        talk = answerers(line, CROWD, talk)[1]
+    return talk
 
 
 class TestAddressed(unittest.TestCase):
@@ -91,14 +97,11 @@ class TestAddressed(unittest.TestCase):
             with self.subTest(text=text):
                 self.assertEqual(addressed(text, CROWD), ((), ids))
 
-    def test_a_name_that_is_a_word_needs_its_capital(self):
-        """`will` is a verb, `Will` a person."""
+    def test_names_like_others(self):
+        """A name that is a verb needs its capital; a whole name means one person."""
         will = Person("will", ("Will",))
         self.assertEqual(addressed("will you come?", [will]), ((), ()))
         self.assertEqual(addressed("Hello Will", [will])[0], ("will",))
-
-    def test_the_longest_name_counts(self):
-        """A whole name means one person, also where its first word is another's whole name."""
         toms = (Person("tom", ("Tom",)), Person("baker", ("Tom Baker",)))
         self.assertEqual(addressed("Tom Baker, a loaf!", toms)[0], ("baker",))
         self.assertEqual(addressed("Tom, a loaf!", toms)[0], ("tom", "baker"))
@@ -213,11 +216,8 @@ class TestAddressedElsewhere(unittest.TestCase):
         """Who is greeted or called by any form of the name is addressed, who is named is not."""
         for name, text, is_called in ELSEWHERE:
             with self.subTest(text):
-                people = [
-                    Person("one", ("Zed" if name == "*" else name,), "assistant"),
-                    Person("bob", ("Bob",)),
-                ]
-                called = addressed(text, people)[0]
+                one = Person("one", ("Zed" if name == "*" else name,), "assistant")
+                called = addressed(text, [one, BOB])[0]
                 wanted = ("one", "bob") if name == "*" else ("one",)
                 self.assertEqual(called, wanted if is_called else ())
 
@@ -226,24 +226,19 @@ class TestWhoAnswers(unittest.TestCase):
     """The three rules, attention, and the bound without people."""
 
     def test_a_talk_goes_on(self):
-        """A line without a name goes to the last partner, for a minute."""
-        talk = after(Line("alice", "Aria, hello", at=100), Talk())
+        """A line without a name goes to the last partner, for a minute after the last answer."""
+        talk = after(HELLO)
         self.assertEqual(chosen("What is new?", talk=talk, at=150), ("aria",))
         self.assertEqual(chosen("What is new?", talk=talk, at=161), ())
         self.assertEqual(chosen("And me?", talk=talk, at=150, speaker="bob"), ())
         self.assertEqual(chosen("What is new?", QUIET[1:], talk, at=150), ("boris",))
-
-    def test_a_reply_keeps_the_talk_going(self):
-        """The minute begins with the assistant's answer."""
-        talk = after(Line("alice", "Aria, hello", at=100), Talk())
         talk = replied(talk, "aria", "alice", 130)
         self.assertEqual(chosen("What is new?", talk=talk, at=185), ("aria",))
 
     def test_a_call_to_another_ends_it(self):
         """Whoever turns to Bob talks with Bob."""
-        talk = after(Line("alice", "Aria, hello", at=100), Talk())
-        self.assertEqual(chosen("Bob, look at that!", talk=talk, at=110), ())
-        talk = after(Line("alice", "Bob, look at that!", at=110), talk)
+        self.assertEqual(chosen("Bob, look at that!", talk=after(HELLO), at=110), ())
+        talk = after(HELLO, Line("alice", "Bob, look at that!", at=110))
         self.assertEqual(chosen("Is it not strange?", talk=talk, at=112), ())
 
     def test_a_call_to_several(self):
@@ -255,46 +250,39 @@ class TestWhoAnswers(unittest.TestCase):
 
     def test_a_pose_or_whisper_does_not_end_it(self):
         """A talk outlasts a pose that names nobody and a whisper to somebody else."""
-        talk = after(Line("alice", "Aria, hello", at=100), Talk())
-        talk = after(Line("alice", "sits down.", "pose", 110), talk)
-        self.assertEqual(chosen("What is new?", talk=talk, at=115), ("aria",))
+        pose = Line("alice", "sits down.", "pose", 110)
         whisper = Line("alice", "Psst!", "whisper", 120, ("boris",))
-        talk = after(whisper, talk)
-        self.assertEqual(chosen("What is new?", talk=talk, at=125), ("aria",))
+        for talk, at in ((after(HELLO, pose), 115), (after(HELLO, pose, whisper), 125)):
+            self.assertEqual(chosen("What is new?", talk=talk, at=at), ("aria",))
 
     def test_a_name_within_the_talk(self):
         """In a talk with Aria a line about Boris is for Aria; one who is alone gets Boris."""
-        talk = after(Line("alice", "Aria, hello", at=100), Talk())
-        self.assertEqual(chosen("I asked Boris yesterday.", talk=talk, at=110), ("aria",))
-        self.assertEqual(chosen("I asked Boris yesterday."), ())
+        asked = "I asked Boris yesterday."
+        self.assertEqual(chosen(asked, talk=after(HELLO), at=110), ("aria",))
+        self.assertEqual(chosen(asked), ())
         alone = [person for person in CROWD if person.kind != "player" or person.id == "alice"]
-        self.assertEqual(chosen("I asked Boris yesterday.", people=alone), ("boris",))
+        self.assertEqual(chosen(asked, people=alone), ("boris",))
 
     def test_one_person_alone(self):
         """The one whom it concerns most, then who has been silent longest, then who is awake."""
-        self.assertEqual(
-            chosen("Any songs?", QUIET, concern=lambda id: 0.5 * (id == "cleo")), ("cleo",)
-        )
-        shares = {"aria": 0.2, "boris": 0.6, "cleo": 0.4}
-        self.assertEqual(chosen("Any songs?", QUIET, concern=shares.__getitem__), ("boris",))
+        for shares, answerer in (
+            ({"aria": 0.0, "boris": 0.0, "cleo": 0.5}, "cleo"),
+            ({"aria": 0.2, "boris": 0.6, "cleo": 0.4}, "boris"),
+        ):
+            self.assertEqual(chosen("Any songs?", QUIET, concern=shares.get), (answerer,))
         spoken = Talk(spoke={"aria": 90.0, "cleo": 50.0})
         self.assertEqual(chosen("Any news?", QUIET, spoken), ("boris",))
         sleepy = (ARIA, Person("boris", ("Boris",), "assistant", awake=False), ALICE)
         self.assertEqual(chosen("Any news?", sleepy, spoken), ("aria",))
         self.assertEqual(chosen("Any news?", (TOM, ALICE)), ())
 
-    def test_poses(self):
-        """A pose is answered by those it names, and by nobody else."""
+    def test_other_channels(self):
+        """A pose is answered by those it names, whispers and pages by whom they reach."""
         self.assertEqual(chosen("nods to Aria and Bob.", channel="pose"), ("aria",))
         self.assertEqual(chosen("sits down.", QUIET, channel="pose"), ())
-
-    def test_whispers_and_pages(self):
-        """They are answered by whom they reach."""
         self.assertEqual(chosen("hello", channel="whisper", receivers=("boris",)), ("boris",))
-        self.assertEqual(
-            chosen("hello", QUIET[:2], channel="page", receivers=("aria",), speaker="far"),
-            ("aria",),
-        )
+        page = {"channel": "page", "receivers": ("aria",), "speaker": "far"}
+        self.assertEqual(chosen("hello", QUIET[:2], **page), ("aria",))
 
     def test_attention(self):
         """`addressed` waits for its name; `all` answers whatever a player says."""
@@ -315,7 +303,7 @@ class TestWhoAnswers(unittest.TestCase):
             replies += len(found)
         self.assertEqual((replies, REPLIES_WITHOUT_PERSON), (2, 2))
         self.assertEqual(chosen("Boris, hello", speaker="aria", talk=talk), ())
-        talk = after(Line("alice", "Quiet!"), talk)
+        talk = after(Line("alice", "Quiet!"), talk=talk)
         self.assertEqual(chosen("Boris, hello", speaker="aria", talk=talk), ("boris",))
         self.assertEqual(chosen("Any news?", speaker="tom"), ())
 

@@ -89,8 +89,9 @@ class SmallWindow(WireTest):
         """So many turns; returns after which of them the server had refused how many requests."""
         refused = []
         for number in range(turns):
-            self.say(f"Aria, what of the {number * 13} geese on pond {number}? " * 4)
-            self.assertEqual(self.tick(), "turn")
+            self.assertEqual(
+                self.talk(f"Aria, what of the {number * 13} geese on pond {number}? " * 4), "turn"
+            )
             self.assertTrue(self.script.runtime.lock.running is None)
             refused.append(len(self.small.refused))
         return refused
@@ -207,8 +208,7 @@ class TestFallback(SmallWindow):
 
         self.small.respond = respond
         self.fill(60, words=60)
-        self.say("Aria, what of the geese?")
-        self.tick()
+        self.talk("Aria, what of the geese?")
         self.assertEqual((self.small.refused, self.said()), ([], 1))
         asked = [body["model"] for body in self.small.bodies]
         self.assertEqual((set(asked[:-1]), asked[-1]), ({"large"}, "small"))

@@ -1,6 +1,5 @@
 """Tools at level `confirm`: what waits, who decides, and what comes of it."""
 
-import json
 import time
 import unittest
 from unittest import mock
@@ -17,50 +16,26 @@ from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.execution import ToolRegistry, drop_calls, waiting_calls
 from evennia_ai.turns.tools.waiting import WAIT_S
 from tests.command_line import CommandLineTest
+from tests.turns.tools.case import OBJECT, AskedTest, rank
 from tests.waiting import wait_for
 
-OBJECT = "evennia.objects.objects.DefaultObject"
 
-
-def named_by(calls):
-    """What the arguments of some calls name, as somebody may say it."""
-    functions = [each["function"] for made in calls for each in made]
-    values = [value for f in functions for value in json.loads(f["arguments"]).values()]
-    return ", ".join(map(str, values))
-
-
-class TestApproval(CommandLineTest):
+class TestApproval(AskedTest, CommandLineTest):
     """`self.char1` is an admin and types; `self.char2` is a player who asks."""
 
     def setUp(self):
         super().setUp()
-        self.char2.location = self.room1
-        self.account2.is_superuser = False
-        self.account2.permissions.clear()
-        self.account2.permissions.add("Player")
-        self.char2.account = self.account2
-        self.char2.sessions.add(self.session)
         self.account.db_is_connected = True
         self.account.save()
         self.configure(tool_levels={"give": "confirm", "whisper": "confirm"}, obeys="all()")
         self.sword = create_object(OBJECT, key="sword", location=self.aria)
 
-    def ask(self, *calls, asker=None, whisper=False):
-        """A player asks, and the model calls; returns the results."""
-        before = len(self.script.history.messages())
-        self.model.answers = [*calls, "So be it."]
-        asker = asker or self.char2
-        if whisper:
-            asker.at_say("My ruby lies in the well.", receivers=[self.aria], whisper=True)
-        else:
-            self.say(f"Aria, do it: {named_by(calls)}", asker)
-        self.tick()
-        new = self.script.history.messages()[before:]
-        return [m.content for m in new if m.role == "tool"]
+    def ask(self, *calls, **kwargs):
+        return super().ask(*calls, last="So be it.", **kwargs)
 
-    def give(self, to="Char2", **kwargs):
+    def give(self, to="Char2"):
         """The call that waits in most tests."""
-        return self.ask(call("give", thing="sword", to=to), **kwargs)
+        return self.ask(call("give", thing="sword", to=to))
 
     def notices(self):
         """What the assistant learned of its calls: audience and text."""
@@ -79,8 +54,11 @@ class TestApproval(CommandLineTest):
         self.assertIn("So be it.", self.contents()[-1][1])
 
     def test_approved(self):
-        """It acts then, and learns what came of it in its history."""
+        """It acts then, whatever a restart left, and learns what came of it in its history."""
         self.give()
+        for attribute in self.script.db_attributes.all():
+            attribute.flush_from_cache(force=True)
+        self.script.attributes.reset_cache()
         self.assertTold("ai/approve Aria = 1", "You give a sword to Char2.")
         self.assertIs(self.sword.location, self.char2)
         [(audience, text)] = self.notices()
@@ -112,9 +90,11 @@ class TestApproval(CommandLineTest):
         )
 
     def test_who_may_decide(self):
-        """Builders decide for their own assistants only, players for none."""
-        self.give()
+        """Builders hear of and decide for their own assistants only, players for none."""
         self.be("Builder")
+        self.told.clear()
+        self.give()
+        self.assertNotIn("ai/approve", self.shown())
         self.assertTold("ai/approve Aria = 1", "You may not change Aria")
         self.aria.locks.add(f"control:id({self.char1.id})")
         self.told.clear()
@@ -125,21 +105,16 @@ class TestApproval(CommandLineTest):
         self.assertTold("ai/approve Aria = 1", "Players may type")
         self.assertIs(self.sword.location, self.aria)
 
-    def test_others_are_not_told(self):
-        """A builder who has no say in this assistant hears nothing of it."""
-        self.be("Builder")
-        self.told.clear()
-        self.give()
-        self.assertNotIn("ai/approve", self.shown())
-
     def test_private_talk(self):
         """What was asked in private is for admins; the outcome is for those of the talk."""
         self.configure(tool_levels={"add_journal_entry": "confirm"})
         self.aria.locks.add(f"control:id({self.char1.id})")
         self.be("Builder")
         self.told.clear()
-        (result,) = self.ask(call("add_journal_entry", content="Char2 hides a ruby."), whisper=True)
-        self.assertIn("Not done yet", result)
+        self.model.answers = [call("add_journal_entry", content="Char2 hides a ruby."), "So be it."]
+        self.char2.at_say("My ruby lies in the well.", receivers=[self.aria], whisper=True)
+        self.tick()
+        self.assertIn("Not done yet", self.results()[0])
         self.assertNotIn("ruby", self.shown())
         self.assertNotIn("ruby", self.assertTold("ai/approve Aria", "for admins"))
         self.assertTold("ai/approve Aria = 1", "admins decide on it")
@@ -164,37 +139,23 @@ class TestApproval(CommandLineTest):
         self.give()
         self.configure(obeys="perm(Builder)")
         self.assertTold("ai/approve Aria = 1", NotObeyedError.SAYS)
-        self.assertIs(self.sword.location, self.aria)
         self.assertIn(NotObeyedError.SAYS, self.notices()[0][1])
-
-    def test_the_tools_own_lock(self):
-        """The lock holds for assistant and asker at the time of the approval."""
+        self.configure(obeys="all()")
         self.give()
-        self.account2.permissions.clear()
-        self.account2.permissions.add("Guest")
-        self.assertTold("ai/approve Aria = 1", "not allowed for you or for the one who asks")
-        self.account2.permissions.add("Player")
+        rank(self.account2, "Guest")
+        self.assertTold("ai/approve Aria = 2", "not allowed for you or for the one who asks")
+        rank(self.account2, "Player")
         self.give(to="Char")
         self.aria.permissions.clear()
-        self.assertTold("ai/approve Aria = 2", "not allowed")
-        self.assertIs(self.sword.location, self.aria)
-
-    def test_the_asker_has_left(self):
-        """Who asked must be here; gone or deleted is said in words."""
-        self.give()
-        self.char2.location = self.room2
-        self.assertTold("ai/approve Aria = 1", "the one who asked for it has left")
-        self.char2.location = self.room1
-        self.give()
-        self.char2.delete()
-        self.assertTold("ai/approve Aria = 2", "the one who asked for it has left")
+        self.assertTold("ai/approve Aria = 3", "not allowed")
         self.assertIs(self.sword.location, self.aria)
 
     def test_the_situation_of_that_time(self):
-        """The thing may be gone, the tool off, or the arguments no longer fit."""
+        """The thing or who asked may be gone, the tool off, or the arguments no longer fit."""
         self.give()
         self.sword.location = self.room2
         self.assertTold("ai/approve Aria = 1", "no `sword`")
+        self.sword.location = self.aria
         self.give()
         self.configure(tool_levels={"give": "off"})
         self.assertTold("ai/approve Aria = 2", "there is no tool `give`")
@@ -203,6 +164,14 @@ class TestApproval(CommandLineTest):
         held = self.script.db.waiting_calls
         held["calls"][0]["arguments"] = '{"thing": 5}'
         self.assertTold("ai/approve Aria = 3", "must be a text")
+        self.give()
+        self.char2.location = self.room2
+        self.assertTold("ai/approve Aria = 4", "the one who asked for it has left")
+        self.char2.location = self.room1
+        self.give()
+        self.char2.delete()
+        self.assertTold("ai/approve Aria = 5", "the one who asked for it has left")
+        self.assertIs(self.sword.location, self.aria)
 
     def test_expires(self):
         """After an hour nobody can approve it, and the assistant learns so at its next tick."""
@@ -212,14 +181,6 @@ class TestApproval(CommandLineTest):
         self.assertTold("ai/approve Aria = 1", "No call 1 of Aria waits")
         self.tick()
         self.assertIn("Nobody approved your call give", self.notices()[0][1])
-
-    def test_survives_a_restart(self):
-        """What is stored is all there is: a new process finds it, and approves it."""
-        self.give()
-        for attribute in self.script.db_attributes.all():
-            attribute.flush_from_cache(force=True)
-        self.script.attributes.reset_cache()
-        self.assertTold("ai/approve Aria = 1", "You give a sword to Char2.")
 
     def test_a_crash_in_the_midst(self):
         """A call is off the list before it is done, so that it is done at most once."""

@@ -7,46 +7,29 @@ from evennia import create_object
 from evennia_ai.errors import NotObeyedError
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
-from tests.base import AssistantTest
-from tests.turns.tools.test_approval import named_by
+from tests.turns.tools.case import OBJECT, AskedTest, rank
 from tests.waiting import wait_for
 
-OBJECT = "evennia.objects.objects.DefaultObject"
 
-
-class OrderTest(AssistantTest):
+class OrderTest(AskedTest):
     """`self.char1` is a builder, `self.char2` a player; both stand beside Aria."""
 
     def setUp(self):
         super().setUp()
-        self.char2.location = self.room1
-        self.rank(self.account, "Builder")
-        self.rank(self.account2, "Player")
-        self.char2.account = self.account2
-        self.char2.sessions.add(self.session)  # so that a player speaks, not a scripted character
-
-    def rank(self, account, permission):
-        """Give an account one permission and no others."""
-        account.is_superuser = False
-        account.permissions.clear()
-        account.permissions.add(permission)
-
-    def ask(self, asker, *calls):
-        """`asker` names what the model's calls name; returns the calls' new results."""
-        before = len(self.script.history.messages())
-        self.model.answers = [*calls, ""]
-        self.say(f"Aria, do it: {named_by(calls)}", asker)
-        self.tick()
-        new = self.script.history.messages()[before:]
-        return [m.content for m in new if m.role == "tool"]
+        rank(self.account, "Builder")
 
 
 class TestOrders(OrderTest):
     """Walking, the order that every assistant may be given."""
 
+    def walk(self, asker):
+        """Ask her to walk out; returns what came of it."""
+        (result,) = self.ask(call("move", direction="out"), asker=asker)
+        return result
+
     def test_a_player_is_refused(self):
         """For a player it stays, and is told whom to refuse and how."""
-        (result,) = self.ask(self.char2, call("move", direction="out"))
+        result = self.walk(self.char2)
         self.assertIs(self.aria.location, self.room1)
         self.assertIn(f"{NotObeyedError.SAYS} Char2", result)
         self.assertIn("in character", result)
@@ -55,39 +38,44 @@ class TestOrders(OrderTest):
         """Who controls the body is obeyed whatever `obeys` says."""
         self.configure(obeys="perm(Admin)")
         self.aria.locks.add(f"control:id({self.char2.id})")
-        self.ask(self.char2, call("move", direction="out"))
+        self.walk(self.char2)
         self.assertIs(self.aria.location, self.room2)
 
     def test_obeys_is_a_lock(self):
         """The option decides: here only a builder with a tag is refused, and all others obeyed."""
         self.configure(obeys="not tag(stranger)")
         self.char1.tags.add("stranger")
-        (refused,) = self.ask(self.char1, call("move", direction="out"))
-        self.assertIn(NotObeyedError.SAYS, refused)
-        self.ask(self.char2, call("move", direction="out"))
+        self.assertIn(NotObeyedError.SAYS, self.walk(self.char1))
+        self.walk(self.char2)
         self.assertIs(self.aria.location, self.room2)
 
 
 class TestHands(OrderTest):
     """`get` and `give`."""
 
-    def thing(self, key, location=None, locks="", typeclass=OBJECT, **attributes):
-        """Something in the room."""
-        return create_object(
-            typeclass,
-            key=key,
-            location=location or self.room1,
-            locks=locks,
-            attributes=list(attributes.items()),
-        )
+    def thing(self, key, location=None, locks="", **attributes):
+        """Something, in the room if nowhere else."""
+        thing = create_object(OBJECT, key=key, location=location or self.room1, locks=locks)
+        for name, value in attributes.items():
+            thing.attributes.add(name, value)
+        return thing
+
+    def get(self, *things, asker=None):
+        """What comes of picking these up."""
+        calls = (call("get", thing=thing) for thing in things)
+        return self.ask(*calls, asker=asker or self.char1)
+
+    def give(self, thing, *people, asker=None):
+        """What comes of giving it to each of these."""
+        calls = (call("give", thing=thing, to=who) for who in people)
+        return self.ask(*calls, asker=asker or self.char1)
 
     def test_picks_up(self):
         """It picks up what lies here, by the thing's hooks; the room sees it as with any player."""
         coin, lines = self.thing("coin"), self.lines_of(self.char2)
         called = []
         coin.at_get = called.append
-        (result,) = self.ask(self.char1, call("get", thing="the coin"))
-        self.assertEqual(result, "You pick up a coin. You carry a coin.")
+        self.assertEqual(self.get("the coin"), ["You pick up a coin. You carry a coin."])
         self.assertIs(coin.location, self.aria)
         self.assertIn("Aria picks up a coin.", lines)
         self.assertEqual(called, [self.aria])
@@ -98,19 +86,11 @@ class TestHands(OrderTest):
         self.thing("shelf", locks="get:false()")
         self.thing("cat").at_pre_get = lambda getter, **kwargs: False
         self.thing("ghost").move_to = lambda *args, **kwargs: False
-        results = self.ask(
-            self.char1, *(call("get", thing=name) for name in ("anvil", "shelf", "cat"))
-        )
-        results += self.ask(
-            self.char1, *(call("get", thing=name) for name in ("ghost", "unicorn", "Char2"))
-        )
-        for result, why in zip(
-            results,
-            ("anvil: It is far too heavy", "up a shelf", "a cat now", "ghost now", "no `unicorn`"),
-            strict=False,
-        ):
+        results = self.get("anvil", "shelf", "cat") + self.get("ghost", "unicorn", "Char2")
+        reasons = ("anvil: It is far too heavy", "up a shelf", "a cat now", "ghost now")
+        reasons += ("no `unicorn`", "cannot pick up")
+        for result, why in zip(results, reasons, strict=True):
             self.assertIn(why, result)
-        self.assertIn("cannot pick up", results[5])
         self.assertEqual(self.aria.contents, [])
 
     def test_gives_what_it_carries(self):
@@ -120,8 +100,8 @@ class TestHands(OrderTest):
         self.thing("coin")
         coin.at_give = lambda giver, getter, **kwargs: called.append((giver, getter))
         others, receiver = self.lines_of(self.char1), self.lines_of(self.char2)
-        (result,) = self.ask(self.char1, call("give", thing="coin", to="Char2"))
-        self.assertEqual(result, "You give a coin to Char2. You carry a ring.")
+        results = self.give("coin", "Char2")
+        self.assertEqual(results, ["You give a coin to Char2. You carry a ring."])
         self.assertIs(coin.location, self.char2)
         self.assertEqual(called, [(self.aria, self.char2)])
         self.assertIn("Aria gives a coin to Char2.", others)
@@ -132,15 +112,8 @@ class TestHands(OrderTest):
         """Nobody, itself, a thing as receiver, a hook that forbids it: a plain reason each."""
         coin = self.thing("coin", self.aria)
         coin.at_pre_give = lambda giver, getter, **kwargs: False
-        results = self.ask(
-            self.char1,
-            *(call("give", thing="coin", to=name) for name in ("Nobody", "Aria", "Obj")),
-        )
-        results += self.ask(
-            self.char1,
-            call("give", thing="coin", to="Char2"),
-            call("give", thing="unicorn", to="Char2"),
-        )
+        results = self.give("coin", "Nobody", "Aria", "Obj")
+        results += self.give("coin", "Char2") + self.give("unicorn", "Char2")
         reasons = ("no `Nobody`", "yourself", "not a person", "could not give a coin", "`unicorn`")
         for result, why in zip(results, reasons, strict=True):
             self.assertIn(why, result)
@@ -150,14 +123,13 @@ class TestHands(OrderTest):
     def test_anybody_may_have_what_is_free(self):
         """A thing whose lock `give` passes goes to whomever the one who asks names."""
         ale, wine = self.thing("ale", locks="give:all()"), self.thing("wine")
-        beer = self.thing("beer", locks="give:all()")
-        refused = self.ask(
-            self.char2, call("give", thing="wine", to="Char2"), call("get", thing="wine")
-        )
+        beer, player = self.thing("beer", locks="give:all()"), self.char2
+        refused = self.give("wine", "Char2", asker=player) + self.get("wine", asker=player)
         for result in refused:
             self.assertIn(f"{NotObeyedError.SAYS} Char2", result)
-        self.ask(self.char2, call("get", thing="ale"), call("give", thing="ale", to="Char2"))
-        self.ask(self.char2, call("give", thing="beer", to="Char"))
+        self.get("ale", asker=player)
+        self.give("ale", "Char2", asker=player)
+        self.give("beer", "Char", asker=player)
         self.assertIs(ale.location, self.char2)
         self.assertIs(beer.location, self.char1)
         self.assertIs(wine.location, self.room1)
@@ -166,10 +138,10 @@ class TestHands(OrderTest):
         """What refuses to be picked up but hands out something else counts as that."""
         barrel = self.thing("barrel of ale", locks="give:all()")
         barrel.at_pre_get = lambda getter, **kwargs: not self.thing("mug of ale", getter)
-        (drawn,) = self.ask(self.char2, call("get", thing="ale"))
-        self.assertEqual(drawn, "You pick up a mug of ale. You carry a mug of ale.")
+        drawn = self.get("ale", asker=self.char2)
+        self.assertEqual(drawn, ["You pick up a mug of ale. You carry a mug of ale."])
         self.aria.contents[0].locks.add("give:all()")
-        (given,) = self.ask(self.char2, call("give", thing="mug", to="Char2"))
+        (given,) = self.give("mug", "Char2", asker=self.char2)
         self.assertIn("You give a mug of ale to Char2", given)
         self.assertIs(barrel.location, self.room1)
 
@@ -177,24 +149,22 @@ class TestHands(OrderTest):
 class TestAlone(unittest.TestCase):
     """What nobody here asked for."""
 
-    def alone(self, *calls, **config):
-        """A turn of its own with these calls; returns the game and what came of the calls."""
+    def results(self, *calls, asker=None, **config):
+        """What comes of calls in a turn for somebody whom she does not obey, or for nobody."""
         aria = FakeAssistant(ScriptedModel([*calls, ""]), **config)
-        wait_for(aria.run_turn(TurnRequest()))
-        return aria.game, [m.content for m in aria.history.messages() if m.role == "tool"]
+        aria.game.obeys = lambda asker: False
+        wait_for(aria.run_turn(TurnRequest(asker=asker)))
+        self.assertEqual(aria.game.said, [])
+        return [m.content for m in aria.history.messages() if m.role == "tool"]
 
     def test_no_act(self):
         """In a turn that nobody asked for it acts neither with a post nor without one."""
         acts = (call("move", direction="up"), call("give", thing="ale", to="Bob"))
         for post in (True, False):
-            game, results = self.alone(*acts, post=post)
-            self.assertEqual(game.said, [])
+            results = self.results(*acts, post=post)
             self.assertTrue(all("nobody asked" in result for result in results), results)
 
     def test_orders_from_afar(self):
         """Whoever pages from elsewhere and is not obeyed is refused without a name."""
-        aria = FakeAssistant(ScriptedModel([call("move", direction="up"), ""]))
-        aria.game.obeys = lambda asker: False
-        wait_for(aria.run_turn(TurnRequest(asker="o404.far")))
-        result = next(m.content for m in aria.history.messages() if m.role == "tool")
+        (result,) = self.results(call("move", direction="up"), asker="o404.far")
         self.assertIn(f"{NotObeyedError.SAYS} whoever asks", result)

@@ -16,9 +16,9 @@ from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.tools import Tool
-from evennia_ai.turns.tools.execution import ToolRegistry, as_text
+from evennia_ai.turns.tools.execution import ToolRegistry
 from evennia_ai.turns.tools.parameters import Text
-from tests.base import AssistantTest
+from tests.turns.tools.case import AskedTest, rank
 from tests.waiting import pump_until, wait_for
 
 
@@ -45,24 +45,21 @@ class Breaks(Tool):
         raise ZeroDivisionError
 
 
-class TestBuiltinTools(AssistantTest):
+class TestBuiltinTools(AskedTest):
     """Each through a turn, as the model calls it."""
 
-    def use(self, *calls, text="Aria, go out"):
+    def use(self, *calls):
         """Let the model make these calls; returns the results it got."""
-        self.model.answers = [*calls, ""]
-        self.say(text)
-        self.tick()
-        return [m.content for m in self.script.history.messages() if m.role == "tool"]
+        self.talk("Aria, go out", *calls, "")
+        return self.results()
 
     def test_a_hit_is_shown_once_a_turn(self):
-        """A second search of a turn brings only what is new, so that prompts stay short."""
-        self.say("My ferry is called Heron.")
-        self.tick()
+        """A second search of a turn brings only what is new; names of any script are legible."""
+        self.talk("My ferry is called Möwe.")
         first, second = self.use(
-            call("search_memory", query="ferry"), call("search_memory", query="the ferry Heron")
+            call("search_memory", query="ferry"), call("search_memory", query="the ferry Möwe")
         )
-        self.assertIn("My ferry is called Heron.", first)
+        self.assertIn("My ferry is called Möwe.", first)
         self.assertNotIn("score", first)
         self.assertEqual(json.loads(second)["results"], [])
         self.assertIn("Nothing beyond", second)
@@ -98,7 +95,6 @@ class TestBuiltinTools(AssistantTest):
     def test_whispered_by_part_of_a_name(self):
         """A whisper that reaches somebody by part of the name is private all the same."""
         self.char2.key = "Bobby"
-        self.char2.location = self.room1
         self.use(call("whisper", target="Bobb", text="the code is 4711"))
         whispered = [m for m in self.script.history.messages() if "4711" in str(m)]
         circle = private([stable_id(self.char2)])
@@ -107,13 +103,11 @@ class TestBuiltinTools(AssistantTest):
 
     def test_two_whispers_in_one_reply(self):
         """Each is stored for its own person, and both are whispered."""
-        self.char2.location = self.room1
-        both = [
-            *call("whisper", target="Char", text="secret AAA"),
-            *call("whisper", target="Char2", text="secret BBB"),
-        ]
-        self.use(both)
-        for person, own, other in ((self.char1, "AAA", "BBB"), (self.char2, "BBB", "AAA")):
+        people = ((self.char1, "AAA", "BBB"), (self.char2, "BBB", "AAA"))
+        self.use(
+            [call("whisper", target=who.key, text=f"secret {own}")[0] for who, own, _ in people]
+        )
+        for person, own, other in people:
             audience = private([stable_id(person)])
             prompt = str(build_llm_messages(self.script, self.aria, audience=audience))
             self.assertIn(own, prompt)
@@ -122,7 +116,6 @@ class TestBuiltinTools(AssistantTest):
     def test_two_of_one_name(self):
         """A name that two people bear is refused with their ids."""
         self.char2.key = "Char"
-        self.char2.location = self.room1
         (refused,) = self.use(call("whisper", target="Char", text="psst"))
         self.assertIn(stable_id(self.char2), refused)
 
@@ -130,7 +123,7 @@ class TestBuiltinTools(AssistantTest):
         """A turn that is stopped in a tool says nothing more; the call gets its result later."""
         self.semantic.search = lambda *args, **kwargs: Deferred()
         self.model.answers = [call("search_memory", query="Norvik"), "I go on talking."]
-        self.say("hello")
+        self.say("Aria, hello")
         turn = self.script.at_tick()
         pump_until(lambda: self.model.requests)
         self.script.stop_thinking()
@@ -149,63 +142,38 @@ class TestBuiltinTools(AssistantTest):
         self.assertNotIn("emote", names)
 
 
-class TestOwnTools(AssistantTest):
+class TestOwnTools(AskedTest):
     """Tools a game names in its settings."""
 
     def setUp(self):
-        self.tools_on = override_settings(
-            EVENNIA_AI_TOOLS=[
-                "tests.turns.tools.test_tools.RingBell",
-                "tests.turns.tools.test_tools.Breaks",
-            ]
-        )
-        self.tools_on.enable()
-        self.addCleanup(self.tools_on.disable)
+        paths = [f"{__name__}.{name}" for name in ("RingBell", "Breaks")]
+        self.enterContext(override_settings(EVENNIA_AI_TOOLS=paths))
         super().setUp()
 
-    def results(self):
-        return [m.content for m in self.script.history.messages() if m.role == "tool"]
+    def ring(self, last=""):
+        """What comes of it where the first player asks for it."""
+        ringing = call("ring_bell", how="softly")
+        return self.ask(ringing, asker=self.char1, last=last)[-1]
 
     def test_lock_binds_the_one_who_asks(self):
-        """A builder's tool is refused when a player asks, though the assistant might use it."""
+        """With the rights they hold by name, whatever the assistant's own, or a superuser's."""
         self.aria.permissions.add("Builder")
-        self.model.answers = [call("ring_bell", how="softly"), ""]
-        self.account.permissions.clear()
-        self.account.permissions.add("Player")
-        self.say("Aria, ring the bell softly or loudly")
-        self.tick()
-        self.assertIn("not allowed", self.results()[-1])
-        self.account.permissions.add("Builder")
-        self.model.answers = [call("ring_bell", how="softly"), ""]
-        self.say("Aria, ring the bell softly or loudly")
-        self.tick()
-        self.assertEqual(self.results()[-1], "It rings.")
-
-    def test_superuser_is_never_implied(self):
-        """What a superuser asks for is done with the rights they hold by name."""
-        self.aria.permissions.add("Builder")
+        rank(self.account, "Player")
+        self.assertIn("not allowed", self.ring())
         self.account.is_superuser = True
-        self.account.permissions.clear()
-        self.account.permissions.add("Player")
-        self.model.answers = [call("ring_bell", how="loudly"), ""]
-        self.say("Aria, ring the bell softly or loudly")
-        self.tick()
-        self.assertIn("not allowed", self.results()[-1])
+        self.assertIn("not allowed", self.ring())
+        rank(self.account, "Builder")
+        self.assertEqual(self.ring(), "It rings.")
 
     def test_a_failing_tool_is_an_error_for_the_model(self):
         """An exception of a game's tool does not end the turn."""
-        self.model.answers = [call("breaks"), "Something went wrong."]
-        self.say("Aria, break it")
-        self.tick()
-        self.assertIn("ZeroDivisionError", self.results()[-1])
+        results = self.ask(call("breaks"), last="Something went wrong.")
+        self.assertIn("ZeroDivisionError", results[-1])
         self.assertEqual(self.contents()[-1][1], "Something went wrong.")
 
     def test_wrong_paths_are_said_plainly(self):
         """A path that names no tool is a configuration error with the path in it."""
-        for path in (
-            "tests.turns.tools.test_tools.Nothing",
-            "tests.turns.tools.test_tools.ToolError",
-        ):
+        for path in (f"{__name__}.Nothing", f"{__name__}.ToolRegistry"):
             reported = []
             with override_settings(EVENNIA_AI_TOOLS=[path]):
                 conf.usable_tools(reported.append)
@@ -215,25 +183,14 @@ class TestOwnTools(AssistantTest):
 
     def test_a_broken_tool_mutes_nobody(self):
         """It is left out with one trouble, and the others are there."""
-        paths = ["tests.broken_tools.Anything", "tests.turns.tools.test_tools.RingBell"]
+        paths = ["tests.broken_tools.Anything", f"{__name__}.RingBell"]
         with override_settings(EVENNIA_AI_TOOLS=paths):
             self.script.__dict__.pop("tools", None)
-            self.model.answers = [call("ring_bell", how="loudly"), "Ding."]
-            self.say("Aria, ring the bell softly or loudly")
-            self.tick()
+            self.ring(last="Ding.")
         self.assertEqual(self.contents()[-1][1], "Ding.")
         self.assertIn("ring_bell", self.script.tools.tools)
         self.assertEqual(self.script.runtime.counts["troubles"], 1)
         self.assertIn("half-written", self.script.runtime.last_error)
-
-
-class TestResults(unittest.TestCase):
-    """What a model gets of what a tool returns."""
-
-    def test_other_scripts_than_latin(self):
-        """It reads names as they are, and can find them in what people say."""
-        self.assertEqual(as_text({"name": "Bär"}), '{"name": "Bär"}')
-        self.assertEqual(as_text("Bär"), "Bär")
 
 
 class TestNamedByItsName(unittest.TestCase):
@@ -262,16 +219,13 @@ class TestNamedByItsName(unittest.TestCase):
         self.assertIn("error", self.ring("Aria, ring the bell!", "Go on."))
 
 
-class TestRequestCompaction(AssistantTest):
+class TestRequestCompaction(AskedTest):
     """The assistant asks for compaction."""
 
     default = "They talked of the harvest."
 
     def ask(self):
-        self.model.answers = [call("request_compaction"), "Done."]
-        self.say("Aria, you look tired")
-        self.tick()
-        return [m.content for m in self.script.history.messages() if m.role == "tool"][-1]
+        return super().ask(call("request_compaction"), last="Done.")[-1]
 
     def test_refused_while_there_is_room(self):
         """Below the sleep threshold it is refused with the numbers."""

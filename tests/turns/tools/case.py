@@ -1,0 +1,43 @@
+"""Tools as a model calls them in a game, and who asked for it."""
+
+import json
+
+from tests.base import AssistantTest
+
+OBJECT = "evennia.objects.objects.DefaultObject"
+
+
+def rank(account, permission):
+    """Give an account this permission and no other."""
+    account.is_superuser = False
+    account.permissions.clear()
+    account.permissions.add(permission)
+
+
+def named_by(calls):
+    """What the arguments of some calls name, as somebody may say it."""
+    functions = [each["function"] for made in calls for each in made]
+    values = [value for f in functions for value in json.loads(f["arguments"]).values()]
+    return ", ".join(map(str, values))
+
+
+class AskedTest(AssistantTest):
+    """`self.char2`, a player without rank, stands beside Aria and `self.char1`."""
+
+    def setUp(self):
+        super().setUp()
+        self.char2.location = self.room1
+        rank(self.account2, "Player")
+        self.char2.account = self.account2
+        self.char2.sessions.add(self.session)  # so that a player speaks, not a scripted character
+
+    def results(self):
+        """Results of all calls that were made."""
+        return [m.content for m in self.script.history.messages() if m.role == "tool"]
+
+    def ask(self, *calls, asker=None, last=""):
+        """A player names what the model's calls name; returns the calls' results."""
+        before = len(self.results())
+        speaker = asker or self.char2
+        self.talk(f"Aria, do it: {named_by(calls)}", *calls, last, speaker=speaker)
+        return self.results()[before:]
