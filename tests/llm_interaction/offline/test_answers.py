@@ -14,20 +14,19 @@ from evennia_ai.llm_interaction.offline.transcript import heard_lines, quotes_of
 from tests.llm_interaction.offline.requests import (
     SYSTEM,
     TOOLS,
+    answered,
+    asking,
     calling,
     hit,
     moment,
     play,
+    reply_to,
     result,
     said,
 )
 
 OFFER = r"^I don't know that for certain\. The nearest I know: "
 BEES = "My brother Tomas keeps bees."
-
-
-def answered(text):
-    return {"role": "assistant", "content": text}
 
 
 class TestQuoting(unittest.TestCase):
@@ -47,14 +46,12 @@ class TestQuoting(unittest.TestCase):
 
     def test_my_is_the_asker_and_your_is_hers(self):
         """The asker's `my` is the teller's `I`; the teller is `You` to themselves."""
-        hits = [
-            hit("My boat is called Heron.", "Alice"),
-            hit("My boat is called Gull.", "Bob", "m2"),
-        ]
-        want = 'You told me: "My boat is called Gull."'
-        self.assertEqual(play("What is my boat called?", hits), want)
-        want = 'Alice told me: "My boat is called Heron."'
-        self.assertEqual(play("What is Alice's boat called?", hits), want)
+        hits = [hit("My boat is a Cog.", "Alice"), hit("My boat is a Gull.", "Bob", "m2")]
+        for question, want in (
+            ("What is my boat?", 'You told me: "My boat is a Gull."'),
+            ("What is Alice's boat?", 'Alice told me: "My boat is a Cog."'),
+        ):
+            self.assertEqual(play(question, hits), want)
 
     def test_what_a_long_line_lost_is_no_fact(self):
         """Of a line that a prompt shows shortened, only what was said counts."""
@@ -63,34 +60,25 @@ class TestQuoting(unittest.TestCase):
 
     def test_a_cut_is_not_quoted(self):
         """Of text that was shortened on its way whole sentences are quoted, or words, no mark."""
-        bees, rain = "My brother Tomas keeps bees.", "It rained on the road to Ford. "
-        told = rain * 30 + bees
+        rain = "It rained on the road to Ford. " * 30
+        told = f"{rain}{BEES} {rain}"
         long = "Tomas keeps bees " + "and bees by the old mill " * 60
-        summary = summary_label(9, False, "s1") + "\n"
-        rows = "\n".join(f"- Alice: {bees[:-1]} since {year}." for year in range(1200, 1300))
+        rows = "\n".join(f"- Alice: {BEES[:-1]} since {year}." for year in range(1200, 1300))
+        summary = f"{summary_label(9, False, 's1')}\n{shortened(rows, 400)}"
         question = "What does Alice's brother Tomas keep?"
-        for shown in (
-            [hit(excerpt(told + " " + rain * 30, question, 400), "Alice")],
-            [hit(excerpt(long, question, 400), "Alice")],
-            [hit(long, "Alice")],
+        for reply in (
+            play(question, [hit(excerpt(told, question, 400))]),
+            play(question, [hit(excerpt(long, question, 400))]),
+            play(question, [hit(long)]),
+            reply_to("Bob", question, said("Alice", shortened(rain + BEES, 900)), tools=()).content,
+            reply_to("Bob", question, {"role": "user", "content": summary}, tools=()).content,
         ):
-            with self.subTest(shown=shown):
-                self.check_quote(play(question, shown, "Bob"), [told + " " + rain * 30, long])
-        for block in (
-            said("Alice", shortened(told + " " + told, 900)),
-            {"role": "user", "content": summary + shortened(rows, 400)},
-        ):
-            with self.subTest(block=block):
-                request = [SYSTEM, block, said("Bob", question), moment("Bob")]
-                self.check_quote(respond(request).content, [told + " " + rain, rows])
-
-    def check_quote(self, reply, texts):
-        """What a reply quotes stands in one of the texts, and names bees."""
-        quotes = [quote.text for quote in quotes_of(reply)]
-        self.assertTrue(quotes, reply)
-        for quote in quotes:
-            self.assertIn("bees", quote)
-            self.assertTrue(any(quote in text for text in texts), quote)
+            with self.subTest(reply):
+                quotes = [quote.text for quote in quotes_of(reply)]
+                self.assertTrue(quotes)
+                for quote in quotes:
+                    self.assertIn("bees", quote)
+                    self.assertTrue(any(quote in text for text in (told, long, rows)), quote)
 
     def test_a_long_line_is_read_whole(self):
         """What the turn answers is read from the history where the tail shows it shortened."""
@@ -198,8 +186,8 @@ class TestQuoting(unittest.TestCase):
     def test_tool_results_are_nobodys_words(self, question, tool, noise):
         """Whatever a tool returns that nobody said, nothing of it is quoted as told."""
         seen = f"Ann keeps the mill by the river {noise}. Exits: mill, river."
-        before = [calling(*respond([SYSTEM, said("Bob", "look at the mill")], TOOLS).tool_calls)]
-        before.append({"role": "tool", "tool_call_id": "c0", "name": tool, "content": seen})
+        looks = respond([SYSTEM, said("Bob", "look at the mill")], TOOLS).tool_calls
+        before = [calling(*looks), result(0, tool, seen)]
         reply = play(question, [{"id": "t1", "kind": "tool", "text": seen}], before=before)
         self.assertNotIn("told me:", reply or "")
 
@@ -207,8 +195,7 @@ class TestQuoting(unittest.TestCase):
 class TestSearching(unittest.TestCase):
     def test_as_it_was_asked(self):
         """It searches for the question itself, then it looks around."""
-        messages = [SYSTEM, said("Bob", "Aria, what profession does Alice follow?"), moment("Bob")]
-        queries = []
+        messages, queries = asking("Bob", "Aria, what profession does Alice follow?"), []
         while calls := respond(messages, TOOLS).tool_calls:
             queries += [call.arguments.get("query", call.name) for call in calls]
             messages.append(calling(*calls))
@@ -225,52 +212,43 @@ class TestSearching(unittest.TestCase):
         ):
             reply = play(question, [hit(told, who="Mona")], who="Mona")
             self.assertIn(told, reply, question)
-        reply = respond([SYSTEM, said("Bob", "Aria is late again today."), moment("Bob")], TOOLS)
-        noted = reply.tool_calls[0].arguments["content"]
-        self.assertEqual(noted, "Bob: Aria is late again today.")
-
-    def looked(self, question, things, description):
-        """The reply to a question in a room of some things, one of which has a description."""
-        messages = [SYSTEM, said("Bob", question), moment("Bob")]
-        while calls := respond(messages, TOOLS).tool_calls:
-            messages.append(calling(*calls))
-            for i, call in enumerate(calls):
-                room = f"The Lantern\nA dim room.\nCharacters: Bob and Aria\nYou see: {things}"
-                target = call.arguments.get("target")
-                seen = f"{target}\n{description}" if target else room
-                found = {"results": []} if call.name == "search_memory" else None
-                message = result(i, call.name, found)
-                messages.append(message if found else {**message, "content": seen})
-        return respond(messages, TOOLS).content
+        [note] = reply_to("Bob", "Aria is late again today.").tool_calls
+        self.assertEqual(note.arguments["content"], "Bob: Aria is late again today.")
 
     def test_looks_at_what_is_asked_about(self):
         """A thing in the room is read, in any language; what is not there is not known."""
-        things = "a noticeboard, an iron stove, a Kamin, and a 掛け軸"
+        room = "The Lantern\nA dim room.\nCharacters: Bob and Aria\nYou see: a noticeboard, "
+        room += "an iron stove, a Kamin, and a 掛け軸"
+
+        def looked(question, description):
+            """The reply in a room of some things, one of which has a description."""
+
+            def seen(arguments):
+                target = arguments.get("target")
+                return f"{target}\n{description}" if target else room
+
+            return play(question, [], seen=seen)
+
         for question, description in (
             ("Aria, what is written on the noticeboard?", "Rowers wanted."),
             ("What stands on the stove, Aria?", "A copper kettle."),
             ("Aria, woraus ist der Kamin?", "Er ist aus Sandstein."),
             ("Aria、掛け軸には何が描いてありますか？", "鶴が描かれている。"),
         ):
-            self.assertEqual(self.looked(question, things, description), description)
-        self.assertRegex(self.looked("Who is the king of Ys?", things, "Old."), "don't know")
+            self.assertEqual(looked(question, description), description)
+        self.assertRegex(looked("Who is the king of Ys?", "Old."), "don't know")
         # What it does not say is no more than the nearest.
-        why = self.looked("Aria, when was the stove built?", things, "Black iron.")
+        why = looked("Aria, when was the stove built?", "Black iron.")
         self.assertRegex(why, "for certain.*Black iron")
-        self.assertRegex(self.looked("Aria, what is on the stove?", things, ""), "don't know")
+        self.assertRegex(looked("Aria, what is on the stove?", ""), "don't know")
 
 
 class TestSource(unittest.TestCase):
     def test_every_wording(self):
         """However it is asked, it names the id of the words it quoted."""
-        hits = [
-            hit("Tomas keeps geese.", "Cora", "m1later"),
-            hit("Tomas keeps bees.", "Alice", "m1"),
-        ]
-        before = [
-            said("Bob", "What does Tomas keep?"),
-            answered('Alice told me: "Tomas keeps bees."'),
-        ]
+        hits = [hit("Tomas keeps geese.", "Cora", "m1later"), hit("Tomas keeps bees.")]
+        answer = answered('Alice told me: "Tomas keeps bees."')
+        before = [said("Bob", "What does Tomas keep?"), answer]
         for wording in (
             "How do you know?",
             "Aria, how do you know that?",
@@ -285,19 +263,11 @@ class TestSource(unittest.TestCase):
                 self.assertEqual(reply, 'Alice told me: "Tomas keeps bees." (memory m1)')
 
     def test_offers_have_a_source_too(self):
-        """What was offered as near is found again by its words."""
-        before = [
-            said("Bob", "Who is Tomas?"),
-            answered(
-                f'I don\'t know that for certain. The nearest I know: Alice told me: "{BEES}"'
-            ),
-        ]
-        self.assertIn(
-            "(memory m7)", play("How do you know?", [hit(BEES, memory_id="m7")], before=before)
-        )
-
-    def test_nothing_to_rest_on(self):
-        """Of what it did not know it names no source."""
+        """What was offered as near is found by its words; what was not known has no source."""
+        offer = "I don't know that for certain. The nearest I know: Alice told me:"
+        before = [said("Bob", "Who is Tomas?"), answered(f'{offer} "{BEES}"')]
+        reply = play("How do you know?", [hit(BEES, memory_id="m7")], before=before)
+        self.assertIn("(memory m7)", reply)
         reply = play("How do you know?", [], before=[answered("I don't know.")])
         self.assertNotIn("memory m", reply)
 

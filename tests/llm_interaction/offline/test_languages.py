@@ -11,7 +11,7 @@ from evennia_ai.llm_interaction.contexts import language_rule
 from evennia_ai.llm_interaction.items import items_of, missing
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.summary import request_text
-from tests.llm_interaction.offline.requests import SYSTEM, TOOLS, moment, said
+from tests.llm_interaction.offline.requests import SYSTEM, TOOLS, asking, said
 
 WRITES = "add_journal_entry"
 TALKS = tomllib.loads((Path(__file__).parents[1] / "summaries.toml").read_text("utf-8"))["talk"]
@@ -48,16 +48,18 @@ def facts():
     return told
 
 
-def numbers_of(rows):
-    """The numbers in digits that were told."""
-    items = items_of("\n".join(text for _, text in rows))
-    return [item for item in items if item.kind == "number" and item.text.isdigit()]
-
-
-def answer(text, tools=TOOLS, rules=""):
+def answer(text, *before, tools=TOOLS, rules=""):
     """The reply to one line of Bob's."""
     system = {**SYSTEM, "content": f"{SYSTEM['content']}\n{rules}"}
-    return respond([system, said("Bob", text), moment("Bob")], tools)
+    return respond(asking("Bob", text, *before, system=system), tools)
+
+
+def extract(*told):
+    """The summary of lines that somebody said, or of other rows."""
+    rows = [
+        row if isinstance(row, str) else heard_line(row[0], "o1.a", "say", row[1]) for row in told
+    ]
+    return respond([SYSTEM, {"role": "user", "content": request_text(rows)}]).content
 
 
 class TestEachLanguage(unittest.TestCase):
@@ -70,10 +72,8 @@ class TestEachLanguage(unittest.TestCase):
         for code, rows in facts().items():
             wrong = []
             for fact, question in rows:
-                told = [call.name for call in answer(fact).tool_calls]
-                asked = [call.name for call in answer(question).tool_calls]
-                wrong += [fact] * (told != ["add_journal_entry"])
-                wrong += [question] * (asked != ["search_memory"])
+                for text, tool in ((fact, WRITES), (question, "search_memory")):
+                    wrong += [text] * ([call.name for call in answer(text).tool_calls] != [tool])
             self.assertLessEqual(len(wrong), 2, (code, wrong))
 
     def test_set_off_in_any_way(self):
@@ -120,22 +120,17 @@ class TestEachLanguage(unittest.TestCase):
         for code, rows in facts().items():
             with self.subTest(code):
                 fact, question = rows[2]
-                messages = [SYSTEM, said("Cora", fact), said("Bob", question), moment("Bob")]
-                reply = respond(messages, ()).content
-                self.assertIn(fact.rstrip(".。।"), reply)
-                self.assertIn(
-                    respond([SYSTEM, said("Bob", question), moment("Bob")], ()).content,
-                    tables()[code].get("lines", "unknown"),
-                )
+                told = answer(question, said("Cora", fact), tools=())
+                self.assertIn(fact.rstrip(".。।"), told.content)
+                untold = answer(question, tools=())
+                self.assertIn(untold.content, tables()[code].get("lines", "unknown"))
 
     def test_extracts(self):
         """They keep what was told, with speakers and numbers, and no greetings or frames."""
         for talk in TALKS:
-            code, rows = talk["language"], talk["lines"].strip().split("\n")
-            rows = [row.split(": ", 1) for row in rows]
-            lines = [heard_line(who, "o1.a", "say", text) for who, text in rows]
-            request = {"role": "user", "content": request_text(lines)}
-            text = respond([{"role": "system", "content": "Summarise."}, request]).content
+            code = talk["language"]
+            rows = [row.split(": ", 1) for row in talk["lines"].strip().split("\n")]
+            text = extract(*rows)
             with self.subTest(code):
                 self.assertEqual(language_of(text), code if code in tables() else "")
                 self.assertNotIn("[", text)
@@ -146,7 +141,9 @@ class TestEachLanguage(unittest.TestCase):
                     small = table_of(said).expression("speech", "small").match(said)
                     self.assertFalse(small and size(said) < 4, row)
                 self.assertGreaterEqual(sum(said in text for said in told), len(told) // 3, text)
-                self.assertFalse(missing(numbers_of(rows), text), text)
+                items = items_of("\n".join(said for _, said in rows))
+                digits = [each for each in items if each.kind == "number" and each.text.isdigit()]
+                self.assertFalse(missing(digits, text), text)
 
     def test_greetings_by_name(self):
         """Who is called and greeted was told nothing; a name behind a greeting is something."""
@@ -157,9 +154,9 @@ class TestEachLanguage(unittest.TestCase):
             ("Aria、こんばんは！", "こんばんは、私の舟の名前はサギです。"),
             ("阿莉亚，你好！", "你好，我叫苍鹭。"),
         ):
-            lines = [heard_line("Bob", "o1.a", "say", text) for text in (greeting, told)]
-            lines.append(f"tool look: {'a plain room ' * 9}")  # of which room is made
-            text = respond([SYSTEM, {"role": "user", "content": request_text(lines)}]).content
+            room = f"tool look: {'a plain room ' * 9}"  # of which room is made
+            text = extract(("Bob", greeting), ("Bob", told), room)
+            self.assertNotIn("plain", text)
             self.assertIn(told.strip(".。"), text)
             self.assertNotIn(greeting.strip("!！"), text)
 
@@ -170,20 +167,18 @@ class TestEachLanguage(unittest.TestCase):
             "健太は洪水のあとから古い水車小屋で寝ていてパン屋の大輔に三百四十文の借りがあると言っていた",
             "!!! ??? ...",
         ):
-            request = request_text([heard_line("Bob", "o1.a", "say", spoken)])
-            text = respond(
-                [{"role": "system", "content": "."}, {"role": "user", "content": request}]
-            ).content
+            text = extract(("Bob", spoken))
             self.assertTrue(spoken.startswith(text.removeprefix("Bob: ")), text)
             self.assertTrue(text)
 
     def test_fixed_language(self):
         """It speaks the language that the rules name, whatever it hears."""
-        greeting = answer("Hello there!", (), language_rule("de")).content
-        self.assertEqual(language_of(greeting), "de")
-        self.assertEqual(language_of(answer("Guten Abend!", ()).content), "de")
-        unknown = answer("Xyzzy?", (), language_rule("Klingon")).content
-        self.assertIn(language_of(unknown), (DEFAULT, ""))
+        for text, rules, codes in (
+            ("Hello there!", language_rule("de"), ["de"]),
+            ("Guten Abend!", "", ["de"]),
+            ("Xyzzy?", language_rule("Klingon"), [DEFAULT, ""]),
+        ):
+            self.assertIn(language_of(answer(text, tools=(), rules=rules).content), codes)
 
     def test_the_time(self):
         """The clock and the day as the language tells them; a game's own words stay."""

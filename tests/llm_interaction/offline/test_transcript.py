@@ -21,9 +21,8 @@ class TestTranscript(unittest.TestCase):
     def test_stamps_and_speaker(self):
         """The times in front of a summary's line are no part of it; its speaker is found."""
         row = "[2026-11-20 14:51] [2026-11-20 14:50] Alice: Marla is devoted to Veshna."
-        want = [("Alice", "Marla is devoted to Veshna.")]
-        self.assertEqual(read(row), want)
-        self.assertEqual(read(f"[CONTEXT SYNTHESIS] {row}"), want)
+        for shown in (row, f"[CONTEXT SYNTHESIS] {row}"):
+            self.assertEqual(read(shown), [("Alice", "Marla is devoted to Veshna.")])
 
     def test_echoes_tell_nothing(self):
         """What an assistant quoted, its fixed lines and bare lists of names are no evidence."""
@@ -45,17 +44,19 @@ class TestTranscript(unittest.TestCase):
             by = Speaker(name, "o29.1ng0pb1")
             entry = new_note("I like plum brandy", "l1abc", 0.0, by, state=APPROVED)
             shown = note_line(entry.id, entry.at, entry.by, entry.text)
-            rows = (LEDGER_LABEL, "Preferences:", shown)
-            (line,) = note_lines("\n".join(rows))
+            (line,) = note_lines(f"{LEDGER_LABEL}\nPreferences:\n{shown}")
             self.assertEqual((line.who, line.text, line.id), (name, "I like plum brandy", "l1abc"))
 
     def test_lore(self):
         """A heading in a fact of the game's lore is nobody's name."""
-        for row in ("(w12) Bessie: a cow.", '(help:ale) The Mayor says: "Drink!"'):
+        for row in (
+            "(w12) Bessie: a cow.",
+            '(help:ale) The Mayor says: "Drink!"',
+            "(room:4) The Cellar: Dry. The way from The Inn: down.",
+        ):
             [line] = told_lines(row)
-            self.assertEqual((line.who, line.text), ("", row.partition(" ")[2]))
-        [line] = told_lines("(room:4) The Cellar: Dry. The way from The Inn: down.")
-        self.assertEqual(line.who, "")
+            self.assertEqual(line.who, "")
+            self.assertTrue(row.endswith(line.text))
 
     def test_many_lines_of_one_memory(self):
         """A memory of several lines, quoted on one, is read line by line, all under its id."""
