@@ -37,17 +37,24 @@ def ids(hits):
     return [hit.turn_id for hit in hits]
 
 
+def whispered(text="the raven hid gold", turn_id="w", speaker="Eve", audience="private:o1"):
+    """A turn that not everybody may see."""
+    return Turn(turn_id, speaker, text, 250.0, None, audience)
+
+
 class RecallCase(unittest.TestCase):
     def setUp(self):
         self.index = RecallIndex(":memory:")
         self.addCleanup(self.index.close)
-
-
-class TestAddAndSearch(RecallCase):
-    def test_finds_by_meaning(self):
-        """A turn is found by words of near meaning."""
         self.index.add("aria", talk())
+
+
+class TestSearch(RecallCase):
+    def test_finds_by_meaning(self):
+        """A turn is found by words of near meaning; at most as many as are asked for."""
         self.assertIn("t8", ids(self.index.search("aria", "flood destroyed crossing"))[:3])
+        for limit, count in ((3, 3), (0, 0), (-1, 0)):
+            self.assertEqual(len(self.index.search("aria", "Alice raven", limit=limit)), count)
 
     def test_words_of_one_sign(self):
         """They are found where words have no spaces, and the best hit matches."""
@@ -64,33 +71,15 @@ class TestAddAndSearch(RecallCase):
             best = self.index.search("aria", word)[0]
             self.assertEqual((best.turn_id, best.matches), (word, True))
 
-    def test_limit(self):
-        """At most `limit` hits come back, and none for a limit of zero or less."""
-        self.index.add("aria", talk())
-        self.assertEqual(len(self.index.search("aria", "Alice raven", limit=3)), 3)
-        self.assertEqual(self.index.search("aria", "Alice raven", limit=0), [])
-        self.assertEqual(self.index.search("aria", "Alice raven", limit=-1), [])
-
     def test_scopes_are_apart(self):
-        """What one scope holds is not found in another."""
-        self.index.add("aria", talk())
+        """What one scope holds is not found in another, and stays when that is cleared."""
         self.index.add("bo", [Turn("z", "Dan", "nothing to see", 0)])
-        self.assertEqual(ids(self.index.search("bo", "raven tortoise")), ["z"])
         self.assertEqual(self.index.search("nobody", "raven"), [])
-
-    def test_clear(self):
-        """A cleared scope is empty; others stay."""
-        self.index.add("aria", talk())
-        self.index.add("bo", talk())
-        self.assertEqual(self.index.clear("aria"), len(TALK))
-        self.assertEqual((self.index.count("aria"), self.index.count("bo")), (0, len(TALK)))
+        for count in (len(TALK), 0):
+            self.assertEqual(ids(self.index.search("bo", "raven tortoise")), ["z"])
+            self.assertEqual(self.index.count("aria"), count)
+            self.assertEqual(self.index.clear("aria"), count)
         self.assertEqual(self.index.search("aria", "raven"), [])
-
-
-class TestQueries(RecallCase):
-    def setUp(self):
-        super().setUp()
-        self.index.add("aria", talk())
 
     def words_found(self, query):
         """Ids of the turns that share a word with a query."""
@@ -134,8 +123,7 @@ class TestQueries(RecallCase):
     @given(st.text(max_size=200))
     def test_random_texts(self, query):
         """No text at all makes a search fail."""
-        hits = self.index.search("aria", query, limit=3)
-        self.assertLessEqual(len(hits), 3)
+        self.assertLessEqual(len(self.index.search("aria", query, limit=3)), 3)
 
     def test_any_turn_can_be_stored(self):
         """Odd texts, names and times are stored and do not spoil searching."""
@@ -143,16 +131,13 @@ class TestQueries(RecallCase):
         moments = [None, -1, 1e18, "never", "2023-05-08", date(2023, 5, 8), datetime.max, "1:5 pm"]
         odd += [None, 5, b"raw", ["a", "list"], "not a number"]
         moments += [float("inf"), -float("inf"), 10**400, {}, float("nan")]
-        turns = [
-            Turn(f"odd{n}", text, text, moment)
-            for n, (text, moment) in enumerate(zip(odd, moments, strict=True))
-        ]
+        pairs = enumerate(zip(odd, moments, strict=True))
+        turns = [Turn(f"odd{n}", text, text, moment) for n, (text, moment) in pairs]
         self.index.add("aria", turns)
         self.assertEqual(self.index.count("aria"), len(TALK) + len(odd))
         self.assertEqual(self.index.add("aria", turns), 0)
-        self.assertEqual(
-            self.index.get("aria", ["odd8"]), (Turn("odd8", "", "", None, None, "public"),)
-        )
+        nothing = Turn("odd8", "", "", None, None, "public")
+        self.assertEqual(self.index.get("aria", ["odd8"]), (nothing,))
         self.assertIn("t4", ids(self.index.search("aria", "raven in may 2023")))
 
 
@@ -162,41 +147,25 @@ WORDS = ["raven", "tortoise", "mill", "bridge", "secret", "gold", "letter", "ros
 SPEAKERS = ["Eve", "Rose", "Goldie", "Bram Miller", ""]
 
 
-class TestAudience(RecallCase):
-    def test_private_is_for_its_parties(self):
-        """A whisper is found for those who took part and for staff, for nobody else."""
-        self.index.add("aria", talk())
-        self.index.add(
-            "aria", [Turn("w", "Eve", "the raven hid gold", 250.0, None, private(["o1"]))]
-        )
-        found = {
-            viewer: "w" in ids(self.index.search("aria", "raven gold", 50, viewer))
-            for viewer in ("public", private(["o1"]), private(["o2"]), private(["o1", "o2"]), STAFF)
-        }
-        self.assertEqual(list(found.values()), [False, True, False, False, True])
-
-    def test_unknown_viewers_find_what_is_public(self):
-        """Who asks for nobody known finds what is public; only None finds everything."""
-        self.index.add("aria", talk())
-        whisper = Turn("w", "Eve", "the raven hid gold", 250.0, None, private(["o1"]))
-        self.index.add("aria", [whisper])
+class TestAudiences(RecallCase):
+    def test_who_finds_a_whisper(self):
+        """Those who took part, and staff; who asks for nobody known finds what is public."""
         public = self.index.search("aria", "raven gold", 50, "public")
-        for viewer in ("o1", "o2", "Public", "everyone", "", "private:", "Staff", 5):
+        odd = whispered(turn_id="a", audience="everyone!!")
+        self.index.add("aria", [whispered(), odd])
+        strangers = ("public", private(["o2"]), private(["o1", "o2"]))
+        for viewer in (*strangers, "o1", "o2", "Public", "everyone", "", "private:", "Staff", 5):
             self.assertEqual(self.index.search("aria", "raven gold", 50, viewer), public, viewer)
-        self.assertIn("w", ids(self.index.search("aria", "raven gold", 50, None)))
+        for viewer, found in ((private(["o1"]), {"w"}), (STAFF, {"w", "a"}), (None, {"w", "a"})):
+            hits = self.index.search("aria", "raven gold", 50, viewer)
+            self.assertEqual(found, {"w", "a"} & set(ids(hits)))
 
     def test_filtered_before_limited(self):
         """Turns another may not see take no place in the list."""
-        secret = [Turn(f"w{n}", "Eve", "raven raven gold", n, None, STAFF) for n in range(30)]
-        self.index.add("aria", secret + talk())
+        secret = [whispered("raven raven gold", f"w{n}", audience=STAFF) for n in range(30)]
+        self.index.add("aria", secret)
         hits = self.index.search("aria", "raven gold", limit=5, audience="public")
-        self.assertEqual(len(hits), 5)
-        self.assertTrue(all(hit.turn_id.startswith("t") for hit in hits))
-
-    def test_unknown_audience_sees_as_staff_only_what_it_names(self):
-        """A turn with an audience nobody understands is for staff."""
-        self.index.add("aria", [Turn("a", "X", "raven", 0, None, "everyone!!")])
-        self.assertEqual(self.index.search("aria", "raven", audience="public"), [])
+        self.assertEqual([hit.turn_id[0] for hit in hits], ["t"] * 5)
 
     @settings(max_examples=60)
     @given(
@@ -229,17 +198,13 @@ class TestAudience(RecallCase):
 
     def test_who_whispers_is_no_name_to_others(self):
         """Somebody who only whispered changes no public search for a word like their name."""
-        self.index.add("aria", talk())
         said = ["The rose garden is by the mill.", "Rose wood burns well.", "A rose for you!"]
         self.index.add("aria", [Turn(f"r{n}", "Bram", text, 700.0) for n, text in enumerate(said)])
         query = "Where is the rose garden?"
         before = self.index.search("aria", query, 50, "public")
-        whisper = Turn("w", "Rose", "I have the key.", 800.0, None, private(["o1"]))
-        self.index.add("aria", [whisper])
+        self.index.add("aria", [whispered("I have the key.", speaker="Rose")])
         self.assertEqual(self.index.search("aria", query, 50, "public"), before)
 
-
-class TestExactFirst(RecallCase):
     @settings(max_examples=60)
     @given(
         st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), min_size=1, max_size=25),
@@ -249,16 +214,13 @@ class TestExactFirst(RecallCase):
         """What tells all words of the query stands before what matches in nothing."""
         index = RecallIndex(":memory:")
         self.addCleanup(index.close)
-        index.add(
-            "aria", [Turn(f"t{n}", "Cora", " ".join(w), 60.0 * n) for n, w in enumerate(said)]
-        )
+        turns = [Turn(f"t{n}", "Cora", " ".join(w), 60.0 * n) for n, w in enumerate(said)]
+        index.add("aria", turns)
         hits = index.search("aria", " ".join(asked), 50)
         exact = [place for place, hit in enumerate(hits) if set(asked) <= set(hit.text.split())]
         vague = [place for place, hit in enumerate(hits) if not hit.matches]
         self.assertLess(max(exact, default=-1), min(vague, default=len(hits)))
 
-
-class TestThreads(RecallCase):
     def test_adds_searches_and_removals_at_once(self):
         """Threads that add, search and remove at once lose nothing and never fail."""
         errors = []
@@ -278,4 +240,4 @@ class TestThreads(RecallCase):
         for worker in workers:
             worker.join()
         self.assertEqual(errors, [])
-        self.assertEqual(self.index.count("aria"), 6 * (len(TALK) - 1))
+        self.assertEqual(self.index.count("aria"), len(TALK) + 6 * (len(TALK) - 1))

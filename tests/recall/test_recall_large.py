@@ -9,24 +9,8 @@ from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.query import parsed_query
 from evennia_ai.recall.ranking import CANDIDATES, Reader, default_model
 
-WORDS = [
-    "the",
-    "ale",
-    "is",
-    "warm",
-    "tonight",
-    "and",
-    "carts",
-    "rolled",
-    "past",
-    "mill",
-    "smoke",
-    "over",
-    "hill",
-    "road",
-    "wet",
-    "cold",
-]
+WORDS = ["the", "ale", "is", "warm", "tonight", "and", "carts", "rolled"]
+WORDS += ["past", "mill", "smoke", "over", "hill", "road", "wet", "cold"]
 
 
 def chatter(count, seed=5):
@@ -80,20 +64,16 @@ class TestQuery(unittest.TestCase):
         self.assertEqual(query.content, ("book", "buy"))
         self.assertFalse(query.together)
 
-    def test_short_names(self):
-        """A short form of three letters or more is the name; other words are not."""
+        # A short form of three letters or more is the name; other words are not.
         self.assertEqual(parsed_query("Does Mel sing?", ["Melanie"]).asked, ("Melanie",))
         self.assertEqual(parsed_query("Tell me a melody", ["Melanie"]).asked, ())
 
-    def test_dates(self):
-        """Months, days and years are read; `may` the verb is no month."""
+    def test_what_is_wanted(self):
+        """Dates and the kind of answer are read; `may` the verb is no month."""
         query = parsed_query("What happened on 8 May, 2023?")
         self.assertEqual((query.months, query.days, query.years), ((5,), (8,), (2023,)))
         self.assertEqual(parsed_query("What may Alice buy?", ["Alice"]).months, ())
         self.assertEqual(parsed_query("How was June?").months, (6,))
-
-    def test_wants(self):
-        """The kind of answer wanted is read from the question word."""
         self.assertTrue(parsed_query("When did it rain?").wants_time)
         self.assertTrue(parsed_query("Who owns the mill?").wants_name)
 
@@ -108,20 +88,16 @@ class TestCrowd(unittest.TestCase):
 
     def test_talk_without_a_thread_is_a_crowd(self):
         """Lines that have nothing to do with the next make a crowd; a few of them do not yet."""
-        self.index.add("aria", chatter(50))
-        self.assertFalse(self.in_crowd())
-        self.index.add("aria", chatter(500))
-        self.assertTrue(self.in_crowd())
-
-    def test_talk_of_one_thing_after_the_other_is_none(self):
-        """Where the next turn is about the same there is no crowd, however many talk."""
-        self.index.add("aria", threads())
-        self.assertFalse(self.in_crowd())
+        for count, is_crowd in ((50, False), (500, True)):
+            self.index.add("aria", chatter(count))
+            self.assertEqual(self.in_crowd(), is_crowd)
 
     def test_what_is_hidden_does_not_make_a_crowd(self):
-        """Turns that the asker may not see have no say in it."""
+        """Talk of one thing after the other is none; what the asker may not see has no say."""
+        self.index.add("aria", threads())
+        self.assertFalse(self.in_crowd())
         hidden = [replace(turn, id=f"h{turn.id}", audience=STAFF) for turn in chatter(500)]
-        self.index.add("aria", [*threads(), *hidden])
+        self.index.add("aria", hidden)
         self.assertTrue(self.in_crowd())
         self.assertFalse(self.in_crowd("public"))
 
