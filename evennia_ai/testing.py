@@ -339,6 +339,7 @@ class FakeGame:
             for key, each in people.items()
         ),
         "things": ("t1.lamp",),
+        "has_things_for": True,
         "carried": (),
         "audience": PUBLIC,
         "payer": "",

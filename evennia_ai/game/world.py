@@ -571,6 +571,15 @@ class GameHandler:
         objects = self._seen(asker)
         return tuple(stable_id(o) for o in objects if not o.destination and not is_person(o))
 
+    def has_things_for(self, asker: str) -> bool:
+        """Whether the assistant may fetch or give some thing that it carries or that lies here."""
+        body = self.character
+        lying = [obj for obj in self._seen(asker) if not obj.destination and not is_person(obj)]
+        boxes = [obj for obj in (*lying, *body.contents) if obj.access(body, "get_from")]
+        things = [*body.contents, *(obj for obj in lying if obj.access(body, "get"))]
+        things += [obj for box in boxes for obj in box.contents]
+        return any(self._may_order(obj, asker) for obj in things)
+
     def carried(self) -> tuple[str, ...]:
         """What the body carries, by name."""
         return tuple(map(self._numbered, self.character.contents))
@@ -664,9 +673,12 @@ class GameHandler:
 
         It may for those it obeys, and for anybody who passes the thing's lock `give`.
         """
-        if not self._lets(asker, thing, "give", default=False, no_superuser_bypass=True):
+        if not self._may_order(thing, asker):
             known = self.identify(asker or "")
             raise NotObeyedError(known["key"] if known else "whoever asks")
+
+    def _may_order(self, thing: DefaultObject, asker: str | None) -> bool:
+        return self._lets(asker, thing, "give", default=False, no_superuser_bypass=True)
 
     def _lets(self, asker: str | None, thing: DefaultObject, lock: str, **strict: bool) -> bool:
         """Whether a thing's lock passes whoever asks; those it obeys need not pass it."""

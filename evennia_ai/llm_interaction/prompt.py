@@ -20,6 +20,7 @@ from evennia_ai.llm_interaction.contexts import (
     system_prompt,
     written_language,
 )
+from evennia_ai.llm_interaction.offline.acts import asks_to_remember
 from evennia_ai.llm_interaction.regions import (
     HEADINGS,
     Caps,
@@ -45,9 +46,10 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.recall.values import Hit, brief
 
 # When a tool is offered.
-SERVES = ("", "obeyed", "met", "things", "carried", "errand", "older", "full")
-# Of so many of the newest lines, those of the one who asks may leave words for somebody.
-ERRAND_LINES = 12
+SERVES = ("", "obeyed", "met", "things", "carried", "errand", "remember", "older", "full", "sleep")
+# Of so many of the newest lines, those of the one who asks may leave words for somebody, or ask to
+# remember something.
+WISH_LINES = 12
 # Observations of each person present, of the place and of each thing in it that the tail shows
 # at most.
 PROFILE_FACTS = 3
@@ -335,14 +337,16 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
     if asker is None or script.model_name == OFFLINE_MODEL:
         return SERVES  # the offline model pays nothing for them
     game, seen = script.game, script.seen(audience)
-    newest = islice(seen.newest(), ERRAND_LINES)
+    newest = islice(seen.newest(), WISH_LINES)
+    lines = [message.content for message in newest if message.speaker_id == asker]
     serves = {
         "": True,
         "obeyed": game.obeys(asker),
         "met": seen.profile(asker) is not None or asker in seen.bonds(),
-        "things": bool(game.carried() or game.things(asker)),
-        "carried": bool(game.carried()),
-        "errand": any(m.speaker_id == asker and leaves_words(m.content) for m in newest),
+        "things": (has_things := game.has_things_for(asker)),
+        "carried": has_things and bool(game.carried()),
+        "errand": any(map(leaves_words, lines)),
+        "remember": any(asks_to_remember(line, script.obj.key) for line in lines),
         "older": bool(seen.summaries()),
         "full": context_usage(script) >= script.config.compact_sleep_threshold / 2,
     }

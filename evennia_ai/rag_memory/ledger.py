@@ -60,11 +60,6 @@ _UNNAMED = re.compile(
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i'd|i'll|i've|me|my|mine|myself)\b", re.IGNORECASE)
-_ASKS = re.compile(
-    r"\b(?:remember|don'?t forget|do not forget|never forget|keep in mind|note (?:that|down)|"
-    r"make a note|write (?:that|this|it) down)\b",
-    re.IGNORECASE,
-)
 _TOPIC = re.compile(r"^(.{3,80}?) (?:is|are|was|were) ", re.IGNORECASE)
 # Names that are everyday words: written small, behind `I` or an article they name nobody.
 _WORDS_TOO = re.compile(
@@ -175,11 +170,6 @@ def moved(note: Note, state: str, at: float, by: Speaker) -> Note:
     if state not in MOVES.get(note.state, ()):
         raise LedgerError(f"Note `{note.id}` is {note.state}; it cannot become {state}.")
     return replace(note, state=state, decided_at=utc_iso(at), decided_by=by)
-
-
-def asks_to_remember(texts: Iterable[str]) -> bool:
-    """Whether one of these texts asks to remember something."""
-    return any(_ASKS.search(text) for text in texts)
 
 
 @dataclass(frozen=True)

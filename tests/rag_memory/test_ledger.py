@@ -97,12 +97,6 @@ class TestConcern(unittest.TestCase):
             self.assertFalse(concern.only_own, text)
         self.assertFalse(ledger.concern_of("I like jazz", "o1", PEOPLE).unnamed)
 
-    def test_asked_to_remember(self):
-        """Asking is told by its words."""
-        self.assertTrue(ledger.asks_to_remember(["hello", "Please remember that I like jazz"]))
-        self.assertTrue(ledger.asks_to_remember(["don't forget my name"]))
-        self.assertFalse(ledger.asks_to_remember(["I like jazz"]))
-
 
 class TestAmongOthers(unittest.TestCase):
     """A note among others."""

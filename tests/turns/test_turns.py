@@ -636,10 +636,10 @@ class TestPrompt(TurnTest):
     """What a turn's requests look like."""
 
     def test_only_tools_that_can_serve(self):
-        """Walking and diagnostics are offered to whom she obeys, hands only where things are."""
+        """Diagnostics are offered to whom she obeys, hands for what may be given, and so on."""
 
-        def offered(speaker):
-            self.talk("Aria, hello!", "Well met.", speaker=speaker)
+        def offered(speaker, line="Aria, hello!"):
+            self.talk(line, "Well met.", speaker=speaker)
             return {tool["function"]["name"] for tool in self.model.requests[-1].tools}
 
         staff = {"move", "context_snapshot", "list_contributors", "trace_summaries"}
@@ -648,8 +648,18 @@ class TestPrompt(TurnTest):
             if not thing.has_account and thing.key.startswith("Obj"):
                 thing.location = self.room2
         self.assertFalse(offered(self.alice) & (staff | hands | {"request_compaction"}))
-        create_object(key="lamp", location=self.room1)
+        lamp = create_object(key="lamp", location=self.room1)
+        for locks in ("get:false()", "give:false()"):
+            lamp.locks.add(f"get:all();give:all();{locks}")
+            self.assertFalse(offered(self.bob) & (staff | hands), locks)
+        lamp.locks.add("get:all();give:all()")
         self.assertEqual(offered(self.bob) & (staff | hands), hands)
+        chest = create_object(key="chest", location=self.room1)
+        chest.locks.add("get:false();get_from:all()")
+        lamp.location = chest
+        self.assertEqual(offered(self.bob) & (staff | hands), hands)
+        for line in ("Aria, don't forget that I like jazz", "Aria, merk dir, dass ich Jazz mag"):
+            self.assertIn("propose_ledger_entry", offered(self.bob, line), line)
         self.alice.permissions.add("Builder")
         self.assertLessEqual(staff, offered(self.alice))
 

@@ -82,6 +82,11 @@ def vocative(text: str, me: str) -> str:
     return str(text).strip()
 
 
+def asks_to_remember(text: str, me: str) -> bool:
+    """Whether one asks `me` to keep something in mind."""
+    return any(act.kind == "remember" for act in _acts(sentences(vocative(text, me)), ""))
+
+
 def told_part(text: str, me: str) -> str:
     """What was told, without calling `me`, `please remember that`, `by the way` and the like."""
     parts = sentences(vocative(text, me))

@@ -4,6 +4,7 @@ from typing import Any
 
 from evennia_ai.history.messages import SPEECH, Speaker
 from evennia_ai.language.words import telling_words, words
+from evennia_ai.llm_interaction.offline.acts import asks_to_remember
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.entities import observe, profile_met
 from evennia_ai.rag_memory.journal_entry import OWN, RECALLED, score_importance
@@ -13,7 +14,6 @@ from evennia_ai.rag_memory.ledger import (
     PROPOSED,
     TEXT_CHARS,
     Note,
-    asks_to_remember,
     binds_only_author,
     checked_kind,
     concern_of,
@@ -88,6 +88,7 @@ class UpdateEntityObservation(Tool):
         "value": Text("Its value, as `plum brandy`.", required=False, limit=300),
     }
     lock = "tool:perm(Player)"
+    serves = "sleep"
     concludes = tells_nothing_new = extracts = True
 
     def run(self, ctx: ToolContext, entity: str, observation: str, **fact: Any) -> str:
@@ -121,6 +122,7 @@ class ProposeLedgerEntry(Tool):
         "weight": Scale("How much it matters.", required=False),
     }
     lock = "tool:perm(Player)"
+    serves = "remember"
     concludes = tells_nothing_new = True
 
     def run(self, ctx: ToolContext, text: str, **fields: Any) -> str:
@@ -129,8 +131,8 @@ class ProposeLedgerEntry(Tool):
         lines = [m for m in ctx.seen.by_ids(ctx.source_message_ids) if m.speaker_id == asker]
         concern = concern_of(text, asker, ctx.game.people_in(text))
         kind = checked_kind(fields["type"]) if fields.get("type") else None
-        granted = binds_only_author(text, concern, kind) and asks_to_remember(
-            message.content for message in lines
+        granted = binds_only_author(text, concern, kind) and any(
+            asks_to_remember(message.content, ctx.character.key) for message in lines
         )
         by = lines[-1].speaker if granted else None
         note = ctx.script.ledger.add(
