@@ -5,11 +5,12 @@ goes on, talk among players, poses, whispers, two players at once, arrivals and 
 model is a local server that answers in character, sometimes after a search of memory. For each
 line the script knows who should answer it.
 
-    python -m benchmarks.evening --lines 200 --seed 1
+    python -m benchmarks.evening --lines 200 --seed 1 [--through-tools]
 
-Printed are shares of lines with the right answerers, model calls a public line, the longest run of
+With `--through-tools` the model speaks by the tool `say`. Printed are shares of lines with the right answerers, model calls a public line, the longest run of
 replies among characters nobody plays, answers to people who had left, and lines that an assistant
-heard but did not store exactly once. `line_to_request_ms` is measured from the line's way into the
+heard but did not store exactly once, and the tokens of the system text and the tools of a request.
+`line_to_request_ms` is measured from the line's way into the
 telnet connection to the request's arrival at the model server.
 """
 
@@ -25,6 +26,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from evennia_ai.llm_interaction.tokens import counter_for
 from tests.e2e.game import Game
 from tests.e2e.kept import kept
 from tests.e2e.telnet import Telnet
@@ -165,9 +167,10 @@ def plan(lines: int, rng: random.Random) -> list[Step]:  # noqa: C901 - one bran
 class Model:
     """A model in character: it answers whom it is asked to, sometimes after a search."""
 
-    def __init__(self, seed: int):
-        self.rng = random.Random(seed)
+    def __init__(self, seed: int, through_tools: bool):
+        self.rng, self.through_tools = random.Random(seed), through_tools
         self.asked: list[tuple[str, float]] = []
+        self.fixed_tokens: list[int] = []
 
     def respond(self, body: Mapping[str, Any]) -> Answer:
         """The answer to a request."""
@@ -176,6 +179,8 @@ class Model:
         self.asked.append((name.group(1) if name else "", time.monotonic()))
         if not body.get("tools"):
             return text("They talked.", delay_s=DELAY_S)
+        fixed = [messages[0]["content"], *map(json.dumps, body["tools"])]
+        self.fixed_tokens.append(sum(map(counter_for("gpt-4o"), fixed)))
         last = messages[-1]
         if last["role"] != "tool" and self.rng.random() < 0.2:
             return calls(call("search_memory", {"query": "what was said"}))
@@ -186,7 +191,12 @@ class Model:
         other = self.rng.choice(sorted(ASSISTANTS))
         aside = f" {other}, is it not so?" if self.rng.random() < 0.05 else ""
         words = " ".join(self.rng.sample(WORDS, 3))
-        return text(f"Well, {to}, {words}.{aside}", delay_s=DELAY_S)
+        line = f"Well, {to}, {words}.{aside}"
+        return (
+            calls(call("say", {"text": line}))
+            if self.through_tools
+            else text(line, delay_s=DELAY_S)
+        )
 
 
 class Evening:
@@ -292,9 +302,9 @@ class Evening:
         return {name: faults[name] for name in ("once", "lost", "doubled")}
 
 
-def measure(lines: int, seed: int) -> dict[str, Any]:
+def measure(lines: int, seed: int, through_tools: bool) -> dict[str, Any]:
     """Play an evening and return its figures."""
-    model = Model(seed)
+    model = Model(seed, through_tools)
     steps = plan(lines, random.Random(seed))
     with LoopbackServer(model.respond) as server:
         env = {
@@ -318,6 +328,10 @@ def measure(lines: int, seed: int) -> dict[str, Any]:
         "lines": sum(len(step.acts) for step in steps),
         "right_answerers": round(evening.counts["right"] / evening.counts["steps"], 3),
         "calls_per_public_line": round(evening.counts["calls"] / evening.counts["public lines"], 2),
+        "fixed_tokens": {
+            "median": median(model.fixed_tokens),
+            "most": max(model.fixed_tokens),
+        },
         "longest_chain": evening.longest,
         "answers_to_people_who_left": evening.counts["answered who left"],
         "stored": stored,
@@ -335,8 +349,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lines", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    json.dump(measure(options.lines, options.seed), sys.stdout, indent=1)
+    parser.add_argument("--through-tools", action="store_true")
+    json.dump(measure(**vars(parser.parse_args())), sys.stdout, indent=1)
     print()
 
 
