@@ -7,11 +7,11 @@ line the script knows who should answer it.
 
     python -m benchmarks.evening --lines 200 --seed 1 [--through-tools]
 
-With `--through-tools` the model speaks by the tool `say`. Printed are shares of lines with the right answerers, model calls a public line, the longest run of
-replies among characters nobody plays, answers to people who had left, and lines that an assistant
-heard but did not store exactly once, and the tokens of the system text and the tools of a request.
-`line_to_request_ms` is measured from the line's way into the
-telnet connection to the request's arrival at the model server.
+With `--through-tools` the model speaks by the tool `say`. Printed are shares of lines with the
+right answerers, model calls a public line, the tokens of a request's system text and tools, the
+longest run of replies among characters nobody plays, answers to people who had left, and lines that
+an assistant heard but did not store exactly once. `line_to_request_ms` is measured from the line's
+way into the telnet connection to the request's arrival at the model server.
 """
 
 import argparse

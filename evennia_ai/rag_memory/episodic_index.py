@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import SPEECH, Message, tool_calls
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.journal_entry import RECALLED, SYNTHESIS, JournalEntry
@@ -45,9 +44,7 @@ def said_in(message: Message, traits: ToolTraits) -> str:
     """
     calls = [call.get("function") or {} for call in tool_calls(message)]
     if any(call.get("name") not in traits.silent for call in calls):
-        # What everybody would hear is refused where not all may.
-        heard = traits.speaks if message.audience == PUBLIC else traits.to_one
-        spoken = (spoken_text(call) for call in calls if call.get("name") in heard)
+        spoken = (spoken_text(call) for call in calls if call.get("name") in traits.speaks)
         return "\n".join(text for text in spoken if text)
     return message.content if message.channel in SPEECH else ""
 

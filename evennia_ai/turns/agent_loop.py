@@ -340,8 +340,7 @@ class _Turn:
                 cuts = cuts if text or cuts or calls else (SAYS_NOTHING,)
         if is_long and not cuts:
             text = content  # stored as it came; what is spoken of it is cleaned and cut
-        # A pose is shown where those whom the turn is for see it.
-        may_pose = self.request.audience == PUBLIC and _POSE in {tool.name for tool in offered}
+        may_pose = _POSE in {tool.name for tool in offered}
         if pose and not calls and may_pose and _POSE not in self.tools.withdrawn:
             said = json.dumps({"text": pose}, ensure_ascii=False)
             posed = tool_call(new_id("call_"), _POSE, said)
@@ -513,12 +512,7 @@ class _Turn:
 
     def speak(self, text: str) -> None:
         """Say the reply to the turn's audience."""
-        request = self.request
-        is_aloud = request.audience == PUBLIC and request.channel == "say"
-        said = self.tools.by_name(text) if is_aloud else text
         try:
-            self.script.game.speak(said, request.audience, request.channel, request.asker)
+            self.tools.speak(text)
         except ToolError as error:
             self.script.trouble(f"could not speak: {error}")
-            return
-        self.tools.note_speech(text)

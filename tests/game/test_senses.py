@@ -103,13 +103,16 @@ class TestListeners(SenseTest):
             with self.subTest(name):
                 self.assertFalse(self.told(listener))
 
-    def test_what_aloud_acts_do(self):
-        """Acts that others would notice are refused before such a listener, too."""
-        create_object(Puppet, key="puppet", location=self.room1)
-        self.model.answers = [call("say", text="The key is under the mat."), "Under the mat."]
-        self.asked("where is the key?", whisper=True)
-        tool = next(m for m in self.script.history.messages() if m.role == "tool")
-        self.assertIn("private", tool.content)
+    def test_what_tools_say(self):
+        """What it says or poses by a tool reaches those alone whom the turn is for, too."""
+        bystander = create_object(PLAYED, key="Bo", location=self.room1)
+        overheard, lines = self.lines_of(bystander), self.lines_of(self.alice)
+        for name in ("say", "emote"):
+            self.model.answers = [call(name, text=f"shows the key under mat {name}.")]
+            self.asked("where is the key?", whisper=True)
+            self.assertIn(f"under mat {name}", " ".join(lines))
+        self.assertNotIn("under mat", " ".join(overheard))
+        self.assertEqual(len(self.model.requests), 2)
 
     def test_in_a_private_room(self):
         """Whoever can hear in a room marked private is of the circle, and nobody else."""

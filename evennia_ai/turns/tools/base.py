@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from evennia_ai.cards.card import spoken_lines
 from evennia_ai.errors import BoundError, ToolError
-from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.audience import PUBLIC, is_private
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.llm_interaction.contexts import IDENTITY, RULES, SHORT_RULES
@@ -204,6 +204,18 @@ class ToolContext:
         )
         return text if is_meant else f"{name}: {text}"
 
+    @property
+    def is_secret(self) -> bool:
+        """Whether others are here than those whom a private turn is for."""
+        return is_private(self.audience) and not self.game.only_present(self.audience)
+
+    def speak(self, text: str) -> None:
+        """Say a line to the turn's audience, the way it spoke; `ToolError` if that cannot be."""
+        is_aloud = self.audience == PUBLIC and self.channel == "say"
+        said = self.by_name(text) if is_aloud else text
+        self.game.speak(said, self.audience, self.channel, self.asker)
+        self.note_speech(text)
+
     def note_speech(self, text: str) -> None:
         """Remember a line that was spoken."""
         self.spoken.append(text)
@@ -216,7 +228,8 @@ class Tool(ABC):
     name: ClassVar[str] = ""  # as the model calls it
     parameters: ClassVar[Mapping[str, Parameter]] = {}  # what it takes, by argument name
     lock: ClassVar[str] = "tool:all()"  # of Evennia: for the assistant and for the one who asked
-    # Whether others than the turn's audience would notice. Refused in private.
+    # Whether it does more than speak, and others than the turn's audience would notice. Refused in
+    # private.
     public_act: ClassVar[bool] = False
     obeyed: ClassVar[bool] = False  # whether it is done only for those whom the assistant obeys
     ends_turn: ClassVar[bool] = False  # whether the turn is over after it
@@ -249,7 +262,7 @@ class Tool(ABC):
     @property
     def is_act(self) -> bool:
         """Whether it needs somebody who asks for it by name: it does more than speak or know."""
-        return (self.public_act and not self.speaks) or self.obeyed or self.lock not in FOR_PLAYERS
+        return self.public_act or self.obeyed or self.lock not in FOR_PLAYERS
 
     def schema(self, more: Mapping[str, Parameter] = MappingProxyType({})) -> dict[str, Any]:
         """The tool in the form of the chat API's `tools`; its text is the class's first line.

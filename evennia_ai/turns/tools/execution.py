@@ -19,7 +19,7 @@ from evennia_ai.errors import (
     NotObeyedError,
     ToolError,
 )
-from evennia_ai.history.audience import PUBLIC, is_private, private
+from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.protocol import Assistant
@@ -136,7 +136,7 @@ def execute_tool_calls(calls: Sequence[Mapping[str, Any]], ctx: ToolContext) -> 
                 text = yield in_time(maybeDeferred(tool.run, ctx, **arguments), TOOL_TIMEOUT_S)
                 ctx.script.audit("tool", tool=name, audience=ctx.audience)
                 acted = True
-                ctx.has_acted = ctx.has_acted or (tool.public_act and not tool.speaks)
+                ctx.has_acted = ctx.has_acted or tool.public_act
             text, failed = as_text(text), False
         except BoundError as error:  # nothing failed, and nothing is left to tell the model
             ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])
@@ -166,14 +166,14 @@ def _usable(name: str, ctx: ToolContext, offered: Sequence[Tool]) -> Tool:
         raise ToolError(f"there is no tool `{name}`; these are: {known}")
     if name in ctx.withdrawn:
         raise ToolError(f"`{name}` failed {WITHDRAW_AFTER} times and is withdrawn for this turn")
-    if tool.public_act and is_private(ctx.audience) and not ctx.game.only_present(ctx.audience):
+    if tool.public_act and ctx.is_secret:
         raise ToolError("this talk is private; answer in plain text, others would notice that")
     if not ctx.game.allowed(tool.lock, ctx.asker):
         raise ToolError(f"`{name}` is not allowed for you or for the one who asks")
     is_posted = tool.obeyed and ctx.script.config.post
     if is_posted and ctx.asker and not ctx.game.obeys(ctx.asker):
         raise NotObeyedError((ctx.game.identify(ctx.asker) or {"key": "whoever asks"})["key"])
-    if tool.public_act and not tool.speaks:
+    if tool.public_act:
         ctx.acts += 1
         if ctx.acts > MOST_ACTS:
             raise BoundError(f"{ENOUGH}you have done {MOST_ACTS} things in this turn; call noop")

@@ -10,32 +10,36 @@ from evennia_ai.turns.tools.parameters import Text
 _DONE = "(It was noticed. Call noop unless there is more to do.)"
 
 
-class _Aloud(Tool):
-    """What everyone here hears or sees."""
+class Say(Tool):
+    """Say something, aloud or as you were spoken to."""
 
-    public_act = concludes = True
-    speaks = tells_nothing_new = True
+    name = "say"
+    concludes = speaks = tells_nothing_new = True
+    parameters = {"text": Text("What to say, without your name or quotes.")}
 
     def run(self, ctx: ToolContext, text: str) -> str:
-        """Do it in the game, by the method of its name."""
+        """Say it to the turn's audience, as plain text is said."""
         ctx.check_speech(text)
-        getattr(ctx.game, self.name)(ctx.by_name(text) if self.name == "say" else text)
-        ctx.note_speech(text)
+        ctx.speak(text)
         return _DONE
 
 
-class Say(_Aloud):
-    """Say something aloud to everyone here."""
-
-    name = "say"
-    parameters = {"text": Text("What to say, without your name or quotes.")}
-
-
-class Emote(_Aloud):
+class Emote(Tool):
     """Do something others see, as `smiles at Bob`."""
 
     name = "emote"
+    concludes = speaks = tells_nothing_new = True
     parameters = {"text": Text("What you do, in the third person, without your name.", limit=500)}
+
+    def run(self, ctx: ToolContext, text: str) -> str:
+        """Pose, in a private turn for those alone whom it is for."""
+        ctx.check_speech(text)
+        if ctx.is_secret:
+            ctx.game.show(text, ctx.audience, ctx.channel, ctx.asker)
+        else:
+            ctx.game.emote(text)
+        ctx.note_speech(text)
+        return _DONE
 
 
 class Whisper(Tool):
