@@ -101,7 +101,7 @@ def _person_beside(body: Any) -> Speaker:
     """Create a character in the same room, as the speaker of messages."""
     from evennia import create_object
 
-    from evennia_ai.game.identity import speaker_of
+    from evennia_ai.game.seeing import speaker_of
 
     mira = create_object("evennia.objects.objects.DefaultCharacter", "Mira", body.location)
     return speaker_of(mira)

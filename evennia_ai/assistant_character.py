@@ -19,9 +19,8 @@ from evennia_ai.game.hearing import (
     room_audience,
     subscribe,
 )
-from evennia_ai.game.identity import find, stable_id
 from evennia_ai.game.people import is_to_answer
-from evennia_ai.game.seeing import name_of
+from evennia_ai.game.seeing import find, name_of, stable_id
 from evennia_ai.game.sending import line_and_type, origin_of_line
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.rag_memory.journal import JournalHandler

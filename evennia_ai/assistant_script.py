@@ -13,9 +13,8 @@ from evennia_ai.game.deletions import delete_later
 from evennia_ai.game.evennia_internals import pace, restart_timer
 from evennia_ai.game.greeting import greet_soon
 from evennia_ai.game.hearing import is_told, noticed_event, subscribe
-from evennia_ai.game.identity import stable_id
 from evennia_ai.game.ports import AssistantPorts
-from evennia_ai.game.seeing import plain
+from evennia_ai.game.seeing import plain, stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import ROOM, SPEECH, Message
 from evennia_ai.language.tables import DEFAULT, language_of

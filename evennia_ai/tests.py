@@ -20,8 +20,7 @@ from twisted.internet import reactor
 
 from evennia_ai import services
 from evennia_ai.assistant_character import AssistantCharacter, AssistantMixin
-from evennia_ai.game.identity import stable_id
-from evennia_ai.game.seeing import name_of
+from evennia_ai.game.seeing import name_of, stable_id
 from evennia_ai.history.audience import PUBLIC, members
 from evennia_ai.mind.mind import IndexFile
 from evennia_ai.rag_memory.recall_jobs import RecallJobs

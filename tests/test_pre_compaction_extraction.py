@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES

@@ -18,8 +18,7 @@ from evennia_ai.commands.history import why
 from evennia_ai.commands.wizard import ask_builder
 from evennia_ai.errors import Refusal
 from evennia_ai.game.hearing import IGNORED_TAG, is_ignored
-from evennia_ai.game.identity import stable_id
-from evennia_ai.game.seeing import name_of
+from evennia_ai.game.seeing import name_of, stable_id
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH
@@ -259,14 +258,14 @@ class CmdAI(AssistantCommand):
 
     def do_start(self) -> None:
         script = self.own_assistant()
-        script.state.enable(True)
+        script.store.set("enabled", True)
         if not script.is_active:
             script.start()
         self.tell(f"{script.obj.key} is switched on.")
 
     def do_stop(self) -> None:
         script = self.own_assistant()
-        script.state.enable(False)
+        script.store.set("enabled", False)
         cancelled = " Its current turn is cancelled." if script.stop_thinking() else ""
         script.runtime.give_up()
         script.save_queue()
@@ -389,7 +388,7 @@ class CmdAI(AssistantCommand):
         if not self.confirms(act, question, self.lhs or body.key, script.now()):
             return
         name, was_enabled = body.key, script.db.enabled
-        script.state.enable(False)
+        script.store.set("enabled", False)
         script.stop_thinking()
 
         def failed(failure: Failure) -> Failure:

@@ -5,7 +5,7 @@ from operator import attrgetter
 
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
-from evennia_ai.game.identity import player_ids, stable_id
+from evennia_ai.game.seeing import player_ids, stable_id
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.messages import Speaker
 from evennia_ai.rag_memory.bonds import STAFF_NOTE

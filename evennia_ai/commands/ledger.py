@@ -8,7 +8,7 @@ from django.utils.timezone import get_default_timezone
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
-from evennia_ai.game.identity import speaker_of, stable_id
+from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Speaker
 from evennia_ai.rag_memory.ledger import (

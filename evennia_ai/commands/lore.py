@@ -10,8 +10,8 @@ from evennia_ai.background import Steps
 from evennia_ai.cards.books import exported, read_book
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
-from evennia_ai.game.identity import stable_id
 from evennia_ai.game.lore import lore
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.services import on_disk
 from evennia_ai.staff import lore as acts
 from evennia_ai.staff.cards import card_contents, keep_file

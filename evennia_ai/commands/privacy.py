@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from evennia_ai.assistant_script import all_assistants, all_scripts
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
-from evennia_ai.game.identity import player_ids, stable_id
+from evennia_ai.game.seeing import player_ids, stable_id
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.privacy.export import export_player
 from evennia_ai.privacy.requests import (

@@ -11,7 +11,7 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai import services
 from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError
-from evennia_ai.game.identity import find
+from evennia_ai.game.seeing import find
 from evennia_ai.rag_memory.lore import scope_of_texts
 from evennia_ai.rag_memory.search import Memory
 

@@ -34,7 +34,7 @@ from evennia.server.models import ServerConfig
 from evennia.utils.dbserialize import deserialize
 from evennia.utils.picklefield import DEFAULT_PROTOCOL, PickledObject
 
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.live import HISTORY, TAIL
 from evennia_ai.history.pages import put_aside
 from evennia_ai.history.sealed import holds_sealed, seal, unseal

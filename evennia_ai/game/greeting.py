@@ -7,9 +7,8 @@ from twisted.internet import reactor
 from evennia_ai.cards.card import GREETED, acts
 from evennia_ai.errors import ToolError
 from evennia_ai.game.hearing import is_ignored, room_audience
-from evennia_ai.game.identity import find
 from evennia_ai.game.people import is_quiet
-from evennia_ai.game.seeing import name_of
+from evennia_ai.game.seeing import find, name_of
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ASKER
 from evennia_ai.history.records import as_dict

@@ -16,7 +16,6 @@ from evennia import AccountDB, ChannelDB, Msg, ObjectDB
 from evennia.utils.utils import make_iter
 
 from evennia_ai import conf
-from evennia_ai.game.identity import speaker_of, stable_id
 from evennia_ai.game.seeing import (
     hearers,
     is_assistant,
@@ -26,6 +25,8 @@ from evennia_ai.game.seeing import (
     names_of,
     plain,
     seen,
+    speaker_of,
+    stable_id,
 )
 from evennia_ai.game.sending import Origin, line_and_type, origin_of_line
 from evennia_ai.game.spoken import spoken

@@ -19,8 +19,7 @@ from twisted.internet.defer import gatherResults, inlineCallbacks
 from evennia_ai.background import Steps
 from evennia_ai.cards.books import EVERYBODY, Book, Fact
 from evennia_ai.game.evennia_internals import AttributeStore
-from evennia_ai.game.identity import find, stable_id
-from evennia_ai.game.seeing import described, name_of, plain, seen
+from evennia_ai.game.seeing import described, find, name_of, plain, seen, stable_id
 from evennia_ai.history.audience import is_private, members
 from evennia_ai.language.words import telling_words
 from evennia_ai.rag_memory.entities import bare
@@ -182,7 +181,7 @@ def verdicts(body: "DefaultObject", text: str, line: str, audience: str) -> Step
     if before is None or before[0] is not books or before[1] is not own:
         finder = Finder([*own, *lore().facts()], off, lore().overruns)
         before = body.ndb.ai_finder = (books, own, finder)
-    return before[2].find(text, bars, script.config.lore_max_tokens, script.counter, near)
+    return before[2].find(text, bars, script.config.lore_max_tokens, script.count, near)
 
 
 def knows(body: "DefaultObject", know: str) -> bool:

@@ -73,7 +73,6 @@ class Assistant:
     moderator: Moderator | None
     shared_spend: SharedSpend
     model_name: str
-    counter: Callable[[str], int]
     count: Callable[[str], int]
     allowed: Allowed
     extracts_memories: bool
@@ -112,7 +111,7 @@ class Assistant:
         """The conversation and its archive."""
         return HistoryHandler(
             self.store,
-            lambda: self.counter,
+            lambda: self.count,
             lambda: self.now(),
             lambda messages: self.memory.remember_messages(messages),
         )

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from evennia_ai.game.identity import find, stable_id
-from evennia_ai.game.seeing import is_assistant, is_person, names_of, seen
+from evennia_ai.game.seeing import find, is_assistant, is_person, names_of, seen, stable_id
 from evennia_ai.history.messages import Message
 from evennia_ai.language.words import telling_words
 from evennia_ai.turns.turn_taking import (

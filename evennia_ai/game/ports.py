@@ -18,9 +18,9 @@ from evennia.utils.utils import lazy_property
 from evennia_ai import conf, services
 from evennia_ai.errors import ModelError
 from evennia_ai.game.evennia_internals import AttributeStore, SpendRows
-from evennia_ai.game.identity import speaker_of, stable_id
 from evennia_ai.game.parts import Assistant
 from evennia_ai.game.people import has_replied
+from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.game.world import GameHandler, literal
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Speaker
@@ -135,13 +135,9 @@ class AssistantPorts(Assistant):
         return GameHandler(self.obj)
 
     @property
-    def counter(self) -> Callable[[str], int]:
-        """The token counter of its model, for short texts."""
+    def count(self) -> Callable[[str], int]:
+        """Counts tokens of a short text for its model; of long ones by way of `mind.work`."""
         return TokenCounter(self.model_name)
-
-    def count(self, text: str) -> int:
-        """Tokens of a short text for its model; count long ones by way of `mind.work`."""
-        return self.counter(text)
 
     breathe = staticmethod(services.breathe)
 
@@ -283,40 +279,37 @@ class AssistantPorts(Assistant):
         return is_on and able and not self.over_spend()
 
 
+def _stored_groups() -> dict[str, dict[str, dict[str, Any]]]:
+    """What `aiconfig/group` gave, by group and option: ``now``, and what it was, ``former``."""
+
+    def read() -> dict[str, dict[str, dict[str, Any]]]:
+        stored = as_dict(json.loads(ServerConfig.objects.conf(GROUPS, default="") or "{}"))
+        parts = {part: as_dict(stored.get(part)) for part in ("now", "former")}
+        return {part: {g: as_dict(each) for g, each in parts[part].items()} for part in parts}
+
+    return services.kept("groups", read)
+
+
 def typed_groups() -> Mapping[str, Mapping[str, Any]]:
     """The options that `aiconfig/group` gave to groups, as ``tag:guard``."""
-    return _groups()["now"]
+    return _stored_groups()["now"]
 
 
 def former_of_group(group: str) -> Mapping[str, Any]:
     """What the options of a group were before, as `staff.configuration` keeps it."""
-    return as_dict(_groups()["former"].get(group))
+    return _stored_groups()["former"].get(group, {})
 
 
 def change_group(group: str, name: str, value: object, former: Mapping[str, object]) -> None:
     """Give a group an option in its stored form, or take it away with None."""
-
-    def with_value(part: str, value: object) -> dict[str, Any]:
-        groups = _groups()[part]
-        options = {**groups.get(group, {}), name: value}
+    groups, changed = _stored_groups(), {}
+    for part, given in (("now", value), ("former", dict(former))):
+        options = {**groups[part].get(group, {}), name: given}
         left = {each: options[each] for each in options if options[each] is not None}
-        return {each: values for each, values in {**groups, group: left}.items() if values}
-
-    groups = {"now": with_value("now", value), "former": with_value("former", dict(former))}
+        changed[part] = {g: each for g, each in {**groups[part], group: left}.items() if each}
     # A text, because Evennia returns dicts as objects that are tied to their row.
-    ServerConfig.objects.conf(GROUPS, json.dumps(groups))
-    services.kept("groups", dict)["groups"] = groups
-
-
-def _groups() -> dict[str, dict[str, Any]]:
-    holder = services.kept("groups", dict)
-    if "groups" not in holder:
-        stored = as_dict(json.loads(ServerConfig.objects.conf(GROUPS, default="") or "{}"))
-        parts = {part: as_dict(stored.get(part)) for part in ("now", "former")}
-        parts["now"] = {group: as_dict(options) for group, options in parts["now"].items()}
-        holder["groups"] = parts
-    groups: dict[str, dict[str, Any]] = holder["groups"]
-    return groups
+    ServerConfig.objects.conf(GROUPS, json.dumps(changed))
+    groups.update(changed)
 
 
 def groups_of(body: "DefaultObject") -> tuple[str, ...]:

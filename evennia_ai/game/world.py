@@ -35,11 +35,11 @@ from twisted.internet.defer import Deferred
 from evennia_ai.errors import NotObeyedError, ToolError
 from evennia_ai.game.evennia_internals import has_failed
 from evennia_ai.game.hearing import SIGN, is_ignored, room_audience
-from evennia_ai.game.identity import find, stable_id
 from evennia_ai.game.lore import verdicts
 from evennia_ai.game.people import RoomMemory, manners_of, partner_of
 from evennia_ai.game.seeing import (
     described,
+    find,
     hearers,
     is_assistant,
     is_person,
@@ -47,6 +47,7 @@ from evennia_ai.game.seeing import (
     names_of,
     plain,
     seen,
+    stable_id,
 )
 from evennia_ai.game.sending import overheard
 from evennia_ai.history.audience import STAFF, is_private, members

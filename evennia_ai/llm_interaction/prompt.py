@@ -269,7 +269,7 @@ def _fitted(script: Assistant, regions: Regions, model: str = "") -> Prompt:
     """The regions as a prompt, its tools counted in the form in which they are sent."""
     caps, limit = context_caps(script, model), context_limit(script, model)
     cost = (lambda *_: 0) if only_speaks(script) else _tools_cost(script)
-    return fit_prompt(regions, caps, limit, script.counter, cost)
+    return fit_prompt(regions, caps, limit, script.count, cost)
 
 
 def _tools_cost(script: Assistant) -> Callable[[Sequence[dict[str, Any]], Counter], int]:
@@ -498,8 +498,8 @@ def job_prompt(
     system = _system(script, character, CONTEXTS[CONTEXT_PRE_COMPACTION], rules, language)
     messages = ({"role": "system", "content": system}, {"role": "user", "content": text})
     sizes = {
-        "System": text_tokens(system, script.counter),
-        "Tools": _tools_cost(script)(tools, script.counter),
+        "System": text_tokens(system, script.count),
+        "Tools": _tools_cost(script)(tools, script.count),
         "History": tokens + OVERHEAD_TOKENS,
         "Reserve": context_caps(script).reserve + summary_tokens,
     }
@@ -523,7 +523,7 @@ def with_exchange(
     for call, result in zip(calls, results, strict=True):
         name = call["function"]["name"]
         new.append({"role": "tool", "tool_call_id": call["id"], "name": name, "content": result})
-    more = sum(text_tokens(str(each), script.counter) for each in new)
+    more = sum(text_tokens(str(each), script.count) for each in new)
     sizes = {**prompt.budget.regions, "History": prompt.budget.regions["History"] + more}
     budget = TokenBudget.of(sizes, prompt.budget.limit)
     return replace(prompt, messages=(*prompt.messages, *new), budget=budget)

@@ -133,7 +133,7 @@ def ask_model(
 
     `user_tokens` are those of the user message, if they were counted already.
     """
-    config, counter = script.config, script.counter
+    config, counter = script.config, script.count
     if user_tokens is None:
         user_tokens = yield script.mind.work(count_tokens, user, counter)
     name = model or config.compact_model or script.model_name
@@ -221,7 +221,7 @@ def summarise_lines(
         used = script.count(prompt) + context_caps(script).summary + FRAME_TOKENS
         # Whichever of the models gets it.
         least = min(context_limit(script, model) for _, model in summary_levels(script))
-        runs = yield script.mind.work(packed, lines, max(100, least - used), script.counter)
+        runs = yield script.mind.work(packed, lines, max(100, least - used), script.count)
         # Summaries of summaries end: where they are not fewer than before, one request takes all.
         last = bool(made) and len(runs) >= len(parts)
         new: list[Summary] = []
@@ -265,7 +265,7 @@ def _one_summary(
     Fails with `WindowError` if a shorter text is wanted and `may_shorten`.
     """
     rejected: list[str] = []
-    source = yield script.mind.work(count_tokens, text, script.counter)
+    source = yield script.mind.work(count_tokens, text, script.count)
     there = [(LEVELS[0], written.model, written)] if written else []
     levels = [(level, model, None) for level, model in summary_levels(script)]
     for level, model, reply in (*there, *levels):
@@ -275,7 +275,7 @@ def _one_summary(
                     script, prompt, text, model=model, max_tokens=cap, user_tokens=source
                 )
             is_extract = model == OFFLINE_MODEL  # which quotes
-            short = yield script.mind.work(finished, reply, source, cap, script.counter, is_extract)
+            short = yield script.mind.work(finished, reply, source, cap, script.count, is_extract)
             struck, ground = 0, f"{text}\n{instructions}"
             if not is_extract:
                 short, struck = yield supported(script, short, ground, reply.model)

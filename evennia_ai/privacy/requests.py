@@ -20,8 +20,8 @@ from twisted.internet.defer import Deferred, DeferredLock, inlineCallbacks
 from evennia_ai import conf, services
 from evennia_ai.background import Steps
 from evennia_ai.game.evennia_internals import AttributeStore
-from evennia_ai.game.identity import find, stable_id
 from evennia_ai.game.lore import lore
+from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.history.audience import members
 from evennia_ai.history.messages import new_id
 from evennia_ai.history.records import as_dict, as_text, as_texts

@@ -16,8 +16,8 @@ from evennia_ai.cards.card import Card, exported, read_card
 from evennia_ai.cards.chats import read_chat
 from evennia_ai.cards.container import FILE_BYTES, Contents, packed, read
 from evennia_ai.errors import Refusal
-from evennia_ai.game.identity import speaker_of, stable_id
 from evennia_ai.game.lore import knows, lore
+from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso

@@ -20,8 +20,8 @@ from evennia_ai.cards.books import (
 )
 from evennia_ai.cards.cleaning import storable
 from evennia_ai.errors import ConfigError, Refusal
-from evennia_ai.game.identity import find, stable_id
 from evennia_ai.game.lore import knows, lore, own_texts, verdicts
+from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.kinds import LOCK, Allowed, parsed
 from evennia_ai.rag_memory.lore import next_id

@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, Refusal, only_one
-from evennia_ai.game.identity import find, player_ids, speaker_of
+from evennia_ai.game.seeing import find, player_ids, speaker_of
 from evennia_ai.rag_memory.indexing import forget_entry
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN, Note
 from evennia_ai.rag_memory.seen import Seen

@@ -10,8 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
-from evennia_ai.game.identity import find
-from evennia_ai.game.seeing import name_of
+from evennia_ai.game.seeing import find, name_of
 from evennia_ai.game.world import literal
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.messages import Message, utc_iso

@@ -6,6 +6,7 @@ The setting `EVENNIA_AI_MODERATE` names it. Without it nothing here runs.
 import json
 import traceback
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +55,13 @@ class Moderator:
         said: Submit | None = None,
         clock: IReactorTime | None = None,
     ):
-        self._load, self._clock = load, clock
+        self._load, self._clock = cache(load), clock
         threads = THREADS + SPARE_THREADS
         self._submit = {
             "heard": heard or Worker("evennia-ai-heard", threads).submit,
             "said": said or Worker("evennia-ai-said", threads).submit,
         }
         self._lines = {kind: DeferredSemaphore(THREADS) for kind in self._submit}
-        self._function: Function | None = None
         self._shared: dict[tuple[object, ...], list[Deferred[str | None]]] = {}
         self.told_at = float("-inf")  # when staff were told last that it fails
 
@@ -88,15 +88,10 @@ class Moderator:
 
     def warm_up(self) -> None:
         """Import the function, so that the first line need not wait for it."""
-
-        def load(*_: object) -> None:
-            self._function = self._function or self._load()
-
-        self._submit["said"](load, "", {}).addErrback(lambda _: None)
+        self._submit["said"](lambda *_: str(self._load()), "", {}).addErrback(lambda _: None)
 
     def _call(self, text: str, about: About) -> str | None:
-        self._function = self._function or self._load()
-        answer = self._function(text, about)
+        answer = self._load()(text, about)
         if answer is None or isinstance(answer, str):
             return answer
         raise ConfigError(

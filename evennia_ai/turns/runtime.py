@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.python.failure import Failure
 
@@ -29,8 +29,6 @@ T = TypeVar("T")
 
 # Own lines that a reply must not repeat.
 LINES_REMEMBERED = 8
-# Notes that what one person says may cause in an hour; people tell less that is worth keeping.
-NOTES_PER_HOUR = 20
 # Prompts that are kept to be looked at, packed: newest turns of an assistant.
 PROMPTS_KEPT = 8
 # Time in which the same error is not logged again.
@@ -114,21 +112,6 @@ class Runtime(Heard):
             self.logged[error] = at
         return is_new
 
-    def may_note(self, asker: str, now: float) -> bool:
-        """Count a note that what somebody said causes; False if there were enough this hour."""
-        times = self.notes.setdefault(asker, deque(maxlen=NOTES_PER_HOUR))
-        if len(times) == NOTES_PER_HOUR and now - times[0] < 3600:
-            return False
-        times.append(now)
-        return True
-
-    def was_told_enough(self, asker: str, now: float) -> bool:
-        """Whether this person was told within an hour that there were enough; now they are."""
-        was_told = now - self.told_enough.get(asker, float("-inf")) < 3600
-        if not was_told:
-            self.told_enough[asker] = now
-        return was_told
-
     def keep_prompt(self, at: float, sent: Sequence[dict[str, Any]]) -> None:
         """Keep the messages and tools of a prompt, by the time of its budget, in memory alone."""
         text = json.dumps(sent, ensure_ascii=False, default=str)
@@ -170,14 +153,8 @@ class Runtime(Heard):
 
     def run_behind(self, function: Callable[[], Any], trigger: str) -> None:
         """Run a compaction beside the ticks; `stop_behind` cancels it. There must be none."""
-        placeholder: Deferred[Any] = Deferred()
-        self.behind = placeholder, trigger
-        running = maybeDeferred(function)
-        if self.behind is None or self.behind[0] is not placeholder:
-            running.addErrback(_trap_cancelled)
-            running.cancel()  # it was stopped while it began
-        else:
-            self.behind = running, trigger
+        running: Deferred[Any] = Deferred()
+        running.addCallback(lambda _: function())
 
         def done(result: T) -> T:
             if self.behind is not None and self.behind[0] is running:
@@ -185,6 +162,10 @@ class Runtime(Heard):
             return result
 
         running.addBoth(done)
+        self.behind = running, trigger
+        running.callback(None)
+        if self.behind is None:
+            running.cancel()  # it was stopped while it began
 
     def stop_behind(self) -> bool:
         """Cancel the compaction in the background; returns whether there was one."""

@@ -174,10 +174,6 @@ class StateHandler:
         self.configure({name: other.store.get(name) for name in names})
         self._assistant.spend.keep_limits({name: caps.get(name) for name in OWN_LIMITS})
 
-    def enable(self, on: bool) -> None:
-        """Switch thinking on or off."""
-        self.store.set("enabled", on)
-
     def follow(self, account_pk: int) -> bool:
         """Follow, or stop following; returns whether the account follows now."""
         before = self.followers

@@ -12,8 +12,8 @@ from evennia_ai.cards.card import report
 from evennia_ai.cards.chats import read_chat
 from evennia_ai.cards.container import FILE_BYTES, read
 from evennia_ai.errors import Refusal
-from evennia_ai.game.identity import stable_id
 from evennia_ai.game.lore import lore
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.services import on_disk
 from evennia_ai.staff.cards import card_contents, file_names, keep_file
 from evennia_ai.staff.lore import add_fact, change, fact_line, found_lines, know_text

@@ -12,7 +12,7 @@ from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import Refusal
-from evennia_ai.game.identity import find, stable_id
+from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import COMINGS, ROOM, SPEECH, Message, utc_iso
 from evennia_ai.history.pairs import ASKER

@@ -13,7 +13,7 @@ from evennia_ai.commands import COMMANDS
 from evennia_ai.commands.base import find_assistant, named
 from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.game.deletions import delete_queued, enqueue, queued_scopes
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import members
 from evennia_ai.rag_memory.lore import scope_of_texts
 from evennia_ai.recall import Turn

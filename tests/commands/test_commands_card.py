@@ -13,8 +13,8 @@ from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cards.card import read_card
 from evennia_ai.cards.container import read
 from evennia_ai.game.greeting import greet
-from evennia_ai.game.identity import stable_id
 from evennia_ai.game.lore import lore
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.llm_interaction.prompt import build_llm_messages

@@ -13,10 +13,10 @@ from evennia_ai import services
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cards.books import Book, Fact, exported, read_book
 from evennia_ai.errors import Refusal
-from evennia_ai.game.identity import stable_id
 from evennia_ai.game.lore import Lore, lore, own_texts, verdicts
 from evennia_ai.game.lore import knows as knows_fact
 from evennia_ai.game.lore import tells as tells_fact
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.staff.lore import book_for, delete, take_book
 from tests.base import PLAYED

@@ -15,7 +15,7 @@ from evennia_ai.commands.compaction import CmdCompact, CmdCompactMemories
 from evennia_ai.commands.history import CmdAIHistory
 from evennia_ai.commands.memory import CmdAIMemory
 from evennia_ai.errors import Refusal
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import new_profile, observe

@@ -16,7 +16,7 @@ from twisted.internet.defer import fail
 from evennia_ai import conf, services, startstop
 from evennia_ai.assistant_script import all_scripts
 from evennia_ai.commands.privacy import EXPORT_EVERY_S, RETRY_S
-from evennia_ai.game.identity import player_ids, speaker_of, stable_id
+from evennia_ai.game.seeing import player_ids, speaker_of, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.sealed import unseal

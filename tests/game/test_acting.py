@@ -7,7 +7,7 @@ from evennia.contrib.rpg.rpsystem import ContribRPCharacter
 
 from evennia_ai.assistant_character import AssistantCharacter, AssistantMixin
 from evennia_ai.errors import NotObeyedError, ToolError
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from tests.base import AssistantTest, PlayedCharacter, command
 
 HERE = "tests.game.test_acting"

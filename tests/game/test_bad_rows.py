@@ -281,7 +281,7 @@ class TestJunkEverywhere(BadRowTest):
         bad.spend.add(10, 0.1)
         bad.state.signals = {"x": "y"}
         bad.state.follow(1)
-        bad.state.enable(True)
+        bad.store.set("enabled", True)
         bad.state.hold = True
         bad.state.extracted = ["x"]
         bad.state.outbox = ["j1"]

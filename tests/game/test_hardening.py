@@ -86,7 +86,7 @@ class TestEndlessLoops(AssistantTest):
 
     def test_heard_while_off_is_saved(self):
         """What is heard while switched off or asleep survives a kill."""
-        self.script.state.enable(False)
+        self.script.store.set("enabled", False)
         self.say("Aria, can you hear me?")
         self.assertEqual(self.tick(), "disabled")
         self.assertEqual(len(self.script.db.event_queue), 1)

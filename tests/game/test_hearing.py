@@ -14,7 +14,7 @@ from evennia.utils.utils import inherits_from
 from twisted.internet.task import Clock
 
 from evennia_ai.game.hearing import hear_mail
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from tests.base import AssistantTest, command
 

@@ -15,7 +15,7 @@ from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.commands import AssistantCmdSet
 from evennia_ai.commands.ledger import CmdAIRemember
 from evennia_ai.game.hearing import _as_known
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.testing import call

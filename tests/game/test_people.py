@@ -6,8 +6,7 @@ from evennia import create_account, create_object
 from evennia.server.serversession import ServerSession
 
 from evennia_ai.errors import ToolError
-from evennia_ai.game.identity import stable_id
-from evennia_ai.game.seeing import plain
+from evennia_ai.game.seeing import plain, stable_id
 from evennia_ai.rag_memory.profiles import note_met
 from evennia_ai.testing import call
 from tests.base import PLAYED, AssistantTest

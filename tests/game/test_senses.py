@@ -4,7 +4,7 @@ from evennia import DefaultObject, DefaultRoom, create_object
 from evennia.contrib.grid.extended_room import ExtendedRoom
 
 from evennia_ai.errors import ToolError
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.game.world import DARK, UNSEEN
 from evennia_ai.history.audience import private
 from evennia_ai.llm_interaction import build_llm_messages

@@ -1,7 +1,7 @@
 """What is heard while something long holds the turn lock: stored in time, and answered."""
 
 from evennia_ai.commands.compaction import compact_now
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import unanswered
 from evennia_ai.sleep.compaction.report import Done

@@ -3,7 +3,7 @@
 from evennia import create_object
 
 from evennia_ai.errors import Refusal
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.rag_memory.bonds import EVENTS_KEPT, GIFT, HALF_LIFE_S, TALK, Bond, Feeling

@@ -1,6 +1,6 @@
 """Whom the assistant met gets a profile while it dreams, and memories are linked to it."""
 
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import present_lines
 from evennia_ai.rag_memory.entities import new_profile, observe

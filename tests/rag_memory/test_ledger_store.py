@@ -1,7 +1,7 @@
 """The ledger in the game: commands, the assistant's own proposals, prompts, the retention gate."""
 
 from evennia_ai.game.evennia_internals import AttributeStore
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Speaker
 from evennia_ai.llm_interaction import build_llm_messages

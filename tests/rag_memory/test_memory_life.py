@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from evennia_ai import services
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.indexing import rebuild_index

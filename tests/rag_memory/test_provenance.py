@@ -4,7 +4,7 @@ import json
 import unittest
 from dataclasses import replace
 
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction import build_llm_messages

@@ -1,6 +1,6 @@
 """A source in quarantine: what it said is kept, and not used."""
 
-from evennia_ai.game.identity import speaker_of, stable_id
+from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.records import LIVE
 from evennia_ai.llm_interaction import build_llm_messages

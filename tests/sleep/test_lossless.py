@@ -5,7 +5,7 @@ from dataclasses import replace
 from twisted.internet.defer import Deferred
 
 from evennia_ai.errors import AssistantError
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.messages import PLACEHOLDER, Message
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory.entities import new_profile

@@ -9,7 +9,7 @@ from evennia import Msg, create_object
 from evennia_ai import conf
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.errors import Refusal, ToolError
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.stored import Unreadable

@@ -4,7 +4,7 @@ import time
 
 from evennia import create_object
 
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply

@@ -11,7 +11,7 @@ import re
 from evennia import create_account, create_object, search_object
 
 from evennia_ai.errors import AssistantError
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private, visible
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL

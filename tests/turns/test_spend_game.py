@@ -7,7 +7,7 @@ from django.test import override_settings
 from evennia import search_object
 
 from evennia_ai import services
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.turns.spend import GAME

@@ -7,7 +7,7 @@ from unittest.mock import patch
 from twisted.internet.defer import Deferred
 
 from evennia_ai import services
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
@@ -118,7 +118,7 @@ class TestAwakeTick(AssistantTest):
 
     def test_all_is_heard_while_switched_off(self):
         """More lines than the queue holds are stored, without a turn."""
-        self.script.state.enable(False)
+        self.script.store.set("enabled", False)
         for number in range(700):
             self.say(f"line {number}")
             if number % 60 == 0:

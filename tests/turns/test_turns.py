@@ -8,8 +8,8 @@ from django.test import override_settings
 from evennia import create_object
 
 from evennia_ai.errors import BoundError, ModelError
-from evennia_ai.game.identity import stable_id
 from evennia_ai.game.people import SAME_LINE_S, is_to_answer
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.llm_interaction.budget import ReplyTrace
@@ -18,8 +18,8 @@ from evennia_ai.llm_interaction.values import OFFLINE_MODEL, READ_AHEAD, ModelRe
 from evennia_ai.privacy.requests import enqueue
 from evennia_ai.testing import call
 from evennia_ai.turns.heard import QUEUE_LIMIT
-from evennia_ai.turns.runtime import NOTES_PER_HOUR, Runtime
-from evennia_ai.turns.tools.base import MOST_ACTS
+from evennia_ai.turns.runtime import Runtime
+from evennia_ai.turns.tools.base import MOST_ACTS, NOTES_PER_HOUR
 from tests.asked import model_down
 from tests.base import CHARACTER, PLAYED, AssistantTest
 from tests.waiting import pump_until, wait_for
@@ -319,12 +319,13 @@ class TestBounds(TurnTest):
         owed = call("add_journal_entry", content="Bob owes a crown.")
         self.talk("Aria, I owe you a crown", owed, call("noop"), speaker=self.bob)
         self.assertEqual(self.aria.journal.count(), NOTES_PER_HOUR + 1)
-        runtime = Runtime()
-        self.assertTrue(all(runtime.may_note("o1", n) for n in range(NOTES_PER_HOUR)))
-        self.assertEqual([runtime.may_note("o1", at) for at in (3599, 3601)], [False, True])
-        told = [("o1", 0), ("o1", 3599), ("o2", 0), ("o1", 3601)]
-        enough = [runtime.was_told_enough(who, at) for who, at in told]
-        self.assertEqual(enough, [False, True, False, False])
+        runtime, alice = self.script.runtime, stable_id(self.alice)
+        runtime.told_enough[alice] -= 3600
+        again = self.use(herring, text="Aria, I am fond of herring")
+        self.assertIn("enough of what this person said", again[-1])
+        runtime.notes[alice][0] -= 3600
+        again = self.use(herring, text="Aria, I am fond of herring")
+        self.assertIn("written", again[-1])
 
     def test_small_talk_is_not_kept(self):
         """Nor is what another assistant says; the tool says so."""

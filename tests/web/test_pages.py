@@ -11,7 +11,7 @@ from evennia import create_account
 from twisted.internet.defer import maybeDeferred
 
 from evennia_ai import conf, services
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.values import ModelReply

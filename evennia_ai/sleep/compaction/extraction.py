@@ -213,7 +213,7 @@ class Extractor:
         owners = dict(enumerate(said, 1))
         for _ in range(_FITS):
             room = job_room(self._prompt())
-            runs = yield script.mind.work(packed, lines, room, script.counter)
+            runs = yield script.mind.work(packed, lines, room, script.count)
             try:
                 for run in runs:
                     reply = yield self._pass(said[0].audience, run, owners)
@@ -241,7 +241,7 @@ class Extractor:
         """One pass over lines that fit into a request; fires with a summary it closed with."""
         script, extraction = self.script, self.extraction
         text = request_text(lines)
-        tokens = yield script.mind.work(count_tokens, text, script.counter)
+        tokens = yield script.mind.work(count_tokens, text, script.count)
         prompt = self._prompt(text, tokens)
         left = max(1, (self.most or 0) - extraction.iterations)
         extraction.stopped_by = "iterations"

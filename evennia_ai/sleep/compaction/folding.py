@@ -143,7 +143,7 @@ class Fold:
             items = yield script.mind.work(source_items, said, traits, names)
         items = [item for item in items if item.text.lower() != own]
         result: Covered = yield script.mind.work(
-            covered, items, text, elsewhere, self.cap, script.counter
+            covered, items, text, elsewhere, self.cap, script.count
         )
         return result
 

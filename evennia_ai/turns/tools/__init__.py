@@ -5,7 +5,6 @@ A game adds its own by dotted path in `settings.EVENNIA_AI_TOOLS`.
 
 from evennia_ai.turns.tools.base import Tool, ToolContext
 from evennia_ai.turns.tools.bonds import NoteFeeling
-from evennia_ai.turns.tools.context import ContextSnapshot, ListContributors, TraceSummaries
 from evennia_ai.turns.tools.errands import TellLater
 from evennia_ai.turns.tools.game import Drop, Emote, Get, Give, Look, Move, Noop, Say, Whisper
 from evennia_ai.turns.tools.journal import (
@@ -13,7 +12,14 @@ from evennia_ai.turns.tools.journal import (
     ProposeLedgerEntry,
     UpdateEntityObservation,
 )
-from evennia_ai.turns.tools.memory import ExpandMemory, RequestCompaction, SearchMemory
+from evennia_ai.turns.tools.memory import (
+    ContextSnapshot,
+    ExpandMemory,
+    ListContributors,
+    RequestCompaction,
+    SearchMemory,
+    TraceSummaries,
+)
 
 BUILTIN_TOOLS: tuple[type[Tool], ...] = (
     Say,

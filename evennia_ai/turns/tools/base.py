@@ -1,7 +1,7 @@
 """What a tool is, and what it gets to work with."""
 
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -21,7 +21,7 @@ from evennia_ai.llm_interaction.reply import unaddressed
 from evennia_ai.protocol import Assistant, Character, GameHandler
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit
-from evennia_ai.turns.initiative import IDLE_S
+from evennia_ai.turns.initiative import HOUR_S, IDLE_S
 from evennia_ai.turns.tools.asking import Proposal
 from evennia_ai.turns.tools.parameters import Parameter, function_schema
 
@@ -33,6 +33,8 @@ OWN_LINES = 3
 NOT_SAID = "[not said: the game's moderation refused it]"
 # Acts in one turn that others notice, besides words: enough to fetch and hand over two things.
 MOST_ACTS = 4
+# Notes that what one person says may cause in an hour; people tell less that is worth keeping.
+NOTES_PER_HOUR = 20
 # Failures of a tool in a row, after which it is withdrawn for the turn.
 WITHDRAW_AFTER = 3
 # Lines and poses in one turn.
@@ -167,11 +169,16 @@ class ToolContext:
 
         That it is enough is said once in an hour. After that a note is left out without a word.
         """
-        runtime, now = self.script.runtime, self.script.now()
-        if not self.asker or runtime.may_note(self.asker, now):
+        runtime, asker, now = self.script.runtime, self.asker, self.script.now()
+        if not asker:
             return
-        if runtime.was_told_enough(self.asker, now):
+        times = runtime.notes.setdefault(asker, deque(maxlen=NOTES_PER_HOUR))
+        if len(times) < NOTES_PER_HOUR or now - times[0] >= HOUR_S:
+            times.append(now)
+            return
+        if now - runtime.told_enough.get(asker, float("-inf")) < HOUR_S:
             raise BoundError("you will remember this as talk; acknowledge it as you do otherwise")
+        runtime.told_enough[asker] = now
         raise BoundError(
             f"{ENOUGH}you have written down enough of what this person said. The rest stays "
             "in memory as talk: you will remember it, and nothing has failed"

@@ -7,7 +7,7 @@ from unittest import mock
 from evennia import create_object
 
 from evennia_ai.errors import NotObeyedError
-from evennia_ai.game.identity import player_ids, stable_id
+from evennia_ai.game.seeing import player_ids, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.staff.status import status_lines

@@ -23,7 +23,7 @@ from evennia.utils.ansi import strip_ansi
 from evennia.utils.text2html import parse_html
 
 from evennia_ai.cards.card import read_card
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
 from evennia_ai.rag_memory.entities import new_profile, observe

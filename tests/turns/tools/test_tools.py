@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai import conf
 from evennia_ai.errors import ConfigError
-from evennia_ai.game.identity import stable_id
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction import build_llm_messages
