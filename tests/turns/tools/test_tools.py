@@ -253,7 +253,7 @@ class TestRequestCompaction(AskedTest):
         """Above it, the next tick compacts."""
         self.configure(max_context_tokens=8000, pre_compact_extraction_enabled=False)
         self.configure(compact_emergency_threshold=1.0, compact_background=False)
-        self.fill(62, words=45)
+        self.fill(72, words=45)
         self.assertIn("Granted", self.ask())
         self.assertEqual(list(self.script.history.segments()), [])
         self.tick()
