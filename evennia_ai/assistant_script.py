@@ -23,7 +23,7 @@ from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.turns.heard import UNJUDGED, by_speaker, wants_answer
 from evennia_ai.turns.initiative import CUE_CHARS, Cue, why_not
 from evennia_ai.turns.moderation import moderate
-from evennia_ai.turns.runtime import forget_runtime
+from evennia_ai.turns.runtime import RUNTIMES
 from evennia_ai.turns.tick import Tick
 
 if TYPE_CHECKING:
@@ -336,5 +336,5 @@ class AssistantScript(AssistantPorts, DefaultScript):
             planned.cancel()
         delete_later(self.scope)
         self.shared_spend.drop(self.scope)
-        forget_runtime(stable_id(self))
+        RUNTIMES.pop(stable_id(self), None)
         return True

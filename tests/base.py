@@ -26,7 +26,7 @@ from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from evennia_ai.turns.metrics import Figures
 from evennia_ai.turns.options import OPTIONS
-from evennia_ai.turns.runtime import forget_runtime
+from evennia_ai.turns.runtime import RUNTIMES
 from tests.waiting import wait_for
 
 CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
@@ -190,7 +190,7 @@ class AssistantTest(WorldTest):
     def restart(self, before_start=lambda: None):
         """Throw Evennia's caches away, with every object, handler and runtime; start anew."""
         pk = self.script.pk
-        forget_runtime(self.script.scope)
+        RUNTIMES.pop(self.script.scope, None)
         # Evennia spares objects with an `ndb` unless it is forced.
         for stored in (self.aria, self.script):
             stored.flush_from_cache(force=True)

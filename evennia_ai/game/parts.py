@@ -292,7 +292,8 @@ class Assistant:
         lost = [event for event in saved if event.id not in {*places, *queued}]
         archived = {message.id for message in self.history.by_ids(e.id for e in lost)}
         lost = [event for event in lost if event.id not in archived]
-        self.runtime.give_back(lost)
+        self.runtime.queue = [*lost, *self.runtime.queue]
+        self.runtime.queue_saved = False
         for event in lost:
             if UNJUDGED in event.metadata:
                 moderate(self, event)

@@ -34,7 +34,7 @@ from evennia_ai.protocol import Mind
 from evennia_ai.turns.heard import Group, by_speaker, wants_answer
 from evennia_ai.turns.moderation import Moderator
 from evennia_ai.turns.options import Layer
-from evennia_ai.turns.runtime import Runtime, runtime_for
+from evennia_ai.turns.runtime import RUNTIMES, Runtime
 from evennia_ai.turns.schema import SCRIPT
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.tools.execution import ToolRegistry
@@ -62,7 +62,7 @@ class AssistantPorts(Assistant):
     @property
     def runtime(self) -> Runtime:
         """What is held in memory while the server runs."""
-        return runtime_for(self.scope)
+        return RUNTIMES[self.scope]
 
     @lazy_property
     def store(self) -> AttributeStore:

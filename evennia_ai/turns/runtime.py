@@ -6,18 +6,21 @@ lost in mid-turn. So the turn lock, the queue of heard events and the counters l
 
 import json
 import random
+import time
 import zlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.python.failure import Failure
 
+from evennia_ai.history.messages import SPEECH, Message, is_by
 from evennia_ai.llm_interaction.budget import EVENTS_KEPT, TokenBudget
-from evennia_ai.turns.heard import Heard
+from evennia_ai.turns.heard import UNJUDGED, Group, TurnLock, Unanswered, wants_answer
 from evennia_ai.turns.initiative import Cue
 from evennia_ai.turns.options import AssistantConfig
 from evennia_ai.turns.tools.asking import Proposal
@@ -27,6 +30,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+QUEUE_LIMIT = 500
+# Tokens of a heard line on top of its words: name, id, verb, quotes.
+_LINE_TOKENS = 20
+# Waits before a turn that no model answered is tried again.
+RETRY_WAITS_S = (5.0, 20.0, 60.0)
 # Own lines that a reply must not repeat.
 LINES_REMEMBERED = 8
 # Prompts that are kept to be looked at, packed: newest turns of an assistant.
@@ -42,9 +50,27 @@ _SET_BACK_S = 1.0
 
 
 @dataclass
-class Runtime(Heard):
-    """One assistant's live state, besides what it heard. Times are seconds since the epoch."""
+class Runtime:
+    """One assistant's live state. Times are seconds since the epoch; groups are named by keys."""
 
+    lock: TurnLock = field(default_factory=TurnLock)  # of all that must not run at the same time
+    queue: list[Message] = field(default_factory=list)  # not yet in the history, oldest first
+    queue_saved: bool = True  # whether its saved copy is up to date
+    dropped: int = 0  # events not taken since the last drain because it was full
+    last_heard_at: float = field(default_factory=time.time)
+    last_spoke_at: float = field(default_factory=time.time)  # when somebody else spoke
+    player_spoke_at: float = 0.0
+    # Turns that failed and are tried again.
+    unanswered: dict[tuple[str, str], Unanswered] = field(default_factory=dict)
+    answering: tuple[Group, ...] = ()  # stored, and answered by a turn now or next
+    stored: tuple[Message, ...] = ()  # while something held the lock, for the next tick
+    # Of events not answered yet: when they were heard, and `lock.worked_s` then.
+    waiting: dict[str, tuple[float, float]] = field(default_factory=dict)
+    # Groups that were shown that it is thinking, and wait on.
+    signed: set[tuple[str, str]] = field(default_factory=set)
+    # Groups whose late answer was not said, as they had asked anew; the next one is, for all of it.
+    overtaken: set[tuple[str, str]] = field(default_factory=set)
+    forgotten: frozenset[str] = frozenset()  # who asked to be, while they were answered
     fixed_tokens: int = 0  # of system text, tools and ledger in the last prompt
     last_turn_at: float = 0.0
     last_error: str = ""  # the last trouble, and when it was
@@ -100,6 +126,117 @@ class Runtime(Heard):
     logged: dict[str, float] = field(default_factory=dict)  # when each error was, monotonic clock
     _last_seen_at: float = 0.0
 
+    def hear(self, event: Message, at: float, by_player: bool = True) -> None:
+        """Queue an event. If the queue is full, whoever has most lines in it loses his newest."""
+        self.last_heard_at = at
+        if event.channel in SPEECH:
+            self.last_spoke_at = at
+            self.player_spoke_at = at if by_player else self.player_spoke_at
+        if len(self.waiting) > 2 * QUEUE_LIMIT:
+            pending = {each.id for each in self.pending()}
+            self.waiting = {id: since for id, since in self.waiting.items() if id in pending}
+        self.waiting[event.id] = (at, self.lock.worked_s)
+        self.queue.append(event)
+        self.queue_saved = False
+        if len(self.queue) > QUEUE_LIMIT:
+            self.dropped += 1
+            [(loudest, _)] = Counter(each.speaker_id for each in self.queue).most_common(1)
+            places = range(len(self.queue) - 1, -1, -1)
+            del self.queue[next(i for i in places if self.queue[i].speaker_id == loudest)]
+
+    def waited_s(self, event: Message, now: float) -> float:
+        """How long an event has waited for its answer."""
+        return now - self.waiting.get(event.id, (now, 0.0))[0]
+
+    def since(self, asker: str) -> list[Message]:
+        """What somebody (stable id) has said while a turn answers what they said before."""
+        return [event for event in self.heard() if event.speaker_id == asker]
+
+    def asks_anew(self, key: tuple[str, str]) -> bool:
+        """Whether the speaker of a group, by its key, has asked more since it was taken up."""
+        audience, speaker = key
+        return any(wants_answer(e) and e.audience == audience for e in self.since(speaker))
+
+    def age_s(self, event: Message, now: float) -> float:
+        """How long an event has waited, without the time that the assistant's own work took."""
+        heard, worked = self.waiting.get(event.id, (now, self.lock.worked_s))
+        return now - heard - (self.lock.worked_s - worked)
+
+    def passed(self) -> list[Message]:
+        """The queued events before the first that waits for moderation: all, where nothing does."""
+        return list(takewhile(lambda event: UNJUDGED not in event.metadata, self.queue))
+
+    def judged(self, event_id: str, text: str) -> None:
+        """Let an event that waits for moderation pass with a text; drop it if that is empty."""
+        for place, event in enumerate(self.queue):
+            if event.id == event_id and UNJUDGED in event.metadata:
+                meta = {key: value for key, value in event.metadata.items() if key != UNJUDGED}
+                kept = [replace(event, content=text, metadata=meta)] if text else []
+                self.queue = [*self.queue[:place], *kept, *self.queue[place + 1 :]]
+                self.queue_saved = False
+                return
+
+    def take(self) -> list[Message]:
+        """The queued events that have passed; they leave the queue."""
+        taken = self.passed()
+        self.queue = self.queue[len(taken) :]
+        self.queue_saved = False
+        return taken
+
+    def pending(self) -> list[Message]:
+        """What a restart must not lose: events not answered yet, and those not in the history."""
+        late = [event for each in self.unanswered.values() for event in each.group.events]
+        events = [*(event for group in self.answering for event in group.events), *late]
+        return list({event.id: event for event in (*events, *self.stored, *self.queue)}.values())
+
+    def queued_tokens(self) -> int:
+        """A bound on the tokens of what is queued, without counting: characters / 3."""
+        return sum(len(e.content) // 3 + _LINE_TOKENS for e in self.queue)
+
+    def postpone(self, group: Group, now: float, gives_up: bool = True) -> bool:
+        """Try a failed turn again later; False once it was tried often enough, if it `gives_up`."""
+        before = self.unanswered.pop(group.key, None)
+        tries = (before.tries if before and before.group == group else 0) + 1
+        if tries > len(RETRY_WAITS_S):
+            if gives_up:
+                return False
+            tries = len(RETRY_WAITS_S)
+        due = now + RETRY_WAITS_S[tries - 1]
+        self.unanswered[group.key] = Unanswered(group, tries, due)
+        self.queue_saved = False
+        return True
+
+    def take_stored(self) -> tuple[Message, ...]:
+        """The events that were stored while something held the lock; none afterwards."""
+        taken = self.stored
+        if taken:
+            self.stored, self.queue_saved = (), False
+        return taken
+
+    def heard(self) -> list[Message]:
+        """Events that no tick has seen: stored while something held the lock, and queued."""
+        return [*self.stored, *self.passed()]
+
+    def is_called(self) -> bool:
+        """Whether somebody has spoken to the assistant since its last tick."""
+        return any(map(wants_answer, self.heard()))
+
+    def give_up(self) -> None:
+        """Answer nothing of what was asked until now."""
+        self.answering, self.stored, self.queue_saved = (), (), False
+        self.unanswered.clear()
+
+    def answered(self, group: Group) -> None:
+        """A group's turn is over, one way or the other."""
+        self.answering = tuple(each for each in self.answering if each is not group)
+        self.signed.discard(group.key)
+        self.forgotten -= {group.key[1]}
+        self.queue_saved = False
+
+    def due(self, now: float) -> Unanswered | None:
+        """A turn whose time has come again."""
+        return next((late for late in self.unanswered.values() if late.due <= now), None)
+
     def note_trouble(self, text: str, at: float, passes: bool = False) -> None:
         """Keep the last trouble; `passes` as `error_passes`."""
         self.last_error, self.last_error_at, self.error_passes = text, at, passes
@@ -146,7 +283,18 @@ class Runtime(Heard):
         The last lines spoken, the prompts and the reason to speak are dropped too, as they may
         repeat it or name them.
         """
-        super().forget(people, until)
+
+        def stays(event: Message) -> bool:
+            return not is_by(event, people, until)
+
+        self.forgotten |= {group.key[1] for group in self.answering} & {*people}
+        self.queue = list(filter(stays, self.queue))
+        self.stored = tuple(filter(stays, self.stored))
+        self.answering = tuple(g for g in self.answering if all(map(stays, g.events)))
+        self.unanswered = {
+            key: late for key, late in self.unanswered.items() if all(map(stays, late.group.events))
+        }
+        self.queue_saved = False
         self.said.clear()
         self.prompts.clear()
         self.cue = None
@@ -180,14 +328,5 @@ def _trap_cancelled(failure: Failure) -> Failure | None:
     return None if isinstance(failure.value, CancelledError) else failure
 
 
-_runtimes: defaultdict[str, Runtime] = defaultdict(Runtime)
-
-
-def runtime_for(script_id: str) -> Runtime:
-    """The live state of the assistant with this stable id, made at first use."""
-    return _runtimes[script_id]
-
-
-def forget_runtime(script_id: str) -> None:
-    """Drop the live state of a deleted assistant."""
-    _runtimes.pop(script_id, None)
+# The live state of each assistant by its stable id, made at first use.
+RUNTIMES: defaultdict[str, Runtime] = defaultdict(Runtime)

@@ -20,7 +20,7 @@ from evennia_ai.processes import pid_file
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.staff import doctor
 from evennia_ai.staff.status import status_or_trouble
-from evennia_ai.turns.runtime import forget_runtime
+from evennia_ai.turns.runtime import RUNTIMES
 from tests.base import CHARACTER
 from tests.command_line import WholePagesTest
 from tests.thoroughness import sampled
@@ -290,7 +290,7 @@ class TestJunkEverywhere(BadRowTest):
 
     def put_back(self):
         """The life before the junk, seen by handlers that know nothing yet."""
-        forget_runtime(self.bad.scope)
+        RUNTIMES.pop(self.bad.scope, None)
         for owner, stored in self.before.items():
             owner.attributes.clear()
             owner.attributes.batch_add(*stored)
@@ -330,7 +330,7 @@ class TestJunkEverywhere(BadRowTest):
         if state == "compacting":
             compact_conversation_history(bad, self.borg, force=True)
         if state == "reload":
-            forget_runtime(bad.scope)
+            RUNTIMES.pop(bad.scope, None)
             bad.at_server_reload()
             bad.at_server_start()
             bad.repair_when_ready()

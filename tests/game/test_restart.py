@@ -7,8 +7,7 @@ from evennia_ai import services, startstop
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
-from evennia_ai.turns import runtime
-from evennia_ai.turns.runtime import forget_runtime
+from evennia_ai.turns.runtime import RUNTIMES
 from tests.base import AssistantTest
 from tests.waiting import pump_until, wait_for
 
@@ -18,7 +17,7 @@ class TestRestart(AssistantTest):
 
     def restart(self):
         """Forget what was only in memory, and start."""
-        forget_runtime(self.script.scope)
+        RUNTIMES.pop(self.script.scope, None)
         self.script.at_server_start()
 
     def test_crash_leaves_the_timer_standing(self):
@@ -105,7 +104,7 @@ class TestRestart(AssistantTest):
         scope = self.script.scope
         self.script.delete()
         self.script.log_error("search index", ValueError("it needs a value for the field `id`"))
-        self.assertNotIn(scope, runtime._runtimes)
+        self.assertNotIn(scope, RUNTIMES)
 
     def test_signal_and_phase(self):
         """A dream that was cut short leaves neither its signal nor its phase."""

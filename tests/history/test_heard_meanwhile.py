@@ -6,8 +6,8 @@ from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import unanswered
 from evennia_ai.sleep.compaction.report import Done
 from evennia_ai.testing import call
-from evennia_ai.turns.heard import ANSWER, QUEUE_LIMIT
-from evennia_ai.turns.runtime import forget_runtime
+from evennia_ai.turns.heard import ANSWER
+from evennia_ai.turns.runtime import QUEUE_LIMIT, RUNTIMES
 from tests.base import AssistantTest
 from tests.steps import verify_history
 from tests.waiting import pump_until, wait_for
@@ -82,7 +82,7 @@ class TestHeardMeanwhile(AssistantTest):
         self.hear(100)
         self.assertEqual(self.script.runtime.queue, [])
         self.model.cancel_all()
-        forget_runtime(self.script.scope)
+        RUNTIMES.pop(self.script.scope, None)
         self.script.at_server_start()
         self.model.held = False
         self.assertEqual(self.tick(), "turn")
@@ -100,7 +100,7 @@ class TestHeardMeanwhile(AssistantTest):
         self.model.held = True
         pump_until(lambda: len(self.model.requests) > 1)
         self.script.save_queue()
-        forget_runtime(self.script.scope)
+        RUNTIMES.pop(self.script.scope, None)
         self.script.at_server_start()
         self.assertIn("public", [audience for audience, _ in self.script.runtime.unanswered])
 

@@ -22,7 +22,7 @@ from evennia_ai.staff.doctor import Patient, check_moderation, run_checks
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.heard import UNJUDGED
 from evennia_ai.turns.moderation import THREADS, TIMEOUT_S, Moderator, moderate
-from evennia_ai.turns.runtime import forget_runtime
+from evennia_ai.turns.runtime import RUNTIMES
 from evennia_ai.turns.tools.base import NOT_SAID
 from tests import moderators
 from tests.base import AssistantTest
@@ -75,7 +75,7 @@ class ModeratedTest(AssistantTest):
     def reload(self):
         """The process ends and another starts, in which the function answers."""
         self.script.at_server_reload()
-        forget_runtime(self.script.scope)
+        RUNTIMES.pop(self.script.scope, None)
         for name in ("state", "history"):
             self.script.__dict__.pop(name, None)
         moderators.may_answer.set()

@@ -17,8 +17,7 @@ from evennia_ai.llm_interaction.prompt import draft_prompt, model_request
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, READ_AHEAD, ModelReply, TurnRequest
 from evennia_ai.privacy.requests import enqueue
 from evennia_ai.testing import call
-from evennia_ai.turns.heard import QUEUE_LIMIT
-from evennia_ai.turns.runtime import Runtime
+from evennia_ai.turns.runtime import QUEUE_LIMIT, Runtime
 from evennia_ai.turns.tools.base import MOST_ACTS, NOTES_PER_HOUR
 from tests.asked import model_down
 from tests.base import CHARACTER, PLAYED, AssistantTest
