@@ -34,7 +34,6 @@ from evennia_ai.mind.mind import Mind
 from evennia_ai.protocol import Named
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.lore import Verdict
-from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.rag_memory.search import Memory
@@ -347,7 +346,10 @@ class FakeGame:
         "obeys": True,
         "has_turned_away": False,
         "show_typing": None,
-        **dict.fromkeys(("move", "get", "drop"), ToolError("there is nothing like it here")),
+        "people_in": {},
+        **dict.fromkeys(
+            ("move", "get", "drop", "give"), ToolError("there is nothing like it here")
+        ),
     }
 
     def __init__(self) -> None:
@@ -386,10 +388,6 @@ class FakeGame:
         step, self.steps = (self.steps or ("there",))[0], self.steps[1:]
         return step
 
-    def give(self, thing: str, to: str, asker: str | None = None) -> str:
-        self.said.append((to, thing))
-        return f"You give {thing} to {to}. You carry nothing."
-
     def company(self, idle_s: float) -> tuple[str, ...]:
         return self.active
 
@@ -404,9 +402,6 @@ class FakeGame:
     def meant(self, value: str, asker: str | None = None) -> list[Named]:
         person = self.identify(value)
         return [Named(person["id"], (person["key"],))] if person else []
-
-    def people_in(self, text: str) -> dict[str, Profile]:
-        return {each: Profile(each, key) for key, each in self.people.items() if key in text}
 
     def clock(self, is_game: bool, now: float) -> datetime:
         return datetime.fromtimestamp(now, UTC)

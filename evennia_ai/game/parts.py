@@ -11,7 +11,7 @@ from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ANSWERED, ASKER, INTERRUPTED
 from evennia_ai.kinds import Allowed
-from evennia_ai.language.tables import AUTO, line_in
+from evennia_ai.language.tables import AUTO, language_of, line_in
 from evennia_ai.llm_interaction.budget import BudgetLog
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
@@ -235,9 +235,11 @@ class Assistant:
         return self.own_notice(occasion) if emote == EMOTES[occasion] else emote
 
     def own_notice(self, kind: str, **slots: str) -> str:
-        """A notice to players in its own language, or the one that was heard last."""
+        """A notice to players in its own language, or that of its text, or the one heard last."""
         language = self.config.language
-        return line_in(self.runtime.language if language == AUTO else language, kind, **slots)
+        if language == AUTO:
+            language = language_of(slots.get("text", "")) or self.runtime.language
+        return line_in(language, kind, **slots)
 
     def show_to(self, group: Group, emote: str | None) -> None:
         """Show an emote to those who may know what a group asked, if there is one."""

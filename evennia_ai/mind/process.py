@@ -186,7 +186,13 @@ def main() -> None:
     sys.stdin.close()
     told = json.loads(settings)
     del told["version"]  # after an upgrade the settings are others
-    _begin_log(Path(told.pop("log")))
+    log = RotatingFileHandler(told.pop("log"), "a", LOG_BYTES, backupCount=1, encoding="utf-8")
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO, handlers=[log])
+    for noisy in ("httpx", "LiteLLM", "mem0"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    # With it, what is printed goes there too.
+    observer = cast(ILogObserver, STDLibLogObserver("evennia_ai.mind"))
+    globalLogBeginner.beginLoggingTo([observer])
     folder = Path(sys.argv[1])
     path = socket_path(folder)
     lock = locked(folder / "lock")
@@ -205,16 +211,6 @@ def main() -> None:
     _log.info("process {pid} serves the game", pid=os.getpid())
     LoopingCall(desk.look, folder).start(1.0)
     reactor.run()  # type: ignore[attr-defined]
-
-
-def _begin_log(path: Path) -> None:
-    """Write the log, and what is printed, to a file that does not grow for ever."""
-    writer = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
-    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO, handlers=[writer])
-    for noisy in ("httpx", "LiteLLM", "mem0"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
-    observer = cast(ILogObserver, STDLibLogObserver("evennia_ai.mind"))
-    globalLogBeginner.beginLoggingTo([observer])
 
 
 if __name__ == "__main__":

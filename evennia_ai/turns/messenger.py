@@ -9,7 +9,6 @@ from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ASKER, FOR
-from evennia_ai.language.tables import AUTO, language_of, line_in
 from evennia_ai.protocol import Assistant
 from evennia_ai.turns.errands import Errand
 from evennia_ai.turns.moderation import judge_said
@@ -47,10 +46,8 @@ def _is_due(script: Assistant, errand: Errand) -> bool:
 def _hand_over(script: Assistant, errand: Errand, text: str) -> None:
     """Say it, and note that it was said; or neither."""
     by, to = errand.by, errand.to
-    language = script.config.language
-    spoken = language_of(text) or script.runtime.language if language == AUTO else language
     kind = "reminder" if by.id == to.id else "errand"
-    words = line_in(spoken, kind, name=by.key, text=text)
+    words = script.own_notice(kind, name=by.key, text=text)
     said = Message(
         "assistant",
         words,

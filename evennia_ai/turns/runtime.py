@@ -11,6 +11,7 @@ import zlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -93,12 +94,10 @@ class Runtime:
     # How often the owed summaries were tried in vain, and when to try again.
     better_tries: tuple[int, float] = (0, 0.0)
     # The prompts of the newest turns, packed, with the time of their budget.
-    prompts: "deque[tuple[float, bytes]]" = field(
-        default_factory=lambda: deque(maxlen=PROMPTS_KEPT)
-    )
+    prompts: deque[tuple[float, bytes]] = field(default_factory=partial(deque, maxlen=PROMPTS_KEPT))
     # The newest lines it spoke: audience, who was answered, and the words.
-    said: "deque[tuple[str, str | None, str]]" = field(
-        default_factory=lambda: deque(maxlen=LINES_REMEMBERED)
+    said: deque[tuple[str, str | None, str]] = field(
+        default_factory=partial(deque, maxlen=LINES_REMEMBERED)
     )
     called: IDelayedCall | None = None  # the turn that is about to begin, as somebody spoke to it
     language: str = ""  # code of the one that was heard last
@@ -107,16 +106,10 @@ class Runtime:
     declined: dict[tuple[str, str], float] = field(default_factory=dict)
     # When moderation refused a whole reply last, and the turn's audience.
     refused: tuple[float, str] | None = None
-    proposals: dict[str, Proposal] = field(
-        default_factory=dict
-    )  # acts that wait for a yes, by asker
-    notes: dict[str, "deque[float]"] = field(
-        default_factory=dict
-    )  # times of them, by who caused them
+    proposals: dict[str, Proposal] = field(default_factory=dict)  # acts that wait, by asker
+    notes: dict[str, deque[float]] = field(default_factory=dict)  # their times, by who caused them
     told_enough: dict[str, float] = field(default_factory=dict)  # when they last were, by person
-    rest_s: float = field(
-        default_factory=lambda: random.uniform(*REST_S)
-    )  # most, with nothing to do
+    rest_s: float = field(default_factory=partial(random.uniform, *REST_S))
     company_at: float = float("-inf")  # when a player was last near, at a tick
     cue: Cue | None = None  # the newest reason to speak unasked that no turn has taken
     stop: tuple[str, float] | None = None  # the entry of its routine that holds, and since when
