@@ -229,6 +229,7 @@ CALLED = {
     "text protocol": f"TOOL say {J}",
     "text protocol, plain": f"TOOL say: {S}",
 }
+SAY_LAMP = (("say", '{"text": "lamp"}'),)
 # What is no call, and stays as it is.
 PROSE = (
     "He said: {name: say}, and left.",
@@ -239,6 +240,19 @@ PROSE = (
     '"Aye", said the smith; "so be it."',
     "Give me 5 [coins] <3",
     "The analysis is final: no ale.",
+    # what only looks like the beginning of a mark
+    "I have 3 <oranges and pears in my bag.",
+    "I like a<b and then go",
+    "Take the sign [EAST",
+    "I <3 you",
+    # what only sounds like words about the reply
+    "I will answer briefly, friend. The mill is closed.",
+    "I'll reply as best I can. The north road is open.",
+    "I'll reply as best I can.\nThe north road is open.",
+    "I must answer as a keeper should. The mill is closed today.",
+    "The user of the axe said we should hide. Come in!",
+    "Let me think about how the road goes. North, then east.",
+    "Keep in character, my mother said. Ha!",
 )
 MARKS = sorted(
     {
@@ -309,45 +323,16 @@ class TestRead(unittest.TestCase):
                 answer = read(text, TOOLS)
                 self.assertEqual((answer.text, answer.calls, answer.thought), (text, (), False))
 
-    def test_innocent_ends(self):
-        """What only looks like the beginning of a mark stays."""
-        for text in (
-            "I have 3 <oranges and pears in my bag.",
-            "I like a<b and then go",
-            "Take the sign [EAST",
-            "I <3 you",
-        ):
-            with self.subTest(text):
-                self.assertEqual(read(text, TOOLS).text, text)
+    def test_marks_in_a_story(self):
+        """Words in marks that a story may hold are said where the marks stand in a sentence.
 
-    def test_innocent_replies(self):
-        """What only sounds like words about the reply is said; a reply is not emptied for it."""
-        for text in (
-            "I will answer briefly, friend. The mill is closed.",
-            "I'll reply as best I can. The north road is open.",
-            "I'll reply as best I can.\nThe north road is open.",
-            "I must answer as a keeper should. The mill is closed today.",
-            "The user of the axe said we should hide. Come in!",
-            "Let me think about how the road goes. North, then east.",
-            "Keep in character, my mother said. Ha!",
-        ):
-            with self.subTest(text):
-                self.assertEqual(read(text, TOOLS).text, text)
-
-    def test_sentences_about_the_reply(self):
-        """A sentence that names the model's task goes alone; one that is all there is, too."""
+        A sentence that names the model's task goes alone; one that is all there is, too.
+        """
         for text, said in (
             ("The user greets me, so I should answer in character. Well met.", "Well met."),
             ("Well met. The user wants stew, so I should answer.", "Well met."),
             ("The user asks. I should reply as Aria. I need to stay in character.", ""),
             ("I should reply as Aria.\n\nWell met.\n\nI will stay in character.", "Well met."),
-        ):
-            with self.subTest(text):
-                self.assertEqual(read(text, TOOLS).text, said)
-
-    def test_marks_in_a_story(self):
-        """Words in marks that a story may hold are said where the marks stand in a sentence."""
-        for text, said in (
             ("The sign says [END]. Turn there.", None),
             ("Well met. [END]\nBob: And?", "Well met."),
             ("The plan <plan>go north</plan>.", "The plan go north."),
@@ -374,30 +359,26 @@ class TestRead(unittest.TestCase):
                 answer = read(text, TOOLS)
                 self.assertEqual((answer.text, answer.calls), (text if said is None else said, ()))
 
-    def test_unknown_names(self):
-        """Without marks, only a tool that is there is called; in marks, any name is."""
-        text = '{"name": "Old Tom", "type": "ferryman"}'
-        self.assertEqual(read(text, TOOLS).calls, ())
-        call = '<tool_call>{"name": "dance", "arguments": {}}</tool_call>'
-        self.assertEqual(read(call, TOOLS).calls, (("dance", "{}"),))
-
     def test_odd_calls(self):
-        """Calls without arguments, and what cannot be read as a call."""
+        """Calls without arguments, and what cannot be read as a call.
+
+        Without marks, only a tool that is there is called; in marks, any name is.
+        """
         for text, calls in (
+            ('{"name": "Old Tom", "type": "ferryman"}', ()),
+            ('<tool_call>{"name": "dance", "arguments": {}}</tool_call>', (("dance", "{}"),)),
+            ("TOOL\nand more", ()),
             ("<function=noop></function>", (("noop", "{}"),)),
             ("TOOL noop", (("noop", "{}"),)),
             ("TOOL noop.", (("noop", "{}"),)),
             ("TOOL give: lamp", (("give", "lamp"),)),
             ("Action: look\nAction Input:", (("look", "{}"),)),
-            ("<function=say>lamp</function>", (("say", '{"text": "lamp"}'),)),
+            ("<function=say>lamp</function>", SAY_LAMP),
             ('I look. {"name": "look", "arguments": {}}', (("look", "{}"),)),
             ('Hm.\n```json\n{"tool": "look", "args": {}}\n```\nSo.', (("look", "{}"),)),
-            ('I say {"text": "lamp"', (("say", '{"text": "lamp"}'),)),
+            ('I say {"text": "lamp"', SAY_LAMP),
             ('He wrote {"tool": "dance", "args": {}} there.', ()),
-            (
-                'Hm. {"name": "say", "arguments": {"text": "lamp"}}',
-                (("say", '{"text": "lamp"}'),),
-            ),
+            ('Hm. {"name": "say", "arguments": {"text": "lamp"}}', SAY_LAMP),
             ('<tool_call>{"name": "look"}</tool_call>', (("look", "{}"),)),
             ('I note {"a": 1}, ' * 9 + '{"name": "look", "arguments": {}}', ()),
             ("I look(around me) and say(", ()),
@@ -412,29 +393,27 @@ class TestRead(unittest.TestCase):
             ("<tool_call>" + "[" * 4_000 + "</tool_call>", ()),
         ):
             with self.subTest(text[:60]):
-                self.assertEqual(read(text, {**TOOLS, "give": ""}).calls, calls)
-        self.assertEqual(read("TOOL\nand more", TOOLS).calls, ())
+                self.assertEqual(read(text, TOOLS).calls, calls)
 
     def test_only_marks(self):
         """A text of marks or thoughts alone says nothing, and that is told from silence."""
-        for text in (
+        marks = (
             "<think>Bob greets me",
             "<|im_end|>",
             "<think></think>",
             "analysisHm.assistantfinal",
-        ):
+        )
+        for text in (*marks, ""):
             with self.subTest(text):
-                self.assertEqual((read(text).text, read(text).thought), ("", True))
-        self.assertEqual((read("").text, read("").thought), ("", False))
+                self.assertEqual((read(text).text, read(text).thought), ("", text in marks))
         self.assertEqual(read(S.replace(" ", "\u0120")).text, S)
 
     def test_reports(self):
         """In a report, marks that somebody typed erase nothing."""
-        text = "Bob typed </think> and <|im_end|>, and laughed.\nThen he left."
-        self.assertEqual(read(text, reported=True).text, text)
-        self.assertEqual(read(f"<think>{THOUGHT}</think>\n{text}", reported=True).text, text)
-        self.assertEqual(read(f"{THOUGHT}\n</think>\n{text}", reported=True).text, text)
+        typed = "Bob typed </think> and <|im_end|>, and laughed.\nThen he left."
         quoted = f'He wrote "<think>" and {CALLED["Hermes"]}.'
+        for before in ("", f"<think>{THOUGHT}</think>\n", f"{THOUGHT}\n</think>\n"):
+            self.assertEqual(read(before + typed, reported=True).text, typed)
         self.assertEqual(read(quoted, reported=True).text, quoted)
         call = read(CALLED["Hermes"], reported=True)
         self.assertEqual((call.text, len(call.calls)), ("", 1))
@@ -543,8 +522,7 @@ class TestRepaired(unittest.TestCase):
         ):
             with self.subTest(text):
                 self.assertEqual(json.loads(repaired("say", text, TOOLS)[1]), whole)
-        for text in ("", "{}", "[1]", "null", "None", "{}{}"):
-            with self.subTest(text):
-                read_as = text if text == "[1]" else "{}"
-                self.assertEqual(repaired("say", text, TOOLS)[1], read_as)
+        for text in ("", "{}", "null", "None", "{}{}"):
+            self.assertEqual(repaired("say", text, TOOLS)[1], "{}")
+        self.assertEqual(repaired("say", "[1]", TOOLS)[1], "[1]")
         self.assertEqual(repaired("give", "hello", TOOLS)[1], "hello")

@@ -4,8 +4,8 @@ import unittest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evennia_ai.llm_interaction import reply as cleaning
 from evennia_ai.llm_interaction.reply import (
+    REPLY_PIECES,
     Told,
     clean_reply,
     is_refusal,
@@ -18,26 +18,19 @@ from tests.strategies import FEW
 
 
 class TestLabels(unittest.TestCase):
-    def test_own_labels_go(self):
-        """Each usual form of labelling one's own line is taken off."""
-        for said in (
-            "Aria: Hello.",
-            "aria : Hello.",
-            "[Aria] Hello.",
-            "[Aria]: Hello.",
-            "<Aria> Hello.",
-            'Aria says, "Hello."',
-            'Aria [o7.x] says: "Hello."',
-            "Aria replies: Hello.",
-            "Assistant: Hello.",
-            "**Aria:** Hello.",
-        ):
-            with self.subTest(said):
-                self.assertEqual(clean_reply(said, ["Aria"]), "Hello.")
-
-    def test_it_does_not_call_itself(self):
-        """Its own name as a call goes, at the beginning and the end; elsewhere it stays."""
+    def test_its_own_name(self):
+        """As a label it goes, and as a call at the beginning or the end; elsewhere it stays."""
         for text, said in (
+            ("Aria: Hello.", "Hello."),
+            ("aria : Hello.", "Hello."),
+            ("[Aria] Hello.", "Hello."),
+            ("[Aria]: Hello.", "Hello."),
+            ("<Aria> Hello.", "Hello."),
+            ('Aria says, "Hello."', "Hello."),
+            ('Aria [o7.x] says: "Hello."', "Hello."),
+            ("Aria replies: Hello.", "Hello."),
+            ("Assistant: Hello.", "Hello."),
+            ("**Aria:** Hello.", "Hello."),
             ("Aria, your boat is the Heron.", "Your boat is the Heron."),
             ("Good night, Aria.", "Good night."),
             ("Good night, Aria. Sleep well.", "Good night. Sleep well."),
@@ -63,8 +56,7 @@ class TestLabels(unittest.TestCase):
         self.assertEqual(strip_quotes('Hi there."'), "Hi there.")
         self.assertEqual(strip_quotes('It is 6" long.'), 'It is 6" long.')
 
-    def test_json_string_is_decoded(self):
-        """A reply that mimics our quoted lines loses the escapes as well."""
+        # A reply that mimics our quoted lines loses the escapes as well.
         self.assertEqual(strip_quotes(r'"He said \"no\"."'), 'He said "no".')
 
 
@@ -119,22 +111,10 @@ class TestSpeakable(unittest.TestCase):
         left = text[len(text) - split.left_out :]
         self.assertEqual(letters + "".join(left.split()), "".join(text.split()))
 
-    HOSTILE = (
-        "word. " * 200_000,
-        "<think>" * 60_000,
-        "[" * 400_000,
-        "**a " * 99_000,
-        "*" * 400_000,
-    )
-    MORE = (
-        "</think>" * 60_000,
-        "_a" * 200_000,
-        "- " * 99_000,
-    )
-
     def test_time_is_bounded(self):
         """The worst texts are cleaned, split and judged well within a second each."""
-        for text in (*self.HOSTILE, *self.MORE):
+        for piece in ("word. ", "<think>", "[", "**a ", "*", "</think>", "_a", "- "):
+            text = piece * (400_000 // len(piece))
             began = time.process_time()
             speakable(text, ["Aria"])
             is_refusal(text)
@@ -143,11 +123,11 @@ class TestSpeakable(unittest.TestCase):
     def test_everything_left_out_is_counted(self):
         """What a runaway reply lacks is told, the part that was never cleaned included."""
         split = speakable("abcd " * 200_000)
-        self.assertEqual(len(split.pieces), cleaning.REPLY_PIECES)
+        self.assertEqual(len(split.pieces), REPLY_PIECES)
         self.assertGreater(split.left_out, 990_000)
 
-    def test_refusals_are_seen(self):
-        """Usual refusals are told apart from answers."""
+    def test_refusals(self):
+        """Usual ones are seen; a text that only tells of refusing, or is long, is an answer."""
         for text in (
             "I'm sorry, but I can't help with that request.",
             "I cannot assist with that.",
@@ -159,9 +139,6 @@ class TestSpeakable(unittest.TestCase):
         ):
             with self.subTest(text):
                 self.assertTrue(is_refusal(text))
-
-    def test_summaries_are_not_refusals(self):
-        """A text that only tells of refusing, or is long, is an answer."""
         for text in (
             "Alice asked for ale. Aria said she can't help her with the debt.",
             "Bob is sorry about the mug.",
@@ -224,9 +201,6 @@ class TestToldApart(unittest.TestCase):
         for text, *told in TOLD:
             with self.subTest(text):
                 self.assertEqual(told_apart(text, ["Aria"]), Told(*told))
-
-    def test_speech(self):
-        """Stressed words and quotations stay."""
         for text in SPEECH:
             with self.subTest(text):
                 self.assertEqual(told_apart(text, ["Aria"]), Told(text))
