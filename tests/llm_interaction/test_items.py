@@ -32,21 +32,14 @@ some_items = st.lists(
 )
 
 
-def texts(kind, *sources, known=()):
+def texts(kind, source, known=()):
     """The texts of one kind of item in a source."""
-    return [item.text for item in items_of("\n".join(sources), known) if item.kind == kind]
+    return [item.text for item in items_of(source, known) if item.kind == kind]
 
 
-def names(*sources, known=()):
-    return texts("name", *sources, known=known)
-
-
-def numbers(*sources):
-    return texts("number", *sources)
-
-
-def quotes(*sources):
-    return texts("quote", *sources)
+def written(arguments, name="write"):
+    """The items of a tool's arguments."""
+    return source_items([reply("", tool_calls=[call("c1", name, arguments)])], TRAITS)
 
 
 def lost(source, *given_texts, known=()):
@@ -58,10 +51,11 @@ class TestKinds(unittest.TestCase):
         """Capitals amid a sentence, and known names; no common words, no shouting, no verbs."""
         for source, known, expected in (
             (
-                "we met Mara Voss and Roland at the Tower of Ash near New Haven, by Jörg von Stein",
+                "we met Mara Voss and Roland near New Haven",
                 (),
-                ["Mara Voss", "Roland", "Tower of Ash", "New Haven", "Jörg von Stein"],
+                ["Mara Voss", "Roland", "New Haven"],
             ),
+            ("the Tower of Ash, by Jörg von Stein", (), ["Tower of Ash", "Jörg von Stein"]),
             ("we saw mara there", ["mar"], []),
             ("we saw mara, bob and mar there", ["mar", "bob"], ["bob", "mar"]),
             ("Will is late.", (), []),
@@ -71,16 +65,8 @@ class TestKinds(unittest.TestCase):
             ("Rose the baker.", ["rose"], ["rose"]),
             ("Fetch Alice. I know Alice.", (), ["Alice"]),
             ("Mara Voss left.", (), ["Mara Voss"]),
-            (
-                "so You say, in May or on Friday, at The Golden Cup",
-                (),
-                ["May", "Friday", "Golden Cup"],
-            ),
-            (
-                "HELP ME ROLAND NOW! the NATO fleet, the HMS Victory, plan B",
-                (),
-                ["NATO", "HMS Victory"],
-            ),
+            ("so You say, in May, at The Golden Cup", (), ["May", "Golden Cup"]),
+            ("HELP ME NOW! the NATO fleet, the HMS Victory, plan B", (), ["NATO", "HMS Victory"]),
             ("HELP ME ROLAND", ["Roland"], ["Roland"]),
             (
                 "tell mara voss that bobby and bob's will burn ashes",
@@ -89,7 +75,7 @@ class TestKinds(unittest.TestCase):
             ),
             ("Noted. I will.", (), []),
         ):
-            self.assertEqual(names(source, known=known), expected, source)
+            self.assertEqual(texts("name", source, known), expected, source)
 
     def test_order_and_once(self):
         """Items come in order of their first mention, each once, whatever its kind and form."""
@@ -112,7 +98,7 @@ class TestKinds(unittest.TestCase):
             ),
             ("someone often weighs a tense mine; x12, v1.2.3", ""),
         ):
-            self.assertEqual(" ".join(numbers(source)), expected)
+            self.assertEqual(" ".join(texts("number", source)), expected)
 
     def test_quotes(self):
         """One to eight words in double quote marks, without end marks; no inches, no keys."""
@@ -125,7 +111,7 @@ class TestKinds(unittest.TestCase):
             ('a 5" pipe and a 6" one', []),
             ('call("text": "hello there")', ["hello there"]),
         ):
-            self.assertEqual(quotes(source), expected)
+            self.assertEqual(texts("quote", source), expected)
         self.assertEqual(source_items([heard('"hello there"')], TRAITS)[1:], ())
 
     def test_equal_by_value(self):
@@ -140,7 +126,7 @@ class TestKinds(unittest.TestCase):
         )  # fmt: skip
         for source, text in pairs:
             with self.subTest(source=source):
-                self.assertNotEqual(numbers(source), [])
+                self.assertNotEqual(texts("number", source), [])
                 self.assertEqual(lost(source, f"It was {text} then"), [])
         for source, text in (("3", "13, 30, 3rd, 3:00, 3.5"), ("17:30", "17 30"), ("12", "1,2")):
             self.assertEqual(lost(source, text), [source])
@@ -149,17 +135,14 @@ class TestKinds(unittest.TestCase):
         """What stands in a quotation is not counted again; of a longer one the names are."""
         self.assertEqual(items_of('they wrote "pay Mara 12"'), (Item("quote", "pay Mara 12"),))
         long = 'they wrote "you must pay the good Mara Voss exactly 12 coins"'
-        self.assertEqual((names(long), numbers(long), quotes(long)), (["Mara Voss"], ["12"], []))
+        self.assertEqual([item.text for item in items_of(long)], ["Mara Voss", "12"])
 
 
 class TestSources(unittest.TestCase):
-    def test_results(self):
-        """Nobody said what a tool gave out."""
+    def test_noise(self):
+        """Ids, times of a record, labels and links are passed over, and what a tool gave out."""
         seen = replace(result("c2", "You see the Tower of Ash."), name="look")
         self.assertEqual(source_items([seen], TRAITS), ())
-
-    def test_noise(self):
-        """Ids, times of a record, labels and links are passed over."""
         noise = (
             "[o12.k3f9a] m0abcdefghjk12345 o7.ab3de 123e4567-e89b-12d3-a456-426614174000 "
             "2026-03-04T05:06:07.008+00:00, [2026-03-04] [CONTEXT SUMMARY] [Notice] "
@@ -168,38 +151,30 @@ class TestSources(unittest.TestCase):
         self.assertEqual(items_of(f"see {noise} here"), ())
 
     def test_json(self):
-        """Of arguments the values count, not keys, truth values or what is deeper than is sane."""
+        """Of arguments the values count, not keys, truth values or what is deeper than is sane.
 
-        def found(arguments):
-            messages = [reply("", tool_calls=[call("c1", "write", arguments)])]
-            return " ".join(item.text for item in source_items(messages, TRAITS))
-
+        Numbers a tool was called with count; how weighty a note is does not.
+        """
         value = {"Speaker": "so Alice", "Count": 7, "sure": True, "list": ["of Norvik"]}
-        self.assertEqual(found(json.dumps(value)), "Alice 7")
-        for text in ("[" * 5000, '"so Alice"', "null"):
-            self.assertEqual(found(text), "Alice" * ("A" in text))
-
-    def test_numbers_of_tools(self):
-        """Numbers a tool was called with count; how weighty a note is does not."""
-        paid = call("c1", "pay", json.dumps({"to": "Norvik", "amount": 200}))
-        note = json.dumps({"content": "so Roland", "importance": 7})
-        kept = call("c2", "add_journal_entry", note)
-        found = [i.text for i in source_items([reply("", tool_calls=[paid, kept])], TRAITS)]
-        self.assertEqual(found, ["Norvik", "200", "Roland"])
+        note = {"content": "so Roland", "importance": 7}
+        for name, arguments, items in (
+            ("write", json.dumps(value), ["Alice", "7"]),
+            ("write", "[" * 5000, []),
+            ("write", '"so Alice"', ["Alice"]),
+            ("write", "null", []),
+            ("pay", json.dumps({"to": "Norvik", "amount": 200}), ["Norvik", "200"]),
+            ("add_journal_entry", json.dumps(note), ["Roland"]),
+        ):
+            self.assertEqual([item.text for item in written(arguments, name)], items)
 
     def test_quotes_of_tools(self):
         """What stands in quotes in a text counts; the quotes of JSON that was cut off do not."""
-
-        def written(arguments):
-            return source_items([reply("", tool_calls=[call("c1", "write", arguments)])], TRAITS)
-
         sign = 'A sign reads "No credit".'
         for text in (sign, json.dumps({"text": sign})):
             self.assertIn(Item("quote", "No credit"), written(text))
-        cut = (
-            json.dumps({"text": "so so", "more": ["Norvik"] * 9})[:-4] + " [... 4 more characters]"
-        )
-        self.assertEqual({item.kind for item in written(cut)} - {"name"}, {"number"})
+        whole = json.dumps({"text": "so so", "more": ["Norvik"] * 9})
+        cut = written(f"{whole[:-4]} [... 4 more characters]")
+        self.assertEqual({item.kind for item in cut} - {"name"}, {"number"})
 
     def test_messages(self):
         """Speakers are names; of what a tool was called with its beginning counts."""
@@ -224,8 +199,7 @@ class TestSources(unittest.TestCase):
         self.assertEqual(len(set(items)), len(items))
         said = [message.content for message in history]
         keys = [message.speaker_name for message in history]
-        found = missing(items, *said, *keys)
-        self.assertEqual([item for item in found if item.kind != "quote"], [])
+        self.assertEqual({item.kind for item in missing(items, *said, *keys)} - {"quote"}, set())
 
 
 class TestMissing(unittest.TestCase):

@@ -3,6 +3,7 @@
 import json
 import unittest
 from dataclasses import fields
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from evennia_ai.llm_interaction.profiles import (
     reshaped,
 )
 from evennia_ai.llm_interaction.values import ModelRequest
-from tests.strategies import FEW
+from tests.strategies import FEW, call
 
 # ruff: noqa: E501 - the texts stand as they come
 # The texts of servers and templates, by what they teach.
@@ -100,11 +101,7 @@ REFUSALS = {
     ),
 }
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {}}}
-CALL = {
-    "id": "call_0123456789",
-    "type": "function",
-    "function": {"name": "look", "arguments": "{}"},
-}
+CALL = call("call_0123456789")
 TALK = (
     {"role": "system", "content": "You are Aria."},
     {"role": "assistant", "content": "Hello."},
@@ -152,35 +149,23 @@ class TestLearned(unittest.TestCase):
         self.assertEqual(learned(UNKNOWN, said, ["stop"]), UNKNOWN)
         for name, text in (
             ("presence_penalty", "Argument not supported on this model: presencePenalty"),
-            (
-                "stop",
-                "This model doesn't support the stopSequences field. Remove stopSequences and try again.",
-            ),
+            ("stop", "This model doesn't support the stopSequences field. Remove stopSequences and try again."),
             ("reasoning_effort", '"qwen2.5" does not support thinking'),
             ("reasoning_effort", "Thinking is not supported by this model"),
             ("reasoning_effort", "Budget 0 is invalid. This model only works in thinking mode."),
-            (
-                "reasoning_effort",
-                "Reasoning is mandatory for this endpoint and cannot be disabled.",
-            ),
+            ("reasoning_effort", "Reasoning is mandatory for this endpoint and cannot be disabled."),
             ("reasoning_effort", "Unrecognized request argument supplied: reasoning_effort"),
-            (
-                "temperature",
-                "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.",
-            ),
+            ("temperature", "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported."),
             ("temperature", "invalid temperature: only 0.6 is allowed for this model"),
             ("temperature", "`temperature` may only be set to 1 when thinking is enabled"),
             ("top_p", "`temperature` and `top_p` cannot both be specified for this model."),
             ("max_tokens", "Unsupported parameter: max_tokens"),
-            (
-                "max_tokens",
-                "[{'loc': ('body', 'max_tokens'), 'msg': 'Extra inputs are not permitted'}]",
-            ),
+            ("max_tokens", "[{'loc': ('body', 'max_tokens'), 'msg': 'Extra inputs are not permitted'}]"),
             ("frequency_penalty", "Penalty is not enabled for models/gemini-2.5-flash"),
             ("chat_template_kwargs", "Extra inputs are not permitted: chat_template_kwargs"),
             ("seed", "Unsupported parameter(s): `seed`"),
             ("logit_bias", "logit_bias: Extra inputs are not permitted"),
-        ):
+        ):  # fmt: skip
             with self.subTest(text):
                 self.assertEqual(learned(UNKNOWN, text, [name]).without, (name,))
         self.assertEqual(learned(UNKNOWN, "no top_logprobs here", ["top_logprobs"]), UNKNOWN)
@@ -202,10 +187,7 @@ class TestLearned(unittest.TestCase):
     def test_the_most_of_a_reply(self):
         """A refusal that names it bounds replies from then on, and leaves no field out."""
         for text, most in (
-            (
-                "max_tokens is too large: 9000. This model supports at most 4096 completion tokens",
-                4096,
-            ),
+            ("max_tokens is too large: 9000. This model supports at most 4096 completion tokens", 4096),
             ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
             ("max_tokens: 9000 > 4096, which is the maximum allowed number of output tokens", 4096),
             ("`max_tokens` must be less than or equal to `4096`, the maximum value", 4096),
@@ -213,7 +195,7 @@ class TestLearned(unittest.TestCase):
             ("max_tokens (9000) exceeds limit of 4096", 4096),
             ("max_tokens is too large: 9000. The maximum context length is 4096 tokens", 0),
             ("at most 4096 images", 0),
-        ):
+        ):  # fmt: skip
             with self.subTest(text):
                 self.assertEqual(learned(UNKNOWN, text, ["max_tokens"]), Profile(most_tokens=most))
         known = Profile(most_tokens=4096)
@@ -249,12 +231,10 @@ class TestReshaped(unittest.TestCase):
         if profile.no_empty:
             self.assertTrue(all(message["content"] for message in shown.messages))
         if profile.alternates:
-            spoken = [role for role in roles(shown) if role not in ("system", "tool")]
-            self.assertEqual(spoken[0], "user")
             plain = roles(shown)
-            self.assertFalse(
-                [a for a, b in zip(plain, plain[1:], strict=False) if a == b != "tool"]
-            )
+            spoken = [role for role in plain if role not in ("system", "tool")]
+            self.assertEqual(spoken[0], "user")
+            self.assertFalse([a for a, b in pairwise(plain) if a == b != "tool"])
             self.assertIn(plain[-1], ("user", "tool"))
         self.assertEqual(bool(shown.stop), "stop" not in profile.without)
         self.assertEqual("temperature" in shown.extra, "temperature" not in profile.without)
@@ -262,24 +242,16 @@ class TestReshaped(unittest.TestCase):
 
     def test_an_unknown_model_gets_it_as_it_is(self):
         self.assertEqual(reshaped(request(), UNKNOWN), request())
-
-    def test_the_field_that_bounds_a_reply(self):
         self.assertEqual(UNKNOWN.limit_field, "max_tokens")
         self.assertEqual(Profile(completion_limit=True).limit_field, "max_completion_tokens")
 
-    def test_ids_still_match(self):
-        """A short id is the same at the call and at its result."""
+    def test_calls(self):
+        """A short id is the same at the call and at its result; tools stand beside old calls."""
         shown = reshaped(request(), Profile(short_ids=True)).messages
         self.assertEqual(shown[4]["tool_calls"][0]["id"], shown[5]["tool_call_id"])
         self.assertRegex(shown[5]["tool_call_id"], r"\A[a-z0-9]{9}\Z")
-
-    def test_tools_beside_old_calls(self):
-        """Where none is offered, those that were called stand there."""
-        bare = ModelRequest(model="m", messages=TALK)
-        names = [
-            each["function"]["name"] for each in reshaped(bare, Profile(tools_stay=True)).tools
-        ]
-        self.assertEqual(names, ["look"])
+        [tool] = reshaped(ModelRequest(model="m", messages=TALK), Profile(tools_stay=True)).tools
+        self.assertEqual(tool["function"]["name"], "look")
 
     def test_without_a_system_text(self):
         """The user's line stays as it is; where nobody spoke, the rules are the user's line."""

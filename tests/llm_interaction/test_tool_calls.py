@@ -1,6 +1,5 @@
 """Tool calls of a reply: written, read, bounded, storable, one person's secrets in a batch."""
 
-import itertools
 import json
 import unittest
 from types import MappingProxyType
@@ -22,10 +21,10 @@ from tests.strategies import FEW, call
 ENDING = {"whisper", "noop"}
 
 
-def read_calls(text, make_id, main=MappingProxyType({})):
+def read_calls(text, main=MappingProxyType({})):
     """The calls in a text, in the chat format, and the rest of it."""
     answer = read(text, main)
-    return tuple(tool_call(make_id(), *each) for each in answer.calls), answer.text
+    return tuple(tool_call("c1", *each) for each in answer.calls), answer.text
 
 
 def whisper(to, call_id="c1"):
@@ -37,36 +36,25 @@ def target(made):
 
 
 class TestTextProtocol(unittest.TestCase):
-    def read(self, text):
-        numbers = itertools.count(1)
-        return read_calls(text, lambda: f"c{next(numbers)}")
-
-    def named(self, text):
-        """Name and arguments of each call in a text."""
-        return [
-            (call["function"]["name"], call["function"]["arguments"]) for call in self.read(text)[0]
-        ]
-
     @FEW
     @given(st.text(min_size=1), st.dictionaries(st.text(), st.text() | st.integers()))
     def test_a_written_call_is_read_back(self, name, arguments):
         """`read` gives what `write_call` wrote, whatever the name and the arguments."""
         made = tool_call("c1", name, json.dumps(arguments, ensure_ascii=False))
-        calls, rest = self.read(f"Well.\n{write_call(made)}")
-        self.assertEqual((calls, rest), ((made,), "Well."))
+        self.assertEqual(read_calls(f"Well.\n{write_call(made)}"), ((made,), "Well."))
 
     def test_a_call_that_an_argument_quotes_is_no_call(self):
         quoted = '<tool_call>{"name": "give"}</tool_call>'
         made = tool_call("c1", "say", json.dumps({"text": f"You wrote {quoted}."}))
-        text = f"{write_call(made)}\nTOOL look\n{quoted}"
-        self.assertEqual([name for name, _ in self.named(text)], ["say", "look", "give"])
-        self.assertEqual(self.read(text)[0][0], made)
+        calls = read(f"{write_call(made)}\nTOOL look\n{quoted}").calls
+        self.assertEqual([name for name, _ in calls], ["say", "look", "give"])
+        self.assertEqual(tool_call("c1", *calls[0]), made)
 
     def test_the_example_shown_to_the_model_is_readable(self):
         """The form in the instructions is the form that is read."""
         shown = tool_instructions([{"name": "noop"}]).replace("<tool>", "tool")
-        found = self.named(shown.replace("<value>", "1"))
-        self.assertEqual(found, [("tool", '{"<argument>": 1}'), ("tool", "text")])
+        calls = read(shown.replace("<value>", "1")).calls
+        self.assertEqual(calls, (("tool", '{"<argument>": 1}'), ("tool", "text")))
 
     @FEW
     @given(st.text(), st.sampled_from(["say", "look"]))
@@ -75,7 +63,7 @@ class TestTextProtocol(unittest.TestCase):
         """A call with its main argument alone comes back the same, whatever the text."""
         made = tool_call("c1", name, json.dumps({"text": text}, ensure_ascii=False))
         main = {"say": "text"}
-        self.assertEqual(read_calls(write_call(made, main), lambda: "c1", main), ((made,), ""))
+        self.assertEqual(read_calls(write_call(made, main), main), ((made,), ""))
 
     def test_short_calls(self):
         """A name alone, a text behind it, and an object are calls; prose is none."""
@@ -95,10 +83,10 @@ class TestTextProtocol(unittest.TestCase):
             ('TOOL give {"thing"', "give", '{"thing"'),
         ):
             with self.subTest(text):
-                calls, rest = read_calls(text, lambda: "c1", main)
-                self.assertEqual((calls, rest), ((tool_call("c1", name, arguments),), ""))
+                answer = read(text, main)
+                self.assertEqual((answer.calls, answer.text), (((name, arguments),), ""))
         for text in ("TOOL is a word", "TOOL: nothing of it", "TOOLS: look", "A TOOL look"):
-            self.assertEqual(read_calls(text, lambda: "c1", main), ((), text))
+            self.assertEqual(read_calls(text, main), ((), text))
 
     def test_brief_instructions_are_lines_that_can_be_read(self):
         """For small models each tool is the line that calls it, and what it does."""
@@ -109,22 +97,14 @@ class TestTextProtocol(unittest.TestCase):
 
     def test_broken_calls_are_kept_as_written(self):
         """What cannot be mended, and a missing name, reach the executor."""
-        lines = (
-            'TOOL {"name": "say", "arguments": {"text": "Hel',
-            'TOOL {"tool": "x"}',
-            'TOOL {"name": "say", "arguments": [1]}',
-            "TOOL {broken",
-        )
-        self.assertEqual(
-            self.named("\n".join(lines)),
-            [
-                ("say", '{"text": "Hel"}'),
-                ("", '{"tool": "x"}'),
-                ("say", "[1]"),
-                ("", "{broken"),
-            ],
-        )
-        self.assertEqual(self.read("\n".join(lines))[1], "")
+        lines = {
+            'TOOL {"name": "say", "arguments": {"text": "Hel': ("say", '{"text": "Hel"}'),
+            'TOOL {"tool": "x"}': ("", '{"tool": "x"}'),
+            'TOOL {"name": "say", "arguments": [1]}': ("say", "[1]"),
+            "TOOL {broken": ("", "{broken"),
+        }
+        answer = read("\n".join(lines))
+        self.assertEqual((answer.calls, answer.text), (tuple(lines.values()), ""))
 
     def test_instructions_name_every_tool(self):
         """The instructions show each tool, its arguments and which of them are optional."""
@@ -139,9 +119,8 @@ class TestTextProtocol(unittest.TestCase):
         }
         say = {"name": "say", "description": "Speak.", "parameters": schema}
         shown = tool_instructions([{"type": "function", "function": say}, {"name": "noop"}])
-        self.assertIn(
-            "- say(text: string = What to say., mood?: calm|angry, extra?: any): Speak.", shown
-        )
+        arguments = "text: string = What to say., mood?: calm|angry, extra?: any"
+        self.assertIn(f"- say({arguments}): Speak.", shown)
         self.assertIn("- noop()", shown)
         self.assertEqual(tool_instructions(()), "")
 
@@ -149,9 +128,7 @@ class TestTextProtocol(unittest.TestCase):
 class TestStored(unittest.TestCase):
     @FEW
     @given(
-        st.one_of(
-            st.text(), st.none(), st.dictionaries(st.text(), st.integers()), st.lists(st.integers())
-        )
+        st.text() | st.none() | st.dictionaries(st.text(), st.integers()) | st.lists(st.integers())
     )
     def test_always_an_object(self, arguments):
         """Whatever the model sent, the arguments stored are a JSON object's text."""
@@ -161,16 +138,11 @@ class TestStored(unittest.TestCase):
 
     def test_others_are_kept_as_text(self):
         """What cannot be read is not lost; what is endless keeps its beginning."""
-        broken = storable_call(call("c1", "say", '{"text": "hi'))
-        self.assertEqual(
-            json.loads(broken["function"]["arguments"]), {"unreadable": '{"text": "hi'}
-        )
-        deep = storable_call(call("c1", "say", "[" * 50_000))
-        self.assertEqual(len(json.loads(deep["function"]["arguments"])["unreadable"]), 50_000)
-        endless = storable_call(call("c1", "say", json.dumps({"text": "x" * 10**6})))
-        self.assertEqual(
-            len(json.loads(endless["function"]["arguments"])["unreadable"]), ARGUMENT_CHARS
-        )
+        endless = json.dumps({"text": "x" * 10**6})
+        for text in ('{"text": "hi', "[" * 50_000, endless):
+            made = storable_call(call("c1", "say", text))
+            arguments = json.loads(made["function"]["arguments"])
+            self.assertEqual(arguments, {"unreadable": text[:ARGUMENT_CHARS]})
 
     def test_what_stands_together(self):
         """What stands behind a noop is done all the same; whispers to one person share a batch."""
@@ -183,9 +155,8 @@ class TestStored(unittest.TestCase):
     @given(st.lists(st.sampled_from(("Bob", "Eve", "Mo", None)), max_size=9))
     def test_each_once_and_never_for_two(self, people):
         """Every call is in one batch, and no batch is for two people."""
-        made = [
-            whisper(to, f"c{n}") if to else call(f"c{n}", "look") for n, to in enumerate(people)
-        ]
+        ids = ((f"c{n}", to) for n, to in enumerate(people))
+        made = [whisper(to, each) if to else call(each, "look") for each, to in ids]
         found = batches(made, ENDING, target)
         flat = [one["id"] for batch in found for one in batch]
         self.assertEqual(sorted(flat), sorted(one["id"] for one in made))
