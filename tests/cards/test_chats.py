@@ -30,7 +30,7 @@ class TestChats(unittest.TestCase):
         said = "439 lines taken, 50 damaged, 10 hidden, 1 empty, 1 shortened; dates of "
         self.assertTrue(note.startswith(said), note)
         self.assertEqual(len(lines), 439)
-        self.assertEqual([lines[0].text, lines[0].is_own], ["hi", True])
+        self.assertEqual((lines[0].text, lines[0].is_own), ("hi", True))
         self.assertEqual(len(lines[1].text), LINE_CHARS)
         self.assertEqual([line.text for line in lines].count("the same"), 2)
         times = [line.at for line in lines]
@@ -40,13 +40,10 @@ class TestChats(unittest.TestCase):
     def test_named_lines(self):
         """A name, a colon, a text."""
         lines, note = read_chat(b"You: hello\nARIA: Well met: you?\nAria:\n", "Aria", NOW)
-        self.assertEqual(
-            [(each.is_own, each.text) for each in lines],
-            [(False, "hello"), (True, "Well met: you?")],
-        )
-        self.assertEqual(
-            note, "2 lines taken, 1 empty; dates of 2 lines guessed from their neighbours"
-        )
+        said = [(each.is_own, each.text) for each in lines]
+        self.assertEqual(said, [(False, "hello"), (True, "Well met: you?")])
+        told = "2 lines taken, 1 empty; dates of 2 lines guessed from their neighbours"
+        self.assertEqual(note, told)
         self.assertLessEqual(lines[-1].at, NOW)
 
     def test_times(self):
@@ -74,13 +71,7 @@ class TestChats(unittest.TestCase):
 
     def test_other_files(self):
         """HTML, nothing, other JSON, too much of it."""
-        for data in (
-            b"<html>\n<body>x</body>\n</html>",
-            b"",
-            b"{}",
-            b"[1]",
-            b"{\n}",
-            b"a: b\n" * 20_001,
-        ):
+        html = b"<html>\n<body>x</body>\n</html>"
+        for data in (html, b"", b"{}", b"[1]", b"{\n}", b"a: b\n" * 20_001):
             with self.assertRaises(Refusal):
                 read_chat(data, "Aria", NOW)

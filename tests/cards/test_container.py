@@ -52,8 +52,7 @@ class TestPng(Case):
 
     def test_a_lie_about_a_length(self):
         """And a download that broke off."""
-        lie = png() + b""
-        lie = lie[:33] + b"\x7f\xff\xff\xfftEXtchara\0" + b"A" * 90
+        lie = png()[:33] + b"\x7f\xff\xff\xfftEXtchara\0" + b"A" * 90
         self.refused(lie, "the PNG ends in the middle: the download is incomplete")
         self.refused(png(text_chunk(OLD))[:-9], "ends in the middle")
 
@@ -87,14 +86,11 @@ class TestOtherFiles(Case):
         self.assertEqual(parsed(b"[NaN]"), [None])
         self.assertEqual(parsed(b"[" + b"9" * 5_000 + b"]"), ["9" * 5_000])
 
-    def test_depth(self):
-        """Deep for Python, and for what stores it."""
+    def test_other_files(self):
+        """HTML, nothing, too much; what is too deep for Python, and for what stores it."""
         for depth in (100_000, 90):
             self.refused(b"[" * depth + b"]" * depth, "nested too deeply")
         self.refused(b"[" * 100_000, "nested too deeply")
-
-    def test_other_files(self):
-        """HTML, nothing, too much."""
         for data in (b"<html>", b"", b"\xff\xfe\xff"):
             self.refused(data, "this is no JSON")
         self.refused(b" " * 4_194_305, "more than 4,194,304 bytes")
@@ -120,7 +116,6 @@ class TestOtherFiles(Case):
         contents = read(zipped(files, b"\xff\xd8\xff" + b"\0" * 897))
         self.assertEqual((contents.value, contents.form), (OLD, "charx"))
         self.assertEqual(contents.notes, ("1 other file is not taken",))
-        self.assertEqual(
-            read(zipped({"card.json": "[]", "a": "", "b": ""})).notes[0][:18], "2 other files are "
-        )
+        [note] = read(zipped({"card.json": "[]", "a": "", "b": ""})).notes
+        self.assertTrue(note.startswith("2 other files are "))
         self.assertEqual(read(zipped({"card.json": "[]"})).notes, ())

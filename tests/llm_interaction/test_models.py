@@ -63,9 +63,8 @@ class TestBreaker(unittest.TestCase):
 
 class TestBook(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = Path(folder.name) / "profiles.json"
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.path = Path(folder, "profiles.json")
         self.book = self.models()
 
     def models(self):
@@ -102,8 +101,8 @@ class TestBook(unittest.TestCase):
 
     def test_an_unknown_refusal(self):
         """The plainest shape is tried once, and again only after the model answered in one."""
-        self.assertEqual(self.taught(UNKNOWN, "bad_request", "no"), plainest(UNKNOWN))
-        self.assertEqual(self.taught(UNKNOWN, "bad_request", "no"), UNKNOWN)
+        for shape in (plainest(UNKNOWN), UNKNOWN):
+            self.assertEqual(self.taught(UNKNOWN, "bad_request", "no"), shape)
         self.book.keep("m", Profile(no_tools=True))
         self.assertNotEqual(self.taught(UNKNOWN, "bad_request", "no"), UNKNOWN)
 

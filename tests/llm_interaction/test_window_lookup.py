@@ -19,25 +19,18 @@ PROPS_4096 = {"default_generation_settings": {"n_ctx": 4096}}
 
 
 class TestLookup(LoopbackCase):
-    def asked(self, model="any"):
-        """What the server says, asked outside a client."""
-        return asyncio.run(ask_server(self.server.url, KEY, model))
+    def asked(self, url=None):
+        """What a server says, asked outside a client."""
+        return asyncio.run(ask_server(url or self.server.url, KEY, "any"))
 
-    def paths(self):
-        """What was asked of the server, sorted."""
-        return sorted(record.path for record in self.server.lookups)
-
-    def test_llama(self):
-        """llama.cpp is asked with the key, and answers at once."""
+    def test_llama_and_vllm(self):
+        """llama.cpp is asked with the key; vLLM lists models; the least of the answers counts."""
         self.server.pages["/props"] = PROPS_4096
         self.assertEqual(self.asked(), (Window(4096, PROPS), True))
-        self.assertEqual(self.paths(), ["/props", "/v1/models"])
+        paths = sorted(record.path for record in self.server.lookups)
+        self.assertEqual(paths, ["/props", "/v1/models"])
         self.assertEqual(self.server.lookups[0].headers["authorization"], f"Bearer {KEY}")
-
-    def test_vllm(self):
-        """vLLM lists the window of each model; the least of several answers counts."""
-        listed = {"data": [{"id": "any", "max_model_len": 2048}]}
-        self.server.pages.update({"/v1/models": listed, "/props": PROPS_4096})
+        self.server.pages["/v1/models"] = {"data": [{"id": "any", "max_model_len": 2048}]}
         self.assertEqual(self.asked(), (Window(2048, MODELS), True))
 
     def test_ollama(self):
@@ -57,16 +50,13 @@ class TestLookup(LoopbackCase):
         self.assertEqual(self.asked(), (None, True))
         self.server.page_status = 503
         self.assertEqual(self.asked(), (None, False))
-        nobody = asyncio.run(ask_server("http://127.0.0.1:9/v1", KEY, "any"))
-        self.assertEqual(nobody, (None, False))
+        self.assertEqual(self.asked("http://127.0.0.1:9/v1"), (None, False))
 
     def test_a_server_that_hangs(self):
         """The wait for a server that accepts and never answers is bounded."""
         with socket.create_server(("127.0.0.1", 0)) as silent:
             began = time.monotonic()
-            answer = asyncio.run(
-                ask_server(f"http://127.0.0.1:{silent.getsockname()[1]}/v1", None, "m")
-            )
+            answer = self.asked(f"http://127.0.0.1:{silent.getsockname()[1]}/v1")
             self.assertEqual(answer, (None, True))
             self.assertLess(time.monotonic() - began, LOOKUP_S + 2)
 
@@ -122,15 +112,8 @@ class TestLearning(LoopbackCase):
         self.assertTrue(source.startswith(NAMED), source)
         self.assertEqual(len(self.server.requests), 1)
 
-    def test_not_sent(self):
-        """A request that is known to be too large is not sent."""
-        self.server.pages["/props"] = PROPS_4096
-        self.refused(5000)
-        self.assertEqual(self.server.requests, [])
-        self.ask(prompt_tokens=4000)
-
-    def test_a_fallback_without_room(self):
-        """A fallback gets no request larger than its window; it is named in the error."""
+    def test_no_room(self):
+        """No model gets a request larger than its window, a fallback neither; it is named."""
         listed = [{"id": "any", "max_model_len": 9000}, {"id": "small", "max_model_len": 3000}]
         self.server.pages["/v1/models"] = {"data": listed}
         self.server.script(failure(401))
@@ -138,6 +121,8 @@ class TestLearning(LoopbackCase):
         self.assertEqual([body["model"] for body in self.server.bodies], ["any"])
         self.server.script(failure(401))
         self.assertEqual(self.ask(prompt_tokens=2900, fallback_models=("small",)).model, "small")
+        self.refused(9500)
+        self.assertEqual(len(self.server.requests), 3)
 
     def test_a_shorter_prompt_before_another_model(self):
         """An overflow of the first model asks no fallback."""

@@ -39,18 +39,11 @@ ERRORS = (
     (f"{OPENAI}you requested 9000 tokens.", 8192, None, 9000),
     (f"{OPENAI}your messages resulted in 9,001 tokens.", 8192, 9001, None),
     (
-        "`max_tokens` is too large: 1024. This model's maximum context length is 4096 tokens and "
-        "your request has 3500 input tokens (1024 > 4096 - 3500).",
-        4096,
-        3500,
-        None,
-    ),
-    (
-        "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
-        4096,
-        5000,
-        None,
-    ),
+        "`max_tokens` is too large: 1024. This model's maximum context length is 4096 tokens and your request has 3500 input tokens (1024 > 4096 - 3500).",
+    )
+    + (4096, 3500, None),
+    ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.",)
+    + (4096, 5000, None),
     ("prompt is too long: 210000 tokens > 200000 maximum", 200000, 210000, None),
     ("input length and max_tokens exceed context limit: 188240 + 21333 > 200000", 200000)
     + (188240, None),
@@ -152,10 +145,7 @@ class TestKnown(unittest.TestCase):
         self.assertEqual(known.limit(9000), Window(8192, PROPS))
         known = known.overflowed(Overflow(4096), 6000, 500)
         self.assertEqual(known.limit(9000), Window(4096, NAMED))
-
-    def test_a_server_with_another_window(self):
-        """What an overflow told holds until the server says another window."""
-        known = KnownWindow().told(Window(8192, PROPS)).overflowed(Overflow(4096), 0, 0)
+        # What an overflow told holds until the server says another window.
         for served, limit in ((None, 4096), (8192, 4096), (6000, 6000)):
             known = known.told(served and Window(served, PROPS))
             self.assertEqual(known.limit().tokens, limit)
@@ -167,6 +157,9 @@ class TestKnown(unittest.TestCase):
         known = known.overflowed(Overflow(1500), 0, 0)
         self.assertEqual(known.limit(), Window(1500, NAMED))
         self.assertEqual(known.overflowed(Overflow(1600), 0, 0), known)
+        # A server that refuses far less than its table says has another window.
+        known = KnownWindow().overflowed(Overflow(), 4000, 1000, 128000)
+        self.assertEqual(known.limit(128000), Window(2500, HALVED))
 
     def test_ratio(self):
         """A model that counts more tokens leaves less room; short prompts do not count."""
@@ -194,11 +187,6 @@ class TestKnown(unittest.TestCase):
                 for ours, theirs in zip((1500, 3000, 6000, 6500, 7000), counts, strict=True):
                     known = known.counted(ours, theirs)
                 self.assertEqual(known.limit(), tokens and Window(tokens, CUT))
-
-    def test_a_wrong_table(self):
-        """A server that refuses far less than its table says has another window."""
-        known = KnownWindow().overflowed(Overflow(), 4000, 1000, 128000)
-        self.assertEqual(known.limit(128000), Window(2500, HALVED))
 
     @given(
         st.lists(st.tuples(sizes, st.none() | sizes, st.none() | sizes, st.none() | sizes)),
