@@ -4,7 +4,7 @@ import unittest
 from collections import deque
 
 from evennia_ai.errors import ModelError
-from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.budget import EVENTS_KEPT, KEY, BudgetLog
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
@@ -15,17 +15,11 @@ from tests.memory_assistant import extract_and_compact
 from tests.waiting import wait_for
 
 
-def talk(count, audience=PUBLIC):
-    """Lines of two people, long enough to be worth a summary."""
-    return [
-        Message(
-            "user",
-            f"line {n}: the miller owes Bob {n} coins, due at dawn. " * 4,
-            speaker=Speaker("Bob", "o2.b"),
-            audience=audience,
-        )
-        for n in range(count)
-    ]
+def talk(count):
+    """Lines that are long enough to be worth a summary."""
+    texts = [f"line {n}: the miller owes Bob {n} coins, due at dawn. " * 4 for n in range(count)]
+    bob = Speaker("Bob", "o2.b")
+    return [Message("user", text, speaker=bob) for text in texts]
 
 
 class TestBudgetLog(unittest.TestCase):
@@ -88,5 +82,4 @@ class TestBudgetLog(unittest.TestCase):
         """What is stored holds nobody's words and no names."""
         self.turn()
         self.aria.budgets.save()
-        self.assertNotIn("miller", str(self.aria.store.get(KEY)))
-        self.assertNotIn("Bob", str(self.aria.store.get(KEY)))
+        self.assertNotRegex(str(self.aria.store.get(KEY)), "miller|Bob")

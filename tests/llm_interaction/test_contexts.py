@@ -60,13 +60,17 @@ class TestContexts(unittest.TestCase):
         german = ["Bob says: Der Müller hat eine Ziege.", "Guten Abend!", "Al says: It is late."]
         self.assertEqual(written_language(AUTO, german), "de")
         self.assertEqual(written_language("ja", german), "ja")
-        self.assertEqual(answer_language(AUTO, german), "German")
-        for lines in ([], ["It is late."], ["..."]):
-            self.assertEqual(answer_language(AUTO, lines), "")
-
-    def test_that_of_the_talk(self):
-        """Words that two languages have, and lines without any, are in the one heard last."""
-        for line in ("I lost my red hat.", "340?", "I met a man.", "My hat!"):
-            self.assertEqual(answer_language(AUTO, [line], "en"), "", line)
-        self.assertEqual(answer_language(AUTO, ["340?"], "de"), "German")
-        self.assertEqual(answer_language(AUTO, ["Wo ist das?"], "en"), "German")
+        for lines, heard_last, name in (
+            (german, "", "German"),
+            ([], "", ""),
+            (["It is late."], "", ""),
+            (["..."], "", ""),
+            # Words that two languages have, and lines without any, are in the one heard last.
+            (["I lost my red hat."], "en", ""),
+            (["340?"], "en", ""),
+            (["I met a man."], "en", ""),
+            (["My hat!"], "en", ""),
+            (["340?"], "de", "German"),
+            (["Wo ist das?"], "en", "German"),
+        ):
+            self.assertEqual(answer_language(AUTO, lines, heard_last), name, lines)

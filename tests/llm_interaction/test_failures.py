@@ -152,31 +152,25 @@ SAID = (
     ("auth", 401, "\u4ee4\u724c\u5df2\u8fc7\u671f\u6216\u9a8c\u8bc1\u4e0d\u6b63\u786e"),
     ("auth", 500, "litellm.AuthenticationError: Missing API Key"),
 )  # fmt: skip
-BY_STATUS = {400: "bad_request", 413: "bad_request", 422: "bad_request", 429: "rate_limit"}
+BY_STATUS = {
+    **dict.fromkeys((400, 412, 413, 422), "bad_request"),
+    **dict.fromkeys((401, 403), "auth"),
+    **{402: "credit", 404: "not_found", 429: "rate_limit"},
+}
 
 
 class TestFailures(unittest.TestCase):
     def test_each_is_sorted(self):
-        """Each text means what its provider means by it."""
-        for kind, status, text in SAID:
-            begun = {
-                401: "auth",
-                402: "credit",
-                403: "auth",
-                412: "bad_request",
-                404: "not_found",
-                200: "server",
-            }
-            before = begun.get(status) or BY_STATUS.get(status, "server")
-            with self.subTest(text):
-                self.assertEqual(sorted_failure(before, status, text).kind, kind)
+        """Each text means what its provider means by it; only what may pass is tried again.
 
-    def test_only_trouble_that_passes_is_tried_again(self):
-        """Money, keys, names and shapes do not mend themselves."""
+        Money, keys, names and shapes do not mend themselves.
+        """
         for kind, status, text in SAID:
-            failure = sorted_failure(kind, status, text)
-            passes = failure.kind in ("rate_limit", "server", "bad_response")
-            self.assertEqual(failure.retryable, passes, text)
+            with self.subTest(text):
+                failure = sorted_failure(BY_STATUS.get(status, "server"), status, text)
+                self.assertEqual(failure.kind, kind)
+                passes = kind in ("rate_limit", "server", "bad_response")
+                self.assertEqual(failure.retryable, passes)
 
     def test_waits_in_texts(self):
         """Times are read in the forms that providers write them."""
@@ -216,15 +210,15 @@ class TestFailures(unittest.TestCase):
             with self.subTest(headers):
                 self.assertEqual(retry_after_s(headers, now=1_700_000_000), seconds)
 
-    def test_own_errors_keep_their_kind(self):
-        """What the package raises itself says what it is."""
-        self.assertEqual(failure_of(ModelError("no", kind="refused")).kind, "refused")
-        self.assertEqual(failure_of(LocalModelError("no")).kind, "local_model")
-        self.assertEqual(failure_of(ValueError("no")).kind, "bad_response")
-        self.assertEqual(failure_of(TimeoutError()).kind, "timeout")
-
-    def test_a_chain_without_an_end(self):
-        """Errors that cause each other end."""
+    def test_exceptions(self):
+        """What the package raises itself says what it is; errors that cause each other end."""
         first, second = KeyError("a"), OSError("b")
         first.__cause__, second.__cause__ = second, first
-        self.assertEqual(failure_of(first).kind, "connection")
+        for error, kind in (
+            (ModelError("no", kind="refused"), "refused"),
+            (LocalModelError("no"), "local_model"),
+            (ValueError("no"), "bad_response"),
+            (TimeoutError(), "timeout"),
+            (first, "connection"),
+        ):
+            self.assertEqual(failure_of(error).kind, kind)

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.history.frames import heard_line
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.llm_interaction.grounding import (
-    grounded_in,
-)
+from evennia_ai.llm_interaction.grounding import grounded_in
 from evennia_ai.llm_interaction.summary import (
     accepted,
     format_messages_for_compaction,
@@ -130,14 +128,9 @@ class TestGrounded(unittest.TestCase):
 
     def test_a_formatted_request(self):
         """Speakers, what they said and the days of the lines support a summary."""
-        said = Message(
-            "user",
-            "My boat is called Heron.",
-            id=new_id("m"),
-            created_at="2026-03-04T05:06:07+00:00",
-            speaker=Speaker("Mara Voss", "o1.m"),
-            channel="say",
-        )
+        mara = {"speaker": Speaker("Mara Voss", "o1.m"), "channel": "say", "id": new_id("m")}
+        at = "2026-03-04T05:06:07+00:00"
+        said = Message("user", "My boat is called Heron.", created_at=at, **mara)
         source = format_messages_for_compaction([said]) + "\nEgon sold his cart."
         true = "On 4 March Mara Voss said that her boat is called Heron. Egon sold a cart."
         self.assertEqual(struck(true, source), [])
@@ -206,9 +199,7 @@ class TestLanguages(unittest.TestCase):
             self.assertEqual(found.struck, (), code)  # wholly in another language
         source = heard_line("Mira", "o1.a", "say", "Mein Boot heißt Heron. Danke, Bernd.")
         english = "Mira's boat is called Heron. She thanked Bernd for it. Danke."
-        self.assertNotIn(
-            "language", {s.rule for s in grounded_in(english, source, ["Mira"]).struck}
-        )
+        self.assertNotIn("language", struck(english, source, ["Mira"]))
 
     def test_refusals_in_any_language(self):
         """A short text without a word of its source says nothing of it, whatever its language."""
@@ -238,12 +229,12 @@ class TestTalks(unittest.TestCase):
     def test_true_ones_pass(self):
         """Hardly a sentence is struck, and never most of a summary."""
         told = [(ground(talk), text) for talk in TALKS for text in talk["true"]]
-        struck = {
-            text: grounded_in(accepted(ModelReply(content=text)), *source) for source, text in told
-        }
-        cut = {text: found.struck for text, found in struck.items() if found.struck}
+        summaries = [
+            grounded_in(accepted(ModelReply(content=text)), *source) for source, text in told
+        ]
+        cut = [found for found in summaries if found.struck]
         self.assertLessEqual(len(cut), 0.04 * len(told), cut)
-        for found in struck.values():
+        for found in summaries:
             self.assertLess(len(found.struck), max(2, found.sentences / 2), found)
             self.assertNotIn("turned", {each.rule for each in found.struck}, found)
 

@@ -29,19 +29,13 @@ class TestToolOutputs(unittest.TestCase):
         """A tool's call and result in the history; the result's id."""
         calls = call(name)
         mark = {"audience": audience, "metadata": {"context": "awake", **metadata}}
-        stored = self.world.script.history.append(
-            [
-                Message("assistant", "", tool_calls=tuple(calls), **mark),
-                Message("tool", content, tool_call_id=calls[0]["id"], name=name, **mark),
-            ]
-        )
-        return stored[-1].id
+        asked = Message("assistant", "", tool_calls=tuple(calls), **mark)
+        result = Message("tool", content, tool_call_id=calls[0]["id"], name=name, **mark)
+        return self.world.script.history.append([asked, result])[-1].id
 
     def say(self, *texts):
-        messages = [
-            Message("user", text, channel="say", speaker=Speaker(key="Bram", id="o1.b"))
-            for text in texts
-        ]
+        bram = {"channel": "say", "speaker": Speaker(key="Bram", id="o1.b")}
+        messages = [Message("user", text, **bram) for text in texts]
         return [message.id for message in self.world.script.history.append(messages)]
 
     def found(self, query, audience="public", tools=True, limit=10):
@@ -51,9 +45,8 @@ class TestToolOutputs(unittest.TestCase):
     def test_for_whom_it_is(self):
         """An output of a private turn is found by those of it, and by staff."""
         output = self.give("look", HALBERD, "private:o1.b")
-        self.assertEqual(self.found("halberd"), [])
-        self.assertEqual(self.found("halberd", "private:o1.b"), [(output, "tool")])
-        self.assertEqual(self.found("halberd", "staff"), [(output, "tool")])
+        for viewer, hits in (("public", 0), ("private:o1.b", 1), ("staff", 1)):
+            self.assertEqual(self.found("halberd", viewer), [(output, "tool")] * hits)
 
     def test_what_is_left_out(self):
         """Recalled text, confirmations, errors and the calls of an extraction are not found."""

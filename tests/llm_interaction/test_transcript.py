@@ -96,14 +96,11 @@ class TestTranscript(unittest.TestCase):
             ],
         )
 
-    def test_examples_stand_in_for_lines_of_her_own(self):
-        """With fewer than two lines of her own, fixed ones show how it is done."""
+    def test_what_is_not_there(self):
+        """Fixed lines stand in for those of her own; of a cut moment nobody is there."""
         said = lines(user(heard_line("Bob", BOB, "say", "Hello")), aria(""))
         self.assertEqual(len(said), 1 + len(EXAMPLES) + 2)
         self.assertIn('Aria says: "Half a day on foot, if the road is dry."', said)
-
-    def test_a_moment_without_anybody(self):
-        """A moment that was cut says that nobody is there."""
         said = lines(user(MOMENT_LABEL, "Time: noon"))
         self.assertEqual(said[:2], ["Aria is in an unknown place.", "Also there: Nobody."])
 
@@ -116,14 +113,14 @@ class TestTranscript(unittest.TestCase):
         self.assertEqual(len(found), 5)
         self.assertEqual(found[3].count('"'), 2)
 
-    def test_the_prompt_ends_where_the_first_fact_begins(self):
-        """No examples stand in it: they would become facts."""
+    def test_facts(self):
+        """The prompt ends where the first begins; each is a whole line, counts once, and ends.
+
+        No examples stand in it: they would become facts.
+        """
         text = as_task_prompt([system(), user(heard_line("Bob", BOB, "say", "I owe Al 4."))], FACTS)
         self.assertTrue(text.endswith("with names and numbers:\n-"))
         self.assertNotIn("traveller", text)
-
-    def test_facts_are_whole_lines(self):
-        """A torn last line is no fact; no fact counts twice, and a runaway ends."""
         self.assertEqual(read_facts(" A is B.\n- A is B.\n-\n- C!\n- D is"), ("A is B.", "C!"))
         self.assertEqual(len(read_facts("\n".join(f"- {n} is." for n in range(50)))), MOST_FACTS)
 
