@@ -40,8 +40,6 @@ from evennia_ai.services import kept, mind
 if TYPE_CHECKING:
     from evennia import DefaultObject
 
-    from evennia_ai.assistant_script import AssistantScript
-
 SCRIPT, CATEGORY = "ai_world", "ai_lore"
 # Most facts that a line finds by meaning alone, and their least score.
 NEAR, LEAST = 3, 0.001
@@ -108,29 +106,30 @@ class Lore:
 
     @inlineCallbacks
     def near(
-        self, script: "AssistantScript", own: Sequence[Fact], bars: Bars, line: str
+        self, scope: str, own: Sequence[Fact], bars: Bars, line: str
     ) -> Steps[dict[str, float]]:
         """Fires with the scores of facts near a line in meaning, by their ids.
 
         Facts with the same locks have a scope of their own in the recall index: no search rests on
         a fact that may not be used. What is new is indexed behind the line. `own` are texts of
-        the game that the assistant knows; `bars` is as in `Finder.find`.
+        the game that the assistant of that `scope` knows; `bars` is as in `Finder.find`.
         """
         if self._parts[0] is not self.books():
             self._parts = self.books(), parts_of(self.facts())
-        if self._replaced != script.mind.recall.replaced:  # another index, which holds none of it
-            self._replaced = script.mind.recall.replaced
+        recall = mind().recall
+        if self._replaced != recall.replaced:  # another index, which holds none of it
+            self._replaced = recall.replaced
             self._indexed.clear()
-        texts, searches = scope_of_texts(script.scope), []
+        texts, searches = scope_of_texts(scope), []
         parts = [(texts, "", parts_of(own).get((EVERYBODY, ""), {}))]
         parts += [(_scope(*locks), bars(*locks), turns) for locks, turns in self._parts[1].items()]
-        for scope, why_not, turns in parts:
-            memory = Memory(scope, script.mind.recall, report=script.log_error)
-            if self._indexed.get(scope) != turns:
-                self._indexed[scope] = turns
-                if scope == texts:  # what was in it before may be from another start
+        for each, why_not, turns in parts:
+            memory = Memory(each, recall, report=_report)
+            if self._indexed.get(each) != turns:
+                self._indexed[each] = turns
+                if each == texts:  # what was in it before may be from another start
                     memory.clear()
-                memory.add(turns.values()).addCallback(self._added, scope)
+                memory.add(turns.values()).addCallback(self._added, each)
             if turns and not why_not:
                 searches.append(memory.search(Query(line, NEAR)))
         together = gatherResults(searches, consumeErrors=True)
@@ -176,7 +175,7 @@ def verdicts(body: "DefaultObject", text: str, line: str, audience: str) -> Step
 
     near: dict[str, float] = {}
     if telling_words(line, [body.key]):
-        near = yield lore().near(script, own, bars, line)
+        near = yield lore().near(script.scope, own, bars, line)
     books, before = lore().books(), body.ndb.ai_finder
     if before is None or before[0] is not books or before[1] is not own:
         finder = Finder([*own, *lore().facts()], off, lore().overruns)
