@@ -18,8 +18,8 @@ NOW = 1_790_000_000.0
 DAY = 86_400.0
 
 
-class FiguresTest(unittest.TestCase):
-    """Figures in a file, written at once, on this thread."""
+class TestFigures(unittest.TestCase):
+    """Prompts and spend in a file, written at once, on this thread."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -44,12 +44,17 @@ class FiguresTest(unittest.TestCase):
         deferred.addCallback(found.append)
         return found[0]
 
-    def flush(self):
+    def prompts(self, since=0.0, assistant="s1"):
+        """The prompts that are found once all is written."""
         self.result(self.figures.flush())
+        return self.result(self.figures.prompts(assistant, since))
 
+    def times(self, **which):
+        return [figure.at for figure in self.prompts(**which)]
 
-class TestFigures(FiguresTest):
-    """Prompts and spend."""
+    def spent(self, by, since="2020-01-01", where=None):
+        self.result(self.figures.flush())
+        return self.result(self.figures.spend(by, since, where or {}))
 
     def test_rows_are_written_together_a_little_later(self):
         """Noting a row touches no file; one write follows for all of them."""
@@ -60,39 +65,32 @@ class TestFigures(FiguresTest):
         self.clock.advance(5)
         found = self.result(self.figures.prompts("s1", NOW + 2))
         self.assertEqual([figure.at for figure in found], [NOW + 2, NOW + 3, NOW + 4])
-        self.assertEqual(self.result(self.figures.prompts("s2", 0)), [])
+        self.assertEqual(self.times(assistant="s2"), [])
 
     def test_columns_of_a_chart(self):
         """A column for each region, as long as the times."""
         self.prompt(history=70)
-        self.flush()
-        chart = stacked(self.result(self.figures.prompts("s1", 0)))
+        chart = stacked(self.prompts())
         self.assertEqual(chart["History"], [70])
         self.assertEqual(set(chart), {"at", "limit", *REGIONS})
 
     def test_old_prompts_go(self):
         """They are kept for a month."""
-        self.prompt(NOW - 31 * DAY)
-        self.prompt(NOW - 29 * DAY)
-        self.prompt()
-        self.flush()
-        found = self.result(self.figures.prompts("s1", 0))
-        self.assertEqual([figure.at for figure in found], [NOW - 29 * DAY, NOW])
+        for days in (31, 29, 0):
+            self.prompt(NOW - days * DAY)
+        self.assertEqual(self.times(), [NOW - 29 * DAY, NOW])
 
     def test_spend_adds_up(self):
         """By any column, also of some rows alone; calls without a price are counted apart."""
         self.spend("a1")
         self.spend("a1", purpose="summary", cost=None)
         self.spend("a2", cost=2.0)
-        self.flush()
-        by_account = self.result(self.figures.spend("account", "2020-01-01"))
-        self.assertEqual(
-            [(f.of, f.calls, f.cost) for f in by_account], [("a2", 1, 2.0), ("a1", 2, 0.5)]
-        )
-        [day] = self.result(self.figures.spend("day", "2020-01-01", {"account": "a1"}))
+        by_account = [(f.of, f.calls, f.cost) for f in self.spent("account")]
+        self.assertEqual(by_account, [("a2", 1, 2.0), ("a1", 2, 0.5)])
+        [day] = self.spent("day", where={"account": "a1"})
         self.assertEqual((day.calls, day.prompt_tokens, day.cached_tokens), (2, 20, 8))
         self.assertEqual(day.unpriced, 1)
-        self.assertEqual(self.result(self.figures.spend("day", "2030-01-01")), [])
+        self.assertEqual(self.spent("day", "2030-01-01"), [])
 
     def test_only_known_columns(self):
         """A column from an address is never part of a statement unless it is known."""
@@ -102,12 +100,11 @@ class TestFigures(FiguresTest):
 
     def test_a_forgotten_account(self):
         """Its name is in no byte of the file; what it cost stays in the sums."""
-        for _ in range(3):
-            self.spend("a77secret")
-        self.spend()
-        self.flush()
+        for account in ("a77secret", "a77secret", "a77secret", ""):
+            self.spend(account)
+        self.result(self.figures.flush())
         self.result(self.figures.forget(["a77secret"]))
-        [nobody] = self.result(self.figures.spend("account", "2020-01-01"))
+        [nobody] = self.spent("account")
         self.assertEqual((nobody.of, nobody.calls, nobody.cost), ("", 4, 2.0))
         self.assertNotIn(b"a77secret", self.path.read_bytes())
 
@@ -116,8 +113,7 @@ class TestFigures(FiguresTest):
         self.path.parent.mkdir()
         self.path.write_bytes(b"no database at all" * 100)
         self.prompt()
-        self.flush()
-        self.assertEqual(len(self.result(self.figures.prompts("s1", 0))), 1)
+        self.assertEqual(self.times(), [NOW])
 
     def test_a_disk_that_is_full(self):
         """What cannot be written is lost, with one line in the log; later figures are kept."""
@@ -130,6 +126,4 @@ class TestFigures(FiguresTest):
                 self.clock.advance(FLUSH_S)
         self.assertEqual([str(each.get("why")) for each in logged], ["disk is full"])
         self.prompt(NOW + 5)
-        self.flush()
-        kept = self.result(self.figures.prompts("s1", 0.0))
-        self.assertEqual([figure.at for figure in kept], [NOW + 5])
+        self.assertEqual(self.times(), [NOW + 5])

@@ -61,8 +61,7 @@ class TestPace(AssistantTest):
 
     def test_an_unanswered_question_keeps_it_awake(self):
         """A turn that is to be tried again is not late."""
-        self.model.answers = [ModelError("it is away")] * 9
-        self.talk("Aria, are you there?")
+        self.talk("Aria, are you there?", *[ModelError("it is away")] * 9)
         self.assertTrue(self.script.runtime.unanswered)
         self.quiet(1000)
         self.assertEqual(self.task.interval, 2)

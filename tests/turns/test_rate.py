@@ -105,27 +105,24 @@ class RateTest(CommandLineTest):
 class TestOnePlayer(RateTest):
     """The bound holds for all assistants together, whatever is said how."""
 
-    lines = {
-        "to one": lambda self, n: f"Aria, what is thing {n}?",
-        "to each in turn": lambda self, n: f"{self.bodies[n % 5].key}, what is thing {n}?",
-        "to everyone": lambda self, n: f"everyone, what is thing {n}?",
-    }
-
     def test_a_minute_of_talk(self):
         """120 lines: 20 calls, no line lost, a sign of each assistant, no burst afterwards."""
-        for name, line in self.lines.items():
+        for name, line in {
+            "to one": lambda n: f"Aria, what is thing {n}?",
+            "to each in turn": lambda n: f"{self.bodies[n % 5].key}, what is thing {n}?",
+            "to everyone": lambda n: f"everyone, what is thing {n}?",
+        }.items():
             with self.subTest(name):
                 self.now += 2 * RATE_S
                 self.told.clear()
                 self.model.requests.clear()
                 before = len(self.script.history.messages())
-                self.flood(lambda n, line=line: line(self, n))
-                self.assertLessEqual(len(self.model.requests), CALLS_A_MINUTE)
-                self.assertGreater(len(self.model.requests), CALLS_A_MINUTE // 2)
+                self.flood(line)
+                asked = len(self.model.requests)
+                self.assertTrue(CALLS_A_MINUTE // 2 < asked <= CALLS_A_MINUTE, asked)
                 self.assertTrue(1 <= self.signs() <= 5, self.signs())
                 new = self.script.history.messages()[before:]
                 self.assertEqual(len([m for m in new if "thing" in m.content]), MINUTE)
-                asked = len(self.model.requests)
                 self.now += 2 * RATE_S
                 self.tick_all()
                 self.assertEqual(len(self.model.requests), asked)
@@ -171,19 +168,20 @@ class TestOnePlayer(RateTest):
                 self.flood(lambda n: f"everyone, what is thing {n}?", 20)
                 self.assertEqual(len(self.model.requests), calls)
 
-    def test_what_assistants_say_to_each_other_counts(self):
-        """A player cannot let one assistant ask the others."""
+    def test_what_one_line_begins_counts(self):
+        """Assistants that ask each other, and a turn that is cut short in the middle."""
         self.model.default = lambda request: ModelReply(
             content=f"Boris, Cleo, what is {len(self.model.requests)}?", model="m"
         )
         self.flood(lambda n: f"Aria, and thing {n}?", 40)
         self.assertLessEqual(len(self.model.requests), CALLS_A_MINUTE)
-
-    def test_a_turn_that_is_cut_short(self):
-        """The call that would be too many is not made in the middle of a turn either."""
+        self.now += 2 * RATE_S
+        self.tick_all()
+        self.told.clear()
+        self.model.requests.clear()
         self.model.default = call("look")
-        self.say("Aria, look around!")
         self.configure(max_react_iterations=100)
+        self.say("Aria, look around!")
         self.tick_all()
         self.assertEqual((len(self.model.requests), self.signs()), (CALLS_A_MINUTE, 1))
         self.assertEqual(self.script.runtime.unanswered, {})
@@ -214,8 +212,7 @@ class TestWhoPays(RateTest):
             with self.subTest(rank):
                 self.model.requests.clear()
                 self.be(rank)
-                if lock:
-                    self.aria.locks.add(lock)
+                self.aria.locks.add(lock)
                 self.flood(lambda n: f"Aria, what is thing {n}?", 60)
                 self.assertGreater(len(self.model.requests), 2 * CALLS_A_MINUTE)
 
@@ -237,9 +234,8 @@ class TestWhoPays(RateTest):
             self.player(f"Guest{n}", 10 + n, address, guest)
             for n, address in enumerate(("10.0.0.1", "10.0.0.1", "10.0.0.2"))
         )
-        self.flood(lambda n: f"Aria, what is thing {n}?", 60, [first])
-        self.assertEqual(len(self.model.requests), CALLS_A_MINUTE)
-        self.flood(lambda n: f"Boris, what is ring {n}?", 4, [again])
-        self.assertEqual(len(self.model.requests), CALLS_A_MINUTE)
+        for who, lines in ((first, 60), (again, 4)):
+            self.flood(lambda n: f"Boris, what is thing {n}?", lines, [who])
+            self.assertEqual(len(self.model.requests), CALLS_A_MINUTE)
         self.flood(lambda n: f"Boris, what is gold {n}?", 4, [other])
         self.assertGreater(len(self.model.requests), CALLS_A_MINUTE)

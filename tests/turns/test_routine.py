@@ -2,6 +2,7 @@
 
 import unittest
 from datetime import datetime
+from unittest import mock
 
 from evennia import create_object
 
@@ -62,6 +63,9 @@ class TestFollowed(MemoryWorldTest):
         self.script.game.steps = steps
         return wait_for(Tick(self.script).run())
 
+    def mode(self):
+        return self.script.state.mode
+
     def talk(self):
         alice = Speaker("Alice", FakeGame.people["Alice"])
         line = Message("user", "Hello.", id=new_id("m"), speaker=alice, channel="say")
@@ -71,19 +75,18 @@ class TestFollowed(MemoryWorldTest):
 
     def test_a_day(self):
         """One exit a tick; the pose on arrival, once; sleep, and waking for the next entry."""
-        self.assertEqual([self.tick(WALKS), self.tick(WALKS)], ["walks", "walks"])
-        self.assertEqual(self.tick(THERE), "routine")
+        done = [self.tick(step) for step in (WALKS, WALKS, THERE, WALKS)]
+        self.assertEqual(done, ["walks", "walks", "routine", "idle"])
         self.assertEqual(self.script.game.said, [("public", "kneads dough.")])
-        self.assertEqual(self.tick(WALKS), "idle")
         self.world.restart()
         self.at(23)
         self.world.later(400)
         self.assertEqual(self.tick(), "fell asleep")
         self.assertIn(self.tick(), ("dreamt", "asleep"))
-        self.assertEqual(self.script.state.mode, "sleep")
+        self.assertEqual(self.mode(), "sleep")
         self.at(6)
         self.tick(THERE)
-        self.assertEqual(self.script.state.mode, "awake")
+        self.assertEqual(self.mode(), "awake")
         self.assertEqual([r.purpose for r in self.world.model.requests if "a" in r.purpose], [])
 
     def test_never_out_of_a_talk(self):
@@ -104,8 +107,7 @@ class TestFollowed(MemoryWorldTest):
 
     def test_barred(self):
         """One alert for each entry, also after a restart; it goes on when the way is open."""
-        for _ in range(3):
-            self.assertEqual(self.tick(BARRED), "idle")
+        self.assertEqual([self.tick(BARRED) for _ in range(3)], ["idle"] * 3)
         self.world.restart()
         self.at(6)
         self.world.later(61)
@@ -120,19 +122,15 @@ class TestFollowed(MemoryWorldTest):
         self.assertEqual(self.tick(LOST), "idle")
         self.script.fall_asleep()
         self.assertIn(self.tick(LOST), ("dreamt", "asleep"))
-        self.assertEqual((self.tick(THERE), self.script.state.mode), ("asleep", "sleep"))
+        self.assertEqual((self.tick(THERE), self.mode()), ("asleep", "sleep"))
         self.at(23)
         self.tick()
         self.at(6)
-        self.assertEqual((self.tick(THERE), self.script.state.mode), ("routine", "awake"))
+        self.assertEqual((self.tick(THERE), self.mode()), ("routine", "awake"))
 
     def test_what_fails(self):
         """A pose that the game refuses, or a fault, keeps nobody from an answer."""
-
-        def refuse(text):
-            raise ToolError("not here")
-
-        self.script.game.emote = refuse
+        self.script.game.emote = mock.Mock(side_effect=ToolError("not here"))
         self.assertEqual(self.tick(THERE), "routine")
         self.at(20)
         self.script.game.step_towards = None
@@ -154,30 +152,27 @@ class TestInGame(AssistantTest):
         self.configure(routine="20:00 taproom: wipes the bar.")
         self.script.runtime.last_spoke_at = 0.0
 
+    def ticks(self, *wanted):
+        """What ticks do, and where they lead."""
+        self.assertEqual([self.tick() for _ in wanted], list(wanted))
+        return self.aria.location
+
     def test_walks(self):
         """Exit by exit, in ticks, to a room of that name, with its article or without."""
         self.taproom.key = "The Taproom"
-        self.assertEqual(self.tick(), "walks")
-        self.assertIs(self.aria.location, self.hall)
-        self.assertEqual([self.tick(), self.tick(), self.tick()], ["walks", "routine", "idle"])
-        self.assertIs(self.aria.location, self.taproom)
+        self.assertIs(self.ticks("walks"), self.hall)
+        self.assertIs(self.ticks("walks", "routine", "idle"), self.taproom)
         self.assertEqual(self.model.requests, [])
 
-    def test_a_locked_door(self):
-        """Scene 12: she stays before the locked door; staff get one alert; open, she walks in."""
+    def test_no_way(self):
+        """Scene 12: before a locked door, or where no way leads, she stays; one alert."""
         self.door.locks.add("traverse:false()")
-        self.assertEqual([self.tick(), self.tick(), self.tick()], ["walks", "idle", "idle"])
-        self.assertIs(self.aria.location, self.hall)
+        self.assertIs(self.ticks("walks", "idle", "idle"), self.hall)
         self.assertIn("the way is barred", self.script.runtime.last_error)
         self.assertEqual(self.script.runtime.counts["troubles"], 1)
         self.door.locks.add("traverse:all()")
-        self.assertEqual(self.tick(), "walks")
-        self.assertIs(self.aria.location, self.taproom)
-
-    def test_no_way(self):
-        """A room that does not exist, or lies too far, is one alert."""
+        self.assertIs(self.ticks("walks"), self.taproom)
         self.configure(routine="20:00 The Moon")
-        self.assertEqual([self.tick(), self.tick()], ["idle", "idle"])
+        self.assertIs(self.ticks("idle", "idle"), self.taproom)
         self.assertIn("no way leads there", self.script.runtime.last_error)
-        self.assertEqual(self.script.runtime.counts["troubles"], 1)
-        self.assertIs(self.aria.location, self.room1)
+        self.assertEqual(self.script.runtime.counts["troubles"], 2)

@@ -107,9 +107,13 @@ class TestCaps(unittest.TestCase):
         self.assertTrue(caps_of("x", {"cost_month": cost})[0].is_reached(row))
 
     def test_no_limit_is_no_cap(self):
-        """None means no cap; 0 means nothing may be spent."""
+        """None means no cap, 0 that nothing may be spent; lower limits and new ones lift none."""
         self.assertEqual(caps_of("x", dict.fromkeys(LIMITS)), ())
         self.assertTrue(caps_of("x", {"cost_day": 0})[0].is_reached(SpendRow()))
+        for before, after in ((5, 6), (5, None), (5, 5.5)):
+            self.assertTrue(lifts(before, after))
+        for before, after in ((5, 5), (5, 4), (None, 4), (None, None)):
+            self.assertFalse(lifts(before, after))
 
     def test_words(self):
         """A cap says whose it is, how much, and when it ends by itself."""
@@ -119,41 +123,26 @@ class TestCaps(unittest.TestCase):
         ends = [cap.until for cap in (tokens, money, Cap("the call", "call", "tokens", 5))]
         self.assertEqual(len({*ends}), 3)
 
-    def test_lifting(self):
-        """Raising or removing a cap lifts it; lowering one or adding one does not."""
-        for before, after in ((5, 6), (5, None), (5, 5.5)):
-            self.assertTrue(lifts(before, after))
-        for before, after in ((5, 5), (5, 4), (None, 4), (None, None)):
-            self.assertFalse(lifts(before, after))
-
 
 class TestSetting(unittest.TestCase):
     """The game's setting."""
 
     def test_good(self):
         """Parts and limits are read; None stands for no limit."""
-        limits, wrong = read_limits(
-            {"game": {"cost_month": 20.0, "tokens_day": None}, "call": {"tokens": 500}}
-        )
-        self.assertEqual(
-            (limits, wrong), ({"game": {"cost_month": 20.0}, "call": {"tokens": 500}}, ())
-        )
+        value = {"game": {"cost_month": 20.0, "tokens_day": None}, "call": {"tokens": 500}}
+        limits = {"game": {"cost_month": 20.0}, "call": {"tokens": 500}}
+        self.assertEqual(read_limits(value), (limits, ()))
         self.assertEqual(read_limits({}), ({}, ()))
         self.assertEqual(read_limits(None), ({"game": {"tokens_day": 2_000_000}}, ()))
 
     def test_wrong(self):
         """Whatever is wrong is named, and nothing may be spent until it is corrected."""
-        for value in (
-            "5",
-            [],
-            {"games": {}},
-            {"game": 5},
-            {"game": {"tokens": 5}},
-            {"call": {"tokens_day": 5}},
-            *({"game": {"tokens_day": each}} for each in (-1, True, "5", nan, inf)),
-        ):
-            limits, wrong = read_limits(value)
-            self.assertTrue(wrong, value)
+        wrong = ["5", [], {"games": {}}, {"game": 5}, {"game": {"tokens": 5}}]
+        wrong += [{"call": {"tokens_day": 5}}]
+        wrong += [{"game": {"tokens_day": each}} for each in (-1, True, "5", nan, inf)]
+        for value in wrong:
+            limits, problems = read_limits(value)
+            self.assertTrue(problems, value)
             self.assertEqual(limits, CLOSED)
 
     @FEW
@@ -178,9 +167,7 @@ class TestCalls(unittest.TestCase):
 
     def test_a_reply_is_an_amount(self):
         """Tokens in and out, cached ones apart; an unknown cost counts 0 and as unpriced."""
-        reply = ModelReply(
-            content="", prompt_tokens=100, completion_tokens=5, cached_tokens=80, cost=None
-        )
+        reply = ModelReply(content="", prompt_tokens=100, completion_tokens=5, cached_tokens=80)
         self.assertEqual(Amount.of(reply), Amount(1, 105, 0.0, 80, unpriced=1))
 
     @MANY

@@ -24,27 +24,31 @@ from tests.waiting import pump_until, started_reactor, wait_for
 class TestAwakeTick(AssistantTest):
     """What a tick does with what was heard."""
 
-    def test_said_is_answered(self):
-        """A line said in the room becomes a message, and the model's text is said aloud."""
-        self.model.answers = ["Good evening, Char."]
-        heard = self.lines_of(self.char1)
-        self.assertEqual(self.talk("hello Aria"), "turn")
-        self.assertEqual(
-            self.contents(), [("user", "hello Aria"), ("assistant", "Good evening, Char.")]
-        )
-        self.assertIn("Good evening, Char.", heard[-1])
+    def at(self, now):
+        self.script.now = lambda: now
 
-    def test_others_have_turns_between_its_steps(self):
-        """In the Server, where people play, no turn is done in one piece."""
-        services.use(server=True)
+    def tick_at(self, now, text=None):
+        """Let it be a time, say something, and tick."""
+        self.at(now)
+        if text:
+            self.say(text)
+        return wait_for(self.script.at_tick())
+
+    def test_said_is_answered(self):
+        """What is said is stored and answered aloud; others have turns between its steps."""
+        services.use(server=True)  # where people play, no turn is done in one piece
         started_reactor()
         self.model.answers = ["Good evening, Char."]
+        heard = self.lines_of(self.char1)
         self.say("hello Aria")
         self.script.runtime.last_turn_at = 0.0
         done = self.script.at_tick()
         self.assertFalse(done.called)
         self.assertEqual(wait_for(done), "turn")
-        self.assertEqual(self.contents()[-1], ("assistant", "Good evening, Char."))
+        self.assertEqual(
+            self.contents(), [("user", "hello Aria"), ("assistant", "Good evening, Char.")]
+        )
+        self.assertIn("Good evening, Char.", heard[-1])
 
     def test_a_private_room(self):
         """What is said in a room marked private is for those who stand there."""
@@ -58,42 +62,32 @@ class TestAwakeTick(AssistantTest):
         """A line that comes right after a turn waits until the cooldown is over."""
         self.configure(reply_cooldown_s=30)
         now = self.script.now()
-        self.script.now = lambda: now
         self.model.default = "Yes?"
-        self.say("Aria, hello")
-        self.assertEqual(wait_for(self.script.at_tick()), "turn")
-        self.say("Aria, one more thing")
-        now += 29
-        self.assertEqual(wait_for(self.script.at_tick()), "cooldown")
+        self.assertEqual(self.tick_at(now, "Aria, hello"), "turn")
+        self.assertEqual(self.tick_at(now + 29, "Aria, one more thing"), "cooldown")
         self.assertEqual(len(self.model.requests), 1)
-        now += 1
-        self.assertEqual(wait_for(self.script.at_tick()), "turn")
+        self.assertEqual(self.tick_at(now + 30), "turn")
         self.assertEqual(len(self.model.requests), 2)
 
     def test_a_clock_that_is_set_back(self):
         """It answers at once, also what it had put off; it does not wait for the old time."""
         now = self.script.now()
-        self.script.now = lambda: now
         self.model.default = "Yes?"
-        self.say("Aria, hello")
-        self.assertEqual(wait_for(self.script.at_tick()), "turn")
+        self.assertEqual(self.tick_at(now, "Aria, hello"), "turn")
         group = Group(PUBLIC, tuple(self.script.history.messages()[:1]))
         self.script.runtime.postpone(group, now)
         for set_back_s in (3600, 86_400):
             now -= set_back_s
-            self.say("Aria, are you there?")
-            self.assertEqual(wait_for(self.script.at_tick()), "turn")
-            self.assertTrue(
-                all(late.due <= now for late in self.script.runtime.unanswered.values())
-            )
+            self.assertEqual(self.tick_at(now, "Aria, are you there?"), "turn")
+            late = self.script.runtime.unanswered.values()
+            self.assertTrue(all(each.due <= now for each in late))
             now += 2
 
     def test_words_in_the_queue_keep_it_awake(self):
         """However long ago they were heard, they are stored before it falls asleep."""
         self.configure(sleep_after_idle_s=60)
         self.say("Aria, hello")
-        now = self.script.now() + 1000
-        self.script.now = lambda: now
+        self.at(self.script.now() + 1000)
         self.assertEqual(self.tick(), "heard")
         self.assertEqual(self.contents(), [("user", "Aria, hello")])
         self.assertEqual(self.tick(), "fell asleep")
@@ -106,15 +100,13 @@ class TestAwakeTick(AssistantTest):
 
     def test_a_store_that_never_answers(self):
         """A turn goes on without memories when their store hangs, or breaks in its own way."""
-        self.model.answers = ["Here I am.", "And again."]
-        self.semantic.search = lambda *args, **kwargs: Deferred()
-        with patch.object(retrieval, "SEARCH_TIMEOUT_S", 0.1):
-            self.assertEqual(self.talk("Aria, where is the old mill of Norvik?"), "turn")
-        self.semantic.search = lambda *args, **kwargs: {}["gone"]
-        self.assertEqual(self.talk("Aria, where is the new mill of Norvik?"), "turn")
-        self.assertEqual(
-            [c for r, c in self.contents() if r == "assistant"], ["Here I am.", "And again."]
-        )
+        hangs, breaks = lambda *args, **_: Deferred(), lambda *args, **_: {}["gone"]
+        for search, answer in ((hangs, "Here I am."), (breaks, "And again.")):
+            self.semantic.search = search
+            with patch.object(retrieval, "SEARCH_TIMEOUT_S", 0.1):
+                text = f"Aria, is the mill of Norvik {answer}"
+                self.assertEqual(self.talk(text, answer), "turn")
+            self.assertEqual(self.contents()[-1], ("assistant", answer))
 
     def test_all_is_heard_while_switched_off(self):
         """More lines than the queue holds are stored, without a turn."""
@@ -124,9 +116,8 @@ class TestAwakeTick(AssistantTest):
             if number % 60 == 0:
                 self.assertEqual(self.tick(), "disabled")
         self.tick()
-        heard = [text for _, text in self.contents()] + [
-            event.content for event in self.script.runtime.queue
-        ]
+        heard = [text for _, text in self.contents()]
+        heard += [event.content for event in self.script.runtime.queue]
         self.assertEqual(heard, [f"line {number}" for number in range(700)])
         self.assertEqual(self.model.requests, [])
 
@@ -159,7 +150,8 @@ class TestReadingAhead(MemoryWorldTest):
         return [asked.purpose for asked in self.world.model.requests[before:]]
 
     def test_the_first_player_who_comes(self):
-        """Once, not for each who joins, and not soon after a turn."""
+        """Once, not for each who joins, nor soon after a turn, nor where it may be billed."""
+        self.assertEqual(self.tick_with("o1"), [])
         self.world.model.own = True
         self.assertEqual(self.tick_with(), [])
         self.assertEqual(self.tick_with("o1"), [READ_AHEAD])
@@ -172,10 +164,6 @@ class TestReadingAhead(MemoryWorldTest):
         self.script.runtime.last_turn_at = self.script.now()
         self.assertEqual(self.tick_with("o1", waited_s=10.0), [])
 
-    def test_a_billed_model(self):
-        """Nothing is sent where somebody may be billed for it."""
-        self.assertEqual(self.tick_with("o1"), [])
-
 
 class TestEmergency(MemoryWorldTest):
     """A context that is nearly full."""
@@ -185,10 +173,8 @@ class TestEmergency(MemoryWorldTest):
         self.world.configure(max_context_tokens=6000, compact_background=False)
         self.fill(60, content="word " * 60)
         self.world.model.held = True
-        self.world.model.answers = [
-            call("add_journal_entry", content="Bob owes Alice 3 barrels."),
-            call("noop"),
-        ]
+        noted = call("add_journal_entry", content="Bob owes Alice 3 barrels.")
+        self.world.model.answers = [noted, call("noop")]
         running = Tick(self.script).check_emergency()
         purposes = [request.purpose for request in self.world.model.requests]
         self.assertEqual(purposes, [CONTEXT_PRE_COMPACTION])
@@ -203,18 +189,13 @@ class TestEmergency(MemoryWorldTest):
 class TestHeard(unittest.TestCase):
     """One line that was heard, by its audience."""
 
-    def hear(self, audience):
-        """An assistant that has heard Alice, and what its tick did."""
-        aria = FakeAssistant(ScriptedModel(default="Yes?"))
-        alice = Speaker("Alice", aria.game.people["Alice"])
-        line = Message("user", "Aria?", id="m1", audience=audience, speaker=alice, channel="say")
-        aria.runtime.hear(line, aria.now())
-        return aria, wait_for(Tick(aria).run())
-
     def test_for_staff(self):
         """What only staff may read is stored and never answered."""
-        aria, done = self.hear(STAFF)
-        self.assertEqual(done, "heard")
+        aria = FakeAssistant(ScriptedModel(default="Yes?"))
+        alice = Speaker("Alice", aria.game.people["Alice"])
+        line = Message("user", "Aria?", id="m1", audience=STAFF, speaker=alice, channel="say")
+        aria.runtime.hear(line, aria.now())
+        self.assertEqual(wait_for(Tick(aria).run()), "heard")
         self.assertEqual([m.content for m in aria.history.messages()], ["Aria?"])
 
     def test_saved_before_the_start(self):

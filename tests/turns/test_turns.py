@@ -80,9 +80,8 @@ class TestForWhom(TurnTest):
 
     def test_two_at_once(self):
         """Each gets a turn, whose prompt names whom and what it answers."""
-        self.model.answers = ["To Alice.", "To Bob."]
         self.say("Aria, an ale!")
-        self.talk("Aria, a bed!", speaker=self.bob)
+        self.talk("Aria, a bed!", "To Alice.", "To Bob.", speaker=self.bob)
         self.assertEqual(self.spoken(), ["To Alice.", "To Bob."])
         for request, who, other in ((0, "Alice", "Bob"), (1, "Bob", "Alice")):
             tail = self.asked(request)[-1]["content"]
@@ -520,6 +519,18 @@ class TestModelDown(TurnTest):
         for _ in range(2):
             self.tick()
         self.assertEqual(self.spoken(), ["Late, but here."])
+
+    def test_no_model_at_all(self):
+        """Where the offline model fails, too, each question gets a sign, and a retry none again."""
+        self.model.default = model_down()
+        for number in (1, 2):
+            self.talk(f"Aria, what is boat {number} called?")
+            self.assertEqual(len(self.shown("Alice", "shakes their head")), number)
+        before = len(self.model.requests)
+        self.later(6)
+        self.tick()
+        self.assertGreater(len(self.model.requests), before)
+        self.assertEqual(len(self.shown("Alice", "shakes their head")), 2)
 
     def test_a_sign_of_thinking(self):
         """Shown once to those who wait, and heard by no assistant; to who whispers alone."""

@@ -71,27 +71,23 @@ class SmallWindow(WireTest):
     def setUp(self):
         super().setUp()
         self.configure(max_context_tokens=100_000, reply_cooldown_s=0)
-        self.small = None
 
-    def tearDown(self):
-        if self.small:
-            self.small.stop()
-        super().tearDown()
-
-    def serve(self, **options):
-        """Put a small server in place of the game's model."""
+    def serve(self, names=None, **options):
+        """Put a small server in place of the game's model, which may name a window if asked."""
         self.small = SmallServer(**options).start()
+        self.addCleanup(self.small.stop)
         client = ModelClient(api_base=self.small.url, home_model=conf.model_name(), retry=QUICK)
         services.use(model=client)
-        return client
+        if names:
+            self.small.pages["/props"] = {"default_generation_settings": {"n_ctx": names}}
+            wait_for(client.warm_up(), 60)
 
     def live(self, turns):
         """So many turns; returns after which of them the server had refused how many requests."""
         refused = []
         for number in range(turns):
-            self.assertEqual(
-                self.talk(f"Aria, what of the {number * 13} geese on pond {number}? " * 4), "turn"
-            )
+            text = f"Aria, what of the {number * 13} geese on pond {number}? " * 4
+            self.assertEqual(self.talk(text), "turn")
             self.assertTrue(self.script.runtime.lock.running is None)
             refused.append(len(self.small.refused))
         return refused
@@ -136,9 +132,7 @@ class TestOverflow(SmallWindow):
 class TestAskedFirst(SmallWindow):
     def test_no_overflow_at_all(self):
         """A server that says its window gets no request that is too large, from the first on."""
-        client = self.serve()
-        self.small.pages["/props"] = {"default_generation_settings": {"n_ctx": WINDOW}}
-        wait_for(client.warm_up(), 60)
+        self.serve(names=WINDOW)
         self.fill(self.LONG, words=60)
         self.live(8)
         self.assertEqual(self.small.refused, [])
@@ -146,9 +140,7 @@ class TestAskedFirst(SmallWindow):
 
     def test_what_compaction_cannot_reach(self):
         """What the window is too small for names the window, not an option that would not help."""
-        client = self.serve()
-        self.small.pages["/props"] = {"default_generation_settings": {"n_ctx": 2000}}
-        wait_for(client.warm_up(), 60)
+        self.serve(names=2000)
         self.fill(30, words=60)
         check_room(self.script)
         reason = no_room(self.script)
@@ -159,9 +151,7 @@ class TestAskedFirst(SmallWindow):
 
     def test_a_window_that_shrinks(self):
         """A server started anew with less refuses one request, whichever is the first too large."""
-        client = self.serve(window=16_384)
-        self.small.pages["/props"] = {"default_generation_settings": {"n_ctx": 16_384}}
-        wait_for(client.warm_up(), 60)
+        self.serve(window=16_384, names=16_384)
         self.fill(self.LONG, words=60)
         self.live(2)
         self.small.window = WINDOW

@@ -19,7 +19,7 @@ def lines(count, word, **fields):
     return [Message("user", f"{word} {n} " * 20, speaker=bob, **fields) for n in range(count)]
 
 
-class ContextToolsTest(unittest.TestCase):
+class TestContextTools(unittest.TestCase):
     """A fake assistant with public talk, some of Bob's and some of Cora's."""
 
     def setUp(self):
@@ -34,13 +34,16 @@ class ContextToolsTest(unittest.TestCase):
         results = [m for m in self.aria.history.messages() if m.role == "tool"]
         return results[-1].content
 
+    def assert_for_cora(self, name, words):
+        """A tool shows them to Cora alone."""
+        for audience, is_shown in (("public", False), (BOB, False), (CORA, True)):
+            self.assertEqual(words in self.use(name, audience), is_shown, audience)
+
     def compact(self):
         done = wait_for(compact_conversation_history(self.aria, self.aria.obj, force=True))
         self.assertTrue(done["success"], done)
 
-
-class TestContextSnapshot(ContextToolsTest):
-    def test_how_full(self):
+    def test_snapshot(self):
         """It tells the share, the tokens and the regions of the prompt that this turn has."""
         told = self.use("context_snapshot")
         event = self.aria.budgets.events()[0]
@@ -49,25 +52,22 @@ class TestContextSnapshot(ContextToolsTest):
         self.assertIn(str(event), told)
         self.assertLess(len(told), 600)
 
-    def test_folded_and_left_out(self):
+    def test_snapshot_of_what_is_not_there(self):
         """It tells what summaries stand for and what had no room."""
         self.compact()
         self.assertIn("8 older messages are folded into 1 summary", self.use("context_snapshot"))
         self.aria.history.append(lines(200, "gold"))
-        self.assertRegex(
-            self.use("context_snapshot"), r"For lack of room the [\d,]+ messages before them"
-        )
+        left_out = r"For lack of room the [\d,]+ messages before them"
+        self.assertRegex(self.use("context_snapshot"), left_out)
 
-    def test_of_its_audience(self):
+    def test_snapshot_of_its_audience(self):
         """What another audience said is not counted."""
         self.aria.history.append(lines(7, "secret", audience=CORA))
         self.assertIn("12 lines", self.use("context_snapshot"))
         self.assertIn("13 lines", self.use("context_snapshot", audience=BOB))
         self.assertIn("20 lines", self.use("context_snapshot", audience=CORA))
 
-
-class TestListContributors(ContextToolsTest):
-    def test_largest(self):
+    def test_contributors(self):
         """The largest regions and messages by id, in few words."""
         big = Message("user", "barrel " * 900, speaker=Speaker("Bob", "o2.b"))
         (big,) = self.aria.history.append([big])
@@ -77,32 +77,27 @@ class TestListContributors(ContextToolsTest):
         self.assertIn("region History", [each["what"] for each in told])
         self.assertEqual(told, sorted(told, key=lambda each: -each["tokens"]))
 
-    def test_of_its_audience(self):
+    def test_contributors_of_its_audience(self):
         """A private message is listed to its own circle and to nobody else."""
         big = Message("user", "secret " * 900, speaker=Speaker("Cora", "o3.c"), audience=CORA)
         (big,) = self.aria.history.append([big])
-        for audience, known in (("public", False), (BOB, False), (CORA, True)):
-            self.assertEqual(big.id in self.use("list_contributors", audience), known, audience)
+        self.assert_for_cora("list_contributors", big.id)
         self.assertNotIn("secret", self.use("list_contributors", CORA))
 
-
-class TestTraceSummaries(ContextToolsTest):
     def test_summaries(self):
         """Each is listed with its id, its tier and how many messages it stands for."""
         self.compact()
         told = json.loads(self.use("trace_summaries"))
         (record,) = self.aria.history.summaries()
         self.assertEqual(told["older"], 0)
-        self.assertEqual([each["id"] for each in told["summaries"]], [record.id])
-        self.assertEqual(told["summaries"][0]["messages"], 8)
-        self.assertTrue(told["summaries"][0]["in_prompt"])
+        (summary,) = told["summaries"]
+        self.assertEqual((summary["id"], summary["messages"]), (record.id, 8))
+        self.assertTrue(summary["in_prompt"])
         self.assertNotIn("many things", json.dumps(told))
 
-    def test_of_its_audience(self):
+    def test_summaries_of_its_audience(self):
         """Summaries of private talk do not exist for others."""
         self.aria.history.append(lines(30, "secret", audience=CORA))
         self.compact()
-        private_ones = [r.id for r in self.aria.history.summaries() if r.audience == CORA]
-        self.assertTrue(private_ones)
-        for audience, known in (("public", False), (BOB, False), (CORA, True)):
-            self.assertEqual(private_ones[0] in self.use("trace_summaries", audience), known)
+        first = next(r.id for r in self.aria.history.summaries() if r.audience == CORA)
+        self.assert_for_cora("trace_summaries", first)

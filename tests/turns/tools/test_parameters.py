@@ -38,63 +38,51 @@ class TestSchema(unittest.TestCase):
         schema = function_schema("note", "Notes.", PARAMETERS)
         self.assertEqual((schema["type"], schema["function"]["name"]), ("function", "note"))
         parameters = schema["function"]["parameters"]
-        self.assertEqual(list(parameters["properties"]), ["content", "importance", "note"])
         self.assertEqual(parameters["required"], ["content"])
-        self.assertEqual(
-            parameters["properties"]["importance"],
-            {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": 10,
-                "description": "How much it matters.",
-            },
-        )
-        self.assertEqual(
-            parameters["properties"]["content"], {"type": "string", "description": "One fact."}
-        )
+        text = {"type": "string"}
+        scale = {"type": "integer", "minimum": 1, "maximum": 10}
+        wanted = {
+            "content": {**text, "description": "One fact."},
+            "importance": {**scale, "description": "How much it matters."},
+            "note": {**text, "description": "A remark."},
+        }
+        self.assertEqual(parameters["properties"], wanted)
 
 
 class TestReadArguments(unittest.TestCase):
     """Arguments as a model sends them."""
 
-    def assert_refused(self, raw, says, parameters=PARAMETERS):
+    def assert_refused(self, raw, says):
         with self.assertRaisesRegex(ToolError, says):
-            read_arguments(raw, parameters)
+            read_arguments(raw, PARAMETERS)
 
     def test_good(self):
         """Text of JSON or a dict, stripped and in the right types; nulls are left out."""
         wanted = {"content": "a", "importance": 7}
-        self.assertEqual(
-            read_arguments('{"content": " a ", "importance": "7"}', PARAMETERS), wanted
-        )
-        raw = {"content": "a", "importance": 7.0, "note": None}
-        self.assertEqual(read_arguments(raw, PARAMETERS), wanted)
+        for raw in (
+            '{"content": " a ", "importance": "7"}',
+            {"content": "a", "importance": 7.0, "note": None},
+        ):
+            self.assertEqual(read_arguments(raw, PARAMETERS), wanted)
         self.assertEqual(read_arguments({"content": "a", "note": ""}, PARAMETERS)["note"], "")
         for nothing in (None, "", "  ", "{}", {}):
             self.assertEqual(read_arguments(nothing, {}), {})
 
-    def test_no_object(self):
-        """What is no JSON object is told so."""
-        self.assert_refused("{", "no valid JSON")
-        self.assert_refused("[" * 100_000, "no valid JSON")
+    def test_refused(self):
+        """What is no JSON object, is missing or of the wrong kind is told with the right one."""
+        for raw in ("{", "[" * 100_000):
+            self.assert_refused(raw, "no valid JSON")
         for raw in ("[]", "5", '"text"', "null x", 5, ["content"]):
             self.assert_refused(raw, "JSON")
-
-    def test_missing(self):
-        """A missing argument is named with what it is."""
-        self.assert_refused({}, "missing argument `content`: One fact.")
-        self.assert_refused({"content": None}, "missing argument `content`")
-
-    def test_wrong_kind(self):
-        """A value of the wrong kind is told with the right one."""
+        for raw in ({}, {"content": None}):
+            self.assert_refused(raw, "missing argument `content`: One fact.")
         for wrong in (5, ["a"], " "):
             self.assert_refused({"content": wrong}, "`content` must be a text")
         self.assert_refused({"content": "a" * 41}, "a text of at most 40 characters")
         odd = (0, 11, 2.5, True, "x", "", [], {}, float("nan"), float("inf"), 10**400, "1e999")
         for wrong in odd:
-            self.assert_refused(
-                {"content": "a", "importance": wrong}, "`importance` must be a whole number from 1"
-            )
+            raw = {"content": "a", "importance": wrong}
+            self.assert_refused(raw, "`importance` must be a whole number from 1")
 
     @FEW
     @given(st.one_of(values, st.dictionaries(st.sampled_from(sorted(PARAMETERS)), values)))

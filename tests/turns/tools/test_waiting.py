@@ -65,17 +65,16 @@ class TestWaitingCalls(unittest.TestCase):
         self.assertIsNone(SCRIPT[None, KEY]("junk"))
 
     def test_a_full_list(self):
-        """Also many people together fill only so much."""
-        held = WaitingCalls()
-        for n in range(MOST_WAITING):
-            held = held.with_call(call(asker=f"o{n}.x"))
-        with self.assertRaisesRegex(ToolError, "too many"):
-            held.with_call(call(asker="o99.x"))
-        held = WaitingCalls()
-        for n in range(MOST_OF_ONE):
-            held = held.with_call(call(arguments=f'{{"n": {n}}}', asker="o1.x"))
-        with self.assertRaisesRegex(ToolError, "calls of this person wait"):
-            held.with_call(call(asker="o1.x"))
+        """One person's calls, and those of many people together, fill only so much."""
+        for most, says, number_of in (
+            (MOST_WAITING, "too many", lambda n: call(asker=f"o{n}.x")),
+            (MOST_OF_ONE, "calls of this person wait", lambda n: call(arguments=f'{{"n": {n}}}')),
+        ):
+            held = WaitingCalls()
+            for n in range(most):
+                held = held.with_call(number_of(n))
+            with self.assertRaisesRegex(ToolError, says):
+                held.with_call(number_of(most))
 
     def test_the_same_twice(self):
         """The same act for the same person waits once, however its JSON is written."""
