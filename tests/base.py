@@ -27,7 +27,7 @@ from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from evennia_ai.turns.metrics import Figures
 from evennia_ai.turns.options import OPTIONS
 from evennia_ai.turns.runtime import RUNTIMES
-from tests.waiting import wait_for
+from tests.waiting import pump_until, wait_for
 
 CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
 PLAYED = "tests.base.PlayedCharacter"
@@ -233,6 +233,16 @@ class AssistantTest(WorldTest):
             self.model.answers = list(answers)
         self.say(text, speaker)
         return self.tick()
+
+    def asked_slowly(self, text, *answers):
+        """A tick in which a held model is asked for these answers, once it was asked."""
+        self.model.held, self.model.answers = True, list(answers)
+        self.say(text)
+        self.script.runtime.last_turn_at = 0.0
+        before = len(self.model.requests)
+        running = self.script.at_tick()
+        pump_until(lambda: len(self.model.requests) > before)
+        return running
 
     def lines_of(self, person):
         """All that a person is shown from now on, as it comes."""

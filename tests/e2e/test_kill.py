@@ -21,8 +21,8 @@ if SHARE < 1:
     OTHERS = [kill_steps.WITHDRAW, kill_steps.BEFORE_MARK, kill_steps.SECOND_WRITE]
 
 
-class Killed:
-    """One game, killed several times."""
+class TestKilled(unittest.TestCase):
+    """The Server dies before each step; at last Portal and Server die together."""
 
     def killed_at(self, tavern, step):
         """Live until the Server dies before a step, start it again, and look."""
@@ -65,18 +65,10 @@ class Killed:
             player.ask("compact Aria", r"Aria compacted [1-9]", 60)
             player.close()
 
-
-class TestKilledInACompaction(Killed, unittest.TestCase):
-    """The Server dies before each step of a compaction; at last Portal and Server die together."""
-
-    def test_nothing_is_lost(self):
+    def test_in_a_compaction(self):
         """Every line is kept once, and she goes on."""
         self.killed_before(COMPACTION)
 
-
-class TestKilledInARollbackOrADream(Killed, unittest.TestCase):
-    """The same before steps of a rollback, a consolidation, a page turn and an extraction."""
-
-    def test_nothing_is_lost(self):
-        """Every line is kept once, and she goes on."""
+    def test_in_a_rollback_or_a_dream(self):
+        """The same in a consolidation, and where the journal turns a page."""
         self.killed_before(OTHERS)

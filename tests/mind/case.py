@@ -80,6 +80,14 @@ class MindTest(unittest.TestCase):
         """Wait until the model's server has got so many requests in all."""
         pump_until(lambda: len(self.server.requests) >= count, START_S)
 
+    def ask_model(self, mind, *answers, **fields):
+        """Ask a model that will answer so; returns the Deferred once the request has come."""
+        before = len(self.server.requests)
+        self.server.script(*answers)
+        asked = mind.model.complete(request(**fields))
+        self.asked(before + 1)
+        return asked
+
     def log(self, game="game"):
         """The process's log."""
         return (self.base / game / "server" / "logs" / "mind.log").read_text()

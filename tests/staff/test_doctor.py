@@ -76,6 +76,13 @@ class DoctorCase(TestCase):
             (found,) = self.outcomes([check], patient)
         return found
 
+    def assert_bad(self, found, *words):
+        """It is a fault whose line has these words, and there is a remedy."""
+        self.assertIs(found.ok, False)
+        for word in words:
+            self.assertIn(word, found.line())
+        self.assertTrue(found.remedy)
+
     def outcomes(self, which, patient=None):
         """What checks find, which must be there at once."""
         results = []
@@ -87,10 +94,7 @@ class TestChecks(DoctorCase):
     def test_bad_settings_are_named_with_their_remedy(self):
         """The worst problem is shown with its number and hint."""
         found = self.outcome(doctor.check_settings, LLM_MODEL=5, WRONG=1)
-        self.assertIs(found.ok, False)
-        self.assertIn("E001", found.detail)
-        self.assertIn("1 more", found.detail)
-        self.assertTrue(found.remedy)
+        self.assert_bad(found, "E001", "1 more")
 
     def test_keys_and_passwords_are_masked(self):
         """Neither the key nor a password in the address is shown."""
@@ -105,8 +109,7 @@ class TestChecks(DoctorCase):
             CMDSET_CHARACTER="evennia.commands.default.cmdset_character.CharacterCmdSet"
         ):
             found = self.outcome(doctor.check_wiring)
-        self.assertIs(found.ok, False)
-        self.assertIn("self.add(evennia_ai.commands.AssistantCmdSet)", found.remedy)
+        self.assert_bad(found, "self.add(evennia_ai.commands.AssistantCmdSet)")
 
     def test_a_database_that_takes_no_writes(self):
         """A read-only database is a fault that says so, though everything can be read."""
@@ -140,9 +143,7 @@ class TestChecks(DoctorCase):
         for path in BROKEN_TOOLS:
             with self.subTest(path=path):
                 found = self.outcome(doctor.check_tools, TOOLS=[path])
-                self.assertIs(found.ok, False)
-                self.assertIn(path, found.detail)
-                self.assertTrue(found.remedy)
+                self.assert_bad(found, path)
 
     def test_the_tokenizer_and_the_embedder_are_real(self):
         """Tokens are counted, not estimated, and a text becomes a vector."""
@@ -154,12 +155,10 @@ class TestChecks(DoctorCase):
     def test_a_memory_store(self):
         """Its own sentence or the setting is shown; one made for the check is closed again."""
         found = self.outcome(doctor.check_memory, self.patient(store=Locked()))
-        self.assertIs(found.ok, False)
-        self.assertIn("The folder is locked", found.detail)
+        self.assert_bad(found, "The folder is locked")
         patient, wrong = Patient(self.folder), "no_such_module.Backend"
         found = self.outcome(doctor.check_memory, patient, MEMORY_BACKEND=wrong)
-        self.assertIs(found.ok, False)
-        self.assertIn("EVENNIA_AI_MEMORY_BACKEND", found.detail + found.remedy)
+        self.assert_bad(found, "EVENNIA_AI_MEMORY_BACKEND")
         patient = Patient(self.folder, worker=InlineWorker())
         for _ in range(2):
             found = self.outcome(doctor.check_memory, patient, DATA_DIR=self.folder)
@@ -218,8 +217,6 @@ class TestRunChecks(DoctorCase):
         self.assertIn("no such disk", found[0].detail)
         self.assertNotIn("sk-hidden", found[0].detail)
 
-
-class TestReport(DoctorCase):
     def test_every_check_is_one_line_and_the_last_sums_up(self):
         """Line breaks in a detail do not break the list."""
         text = report([Check(True, "x\ny", name="a"), Check(False, "z", "Do it.", "b")])

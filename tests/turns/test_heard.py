@@ -23,8 +23,8 @@ def event(channel="say", content="hello", **fields):
     return heard(content, channel=channel, **fields)
 
 
-class TestGroups(unittest.TestCase):
-    """One turn for each speaker and audience."""
+class TestHeard(unittest.TestCase):
+    """One turn for each speaker and audience, arrivals and departures."""
 
     @FEW
     @given(st.lists(events))
@@ -47,10 +47,6 @@ class TestGroups(unittest.TestCase):
         self.assertFalse(wants_answer(event(metadata={ANSWER: False})))
         self.assertTrue(wants_answer(event(metadata={ANSWER: True})))
         self.assertFalse(wants_answer(event(metadata={ANSWER: True, UNJUDGED: True})))
-
-
-class TestResolved(unittest.TestCase):
-    """Arrivals and departures."""
 
     def test_who_is_here_came(self):
         """Who is here came, who is not went, and one nobody knows went too."""

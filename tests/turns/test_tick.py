@@ -18,7 +18,7 @@ from evennia_ai.turns.heard import Group
 from evennia_ai.turns.tick import Tick
 from tests.base import AssistantTest
 from tests.memory_assistant import MemoryWorldTest
-from tests.waiting import pump_until, started_reactor, wait_for
+from tests.waiting import started_reactor, wait_for
 
 
 class TestAwakeTick(AssistantTest):
@@ -123,11 +123,7 @@ class TestAwakeTick(AssistantTest):
 
     def test_late_tick_is_skipped(self):
         """While a turn waits for the model a second tick does nothing but save the queue."""
-        self.model.held = True
-        self.model.answers = ["Yes?"]
-        self.say("hello")
-        first = self.script.at_tick()
-        pump_until(lambda: self.model.requests)
+        first = self.asked_slowly("hello", "Yes?")
         self.say("are you there?")
         self.assertEqual(wait_for(self.script.at_tick()), "late")
         # What is being answered, and what came meanwhile.
@@ -135,55 +131,6 @@ class TestAwakeTick(AssistantTest):
         self.model.release()
         wait_for(first)
         self.assertEqual(len(self.contents()), 2)
-
-
-class TestReadingAhead(MemoryWorldTest):
-    """A model of the game's own reads a prompt when a player comes near."""
-
-    def tick_with(self, *players, waited_s=400.0):
-        """A tick while these are here; returns the purposes of the calls it made."""
-        here = dict.fromkeys(players, True)
-        later = self.script.now() + waited_s
-        self.script.now, self.script.game.here = lambda: later, lambda: here
-        before = len(self.world.model.requests)
-        wait_for(Tick(self.script).run())
-        return [asked.purpose for asked in self.world.model.requests[before:]]
-
-    def test_the_first_player_who_comes(self):
-        """Once, not for each who joins, nor soon after a turn, nor where it may be billed."""
-        self.assertEqual(self.tick_with("o1"), [])
-        self.world.model.own = True
-        self.assertEqual(self.tick_with(), [])
-        self.assertEqual(self.tick_with("o1"), [READ_AHEAD])
-        self.assertEqual(self.tick_with("o1", "o2", waited_s=10.0), [])
-        self.assertEqual(self.tick_with(waited_s=10.0), [])
-        self.assertEqual(self.tick_with("o1", waited_s=10.0), [])  # who walks in and out
-        self.assertEqual(self.tick_with(), [])
-        self.assertEqual(self.tick_with("o1"), [READ_AHEAD])
-        self.assertEqual(self.tick_with(), [])
-        self.script.runtime.last_turn_at = self.script.now()
-        self.assertEqual(self.tick_with("o1", waited_s=10.0), [])
-
-
-class TestEmergency(MemoryWorldTest):
-    """A context that is nearly full."""
-
-    def test_waits_for_its_extraction(self):
-        """No summary is asked for before a slow model has saved the facts."""
-        self.world.configure(max_context_tokens=6000, compact_background=False)
-        self.fill(60, content="word " * 60)
-        self.world.model.held = True
-        noted = call("add_journal_entry", content="Bob owes Alice 3 barrels.")
-        self.world.model.answers = [noted, call("noop")]
-        running = Tick(self.script).check_emergency()
-        purposes = [request.purpose for request in self.world.model.requests]
-        self.assertEqual(purposes, [CONTEXT_PRE_COMPACTION])
-        self.world.model.release()
-        self.assertTrue(wait_for(running))
-        (record,) = self.script.history.compactions()
-        self.assertEqual(len([each for each in record.entries if each[0] not in "xc"]), 1)
-        logged = [text for kind, text in self.script.audits if kind == "log"]
-        self.assertFalse([text for text in logged if text.startswith("emergency compaction")])
 
 
 class TestHeard(unittest.TestCase):
@@ -206,8 +153,49 @@ class TestHeard(unittest.TestCase):
         self.assertEqual([event.id for event in aria.state.load_queue()], ["m1"])
 
 
-class TestSchedule(MemoryWorldTest):
-    """It is noon, and stays so."""
+class TestInMemory(MemoryWorldTest):
+    """Reading ahead, emergencies and the hours of sleep."""
+
+    def tick_with(self, *players, waited_s=400.0):
+        """A tick while these are here; returns the purposes of the calls it made."""
+        here = dict.fromkeys(players, True)
+        later = self.script.now() + waited_s
+        self.script.now, self.script.game.here = lambda: later, lambda: here
+        before = len(self.world.model.requests)
+        wait_for(Tick(self.script).run())
+        return [asked.purpose for asked in self.world.model.requests[before:]]
+
+    def test_reads_ahead_for_the_first_player_who_comes(self):
+        """A model of the game's own; once, not for each who joins, nor soon after a turn."""
+        self.assertEqual(self.tick_with("o1"), [])
+        self.world.model.own = True
+        self.assertEqual(self.tick_with(), [])
+        self.assertEqual(self.tick_with("o1"), [READ_AHEAD])
+        self.assertEqual(self.tick_with("o1", "o2", waited_s=10.0), [])
+        self.assertEqual(self.tick_with(waited_s=10.0), [])
+        self.assertEqual(self.tick_with("o1", waited_s=10.0), [])  # who walks in and out
+        self.assertEqual(self.tick_with(), [])
+        self.assertEqual(self.tick_with("o1"), [READ_AHEAD])
+        self.assertEqual(self.tick_with(), [])
+        self.script.runtime.last_turn_at = self.script.now()
+        self.assertEqual(self.tick_with("o1", waited_s=10.0), [])
+
+    def test_an_emergency_waits_for_its_extraction(self):
+        """No summary is asked for before a slow model has saved the facts."""
+        self.world.configure(max_context_tokens=6000, compact_background=False)
+        self.fill(60, content="word " * 60)
+        self.world.model.held = True
+        noted = call("add_journal_entry", content="Bob owes Alice 3 barrels.")
+        self.world.model.answers = [noted, call("noop")]
+        running = Tick(self.script).check_emergency()
+        purposes = [request.purpose for request in self.world.model.requests]
+        self.assertEqual(purposes, [CONTEXT_PRE_COMPACTION])
+        self.world.model.release()
+        self.assertTrue(wait_for(running))
+        (record,) = self.script.history.compactions()
+        self.assertEqual(len([each for each in record.entries if each[0] not in "xc"]), 1)
+        logged = [text for kind, text in self.script.audits if kind == "log"]
+        self.assertFalse([text for text in logged if text.startswith("emergency compaction")])
 
     def test_quiet_in_its_hours(self):
         """It falls asleep after five quiet minutes, or sooner if it always does."""

@@ -170,20 +170,11 @@ class TestTooLate(TurnTest):
         self.assertEqual(len(self.contents()), 2)
 
     def test_the_speaker_left(self):
-        """Before the turn, and while the model thinks: nothing is said to nobody."""
+        """Before the turn: nothing is said to nobody."""
         self.say("Aria, hello!")
         self.alice.location = self.room2
         self.tick()
         self.assertEqual(self.model.requests, [])
-        self.model.held, self.model.answers = True, ["Hello, Bob."]
-        self.say("Aria, hello!", self.bob)
-        running = self.script.at_tick()
-        pump_until(lambda: self.model.requests)
-        self.bob.location = self.room2
-        self.model.release()
-        wait_for(running)
-        self.assertEqual(self.spoken(), [])
-        self.assertEqual(self.shown("Bob", "Hello, Bob."), [])
 
 
 class TestGoneOn(TurnTest):
@@ -191,11 +182,7 @@ class TestGoneOn(TurnTest):
 
     def answer_late(self, meanwhile, *answers, wait_s=40):
         """What was said in the end: Alice asks, `meanwhile` is called, then the model answers."""
-        self.model.held, self.model.answers = True, list(answers)
-        self.say("Aria, where is the mill?")
-        self.script.runtime.last_turn_at = 0.0
-        running = self.script.at_tick()
-        pump_until(lambda: self.model.requests)
+        running = self.asked_slowly("Aria, where is the mill?", *answers)
         self.later(wait_s)
         meanwhile()
         self.model.release()
@@ -208,18 +195,18 @@ class TestGoneOn(TurnTest):
     def test_nobody_is_left_to_hear_it(self):
         """Who asked has left, is gone from the game or forgotten, or Aria was moved."""
         self.another_assistant()
-        for name, act in {
-            "left": lambda: self.alice.move_to(self.room2),
-            "gone from the game": lambda: setattr(self.alice, "location", None),
-            "moved": lambda: self.aria.move_to(self.room2),
-            "forgotten": lambda: enqueue(
-                [stable_id(self.alice)], utc_iso(self.script.now()), "", [self.script]
-            ),
-            "asked another": lambda: self.say("Boris, where is the mill?"),
-        }.items():
+        alice, now = stable_id(self.alice), utc_iso(self.script.now())
+        for name, act, wait_s in (
+            ("left", lambda: self.alice.move_to(self.room2), 2),
+            ("left long ago", lambda: self.alice.move_to(self.room2), 40),
+            ("gone from the game", lambda: setattr(self.alice, "location", None), 40),
+            ("moved", lambda: self.aria.move_to(self.room2), 40),
+            ("forgotten", lambda: enqueue([alice], now, "", [self.script]), 40),
+            ("asked another", lambda: self.say("Boris, where is the mill?"), 40),
+        ):
             with self.subTest(name):
                 self.alice.location = self.aria.location = self.room1
-                self.assertEqual(self.answer_late(act, "The mill burnt down."), [])
+                self.assertEqual(self.answer_late(act, "The mill burnt down.", wait_s=wait_s), [])
                 self.assertEqual(self.spoken(), [])
                 self.assertFalse(self.script.runtime.pending())
 
@@ -270,23 +257,20 @@ class TestBounds(TurnTest):
         self.assertNotIn("error", str(results))  # a bound is no failure
         self.assertEqual(len(self.shown("Alice", "Aria says")), 2)
 
-    def test_words_beside_calls_are_stored_once(self):
-        """Calls for several audiences are stored apart, with what stands beside the first."""
-        whispers = [call("whisper", target=who, text="Hush.")[0] for who in ("Alice", "Bob")]
-        reply = ModelReply(
-            content="Let me see.", tool_calls=(*whispers, *call("look")), model="scripted/model"
-        )
-        self.assertEqual(len(self.use(reply)), 3)
-        self.assertEqual(self.spoken(), ["Let me see.", ""])
+    def test_words_beside_calls(self):
+        """Of calls for several audiences only the first has them; with a `noop` they are said."""
 
-    def test_words_beside_the_end_of_a_turn(self):
-        """What stands beside a `noop` is said, unless the turn has spoken."""
-        ending = ModelReply(
-            content="Good evening.", tool_calls=tuple(call("noop")), model="scripted/model"
-        )
+        def beside(words, *calls):
+            made = [each for one in calls for each in one]
+            return ModelReply(content=words, tool_calls=tuple(made), model="scripted/model")
+
+        whispers = [call("whisper", target=who, text="Hush.") for who in ("Alice", "Bob")]
+        self.assertEqual(len(self.use(beside("Let me see.", *whispers, call("look")))), 3)
+        self.assertEqual(self.spoken(), ["Let me see.", ""])
+        ending = beside("Good evening.", call("noop"))
         self.use(ending)
         self.assertEqual(len(self.shown("Alice", "Good evening.")), 1)
-        self.use(call("say", text="Welcome back."), ending)
+        self.use(call("say", text="Welcome back."), ending)  # a turn that has spoken says no more
         self.assertEqual(len(self.shown("Alice", "Welcome back.")), 1)
         self.assertEqual(len(self.shown("Alice", "Good evening.")), 1)
 
@@ -536,9 +520,7 @@ class TestModelDown(TurnTest):
         """Shown once to those who wait, and heard by no assistant; to who whispers alone."""
         self.configure(thinking_after_s=0.05)
         boris = self.another_assistant()
-        self.model.held, self.model.answers = True, ["Here I am."]
-        self.say("Aria, hello!")
-        running = self.script.at_tick()
+        running = self.asked_slowly("Aria, hello!", "Here I am.")
         pump_until(lambda: self.shown("Alice", "thinks for a moment"))
         self.assertTrue(self.shown("Bob", "thinks for a moment"))
         self.model.release()

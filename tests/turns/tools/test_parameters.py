@@ -30,8 +30,8 @@ values = st.recursive(
 )
 
 
-class TestSchema(unittest.TestCase):
-    """Tools in the form of the API."""
+class TestParameters(unittest.TestCase):
+    """Tools in the form of the API, and arguments as a model sends them."""
 
     def test_function(self):
         """Name, sentence, parameters, and which of them must be there."""
@@ -47,10 +47,6 @@ class TestSchema(unittest.TestCase):
             "note": {**text, "description": "A remark."},
         }
         self.assertEqual(parameters["properties"], wanted)
-
-
-class TestReadArguments(unittest.TestCase):
-    """Arguments as a model sends them."""
 
     def assert_refused(self, raw, says):
         with self.assertRaisesRegex(ToolError, says):
