@@ -11,11 +11,9 @@ from contextlib import ExitStack, contextmanager
 from twisted.internet.defer import succeed
 from twisted.internet.task import Clock
 
-from evennia_ai.history.messages import Message
+from evennia_ai.history.messages import Message, new_id
 from evennia_ai.llm_interaction import build_llm_messages
-from evennia_ai.sleep.compaction import (
-    run_pre_compaction_extraction,
-)
+from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.due import MANUAL, SLEEP
 from evennia_ai.sleep.compaction.report import as_result
@@ -204,6 +202,11 @@ class MemoryWorldTest(unittest.TestCase):
     def fill(self, count=12, **fields):
         messages = [Message("user", **{"content": f"line {n}", **fields}) for n in range(count)]
         return self.script.history.append(messages)
+
+    def hear(self, text, speaker, **fields):
+        """A line reaches the assistant."""
+        line = Message("user", text, new_id("m"), speaker=speaker, **{"channel": "say", **fields})
+        self.script.runtime.hear(line, self.script.now())
 
     def compact(self, force=True, **options):
         options.setdefault("trigger", MANUAL if force else SLEEP)

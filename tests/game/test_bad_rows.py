@@ -26,12 +26,6 @@ from tests.command_line import WholePagesTest
 from tests.thoroughness import sampled
 from tests.waiting import pump_until, wait_for
 
-
-def _rows():
-    """What pages and commands show of each assistant."""
-    return [status_or_trouble(script) for script in all_assistants()]
-
-
 NESTED = []
 for _ in range(90):
     NESTED = [NESTED]
@@ -88,11 +82,17 @@ class BadRowTest(WholePagesTest):
             shown = self.typed(line)
             self.assertIn("Borg", shown, line)
             self.assertNotIn("failed:", shown, line)
+        self.go_on()
+
+    def go_on(self):
+        """All are listed, and the server reloads; returns what the lists show of Borg."""
         self.assertIn("Aria", self.typed("ai"))
-        self.assertEqual([row[0].split()[0] for row in _rows()], ["Aria", "Borg"])
+        rows = [status_or_trouble(script) for script in all_assistants()]
+        self.assertEqual([row[0].split()[0] for row in rows], ["Aria", "Borg"])
         self.bad.at_server_reload()
         self.bad.at_server_start()
         self.assert_aria_answers()
+        return rows[1]
 
     def assert_aria_answers(self):
         """Aria hears a line that Borg hears too, and answers it."""
@@ -105,8 +105,6 @@ class BadRowTest(WholePagesTest):
 
 
 class TestBreaks(BadRowTest):
-    """Attacks and accidents, one by one."""
-
     def test_messages_by_hand(self):
         """Messages set by a builder are adopted; what is none is put aside and named."""
         said = [{"role": "user", "content": "hi"}, *BY_HAND]
@@ -171,6 +169,12 @@ class TestBreaks(BadRowTest):
         self.bad.attributes.add("llm_timeout_s", "often")
         self.assertIn("Borg: `llm_timeout_s` = 'often'", self.examined())
 
+    def cure(self, illness):
+        """The doctor finds something; what it says is typed."""
+        found = self.examined()
+        self.assertIn(illness, found)
+        self.typed(found.split("Type: ")[1])
+
     def test_two_scripts_on_one_body(self):
         """The second is idle, and the doctor says how to delete it."""
         second = create_script(type(self.bad).path, key="Borg", autostart=False)
@@ -179,9 +183,7 @@ class TestBreaks(BadRowTest):
         self.assertFalse(second.enabled)
         self.assertTrue(self.bad.enabled)
         self.look_around()
-        found = self.examined()
-        self.assertIn(f"Borg has two scripts, #{self.bad.pk} and #{second.pk}", found)
-        self.typed(found.split("Type: ")[1])
+        self.cure(f"Borg has two scripts, #{self.bad.pk} and #{second.pk}")
         self.assertFalse(ScriptDB.objects.filter(pk=second.pk))
         self.assertTrue(self.examined().startswith("ok"))
 
@@ -192,9 +194,7 @@ class TestBreaks(BadRowTest):
         stray.at_server_start()
         self.assertEqual(wait_for(stray.at_tick()), "disabled")
         self.look_around()
-        found = self.examined()
-        self.assertIn(f"Nobody: script #{stray.pk} has no body", found)
-        self.typed(found.split("Type: ")[1])
+        self.cure(f"Nobody: script #{stray.pk} has no body")
         self.assertFalse(ScriptDB.objects.filter(pk=stray.pk))
 
     def test_a_body_without_a_script(self):
@@ -202,9 +202,7 @@ class TestBreaks(BadRowTest):
         self.bad.delete()
         self.assert_aria_answers()
         self.assertEqual([s.obj.key for s in all_assistants()], ["Aria"])
-        found = self.examined()
-        self.assertIn(f"Borg (#{self.borg.pk}) has no script", found)
-        self.typed(found.split("Type: ")[1])
+        self.cure(f"Borg (#{self.borg.pk}) has no script")
         self.assertTrue(self.borg.assistant.enabled)
         self.assertTrue(self.examined().startswith("ok"))
 
@@ -214,7 +212,6 @@ class Torn(AssistantCharacter):
 
     @property
     def journal(self):
-        """Never there."""
         raise LookupError("no journal today")
 
     entities = journal
@@ -231,25 +228,16 @@ class TestBrokenClass(BadRowTest):
         self.bad.stop()
 
     def test_is_one_bad_row(self):
-        """It is named where it stands; all else is as before."""
+        """It is named where it stands, and by a command that fails; all else is as before."""
+        self.assertIn("failed: LookupError: no journal", self.typed("aijournal Borg"))
         self.assertIn("no journal today", self.typed("ai/usage") + self.typed("aistatus Borg"))
         self.assertIn("Borg is broken.", self.typed("aistatus Borg"))
-        self.assertIn("Aria", self.typed("ai"))
-        rows = _rows()
-        self.assertEqual([row[0].split()[0] for row in rows], ["Aria", "Borg"])
-        self.assertIn("no journal today", rows[1][1])
+        self.assertIn("no journal today", self.go_on()[1])
         self.assertIn("Borg: LookupError: no journal today", self.examined())
-        self.bad.at_server_reload()
-        self.bad.at_server_start()
         self.say("good evening, Borg")
-        self.assert_aria_answers()
         errors = self.bad.runtime.counts["errors"]
         self.bad.at_repeat()
         pump_until(lambda: self.bad.runtime.counts["errors"] > errors)
-
-    def test_a_fault_of_a_command_is_a_sentence(self):
-        """Whoever types a command that fails is told so."""
-        self.assertIn("failed: LookupError: no journal", self.typed("aijournal Borg"))
 
 
 class TestJunkEverywhere(BadRowTest):
@@ -262,16 +250,14 @@ class TestJunkEverywhere(BadRowTest):
         options |= {"tool_levels": {"say": "on"}, "llm_fallback_models": ["scripted/model"]}
         for name, value in options.items():
             bad.attributes.add(name, value)
-        for text, state in (("I like jazz", "approved"), ("I like tea", "withdrawn")):
-            note = bad.ledger.add(text, Speaker("Char", "o1.x"), state="approved")
-            if state != "approved":
-                bad.ledger.change(note.id, state, Speaker("Char", "o1.x"))
+        char = Speaker("Char", "o1.x")
+        for text in ("I like jazz", "I like tea"):
+            note = bad.ledger.add(text, char, state="approved")
+        bad.ledger.change(note.id, "withdrawn", char)
         for number in range(52):
             borg.journal.add(f"note {number}")
-        bad.history.append(
-            Message("user", f"line {n} " + "word " * 10, speaker=Speaker("Char", "o1.x"))
-            for n in range(12)
-        )
+        text = "line {} " + "word " * 10
+        bad.history.append(Message("user", text.format(n), speaker=char) for n in range(12))
         self.assertTrue(wait_for(compact_conversation_history(bad, borg, force=True))["success"])
         bad.fall_asleep()
         wait_for(bad.at_tick())
@@ -299,19 +285,14 @@ class TestJunkEverywhere(BadRowTest):
     def test_every_attribute(self):
         """Whatever is in whichever of Borg's Attributes, he is one bad row."""
         self.live()
-        owners = (self.bad, self.borg)
         self.before = {
             owner: [(a.key, deserialize(a.value), a.category) for a in owner.attributes.all()]
-            for owner in owners
+            for owner in (self.bad, self.borg)
         }
-        places = [
-            (owner, key, category, value)
-            for owner, stored in self.before.items()
-            for key, value, category in stored
-        ]
+        places = [(owner, *row) for owner, stored in self.before.items() for row in stored]
         self.assertGreater(len(places), 30, [place[1] for place in places])
         cases = zip(sampled(product(places, JUNK)), cycle(STATES), strict=False)
-        for ((owner, key, category, good), junk), state in cases:
+        for ((owner, key, good, category), junk), state in cases:
             with self.subTest(attribute=key, category=category, junk=repr(type(junk)), state=state):
                 self.put_back()
                 self.bad.history.messages()  # half of what is known is known before

@@ -15,8 +15,6 @@ LONG_AGO = datetime(1203, 5, 6, 12, 2)
 
 
 class TestGameTime(AssistantTest):
-    """What the prompt says of the time."""
-
     def setUp(self):
         super().setUp()
         self.script.now = lambda: NOW
@@ -28,9 +26,7 @@ class TestGameTime(AssistantTest):
 
     def in_game(self, at):
         """Let it be this game time, in seconds."""
-        patched = patch.object(game, "gametime", lambda absolute: at)
-        patched.start()
-        self.addCleanup(patched.stop)
+        self.enterContext(patch.object(game, "gametime", lambda absolute: at))
 
     def test_the_servers_time_zone(self):
         """Without a calendar of the game it is the time where the server says it is."""
@@ -45,10 +41,9 @@ class TestGameTime(AssistantTest):
         self.in_game(LONG_AGO.replace(tzinfo=get_default_timezone()).timestamp())
         told = "Time: about noon, Tuesday 6 May 1203"
         self.assertNotEqual(self.said(), told)
-        with override_settings(TIME_GAME_EPOCH=0):
-            self.assertEqual(self.said(), told)
-        with override_settings(TIME_FACTOR=1):
-            self.assertEqual(self.said(), told)
+        for own in ({"TIME_GAME_EPOCH": 0}, {"TIME_FACTOR": 1}):
+            with override_settings(**own):
+                self.assertEqual(self.said(), told)
 
     @override_settings(TIME_UNITS={"sec": 1, "tide": 500, "moon": 5000, "year": 50_000})
     def test_units_of_the_game(self):

@@ -324,10 +324,7 @@ class TestOwnCommands(HearingTest):
         """What all but few are left out of is private to these."""
         dora = create_object(PLAYED, key="Dora", location=self.room1)
         others = [self.char1, self.char2, self.cora]
-        for left_out, audience in (
-            (others, self.circle(self.char1, dora)),
-            (others[:2], PUBLIC),
-        ):
+        for left_out, audience in ((others, self.circle(self.char1, dora)), (others[:2], PUBLIC)):
             self.script.runtime.queue.clear()
             self.room1.msg_contents('Char says, "hush"', exclude=left_out, from_obj=self.char1)
             self.assertEqual([event[2] for event in self.heard()], [audience])

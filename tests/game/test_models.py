@@ -22,11 +22,8 @@ class TestAttack(WholePagesTest):
 
     def setUp(self):
         super().setUp()
-        self.game = override_settings(EVENNIA_AI_LLM_MODEL="offline/extractive")
-        self.game.enable()
-        self.addCleanup(self.game.disable)
-        self.server = LoopbackServer().start()
-        self.addCleanup(self.server.stop)
+        self.enterContext(override_settings(EVENNIA_AI_LLM_MODEL="offline/extractive"))
+        self.server = self.enterContext(LoopbackServer())
         self.evil = f"oobabooga/{self.server.url}/x"
         client = ModelClient()
         wait_for(client.warm_up(), 240)
@@ -43,9 +40,8 @@ class TestAttack(WholePagesTest):
 
     def test_the_attack_would_work(self):
         """LiteLLM asks the address in a model's name: only the check prevents it."""
-        request = ModelRequest(
-            model=self.evil, messages=({"role": "user", "content": "4711"},), timeout_s=5.0
-        )
+        said = ({"role": "user", "content": "4711"},)
+        request = ModelRequest(model=self.evil, messages=said, timeout_s=5.0)
         wait_for(services.mind().model.complete(request).addErrback(lambda failure: None), 30)
         self.assertTrue(self.server.wait_for_requests(1))
 

@@ -13,8 +13,6 @@ from tests.base import PLAYED, AssistantTest
 
 
 class TestPeople(AssistantTest):
-    """Who somebody is, whatever happens to them."""
-
     default = "Well met."
 
     def setUp(self):
@@ -23,13 +21,11 @@ class TestPeople(AssistantTest):
 
     def test_renamed(self):
         """A renamed player stays one person, met under both names."""
-        self.say("Aria, my boat is called Heron.", self.dora)
-        self.tick()
-        note_met(self.script, self.aria)
-        self.dora.key = "Lady Theodora"
-        self.say("Aria, what is my boat called?", self.dora)
-        self.tick()
-        note_met(self.script, self.aria)
+        for name in ("Dora", "Lady Theodora"):
+            self.dora.key = name
+            self.say("Aria, what is my boat called?", self.dora)
+            self.tick()
+            note_met(self.script, self.aria)
         profiles = self.aria.entities.profiles()
         self.assertEqual(profiles[stable_id(self.dora)].name, "Lady Theodora")
         self.assertNotIn("Dora", [profile.name for profile in profiles.values()])
@@ -122,13 +118,12 @@ class TestPeople(AssistantTest):
     def test_guests(self):
         """What a guest may use goes by the address, also in the calls of a day."""
         game = self.script.game
-        first, again, other = (
-            self.guest(number, address)
-            for number, address in enumerate(("10.0.0.1", "10.0.0.1", "10.0.0.2"))
-        )
+        addresses = ("10.0.0.1", "10.0.0.1", "10.0.0.2")
+        guests = [self.guest(number, address) for number, address in enumerate(addresses)]
+        first = guests[0]
         for of in (game.account_id, game.payer):
-            self.assertEqual(of(stable_id(first)), of(stable_id(again)))
-            self.assertNotEqual(of(stable_id(first)), of(stable_id(other)))
+            ids = [of(stable_id(guest)) for guest in guests]
+            self.assertEqual([each == ids[0] for each in ids], [True, True, False])
         before = game.account_id(stable_id(first))
         first.account.sessions.all = list
         self.assertEqual(game.account_id(stable_id(first)), before)

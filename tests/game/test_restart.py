@@ -13,18 +13,20 @@ from tests.waiting import pump_until, wait_for
 
 
 class TestRestart(AssistantTest):
-    """Server stops, as the next start sees them."""
-
     def restart(self):
         """Forget what was only in memory, and start."""
         RUNTIMES.pop(self.script.scope, None)
         self.script.at_server_start()
 
+    def crash(self):
+        """The timer is gone without a word."""
+        self.script.ndb._task.stop()
+        self.script.ndb._task = None
+
     def test_crash_leaves_the_timer_standing(self):
         """A script that counts as active gets its timer back; one paused by hand does not."""
         self.script.start(interval=100)
-        self.script.ndb._task.stop()
-        self.script.ndb._task = None
+        self.crash()
         self.restart()
         self.assertTrue(self.script.ndb._task.running)
         self.script.pause()
@@ -61,8 +63,7 @@ class TestRestart(AssistantTest):
         self.script._pause_task(auto_pause=True)
         ScriptDB.objects.update_scripts_after_server_start()
         self.assertTrue(self.script.ndb._task.running)
-        self.script.ndb._task.stop()
-        self.script.ndb._task = None
+        self.crash()
         ScriptDB.flush_instance_cache(force=True)
         self.script = ScriptDB.objects.get(pk=self.script.pk)
         self.restart()
@@ -83,9 +84,8 @@ class TestRestart(AssistantTest):
         self.restart()
         self.model.answers = ["Always."]
         self.tick()
-        self.assertEqual(
-            self.contents(), [("user", "Aria, are you there?"), ("assistant", "Always.")]
-        )
+        contents = [content for _, content in self.contents()]
+        self.assertEqual(contents, ["Aria, are you there?", "Always."])
         self.restart()
         self.assertEqual(self.script.runtime.queue, [])
 
@@ -94,10 +94,8 @@ class TestRestart(AssistantTest):
         self.script.at_server_reload()
         self.say("Aria, my boat is called Heron.")
         self.restart()
-        self.assertEqual(
-            [event.content for event in self.script.runtime.queue],
-            ["Aria, my boat is called Heron."],
-        )
+        (event,) = self.script.runtime.queue
+        self.assertEqual(event.content, "Aria, my boat is called Heron.")
 
     def test_an_error_of_a_deleted_assistant(self):
         """What fails because its assistant was deleted meanwhile is no trouble of the next one."""
@@ -114,9 +112,8 @@ class TestRestart(AssistantTest):
         self.assertEqual(self.script.state.signals, {})
         self.assertEqual(self.script.state.phase, "sleeping")
 
-    def ask_and_stop(self, answers):
-        """Ask something, and stop the server while the model thinks."""
-        self.model.answers = answers
+    def test_asked_before_the_stop(self):
+        """Who asked just before a stop is answered after it, once."""
         self.model.held = True
         self.say("Aria, what is my boat called?")
         turn = self.script.at_tick()
@@ -124,10 +121,6 @@ class TestRestart(AssistantTest):
         self.script.stop_thinking()
         wait_for(turn)
         self.model.release()
-
-    def test_asked_before_the_stop(self):
-        """Who asked just before a stop is answered after it, once."""
-        self.ask_and_stop([])
         self.restart()
         self.restart()
         self.model.answers = ["Heron."]
@@ -178,16 +171,8 @@ class TestRestart(AssistantTest):
 
     def test_index_catches_up(self):
         """What never reached the recall index is found after the start."""
-        self.script.history.append(
-            [
-                Message(
-                    "user",
-                    "the ferry is called Heron",
-                    channel="say",
-                    speaker=Speaker(key="Bob", id="o9.x"),
-                )
-            ]
-        )
+        line = Message("user", "the ferry is called Heron", speaker=Speaker("Bob"), channel="say")
+        self.script.history.append([line])
         wait_for(self.script.memory.clear())
         self.assertEqual(wait_for(self.script.memory.search(Query("ferry Heron"))), [])
         self.restart()

@@ -25,7 +25,6 @@ class Parrot(DefaultObject):
     """A plain object that takes in what it hears."""
 
     def at_msg_receive(self, text=None, from_obj=None, **kwargs):
-        """Take everything."""
         return True
 
 
@@ -33,7 +32,6 @@ class DarkRoom(DefaultRoom):
     """A room in which nobody sees anything, by Evennia's hook."""
 
     def filter_visible(self, obj_list, looker, **kwargs):
-        """Nothing."""
         return []
 
 
@@ -63,27 +61,21 @@ class TestListeners(SenseTest):
 
     def listeners(self):
         """By name: things that bring a hearer into the room besides Aria and Alice."""
-        hidden = create_object(PLAYED, key="Hidden", location=self.room2, locks="view:false()")
-        cart = create_object(OBJECT, key="cart", location=self.room2)
-        create_object(PLAYED, key="Driver", location=cart)
-        player = create_object(PLAYED, key="Cora", location=self.room2)
-        kinds = {"puppet": Puppet, "parrot": Parrot}
+        kinds = {"puppet": Puppet, "parrot": Parrot, "hidden": PLAYED, "cart": OBJECT}
+        kinds |= {"player": PLAYED, "assistant": CHARACTER}
         made = {
             name: create_object(kind, key=name, location=self.room2) for name, kind in kinds.items()
         }
-        other = create_object(CHARACTER, key="Bram", location=self.room2)
-        return {**made, "hidden": hidden, "cart": cart, "player": player, "assistant": other}
+        made["hidden"].locks.add("view:false()")
+        create_object(PLAYED, key="Driver", location=made["cart"])
+        return made
 
     def told(self, listener):
         """Whether what Aria says to a circle of Alice alone is said so that others hear it."""
-        lines = self.lines_of(self.alice)
-        if listener is not None:
-            listener.location = self.room1
-        self.script.game.speak(
-            "The key is under the mat.", private([stable_id(self.alice)]), "say", self.alice_id
-        )
-        if listener is not None:
-            listener.location = self.room2
+        lines, circle = self.lines_of(self.alice), private([self.alice_id])
+        listener.location = self.room1
+        self.script.game.speak("The key is under the mat.", circle, "say", self.alice_id)
+        listener.location = self.room2
         self.assertIn("under the mat", " ".join(lines))
         return "whispers" not in " ".join(lines)
 
@@ -93,9 +85,8 @@ class TestListeners(SenseTest):
 
     def test_alone(self):
         """With the circle alone it speaks aloud; a mug and a way out hear nothing."""
-        create_object(OBJECT, key="mug", location=self.room1)
         create_object(EXIT, key="north", location=self.room1, destination=self.room2)
-        self.assertTrue(self.told(None))
+        self.assertTrue(self.told(create_object(OBJECT, key="mug")))
 
     def test_whoever_can_hear(self):
         """A puppeted object, a vehicle's crew, a listening thing, somebody unseen: it whispers."""
@@ -134,29 +125,23 @@ class TestSight(SenseTest):
     def setUp(self):
         super().setUp()
         self.ghost = create_object(PLAYED, key="Ghost", location=self.room1)
-        self.door = create_object(
-            EXIT, key="trapdoor", location=self.room1, destination=self.room2, aliases=["hatch"]
-        )
-        self.chest = create_object(OBJECT, key="strongbox", location=self.room1, aliases=["box"])
-        self.hidden = (self.ghost, self.door, self.chest)
+        door = create_object(EXIT, "trapdoor", self.room1, aliases=["hatch"])
+        door.destination = self.room2
+        chest = create_object(OBJECT, "strongbox", self.room1, aliases=["box"])
+        self.hidden = (self.ghost, door, chest)
 
     def hide(self, lock):
-        """Lock the three hidden things."""
         for each in self.hidden:
             each.locks.add(lock)
 
     def assertHidden(self, prompt):  # noqa: N802 - unittest's own form
-        """None of them is named."""
         self.assertEqual([each.key for each in self.hidden if each.key in prompt], [])
 
-    def test_seen(self):
-        """Without a lock they are in the prompt."""
+    def test_hidden_from_all(self):
+        """By the locks `view` and `search`, whoever asks; without one they are in the prompt."""
         prompt = self.asked()
         self.assertIn("Ghost", prompt)
         self.assertIn("trapdoor", prompt)
-
-    def test_hidden_from_all(self):
-        """By the locks `view` and `search`, whoever asks."""
         for lock in ("view:false()", "search:false()", f"view:id({self.ghost.id})"):
             self.hide("view:all();search:all()")
             self.hide(lock)
@@ -168,10 +153,8 @@ class TestSight(SenseTest):
         for owner in (self.aria, self.alice):
             self.hide(f"view:id({owner.id})")
             with self.subTest(owner.key):
-                self.model.answers = [
-                    [*call("look"), *call("look", target="box")],
-                    "I see nothing.",
-                ]
+                looks = call("look") + call("look", target="box")
+                self.model.answers = [looks, "I see nothing."]
                 self.assertHidden(self.asked("Aria, look around"))
 
     def test_tools_find_nothing(self):
@@ -179,15 +162,9 @@ class TestSight(SenseTest):
         self.hide("view:false()")
         self.aria.permissions.add("Builder")
         self.alice.permissions.add("Builder")
-        self.model.answers = [
-            [
-                *call("move", direction="nowhere"),
-                *call("whisper", target="ghos", text="boo"),
-                *call("get", thing="strongbo"),
-                *call("look", target="hatc"),
-            ],
-            "No.",
-        ]
+        tries = call("move", direction="nowhere") + call("whisper", target="ghos", text="boo")
+        tries += call("get", thing="strongbo") + call("look", target="hatc")
+        self.model.answers = [tries, "No."]
         self.assertHidden(self.asked())
         for name in ("Ghost", "hatch", "strongbox"):
             self.assertIsNone(self.script.game.identify(name))

@@ -67,12 +67,9 @@ class StoredLifeTest(CommandLineTest):
     def setUp(self):
         super().setUp()
         alice = Speaker("Alice", "o77.x")
-        self.script.history.append(
-            [
-                Message("user", f"Psst: {SECRET}.", speaker=alice, audience=private([alice.id])),
-                Message("user", f"Aloud: {SECRET}.", speaker=alice, audience="public"),
-            ]
-        )
+        for text, audience in (("Psst", private([alice.id])), ("Aloud", "public")):
+            line = Message("user", f"{text}: {SECRET}.", speaker=alice, audience=audience)
+            self.script.history.append([line])
         self.script.history.checkpoint()
         self.script.history.append([Message("user", f"New: {SECRET}.", speaker=alice)])
         self.aria.journal.add(f"Alice said {SECRET}.", audience=private([alice.id]))
@@ -88,7 +85,6 @@ class StoredLifeTest(CommandLineTest):
         return " ".join(str(row.value) for row in Attribute.objects.all())
 
     def life(self):
-        """What the assistant knows."""
         return self.script.history.messages(), self.aria.journal.recent()
 
 
@@ -276,14 +272,9 @@ class TestHooks(CommandLineTest):
             (AssistantScript, DefaultScript),
         ):
             relations = {field.name for field in theirs._meta.get_fields()}
-            made_for_each = {
-                "objects",
-                "path",
-                "typename",
-                "DoesNotExist",
-                "MultipleObjectsReturned",
-                "is_connected",  # computed by Evennia, too; channels ask it
-            }
+            made_for_each = {"objects", "path", "typename"}
+            made_for_each |= {"DoesNotExist", "MultipleObjectsReturned"}
+            made_for_each |= {"is_connected"}  # computed by Evennia, too; channels ask it
             for kind in ours.__mro__:
                 if not kind.__module__.startswith("evennia_ai"):
                     continue

@@ -4,7 +4,7 @@ import json
 import resource
 import tempfile
 import unittest
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -30,6 +30,21 @@ def unwritable():
     finally:
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA query_only=OFF")
+
+
+@contextmanager
+def breaking_off(test):
+    """Nothing can be stored from the model's next answer on."""
+    store = type(test.script.history.store)
+    broken = patch.object(store, "set", side_effect=OperationalError(FAILURE))
+    with ExitStack() as stack:
+
+        def answer(request):
+            stack.enter_context(broken)
+            return "A fine name."
+
+        test.model.answers = [answer]
+        yield
 
 
 # On PostgreSQL a failed statement spoils the transaction that a test runs in; a game has none.
@@ -71,8 +86,8 @@ class TestUnwritable(AssistantTest):
         self.assertIn(FAILURE, alert)
         self.tick()
         self.tick()
-        self.assertEqual(len(self.told), 2)
-        self.assertIn("can be written again", self.told[1])
+        _, over = self.told
+        self.assertIn("can be written again", over)
 
     def test_the_log_stays_short(self):
         """The same error is counted each time, and logged with its traceback once."""
@@ -96,20 +111,10 @@ class TestUnwritable(AssistantTest):
 
     def test_in_the_middle_of_a_turn(self):
         """What cannot be stored of a turn keeps the question: staff know, it is answered later."""
-        store = self.script.history.store
-        broken = patch.object(type(store), "set", side_effect=OperationalError(FAILURE))
-
-        def break_off(request):
-            broken.start()
-            return "A fine name."
-
-        self.model.answers = [break_off]
         self.say("Aria, my boat is called Petrel.")
-        try:
+        with breaking_off(self):
             self.assertEqual(self.tick(), "error")
             self.assertNotEqual(self.tick(), "turn")
-        finally:
-            broken.stop()
         self.assertEqual(len([each for each in self.told if FAILURE in each]), 1)
         self.assertEqual(sum("words would not come" in each for each in self.shown), 1)
         self.assertEqual([each for each in self.shown if "A fine name" in each], [])
@@ -146,19 +151,23 @@ class FailingWrite:
 class TestEachStatement(AssistantTest):
     """Whichever statement of a turn fails, the lock is free, and what was said is answered."""
 
-    default = "A fine name."
+    def setUp(self):
+        super().setUp()
+        self.clock = self.script.now()
+        self.script.now = lambda: self.clock
+        self.model.default = lambda request: f"A fine name. {len(self.model.requests)}"
+        self.configure(llm_offline_fallback=False, stale_after_s=600)
 
-    def ask(self, number, wait):
+    def ask(self, number):
         """Ask while the n-th write fails; returns whether that many were made."""
         failing = FailingWrite(number)
         question = f"Aria, what of boat {number}?"
         self.say(question)
         with connection.execute_wrapper(failing):
-            wait()
+            self.tick()
         connection.needs_rollback = False  # it concerns the transaction of the test alone
         self.assertIsNone(self.script.runtime.lock.running)
-        waited_for = self.script.run_exclusive(lambda: "free")
-        self.assertEqual(wait_for(waited_for), "free")
+        self.assertEqual(wait_for(self.script.run_exclusive(lambda: "free")), "free")
         for _ in range(3):
             self.clock += 30.0
             self.tick()
@@ -171,32 +180,20 @@ class TestEachStatement(AssistantTest):
         self.assertEqual(verify_history(self.script), ())
         return failing.left <= 0
 
-    def setUp(self):
-        super().setUp()
-        self.clock = self.script.now()
-        self.script.now = lambda: self.clock
-        self.model.default = lambda request: f"A fine name. {len(self.model.requests)}"
-        self.configure(llm_offline_fallback=False, stale_after_s=600)
-
     def test_in_a_tick(self):
         """All statements of hearing, thinking, storing and what follows the turn."""
         number = 1
-        while self.ask(number, self.tick):
+        while self.ask(number):
             number += 1
         self.assertGreater(number, 3)
 
     def test_for_a_long_time(self):
         """However long nothing can be stored, the question is answered when it can."""
-        store = self.script.history.store
         self.say("Aria, what of my boat?")
-        broken = patch.object(type(store), "set", side_effect=OperationalError("locked"))
-        self.model.answers = [lambda request: (broken.start(), "A fine name.")[1]]
-        try:
+        with breaking_off(self):
             for _ in range(20):
                 self.tick()
                 self.clock += 20.0
-        finally:
-            broken.stop()
         self.clock += 60.0
         self.assertEqual(self.tick(), "turn")
         self.assertFalse(self.script.runtime.pending())

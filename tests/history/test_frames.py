@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history import frames
-from evennia_ai.history.frames import (
-    heard_line,
-    on_one_line,
-    one_line,
-    quoted,
-    unquoted,
-)
+from evennia_ai.history.frames import heard_line, on_one_line, one_line, quoted, unquoted
 from evennia_ai.llm_interaction.guards import Around, without_prompt
 from evennia_ai.llm_interaction.offline.transcript import heard_lines
 from tests.strategies import FEW, awkward_texts
@@ -24,8 +18,6 @@ channels = st.sampled_from(("say", "whisper", "page", "pose", "arrive", "leave",
 
 
 class TestQuotes(unittest.TestCase):
-    """Texts on one line."""
-
     @FEW
     @given(awkward_texts)
     def test_round_trip(self, text):
@@ -40,8 +32,6 @@ class TestQuotes(unittest.TestCase):
 
 
 class TestHeardLine(unittest.TestCase):
-    """Speech as quoted data."""
-
     def test_form(self):
         """Name, stable id, verb and the text as a JSON string."""
         self.assertEqual(heard_line("Al", "o1.a", "say", 'a "b"'), 'Al [o1.a] says: "a \\"b\\""')
@@ -88,8 +78,6 @@ class TestHeardLine(unittest.TestCase):
 
 
 class TestBlocks(unittest.TestCase):
-    """Labelled blocks and their rows."""
-
     def test_labels(self):
         """Each block says what it is; a summary names its age and what it stands for."""
         self.assertEqual(frames.label_of(frames.LEDGER_LABEL), "ledger")

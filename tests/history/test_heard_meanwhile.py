@@ -1,7 +1,10 @@
 """What is heard while something long holds the turn lock: stored in time, and answered."""
 
+from dataclasses import replace
+
 from evennia_ai.commands.compaction import compact_now
 from evennia_ai.game.seeing import stable_id
+from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import unanswered
 from evennia_ai.sleep.compaction.report import Done
@@ -25,27 +28,15 @@ class TestHeardMeanwhile(AssistantTest):
         self.configure(pre_compact_extraction_enabled=False, compact_auto=False)
         self.told = []
 
-    def hear(self, count, channel="say", audience="public", **fields):
+    def hear(self, count, channel="say", **fields):
         """So many lines of Char's, with a late tick behind each fifty."""
+        by = Speaker("Char", stable_id(self.char1))
         for n in range(count):
-            text = f"verse {len(self.told)}"
-            self.told.append(text)
-            self.script.hear(
-                Message(
-                    "user",
-                    text,
-                    id=new_id("m"),
-                    channel=channel,
-                    audience=audience,
-                    speaker=Speaker(key="Char", id=self.char1_id()),
-                    **fields,
-                )
-            )
+            self.told.append(f"verse {len(self.told)}")
+            line = Message("user", self.told[-1], new_id("m"), speaker=by, **fields)
+            self.script.hear(replace(line, channel=channel))
             if n % 50 == 49:
                 self.assertEqual(wait_for(self.script.at_tick()), "late")
-
-    def char1_id(self):
-        return stable_id(self.char1)
 
     def compact(self):
         """Begin a compaction whose summary is not made yet."""
@@ -122,12 +113,8 @@ class TestHeardMeanwhile(AssistantTest):
         self.script.history.append([Message("assistant", "", tool_calls=tuple(call("look")))])
         self.hear(100)
         self.assertEqual(len(self.script.runtime.queue), 100)
-        self.script.history.append(
-            [
-                Message("tool", "x", tool_call_id=c["id"])
-                for c in self.script.history.messages()[-1].tool_calls
-            ]
-        )
+        (made,) = self.script.history.messages()[-1].tool_calls
+        self.script.history.append([Message("tool", "x", tool_call_id=made["id"])])
         self.hear(50)
         self.assertEqual(self.script.runtime.queue, [])
         self.assertEqual(unanswered(self.script.history.messages()), [])
@@ -136,7 +123,7 @@ class TestHeardMeanwhile(AssistantTest):
         """Who is spoken to in a long dream wakes, also if the words are stored already."""
         self.script.fall_asleep()
         self.compact()
-        self.hear(50, channel="whisper", audience=f"private:{self.char1_id()}")
+        self.hear(50, channel="whisper", audience=private([stable_id(self.char1)]))
         self.assertEqual(self.script.runtime.queue, [])
         self.model.release()
         pump_until(lambda: self.script.runtime.lock.running is None)

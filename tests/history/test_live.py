@@ -2,30 +2,22 @@
 
 import time
 import unittest
-from dataclasses import replace
 
 from evennia_ai.history.live import PAGE_MESSAGES, HistoryHandler
-from evennia_ai.history.messages import IdSource, Message, utc_iso
-from evennia_ai.history.pages import ASIDE
+from evennia_ai.history.messages import OVERHEAD_TOKENS, IdSource, Message, utc_iso
 from evennia_ai.history.pairs import INTERRUPTED, cut_points
 from evennia_ai.history.verification import EMPTY_DIGEST, digest_add
 from evennia_ai.testing import MemoryStore
-
-
-def words(text):
-    """A counter that needs no vocabulary."""
-    return len(text.split())
+from tests.strategies import calls, result
 
 
 class TestHistoryHandler(unittest.TestCase):
-    """Reading, storing, adopting."""
-
     def setUp(self):
         self.store = MemoryStore()
         self.history = self.handler()
 
-    def handler(self):
-        return HistoryHandler(self.store, lambda: words, lambda: 0.0)
+    def handler(self, *told):
+        return HistoryHandler(self.store, lambda: len, lambda: 0.0, *told)
 
     def say(self, *texts):
         return self.history.append([Message("user", text) for text in texts])
@@ -47,35 +39,21 @@ class TestHistoryHandler(unittest.TestCase):
         self.assertEqual(self.handler().messages(), (message,))
         self.assertEqual(self.history.recorded, (1, digest_add(EMPTY_DIGEST, [message.id])))
 
-    def test_damaged_values_are_put_aside(self):
-        """What is no list of messages is kept elsewhere before it is written over."""
-        self.store.set("conversation_history", "gone wrong")
-        self.say("still here")
-        self.assertEqual([m.content for m in self.history.messages()], ["still here"])
-        self.assertEqual(self.store.get("conversation_history", ASIDE), ["gone wrong"])
-
     def test_tokens_by_audience(self):
         """The widest of all views counts."""
-        self.say("all may hear this")
-        secret = Message("user", "a b c", audience="private:o1.x")
-        self.history.append([secret])
-        self.assertEqual(self.history.widest_tokens(), 15)
+        self.say("for all")
+        self.history.append([Message("user", "a b", audience="private:o1.x")])
+        self.assertEqual(self.history.widest_tokens(), 7 + 3 + 2 * OVERHEAD_TOKENS)
 
     def test_a_late_result_stands_by_its_call(self):
         """Results stand behind their call and its others, so that a cut is possible behind them."""
         handed = []
-        self.history = HistoryHandler(self.store, lambda: words, lambda: 0.0, handed.extend)
-        calls = [
-            {"id": each, "type": "function", "function": {"name": "look", "arguments": "{}"}}
-            for each in ("c1", "c2", "c3")
-        ]
-        owner = Message("assistant", "", audience="private:o1.x")
-        self.history.append(
-            [replace(owner, tool_calls=tuple(calls), metadata={"context": "awake"})]
-        )
-        self.history.append([Message("tool", "a door", tool_call_id="c2")])
+        self.history = self.handler(handed.extend)
+        secret = "private:o1.x"
+        asked = calls("c1", "c2", "c3", audience=secret, metadata={"context": "awake"})
+        self.history.append([asked, result("c2")])
         self.say(*(f"line {n}" for n in range(40)))
-        self.history.append([replace(owner, tool_calls=tuple(calls[:1]))])
+        self.history.append([calls("c1", audience=secret)])
         handed.clear()
         self.assertEqual(self.handler().heal(), 3)
         other = self.handler()
@@ -83,7 +61,7 @@ class TestHistoryHandler(unittest.TestCase):
         ids = [message.tool_call_id for message in messages]
         self.assertEqual(ids[1:4], ["c2", "c1", "c3"])
         self.assertEqual(ids[-1], "c1")
-        self.assertEqual(messages[2].audience, "private:o1.x")
+        self.assertEqual(messages[2].audience, secret)
         self.assertEqual(messages[2].metadata, {"context": "awake"})
         self.assertEqual(messages[2].content, INTERRUPTED)
         self.assertIn(4, cut_points(messages))

@@ -1,9 +1,9 @@
 """Messages: ids, adoption, tokens and what a model is shown."""
 
 import json
-import threading
 import unittest
 from collections import UserDict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from hypothesis import given
@@ -23,14 +23,7 @@ from evennia_ai.history.messages import (
 )
 from evennia_ai.history.sealed import seal
 from evennia_ai.history.stored import Unreadable
-from tests.strategies import (
-    FEW,
-    calls,
-    heard,
-    histories,
-    reply,
-    result,
-)
+from tests.strategies import FEW, calls, heard, histories, reply, result
 
 names = st.text(max_size=4)
 json_values = st.recursive(
@@ -61,8 +54,6 @@ messages = st.builds(
 
 
 class TestIds(unittest.TestCase):
-    """Ids that sort by time and never come twice."""
-
     @FEW
     @given(st.lists(st.floats(0, 4e9), min_size=2), st.sampled_from((0, 1, 2**29 - 1)))
     def test_increasing_on_any_clock(self, times, bits):
@@ -75,44 +66,21 @@ class TestIds(unittest.TestCase):
 
     def test_threads(self):
         """Threads that make ids at once never get the same one."""
-        source, made = IdSource(lambda: 1.0), []
-
-        def work():
-            for _ in range(500):
-                made.append(source("j"))
-
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        source = IdSource(lambda: 1.0)
+        with ThreadPoolExecutor(4) as threads:
+            made = list(threads.map(lambda _: source("j"), range(2000)))
         self.assertEqual(len(set(made)), 2000)
         self.assertTrue(all(each.startswith("j") for each in made))
 
 
 class TestFromDict(unittest.TestCase):
-    """Messages read from what is stored."""
-
-    def adopt(self, raw):
-        message = Message.from_dict(raw)
-        return replace(message, id=message.id or "m1").completed(len, 0.0)
-
     def test_by_hand(self):
         """A role and a text are enough; the rest is stamped and counted."""
-        adopted = self.adopt({"role": "user", "content": "hello"})
-        self.assertEqual(
-            adopted.to_dict(),
-            {
-                "role": "user",
-                "content": "hello",
-                "id": "m1",
-                "created_at": "1970-01-01T00:00:00.000+00:00",
-                "audience": PUBLIC,
-                "channel": "say",
-                "tokens": 5 + OVERHEAD_TOKENS,
-                "place": 1,
-            },
-        )
+        raw = {"role": "user", "content": "hello"}
+        adopted = replace(Message.from_dict(raw), id="m1").completed(len, 0.0)
+        stamped = {"id": "m1", "created_at": "1970-01-01T00:00:00.000+00:00", "place": 1}
+        counted = {"audience": PUBLIC, "channel": "say", "tokens": 5 + OVERHEAD_TOKENS}
+        self.assertEqual(adopted.to_dict(), raw | stamped | counted)
         self.assertTrue(adopted.is_complete)
         self.assertFalse(Message("user", "hello", id="m1").is_complete)
 
@@ -150,8 +118,6 @@ class TestFromDict(unittest.TestCase):
 
 
 class TestRendered(unittest.TestCase):
-    """Messages in the chat format."""
-
     def test_speech(self):
         """What somebody said is quoted; what nobody is named for stands as it is."""
         said = heard("hi", speaker=Speaker("Al", "o1"), channel="whisper")
@@ -187,8 +153,6 @@ class TestRendered(unittest.TestCase):
 
 
 class TestInOrder(unittest.TestCase):
-    """What left and came back stands where it stood."""
-
     @FEW
     @given(st.permutations(range(1, 9)))
     def test_by_place(self, places):
@@ -199,28 +163,10 @@ class TestInOrder(unittest.TestCase):
         self.assertEqual(shown, ["m1", "m9", *(f"m{n}" for n in range(2, 9))])
 
 
-class TestFollow(unittest.TestCase):
-    """A source of ids that was told of a stored one."""
-
-    def test_ids_sort_behind_a_known_one(self):
-        """Where the clock was set back, new ids still sort behind the known one."""
-        known = IdSource(now=lambda: 2_000.0)("m")
-        late = IdSource(now=lambda: 1_000.0)
-        self.assertLess(late("m"), known)
-        late.follow(known)
-        self.assertGreater(late("m"), known)
-
-
 class TestWidestView(unittest.TestCase):
-    """The largest view of a history."""
-
     def test_private_talk_counts_for_its_parties_only(self):
         """Public tokens count for all, private ones for those they are between."""
-        history = [
-            heard(audience="public", tokens=10),
-            heard(audience="private:o1.a", tokens=7),
-            heard(audience="private:o2.b", tokens=3),
-            heard(audience="public"),
-        ]
-        self.assertEqual(widest_view_tokens(history), 17)
+        sizes = {"public": 10, "private:o1.a": 7, "private:o2.b": 3}
+        history = [heard(audience=each, tokens=size) for each, size in sizes.items()]
+        self.assertEqual(widest_view_tokens([*history, heard(audience="public")]), 17)
         self.assertEqual(widest_view_tokens([]), 0)

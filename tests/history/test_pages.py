@@ -13,8 +13,6 @@ from tests.stand_ins import CountingStore
 
 @dataclass(frozen=True, slots=True)
 class Coin(Stored):
-    """A value."""
-
     name: str
     worth: int = 1
     weight: float | None = None
@@ -34,8 +32,6 @@ def read(raw, odd):
 
 
 class TestStored(unittest.TestCase):
-    """Dataclasses and dicts."""
-
     def test_round_trip(self):
         """What is empty is not stored; a number may be whole; lists are tuples."""
         small = Coin("penny")
@@ -70,8 +66,6 @@ class TestStored(unittest.TestCase):
 
 
 class TestCache(unittest.TestCase):
-    """One rule for all of them."""
-
     def setUp(self):
         self.store = CountingStore("coins")
         read_key = lambda key, raw, odd: read(raw, odd)  # noqa: E731

@@ -24,16 +24,10 @@ from tests.strategies import MANY, call, calls, faults, heard, histories, number
 
 
 class TestPairing(unittest.TestCase):
-    """Which result belongs to which call."""
-
     def test_nearest_open_call(self):
         """A result of an id used twice belongs to the nearest call that has none yet."""
         history = [calls("c1"), calls("c1"), result("c1"), result("c1"), result("c1")]
         self.assertEqual(pairing(history), {2: 1, 3: 0})
-
-    def test_a_result_before_its_call_is_alone(self):
-        """A call never takes a result that came before it."""
-        self.assertEqual(pairing([result("c1"), calls("c1")]), {})
 
     def test_only_an_assistant_calls(self):
         """What stands as `tool_calls` in a message of another role is no call."""
@@ -65,13 +59,6 @@ class TestPairing(unittest.TestCase):
 
 
 class TestCutPoints(unittest.TestCase):
-    """Where a history may be cut."""
-
-    def test_around_an_exchange(self):
-        """A cut is legal before a call and behind its last result, not between."""
-        history = [heard(), calls("c1", "c2"), result("c2"), heard(), result("c1"), reply()]
-        self.assertEqual(cut_points(history), (0, 1, 5, 6))
-
     @MANY
     @given(histories())
     def test_no_pair_is_parted(self, history):
@@ -96,8 +83,6 @@ class TestCutPoints(unittest.TestCase):
 
 
 class TestUnanswered(unittest.TestCase):
-    """Calls a crash left without a result."""
-
     @MANY
     @given(histories())
     def test_all_calls_are_answered_or_listed(self, history):
@@ -113,10 +98,14 @@ class TestUnanswered(unittest.TestCase):
         missing = Counter((index, call_id) for index, call_id, _ in unanswered(history))
         self.assertEqual(answered + missing, made)
 
+    def test_a_function_that_is_a_text(self):
+        """It counts as the name; what is neither text nor mapping is no name."""
+        for function, name in (("look", "look"), ({"name": "say"}, "say"), (None, "")):
+            message = Message("assistant", "", tool_calls=({"id": "c1", "function": function},))
+            self.assertEqual(unanswered([message]), [(0, "c1", name)])
+
 
 class TestMended(unittest.TestCase):
-    """What a provider is sent."""
-
     @MANY
     @given(histories())
     def test_a_strict_provider_takes_it(self, history):
@@ -150,8 +139,6 @@ class TestMended(unittest.TestCase):
 
 
 class TestSaidAndDone(unittest.TestCase):
-    """What a summary is made from."""
-
     TRAITS = ToolTraits(speaks=frozenset({"say"}), recalls=frozenset({"search_memory"}))
 
     def seen(self, *history):
@@ -180,20 +167,9 @@ class TestSaidAndDone(unittest.TestCase):
         """Without searches all but results stays as it is, in order."""
         left = said_and_done(history, ToolTraits())
         self.assertEqual(
-            [m for m in left if m.role != "tool"],
-            [m for m in history if m.role != "tool"],
+            [m for m in left if m.role != "tool"], [m for m in history if m.role != "tool"]
         )
         self.assertEqual(pairing(left), pairing(history))
-
-
-class TestByHand(unittest.TestCase):
-    """Calls nobody brought into form."""
-
-    def test_a_function_that_is_a_text(self):
-        """It counts as the name; what is neither text nor mapping is no name."""
-        for function, name in (("look", "look"), ({"name": "say"}, "say"), (None, "")):
-            message = Message("assistant", "", tool_calls=({"id": "c1", "function": function},))
-            self.assertEqual(unanswered([message]), [(0, "c1", name)])
 
 
 class TestToolTraits(unittest.TestCase):

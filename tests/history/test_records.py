@@ -4,39 +4,34 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import (
-    CompactionRecord,
-    Segment,
-)
+from evennia_ai.history.records import CompactionRecord, Segment
 from evennia_ai.history.stored import Unreadable
-
-
-class TestRecords(unittest.TestCase):
-    """Summaries and compactions as they are stored."""
-
-    def test_no_records(self):
-        """What is of another form is no record."""
-        whole = CompactionRecord(id="c1", at="", trigger="sleep").to_dict()
-        for odd in (["c1"], {"id": "c1"}, {**whole, "summaries_before": {"s1": ["live"]}}):
-            with self.assertRaises(Unreadable):
-                CompactionRecord.from_dict(odd)
-        segment = Segment.sealed("g1", "s1", [Message("user", "a", id="m1")]).to_dict()
-        odd_message = {**segment, "messages": [{"role": "nobody", "content": "a"}]}
-        for odd in (odd_message, {**segment, "sha256": None}):
-            with self.assertRaises(Unreadable):
-                Segment.from_dict(odd)
 
 
 def same(message):
     return message
 
 
-class TestWithout(unittest.TestCase):
-    """A segment some of whose messages are forgotten."""
+class TestRecords(unittest.TestCase):
+    """Compactions and segments, and segments some of whose messages are forgotten."""
 
     def setUp(self):
         messages = [Message("user", text, id=f"m{n}", tokens=1) for n, text in enumerate("abc")]
         self.whole = Segment.sealed("g1", "s1", messages)
+
+    def test_others(self):
+        """What is of another form is no record."""
+        record = CompactionRecord(id="c1", at="", trigger="sleep").to_dict()
+        segment = self.whole.to_dict()
+        for kind, odd in (
+            (CompactionRecord, ["c1"]),
+            (CompactionRecord, {"id": "c1"}),
+            (CompactionRecord, {**record, "summaries_before": {"s1": ["live"]}}),
+            (Segment, {**segment, "messages": [{"role": "nobody", "content": "a"}]}),
+            (Segment, {**segment, "sha256": None}),
+        ):
+            with self.assertRaises(Unreadable):
+                kind.from_dict(odd)
 
     def test_sealed_again(self):
         """The tombstones say when, and are under the seal; a second time adds to them."""
@@ -60,7 +55,5 @@ class TestWithout(unittest.TestCase):
 
     def test_damage_is_not_covered_up(self):
         """One whose checksum was wrong keeps it."""
-        left = Segment.from_dict({**self.whole.to_dict(), "sha256": "0"}).revised(
-            {"m1"}, "now", same
-        )
-        self.assertEqual(left.sha256, "0")
+        damaged = replace(self.whole, sha256="0")
+        self.assertEqual(damaged.revised({"m1"}, "now", same).sha256, "0")

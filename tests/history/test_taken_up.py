@@ -6,7 +6,7 @@ from typing import ClassVar
 from twisted.internet.defer import Deferred
 
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import Message, Speaker, new_id
+from evennia_ai.history.messages import Speaker
 from evennia_ai.history.pairs import ANSWERED
 from evennia_ai.llm_interaction import build_llm_messages, format_messages_for_compaction
 from evennia_ai.testing import call
@@ -25,31 +25,24 @@ class Nod(Tool):
     ends_turn = True
 
     def run(self, ctx):
-        """Nod."""
         return "You nod."
 
 
 class TestTakenUp(MemoryWorldTest):
     """Two turns, of which the second hangs in a tool when the server dies."""
 
-    def hear(self, audience, name="Bob"):
+    def ask(self, audience, name="Bob"):
         """A line of somebody who speaks to an audience."""
-        event = Message(
-            "user",
-            "Aria, where is the cellar?",
-            id=new_id("m"),
-            speaker=Speaker(name, PEOPLE[name]),
-            audience=audience,
-            channel="say" if audience == PUBLIC else "whisper",
-        )
-        self.script.runtime.hear(event, self.script.now())
+        channel = "say" if audience == PUBLIC else "whisper"
+        by = Speaker(name, PEOPLE[name])
+        self.hear("Aria, where is the cellar?", by, audience=audience, channel=channel)
 
     def die(self, audiences, *answers):
         """Die in the last of some turns; the model gives these answers before."""
         self.script.tools.tools["look"].run = lambda ctx, **arguments: Deferred()
         self.script.tools.tools["nod"] = Nod()
         for audience in audiences:
-            self.hear(audience)
+            self.ask(audience)
         self.world.model.answers = [*answers, call("look")]
         self.world.later(10)
         self.assertFalse(Tick(self.script).run().called)
@@ -83,7 +76,7 @@ class TestTakenUp(MemoryWorldTest):
 
     def test_words_to_another(self):
         """What was said to one in the same room is no answer to the other who asked."""
-        self.hear(PUBLIC, "Alice")
+        self.ask(PUBLIC, "Alice")
         self.die([PUBLIC], "Down the stairs.")
         self.world.restart()
         self.assertEqual(list(self.script.runtime.unanswered), [(PUBLIC, PEOPLE["Bob"])])
@@ -110,6 +103,5 @@ class TestTakenUp(MemoryWorldTest):
 
 
 def unmarked(message):
-    """A message without the note."""
     kept = {key: value for key, value in message.metadata.items() if key != ANSWERED}
     return replace(message, metadata=kept)

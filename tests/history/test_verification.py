@@ -55,7 +55,6 @@ def evidence():
 
 
 def verify(stored):
-    """The proof of stored values."""
     bare = {"tier": "recent", "created_at": "", "audience": "public", "text": ""}
     summaries = {
         key: SummaryRecord.from_dict({**bare, **raw}) for key, raw in stored.summaries.items()
@@ -75,6 +74,15 @@ def live(stored, *messages):
 def raw(stored):
     """The live messages that are no markers."""
     return [message for message in stored.live if not message.is_summary]
+
+
+def markers(stored):
+    return [message for message in stored.live if message.is_summary]
+
+
+def having(name):
+    """The summaries with a field."""
+    return lambda stored: [record for record in stored.summaries.values() if record.get(name)]
 
 
 def in_use(stored):
@@ -106,25 +114,8 @@ def status(stored, record):
     for other in {"live", "absorbed", "rolled back", "lost"} - {record["status"]}:
         if record.get("segment") or other != "rolled back":
             yield replace(
-                stored,
-                summaries={**stored.summaries, record["id"]: {**record, "status": other}},
+                stored, summaries={**stored.summaries, record["id"]: {**record, "status": other}}
             )
-
-
-def absorbed(stored):
-    return [record for record in stored.summaries.values() if record.get("absorbed_by")]
-
-
-def parents(stored):
-    return [record for record in stored.summaries.values() if record.get("child_ids")]
-
-
-def records(stored):
-    return [record for record in stored.summaries.values() if record.get("segment")]
-
-
-def markers(stored):
-    return [message for message in stored.live if message.is_summary]
 
 
 def graves(stored):
@@ -162,13 +153,13 @@ CORRUPTIONS = {
         lambda e: e.summaries,
         lambda e, key: replace(e, summaries={k: r for k, r in e.summaries.items() if k != key}),
     ),
-    "chain cut": (absorbed, lambda e, r: r.update(absorbed_by=None)),
-    "chain a ring": (absorbed, lambda e, r: r.update(absorbed_by=r["id"])),
-    "chain to nowhere": (absorbed, lambda e, r: r.update(absorbed_by="s9")),
-    "sources": (records, lambda e, r: r["source_ids"].append("m99")),
-    "another segment": (records, lambda e, r: r.update(segment="g9")),
+    "chain cut": (having("absorbed_by"), lambda e, r: r.update(absorbed_by=None)),
+    "chain a ring": (having("absorbed_by"), lambda e, r: r.update(absorbed_by=r["id"])),
+    "chain to nowhere": (having("absorbed_by"), lambda e, r: r.update(absorbed_by="s9")),
+    "sources": (having("segment"), lambda e, r: r["source_ids"].append("m99")),
+    "another segment": (having("segment"), lambda e, r: r.update(segment="g9")),
     "another summary": (lambda e: e.segments, lambda e, s: s.update(summary_id="s9")),
-    "child lost": (parents, lambda e, r: r["child_ids"].append("s9")),
+    "child lost": (having("child_ids"), lambda e, r: r["child_ids"].append("s9")),
     "marker changed": (markers, lambda e, m: m.metadata.update(summary_id="s9")),
     "marker of nothing": (markers, lambda e, m: m.metadata.update(summary_id=None)),
     "marker twice": (markers, lambda e, m: live(e, *e.live, replace(m, id="k9"))),
@@ -286,16 +277,16 @@ class TestWords(unittest.TestCase):
     def test_archived_without_a_summary(self):
         """A few lines have a record and a segment of their own, which no marker shows."""
         before = evidence()
-        record = {"id": "s", "status": "live", "segment": "g", "source_ids": ["m99"]}
+        more = replace(
+            before,
+            segments=(*before.segments, segment("g", "s", [heard("noted", id="m99")])),
+            recorded_count=before.recorded_count + 1,
+            recorded_digest=digest_add(before.recorded_digest, ["m99"]),
+        )
+        more.summaries["s"] = {"id": "s", "status": "live", "segment": "g", "source_ids": ["m99"]}
         for tier, expected in (("unsummarised", []), ("recent", ["marker"])):
-            damaged = replace(
-                before,
-                segments=(*before.segments, segment("g", "s", [heard("noted", id="m99")])),
-                summaries={**before.summaries, "s": {**record, "tier": tier}},
-                recorded_count=before.recorded_count + 1,
-                recorded_digest=digest_add(before.recorded_digest, ["m99"]),
-            )
-            self.assertEqual(kinds(damaged), expected)
+            more.summaries["s"]["tier"] = tier
+            self.assertEqual(kinds(more), expected)
 
     def test_forgotten_in_a_restored_segment(self):
         """Words that were forgotten may not stay in a segment that was taken back either."""

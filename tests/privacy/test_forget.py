@@ -1,6 +1,7 @@
 """One assistant forgets a player: everything that was made from the player's words goes."""
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 from twisted.internet.defer import succeed
@@ -19,6 +20,7 @@ from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.turns.initiative import Cue
 from tests.asked import model_down, source_of
 from tests.memory_assistant import ARIA, PEOPLE, MemoryWorldTest
+from tests.steps import raising_at
 from tests.waiting import wait_for
 
 ALICE, BOB = (Speaker(name, PEOPLE[name]) for name in ("Alice", "Bob"))
@@ -58,18 +60,16 @@ class ForgettingTest(MemoryWorldTest):
             self.number += 1
             n = self.number
             self.world.later()
-            self.script.history.append(
-                [
-                    Message("user", f"My boat is called {SECRET}{n}x.", speaker=ALICE),
-                    self.said(f"{SECRET}{n}x is a fine name.", ALICE),
-                    Message("user", f"I fear {SECRET}w{n}x.", speaker=ALICE, audience=WHISPER),
-                    Message("user", f"The miller owes me {n} sacks of barley.", speaker=BOB),
-                    self.said(f"{n} sacks, I see.", BOB),
-                ]
-            )
+            lines = [
+                Message("user", f"My boat is called {SECRET}{n}x.", speaker=ALICE),
+                self.said(f"{SECRET}{n}x is a fine name.", ALICE),
+                Message("user", f"I fear {SECRET}w{n}x.", speaker=ALICE, audience=WHISPER),
+                Message("user", f"The miller owes me {n} sacks of barley.", speaker=BOB),
+                self.said(f"{n} sacks, I see.", BOB),
+            ]
+            self.script.history.append(lines)
 
     def said(self, text, asker, **metadata):
-        """A line of Aria's."""
         metadata = {"asker": asker.id, **metadata}
         return Message("assistant", text, speaker=ARIA_SPEAKER, metadata=metadata)
 
@@ -97,7 +97,6 @@ class ForgettingTest(MemoryWorldTest):
             put_aside(self.script.history.store, odd, "conversation_history")
 
     def forget(self, asked_at=AT, until=""):
-        """Alice is forgotten."""
         return wait_for(forget_people(self.script, self.body, [ALICE.id], asked_at, until))
 
     def remake(self):
@@ -138,8 +137,6 @@ class ForgettingTest(MemoryWorldTest):
 
 
 class TestForgotten(ForgettingTest):
-    """What goes, and what stays."""
-
     def test_nothing_is_left(self):
         """No store holds her words, the proof is clean, and what Bob said is as it was."""
         self.assertIn(SECRET, self.everything())
@@ -177,8 +174,8 @@ class TestForgotten(ForgettingTest):
         for why in ("helped Alice home", "danced with the masked fox", "hit Lissy", "paid"):
             self.script.bonds.note(BOB, 5, why)
         self.forget()
-        left = [event.why for event in self.script.bonds.get(BOB.id).events]
-        self.assertEqual(left, ["paid"])
+        (left,) = self.script.bonds.get(BOB.id).events
+        self.assertEqual(left.why, "paid")
 
     def test_what_was_said_unasked(self):
         """A line that nobody asked for goes where it names her, by any name; so does a delivery."""
@@ -314,8 +311,6 @@ class TestForgotten(ForgettingTest):
 
 
 class TestRollback(ForgettingTest):
-    """Compactions that had forgotten messages."""
-
     def test_after_forgetting(self):
         """Both are taken back; what is forgotten stays forgotten, also as a former text."""
         history = self.script.history
@@ -374,12 +369,7 @@ class TestInterrupted(ForgettingTest):
         for step in dict.fromkeys(steps):
             with self.subTest(step=step):
                 self.setUp()
-
-                def at_step(name, step=step):
-                    if name == step:
-                        raise Stopped(name)
-
-                self.script.at_commit_step = at_step
+                self.script.at_commit_step = raising_at(step, Stopped)
                 with self.assertRaises(Stopped):
                     self.forget()
                     self.remake()
@@ -392,11 +382,9 @@ class TestInterrupted(ForgettingTest):
             with self.subTest(write=write):
                 self.setUp()
                 self.world.storage.disk.fail_in(write)
-                try:
+                with suppress(OSError):
                     self.forget()
                     self.remake()
-                except OSError:
-                    pass
                 self.world.storage.disk.left = None
                 self.finish()
 

@@ -112,11 +112,10 @@ class TestInTheBackground(ForgettingTest):
 
     def assert_forgotten(self):
         """And nothing runs, and nothing of an unfinished compaction is noted."""
-        self.assertIsNone(self.script.runtime.behind)
-        self.assertIsNone(self.script.runtime.lock.running)
-        self.assertEqual(self.script.state.signals, {})
-        self.assertEqual(self.script.runtime.compacting, "")
-        self.assertEqual(self.script.errors, [])
+        runtime = self.script.runtime
+        busy = (runtime.behind, runtime.lock.running, runtime.compacting)
+        self.assertEqual(busy, (None, None, ""))
+        self.assertEqual((self.script.state.signals, self.script.errors), ({}, []))
         super().assert_forgotten()
 
     def test_before_each_answer(self):

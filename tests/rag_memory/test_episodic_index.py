@@ -11,21 +11,18 @@ from evennia_ai.rag_memory.episodic_index import (
     prune_low_importance_entries,
     turn_of_message,
 )
-from evennia_ai.rag_memory.journal_entry import JournalEntry, bounded
+from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry, bounded
 from evennia_ai.rag_memory.working_memory import MAX_AGE_S, clear_stale_conversations
 
 NOW = 1_800_000_000.0
 
 
 def entry(entry_id, days_ago, importance=5, timestamp=None):
-    """A journal entry of some age."""
     at = utc_iso(NOW - days_ago * DAY_S) if timestamp is None else timestamp
     return JournalEntry(entry_id, at, "x", bounded(importance))
 
 
 class TestTurns(unittest.TestCase):
-    """Messages and entries as turns."""
-
     def turns(self, *messages):
         """The texts that stand in the index."""
         traits = ToolTraits(speaks=frozenset({"say"}))
@@ -37,46 +34,38 @@ class TestTurns(unittest.TestCase):
         line = Message("user", "Hello.", channel="say")
         self.assertEqual(self.turns(line, replace(line, metadata={"context": "sleep"})), ["Hello."])
         for arguments, said in (('{"text": " Ha. "}', ["Ha."]), ("{", []), ("[]", [])):
-            calls = [{"function": {"name": "say", "arguments": arguments}}]
-            call = Message.from_dict({"role": "assistant", "content": "", "tool_calls": calls})
-            self.assertEqual(self.turns(replace(call, audience="public")), said)
+            calls = ({"function": {"name": "say", "arguments": arguments}},)
+            self.assertEqual(self.turns(Message("assistant", "", tool_calls=calls)), said)
 
     def test_entries_in_retrieval(self):
-        """Entries that are pruned or withdrawn are left out."""
-        self.assertTrue(is_indexed(entry("kept", 1), NOW))
-        for gone in (replace(entry("gone", 1), withdrawn=True), entry("old", 40, 1)):
-            self.assertFalse(is_indexed(gone, NOW))
+        """Entries that are pruned, withdrawn, recalled or empty are left out."""
+        kept = entry("kept", 1)
+        self.assertTrue(is_indexed(kept, NOW))
+        self.assertFalse(is_indexed(entry("old", 40, 1), NOW))
+        for odd in ({"withdrawn": True}, {"source_type": RECALLED}, {"content": " "}):
+            self.assertFalse(is_indexed(replace(kept, **odd), NOW))
 
 
 class TestPrune(unittest.TestCase):
-    """Old and unimportant."""
-
     def test_only_the_old_and_unimportant_leave(self):
-        """Either newness or importance keeps an entry."""
+        """Either newness or importance keeps an entry; so does a time or rank that is none."""
         entries = [
             entry("old-low", 40, 2),
             entry("old-high", 40, 8),
             entry("new-low", 3, 1),
             entry("older-low", 400, 3),
+            entry("senseless", 0, 1, timestamp="long ago"),
+            entry("unrated", 90, None),
         ]
         result = prune_low_importance_entries(entries, NOW)
-        self.assertEqual(result, {"pruned": 2, "kept": 2, "pruned_ids": ["old-low", "older-low"]})
-
-    def test_what_cannot_be_read_stays(self):
-        """A senseless time or no importance never prunes an entry."""
-        entries = [entry("senseless", 0, 1, timestamp="long ago"), entry("unrated", 90, None)]
-        self.assertEqual(prune_low_importance_entries(entries, NOW)["pruned"], 0)
+        self.assertEqual(result, {"pruned": 2, "kept": 4, "pruned_ids": ["old-low", "older-low"]})
 
 
 class TestConversations(unittest.TestCase):
-    """Who is in the middle of a conversation."""
-
     def test_only_what_goes_on(self):
         """What was said too long ago is over."""
         lines = [
-            Message(
-                "user", "ale", created_at=utc_iso(NOW - ago), channel="say", speaker=Speaker(w, w)
-            )
-            for ago, w in ((MAX_AGE_S - 1, "o1"), (MAX_AGE_S + 1, "o2"))
+            Message("user", "ale", who, utc_iso(NOW - ago), Speaker(who, who), channel="say")
+            for ago, who in ((MAX_AGE_S - 1, "o1"), (MAX_AGE_S + 1, "o2"))
         ]
         self.assertEqual(clear_stale_conversations(lines, NOW), {"cleared": 1, "kept": 1})

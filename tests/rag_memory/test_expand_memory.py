@@ -13,8 +13,6 @@ from tests.waiting import wait_for
 
 
 class TestExpandMemory(AssistantTest):
-    """The tool, in a turn."""
-
     default = "They talked of bees, lamps and walls."
 
     def expand(self, wanted, **asked):
@@ -72,19 +70,18 @@ class TestExpandMemory(AssistantTest):
 
     def test_observation(self):
         """An observation comes with what it rests on, and with the one that took its place."""
-        sources = [self.hear(f"Elin lives in {town}") for town in ("Ford", "Ash")]
-        elin = new_profile("n.elin", "Elin", 1.7e9)
-        for day, (town, source) in enumerate(zip(("Ford", "Ash"), sources, strict=True)):
+        elin, sources = new_profile("n.elin", "Elin", 1.7e9), []
+        for day, town in enumerate(("Ford", "Ash")):
+            sources.append(self.hear(f"Elin lives in {town}"))
             fact = {"predicate": "lives in", "value": town}
-            elin = observe(elin, f"lives in {town}", 1.7e9 + day, source, **fact)
+            elin = observe(elin, f"lives in {town}", 1.7e9 + day, sources[-1], **fact)
         elin = observe(elin, "has debts", 1.7e9, "m1", private([stable_id(self.char2)]))
         self.aria.entities.put({"n.elin": elin})
         old, new, debts = (each.id for each in elin.observations)
         found = self.expand(new)
         self.assertEqual((found["of"], found["text"]), ("Elin", "lives in Ash"))
-        self.assertEqual(
-            [found["superseded"][0]["id"], found["around"][0]["id"]], [old, sources[1]]
-        )
+        self.assertEqual(found["superseded"][0]["id"], old)
+        self.assertEqual(found["around"][0]["id"], sources[1])
         self.assertEqual(self.expand(old)["superseded_by"]["text"], "lives in Ash")
         self.assertIn("nothing you may see", self.expand(debts)["error"])
 

@@ -33,14 +33,11 @@ from tests.waiting import pump_until, wait_for
 
 
 class TestForgetting(SearchTest):
-    """Journal entries taken out of all searches."""
-
     def setUp(self):
         super().setUp()
         self.entry = self.world.body.journal.add("The key is under the mat.", importance=3)
 
     def forget(self):
-        """Forget the entry."""
         return wait_for(forget_entry(self.world.script, self.world.body, self.entry.id))
 
     def test_index_down(self):
@@ -90,9 +87,14 @@ class TestWholeIndex(SearchTest):
         self.all = 4 * 60 + 120 + 1
         self.assertEqual(self.index.count("Aria"), self.all)
 
-    def settle(self):
-        """Wait until nothing is put into the index any more."""
+    def start(self):
+        """Start again, and wait until nothing is put into the index any more."""
+        self.world.restart()
         pump_until(lambda: not self.world.script.memory.syncing)
+
+    def assert_whole_after_a_start(self):
+        self.start()
+        self.assertEqual((self.index.count("Aria"), self.lacking()), (self.all, 0))
 
     def lacking(self):
         """How many of the oldest turns are missing."""
@@ -102,9 +104,7 @@ class TestWholeIndex(SearchTest):
         """An index that was thrown away or of an older schema is made whole at the start."""
         self.index.clear("Aria")
         self.assertGreater(self.lacking(), 0)
-        self.world.restart()
-        self.settle()
-        self.assertEqual((self.index.count("Aria"), self.lacking()), (self.all, 0))
+        self.assert_whole_after_a_start()
         self.assertIn("index restored", str(self.world.script.audits))
 
     def test_newest_lost(self):
@@ -115,8 +115,7 @@ class TestWholeIndex(SearchTest):
         self.index.remove("Aria", [*lost, *live, *entries])
         old = self.world.script.history.segment("001").messages[0].id
         self.index.remove("Aria", [old])
-        self.world.restart()
-        self.settle()
+        self.start()
         self.assertEqual(self.index.count("Aria"), self.all - 1)
         wait_for(sync_index(self.world.script, whole=True))
         self.assertEqual(self.index.count("Aria"), self.all)
@@ -134,10 +133,8 @@ class TestWholeIndex(SearchTest):
         self.assertLess(self.index.count("Aria"), 3 * BATCH)
         self.assertEqual(max(self.index.sizes), BATCH)
         self.assertEqual([hit.turn_id for hit in self.index.search("Bo", "cask")], ["b1"])
-        self.world.restart()
-        self.settle()
-        self.assertEqual(self.index.count("Aria"), self.all + 2_100)
-        self.assertEqual(self.lacking(), 0)
+        self.all += 2_100
+        self.assert_whole_after_a_start()
 
     def test_changed_meanwhile(self):
         """What is forgotten or narrowed while the index is made whole is put in as it is then."""
@@ -179,16 +176,13 @@ class TestWholeIndex(SearchTest):
             wait_for(done)
         self.index.broken = False
         self.assertLess(self.index.count("Aria"), self.all)
-        self.world.restart()
-        self.settle()
-        self.assertEqual((self.index.count("Aria"), self.lacking()), (self.all, 0))
+        self.assert_whole_after_a_start()
 
     def test_cannot_be_written(self):
         """An index that takes nothing is given up until the next start, and it is said."""
         self.index.clear("Aria")
         self.index.broken = True
-        self.world.restart()
-        self.settle()
+        self.start()
         self.assertIn("stays incomplete", str(self.world.script.audits))
 
 
@@ -214,24 +208,20 @@ class TestLostFile(unittest.TestCase):
         self.assertEqual([turn.id for turn in again.get("Aria", ["m1", "m2"])], ["m2"])
         again.close()
 
-    def filled(self):
-        """The path of a closed index's file, with many turns in it."""
-        turns = [Turn(f"m{n}", "Bram", f"Key {n} opens door {n}.", 1.7e9 + n) for n in range(900)]
-        index = RecallIndex(self.folder / "recall.sqlite3")
-        index.add("Aria", turns)
-        index.close()
-        return self.folder / "recall.sqlite3"
-
     def test_not_a_database(self):
         """A file that is no database is replaced by an empty index."""
-        self.filled().write_bytes(b"not a database at all" * 100)
+        (self.folder / "recall.sqlite3").write_bytes(b"not a database at all" * 100)
         index = self.opened()
         self.addCleanup(index.close)
         self.assertEqual(index.count("Aria"), 0)
 
     def test_damaged(self):
         """A file found damaged in use is replaced, and what was asked is asked of the new one."""
-        path = self.filled()
+        turns = [Turn(f"m{n}", "Bram", f"Key {n} opens door {n}.", 1.7e9 + n) for n in range(900)]
+        path = self.folder / "recall.sqlite3"
+        index = RecallIndex(path)
+        index.add("Aria", turns)
+        index.close()
         whole = path.read_bytes()
         path.write_bytes(whole[: len(whole) // 3] + bytes([255]) * (len(whole) * 2 // 3))
         errors, lost = [], []
@@ -247,10 +237,7 @@ class TestLostFile(unittest.TestCase):
 
 
 class TestDoctor(AssistantTest):
-    """What the doctor says of the index."""
-
     def looked(self):
-        """The finding."""
         (found,) = wait_for(run_checks(Patient("."), [check_index]))
         return found
 

@@ -13,14 +13,11 @@ SAID = "Aria, who keeps bees?"
 
 
 def hit(number=1, text="My sister keeps bees", score=0.3, kind="message", **fields):
-    """A search result."""
     made = {"turn_id": f"m{number}", "speaker": "Bob", "at": "2026-01-02T03:04"}
     return Hit(**{**made, "kind": kind, "text": text, "score": score, **fields})
 
 
 class TestChosen(unittest.TestCase):
-    """The choice."""
-
     def chosen(self, *hits, said=SAID, **shown):
         return ids(chosen(hits, said, "Aria", **shown))
 
@@ -70,8 +67,6 @@ class TestChosen(unittest.TestCase):
 
 
 class TestLines(unittest.TestCase):
-    """How they stand in the prompt."""
-
     def test_quoted(self):
         """A memory cannot look like another line or region; summaries come last."""
         past = hit(2, "They met.", kind="summary", speaker="")

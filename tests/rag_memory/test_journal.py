@@ -10,7 +10,6 @@ from evennia_ai.history.pages import aside
 from evennia_ai.rag_memory.journal import PAGE_ENTRIES, PAGES, JournalHandler
 from evennia_ai.rag_memory.journal_entry import (
     BASE,
-    DERIVED_SOURCES,
     JournalEntry,
     score_importance,
 )
@@ -21,8 +20,6 @@ PAGE_COUNT = 40
 
 
 class TestDamaged(unittest.TestCase):
-    """What cannot be read."""
-
     def setUp(self):
         self.store = MemoryStore()
         self.journal = JournalHandler(self.store)
@@ -53,8 +50,6 @@ class TestDamaged(unittest.TestCase):
 
 
 class TestPages(unittest.TestCase):
-    """Forty pages."""
-
     @classmethod
     def setUpClass(cls):
         clock = iter(range(10**9))
@@ -102,17 +97,8 @@ class TestPages(unittest.TestCase):
         self.journal.put(JournalEntry(late, "2026", "late"))
         self.assertEqual(self.journal.get(late).content, "late")
 
-    def test_may_consolidate(self):
-        """What was lived through may become a memory; derived and withdrawn entries may not."""
-        self.assertTrue(JournalEntry("e1", "2026", "x").may_consolidate)
-        self.assertFalse(JournalEntry("e1", "2026", "x", withdrawn=True).may_consolidate)
-        for source in DERIVED_SOURCES:
-            self.assertFalse(JournalEntry("e1", "2026", "x", source_type=source).may_consolidate)
-
 
 class TestScore(unittest.TestCase):
-    """The scale."""
-
     def test_order_of_things(self):
         """Nothing told, question, remark, fact about somebody, what is to be remembered."""
         for text in ("", "   ", "Hello there!", "Thank you!", "?"):

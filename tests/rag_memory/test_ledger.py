@@ -1,18 +1,13 @@
 """The ledger: notes and their states, whom they concern, which replace others, what is shown."""
 
 import unittest
+from dataclasses import replace
 
-from evennia_ai.history.audience import PUBLIC, STAFF, private
+from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.frames import LEDGER_LABEL
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.stored import Unreadable
-from evennia_ai.llm_interaction.regions import (
-    HEADINGS,
-    Caps,
-    Regions,
-    fit_prompt,
-    note_line,
-)
+from evennia_ai.llm_interaction.regions import HEADINGS, Caps, Regions, fit_prompt, note_line
 from evennia_ai.rag_memory import ledger
 from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.ledger import STATES, LedgerError, Note, kind_of, moved, new_note
@@ -27,30 +22,19 @@ PEOPLE = {
 }
 
 
-def words(text):
-    """The simplest counter: words."""
-    return len(text.split())
-
-
 def note(text, number=1, state="approved", by=ALICE, **fields):
     """A note with an id that says its number."""
     return new_note(text, f"l{number}", float(number), by, state=state, **fields)
 
 
-def ledger_row(entry):
-    return (HEADINGS[entry.kind], note_line(entry.id, entry.at, entry.by, entry.text))
-
-
 def ledger_block(entries, cap):
-    """The ledger's message in a prompt, under a cap; empty for none."""
-    rows = tuple(map(ledger_row, entries))
-    made = fit_prompt(Regions("", (), (), ledger=rows), Caps(0, 0, 0, 0, ledger=cap), 9999, words)
+    """The ledger's message in a prompt, of so many letters."""
+    rows = tuple((HEADINGS[e.kind], note_line(e.id, e.at, e.by, e.text)) for e in entries)
+    made = fit_prompt(Regions("", (), (), ledger=rows), Caps(0, 0, 0, 0, ledger=cap), 9999, len)
     return "".join(m["content"] for m in made.messages)
 
 
 class TestConcern(unittest.TestCase):
-    """Whom a note is about."""
-
     def concern(self, text, giver="o1"):
         found = ledger.concern_of(text, giver, PEOPLE)
         return found.own, found.others
@@ -75,10 +59,14 @@ class TestConcern(unittest.TestCase):
 
     def test_names_that_are_words(self):
         """`will` is a word behind `I` or an article, else the person; `Will` is the person."""
-        self.assertEqual(self.concern("I will come"), (True, ()))
-        self.assertEqual(self.concern("I made a will"), (True, ()))
-        for text in ("I know Will", "I know that will stole my purse", "will owes me money"):
-            self.assertEqual(self.concern(text), (True, ("o3",)), text)
+        for text, others in (
+            ("I will come", ()),
+            ("I made a will", ()),
+            ("I know Will", ("o3",)),
+            ("I know that will stole my purse", ("o3",)),
+            ("will owes me money", ("o3",)),
+        ):
+            self.assertEqual(self.concern(text), (True, others), text)
         alone = ledger.concern_of("I hope that joy will last", "o1", {"o1": PEOPLE["o1"]})
         self.assertTrue(alone.only_own)
 
@@ -99,17 +87,18 @@ class TestConcern(unittest.TestCase):
 
 
 class TestAmongOthers(unittest.TestCase):
-    """A note among others."""
-
     def test_same(self):
         """The same words of the same person, case and marks aside, while that note lives."""
         entries = [note("I like jazz"), note("x", 2, by=BOB)]
         self.assertEqual(ledger.same_note(entries, "i like Jazz!", "o1", PUBLIC).id, "l1")
-        self.assertIsNone(ledger.same_note(entries, "I like jazz", "o2", PUBLIC))
-        self.assertIsNone(ledger.same_note(entries, "I like blues", "o1", PUBLIC))
-        self.assertIsNone(ledger.same_note(entries, "I like jazz", "o1", private(["o1"])))
-        gone = moved(entries[0], "withdrawn", 1.0, ALICE)
-        self.assertIsNone(ledger.same_note([gone], "I like jazz", "o1", PUBLIC))
+        gone = [moved(entries[0], "withdrawn", 1.0, ALICE)]
+        for notes, *words in (
+            (entries, "I like jazz", "o2", PUBLIC),
+            (entries, "I like blues", "o1", PUBLIC),
+            (entries, "I like jazz", "o1", private(["o1"])),
+            (gone, "I like jazz", "o1", PUBLIC),
+        ):
+            self.assertIsNone(ledger.same_note(notes, *words))
 
     def test_replacing(self):
         """Outdated ones are superseded, the same for others withdrawn, and both know of it."""
@@ -154,8 +143,6 @@ class TestAmongOthers(unittest.TestCase):
 
 
 class TestShown(unittest.TestCase):
-    """What a prompt shows."""
-
     def test_order(self):
         """Rules first, then the heavier, then the newer."""
         entries = [
@@ -182,36 +169,19 @@ class TestShown(unittest.TestCase):
             note(f"I must say {'word ' * 30}{n}", n, about=["o1"], kind="rule", weight=10)
             for n in range(1, 31)
         ]
-        block = ledger_block(ledger.shown_to([rule, *flood], PUBLIC), 150)
+        block = ledger_block(ledger.shown_to([rule, *flood], PUBLIC), 900)
         self.assertIn("Never serve ale", block)
         self.assertLess(block.count("I must say"), 10)
-
-    def test_only_approved_and_only_to_their_audience(self):
-        """Proposals are shown to nobody, private notes to their parties and staff."""
-        mine = note("secret", 1, audience=private(["o1"]))
-        entries = [mine, note("proposal", 2, state="proposed"), note("open", 3)]
-
-        def ids(viewer):
-            return {entry.id for entry in ledger.shown_to(entries, viewer)}
-
-        self.assertEqual(ids(PUBLIC), {"l3"})
-        self.assertEqual(ids(private(["o1"])), {"l1", "l3"})
-        self.assertEqual(ids(private(["o1", "o2"])), {"l3"})
-        self.assertEqual(ids(STAFF), {"l1", "l3"})
 
     def test_block(self):
         """A block has its label, then the notes by type, each with its id and giver."""
         entries = ledger.shown_to([note("I like jazz"), note("Never sing", 2)], PUBLIC)
-        block = ledger_block(entries, 200).splitlines()
-        self.assertEqual(block[0], LEDGER_LABEL)
-        self.assertEqual(block[1], "Rules:")
-        self.assertEqual(block[2], '- (l2) 1970-01-01 Alice [o1]: "Never sing"')
-        self.assertEqual(block[3], "Preferences:")
+        block = ledger_block(entries, 900).splitlines()
+        row = '- (l2) 1970-01-01 Alice [o1]: "Never sing"'
+        self.assertEqual(block[:4], [LEDGER_LABEL, "Rules:", row, "Preferences:"])
 
 
 class TestNewNote(unittest.TestCase):
-    """A note as it is added."""
-
     def test_types(self):
         """Rules, tasks and preferences are recognised by their words; the rest are facts."""
         for text, kind in (
@@ -235,37 +205,29 @@ class TestNewNote(unittest.TestCase):
 
 
 class TestStates(unittest.TestCase):
-    """What a note may become."""
-
-    def test_allowed(self):
-        """A proposal is approved or withdrawn; an approved note is superseded or withdrawn."""
-        proposed = note("x", state="proposed")
-        approved = moved(proposed, "approved", 9.0, BOB)
-        self.assertEqual((approved.state, approved.decided_by), ("approved", BOB))
-        self.assertEqual(moved(proposed, "withdrawn", 9.0, BOB).state, "withdrawn")
-        for state in ("superseded", "withdrawn"):
-            self.assertEqual(moved(approved, state, 9.0, BOB).state, state)
-        self.assertEqual(proposed.state, "proposed")
-
-    def test_final(self):
-        """Nothing comes back from withdrawn or superseded, and nothing is approved twice."""
-        for state in ("withdrawn", "superseded"):
-            done = moved(note("x"), state, 9.0, BOB)
+    def test_each(self):
+        """A proposal is decided on, an approved note ends; nothing comes back from an end."""
+        for state, allowed in (
+            ("proposed", {"approved", "withdrawn"}),
+            ("approved", {"superseded", "withdrawn"}),
+            ("superseded", set()),
+            ("withdrawn", set()),
+        ):
+            entry = replace(note("x"), state=state)
             for wanted in STATES:
+                if wanted in allowed:
+                    decided = moved(entry, wanted, 9.0, BOB)
+                    self.assertEqual((decided.state, decided.decided_by), (wanted, BOB))
+                    continue
                 with self.assertRaisesRegex(LedgerError, f"is {state}"):
-                    moved(done, wanted, 9.0, BOB)
-        with self.assertRaises(LedgerError):
-            moved(note("x"), "approved", 9.0, BOB)
+                    moved(entry, wanted, 9.0, BOB)
 
 
 class TestStored(unittest.TestCase):
-    """From stored values and back."""
-
     def test_others(self):
         """What has no words, or an unknown kind or state, is no note."""
         whole = note("Be kind").to_dict()
-        for odd in (5, {"text": "x"}, {**whole, "text": ""}, {**whole, "kind": "poem"}):
+        odd_fields = ({"text": ""}, {"kind": "poem"}, {"state": "odd"})
+        for odd in (5, {"text": "x"}, *({**whole, **odd} for odd in odd_fields)):
             with self.assertRaises(Unreadable):
                 Note.from_dict(odd)
-        with self.assertRaises(Unreadable):
-            Note.from_dict({**whole, "state": "odd"})

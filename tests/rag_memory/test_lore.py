@@ -25,8 +25,6 @@ from evennia_ai.rag_memory.lore import (
     used,
 )
 
-FISH = "Fish is sold at the harbour market on the east quay."
-
 
 def fact(id, keys, text="A fact.", **values):
     """A fact that everybody knows."""
@@ -51,13 +49,8 @@ def find(facts, text, knows="all", tells=(), room=300, finder=None, near=()):
 class TestKeys(unittest.TestCase):
     def test_any_form_in_any_language(self):
         """Inflected words, phrases, scripts without spaces, accents, marks."""
-        facts = [
-            fact("w1", "fish|harbour market", FISH),
-            fact("w2", "рыба", "Рыбу продают на рынке у причала."),
-            fact("w3", "市场", "鱼在市场卖。"),
-            fact("w4", "Fisch", "Fisch gibt es am Hafen, und er ist immer frisch."),
-            fact("w5", "C++|café"),
-        ]
+        keys = ("fish|harbour market", "рыба", "市场", "Fisch", "C++|café")
+        facts = [fact(f"w{n}", key) for n, key in enumerate(keys, 1)]
         for line, expected in (
             ("where can I buy fishes?", "w1"),
             ("The Harbour markets?", "w1"),
@@ -101,10 +94,6 @@ class TestKeys(unittest.TestCase):
         twice = [fact(f"v{n}", "/fi[s0]h/") for n in range(9)]
         with patch("evennia_ai.rag_memory.lore.LINE_S", 60):
             self.assertEqual(len(find(many + twice, "a fish")), PATTERNS + 9)
-
-    def test_line(self):
-        """A line knows each word in all its forms."""
-        self.assertIn("fish", Line("Fishes").forms)
 
 
 class TestOrder(unittest.TestCase):

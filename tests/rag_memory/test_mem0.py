@@ -23,7 +23,16 @@ from tests.store_case import StoreCase, item
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
+POINTS = "qdrant/collection/evennia_ai/storage.sqlite"
 SECRET = "xylophone"
+ADDING = """
+import sys
+from tests.store_case import HashingEmbedder, Mem0Backend, item, wait_for
+store = Mem0Backend(sys.argv[1], embedder=HashingEmbedder())
+for n in range(1000):
+    wait_for(store.add('aria', [item(f'j{n}', f'fact {n}')]), 60)
+    print(n, flush=True)
+"""
 
 
 def run(program, folder, **env):
@@ -41,8 +50,6 @@ def run(program, folder, **env):
 
 
 class TestSearch(StoreCase):
-    """Finding."""
-
     def test_only_what_is_near_or_shares_a_word(self):
         """Of two memories the one without a word of the query is left out, if it is not near."""
         self.add(item("j1", "the silver key"), item("j2", "a brown dog"))
@@ -54,14 +61,11 @@ class TestSearch(StoreCase):
         """Hundreds of better hits of others do not push out the one that may be seen."""
         self.add(*(item(f"c{n}", "silver silver", "private:bob") for n in range(90)))
         self.add(item("own", "silver spoon of hers", "private:alice"))
-        self.assertEqual(
-            self.texts("silver", limit=1, audience="private:alice"), ["silver spoon of hers"]
-        )
+        found = self.texts("silver", limit=1, audience="private:alice")
+        self.assertEqual(found, ["silver spoon of hers"])
 
 
 class TestDelete(StoreCase):
-    """Forgetting for good."""
-
     def grep(self):
         paths = [path for path in self.folder.rglob("*") if path.is_file()]
         return [path.name for path in paths if SECRET.encode() in path.read_bytes()]
@@ -88,8 +92,6 @@ class TestDelete(StoreCase):
 
 
 class TestFiles(StoreCase):
-    """Locks, damage, closing."""
-
     def test_closed(self):
         """The folder is free for another, and the closed store refuses."""
         self.add(item("j1", "text"))
@@ -104,18 +106,8 @@ class TestFiles(StoreCase):
 
     def test_killed_while_adding(self):
         """A process killed in the middle leaves a sound store, and nothing is doubled."""
-        program = (
-            "import sys; from evennia_ai.rag_memory import Mem0Backend\n"
-            "from tests.store_case import item, wait_for, HashingEmbedder\n"
-            "store = Mem0Backend(sys.argv[1], embedder=HashingEmbedder())\n"
-            "for n in range(1000):\n"
-            "    wait_for(store.add('aria', [item(f'j{n}', f'fact {n}')]), 60)\n"
-            "    print(n, flush=True)\n"
-        )
-        child = subprocess.Popen(
-            [sys.executable, "-c", program, str(self.folder)], stdout=subprocess.PIPE, cwd=ROOT
-        )
-        with child:
+        command = [sys.executable, "-c", ADDING, str(self.folder)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as child:
             for line in child.stdout:
                 if int(line) == 20:
                     child.kill()
@@ -136,7 +128,7 @@ class TestFiles(StoreCase):
 
     def test_deleted_while_open(self):
         """Whatever of its files is gone."""
-        for part in ("", "qdrant", "qdrant/collection/evennia_ai/storage.sqlite"):
+        for part in ("", "qdrant", POINTS):
             with self.subTest(part):
                 self.reopened()
                 self.add(item("j1", "red door"))
@@ -147,7 +139,7 @@ class TestFiles(StoreCase):
 
     def test_damaged(self):
         """Whichever file holds nonsense."""
-        for part in ("qdrant/meta.json", "qdrant/collection/evennia_ai/storage.sqlite"):
+        for part in ("qdrant/meta.json", POINTS):
             with self.subTest(part):
                 self.reopened()
                 self.add(item("j1", "red door"))
@@ -160,7 +152,7 @@ class TestFiles(StoreCase):
         """A database that cannot even be read is left where it is."""
         self.add(item("j1", "text"))
         wait_for(self.store.close())
-        (points,) = self.folder.rglob("storage.sqlite")
+        points = self.folder / POINTS
         kept = points.rename(self.folder / "kept")
         points.mkdir()
         self.store = self.opened()
@@ -171,8 +163,6 @@ class TestFiles(StoreCase):
 
 
 class TestConfiguration(StoreCase):
-    """The owner's Mem0 configuration."""
-
     def test_own_vector_store(self):
         """A vector store of the owner's takes the place of the embedded one."""
         where = self.folder / "elsewhere"

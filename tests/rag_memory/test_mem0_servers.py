@@ -26,9 +26,7 @@ class OnServer(Contract):
     def setUp(self):
         config = {**self.server(), "collection_name": f"test_{uuid.uuid4().hex}"}
         store = {"provider": self.provider, "config": config}
-        on = override_settings(EVENNIA_AI_MEM0_CONFIG={"vector_store": store})
-        on.enable()
-        self.addCleanup(on.disable)
+        self.enterContext(override_settings(EVENNIA_AI_MEM0_CONFIG={"vector_store": store}))
         super().setUp()
 
     def test_found_among_many_of_others(self):
@@ -46,7 +44,7 @@ class OnServer(Contract):
     def test_no_file_holds_a_text(self):
         """Mem0 keeps no copy beside the server."""
         self.add(item("a", "a raven called Pepper"))
-        files = [path for path in Path(self.folder.name).rglob("*") if path.is_file()]
+        files = [path for path in Path(self.folder).rglob("*") if path.is_file()]
         self.assertFalse([path for path in files if b"Pepper" in path.read_bytes()])
 
 

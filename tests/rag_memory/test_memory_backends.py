@@ -1,7 +1,7 @@
 """What every memory back end must do, and that a setting is enough to use another one."""
 
-import tempfile
 import unittest
+from tempfile import TemporaryDirectory
 
 from django.test import override_settings
 
@@ -25,18 +25,13 @@ class Contract:
     path: str
 
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        self.addCleanup(self.folder.cleanup)
-        on = override_settings(
-            EVENNIA_AI_MEMORY_BACKEND=self.path, EVENNIA_AI_DATA_DIR=self.folder.name
-        )
-        on.enable()
-        self.addCleanup(on.disable)
+        self.folder = self.enterContext(TemporaryDirectory(ignore_cleanup_errors=True))
+        options = {"EVENNIA_AI_MEMORY_BACKEND": self.path, "EVENNIA_AI_DATA_DIR": self.folder}
+        self.enterContext(override_settings(**options))
         self.backend = services.memory_backend()
         self.addCleanup(lambda: self.done(self.backend.close()))
 
     def done(self, deferred):
-        """What a Deferred fires with."""
         return wait_for(deferred, 120)
 
     def add(self, *items, scope="aria"):
@@ -117,13 +112,9 @@ class TestMem0Backend(Contract, unittest.TestCase):
 
 
 class TestBySetting(AssistantTest):
-    """An assistant with the back end of the settings."""
-
     def use(self, path):
         """Have the back end made from the settings, as in a game."""
-        on = override_settings(EVENNIA_AI_MEMORY_BACKEND=path)
-        on.enable()
-        self.addCleanup(on.disable)
+        self.enterContext(override_settings(EVENNIA_AI_MEMORY_BACKEND=path))
         services.use(memories=services.memory_backend())
 
     def test_consolidates_and_searches(self):

@@ -1,14 +1,13 @@
 """Memory over days: nothing recalled becomes a memory, and what is derived can be made anew."""
 
 import shutil
-import tempfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from evennia_ai import services
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.indexing import rebuild_index
 from evennia_ai.rag_memory.profile import current
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
@@ -22,21 +21,10 @@ FACTS = (
     "The baker owes me 7 coins since harvest.",
     "My dog Biscuit bit the tax collector.",
 )
-PARAPHRASES = (
-    (
-        "Elin",
-        "Char's sister Elin is a keeper of bees.",
-        "Behind the mill, Char's sister keeps bees.",
-    ),
-    ("7 coins", "The baker still owes Char 7 coins.", "7 coins: the baker owes them to Char."),
-    (
-        "tax collector",
-        "The tax collector was bit by Char's dog Biscuit.",
-        "Biscuit, Char's dog, bit him.",
-    ),
-)
-
-
+BEES = ("Char's sister Elin is a keeper of bees.", "Behind the mill, Char's sister keeps bees.")
+DEBT = ("The baker still owes Char 7 coins.", "7 coins: the baker owes them to Char.")
+BITE = ("The tax collector was bit by Char's dog Biscuit.", "Biscuit, Char's dog, bit him.")
+PARAPHRASES = {"Elin": BEES, "7 coins": DEBT, "tax collector": BITE}
 ASKED = (
     "Aria, who of us keeps bees behind the mill?",
     "Aria, what does the baker owe me since harvest?",
@@ -53,13 +41,12 @@ def retells_all_it_knows(request):
     last = [m for m in request.messages if not str(m["content"]).startswith("[")][-1]
     if last["role"] == "tool":
         return call("noop")
-    known = [texts for key, *texts in PARAPHRASES if key in shown]
+    known = [texts for key, texts in PARAPHRASES.items() if key in shown]
     if request.purpose == "awake":
         return " ".join(texts[0] for texts in known) or "Hm."
     notes = [call("add_journal_entry", content=text)[0] for texts in known for text in texts]
     entity = {"entity": "Char", "predicate": "owed by the baker", "value": "7 coins"}
-    notes += call("update_entity_observation", observation=PARAPHRASES[1][1], **entity)
-    return notes
+    return notes + call("update_entity_observation", observation=DEBT[0], **entity)
 
 
 class TestParaphrases(AssistantTest):
@@ -97,13 +84,10 @@ class TestParaphrases(AssistantTest):
 class TestToldAgain(AssistantTest):
     """What was said once in passing, and then told again to be remembered."""
 
-    def asked_to_remember(self):
-        """The entry made for it, in a turn that shows the older line first."""
-        self.model.answers = [
-            call("search_memory", query="Elin bees"),
-            call("add_journal_entry", content="Char's sister Elin keeps bees behind the mill."),
-            call("noop"),
-        ]
+    def asked_to_remember(self, content="Char's sister Elin keeps bees behind the mill."):
+        """The newest entry, after a turn that shows the older line first and would note this."""
+        note = call("add_journal_entry", content=content)
+        self.model.answers = [call("search_memory", query="bees"), note, call("noop")]
         self.say("Aria, please remember: my sister Elin keeps bees behind the mill.")
         self.tick()
         return self.aria.journal.recent(1)[0]
@@ -119,13 +103,8 @@ class TestToldAgain(AssistantTest):
         wait_for(self.script._run_sleep_tick(), 60)
         self.assertIn(entry.id, wait_for(self.semantic.ids(self.script.scope)))
         self.aria.journal.add("The key is red.")
-        self.model.answers = [
-            call("search_memory", query="bees"),
-            call("add_journal_entry", content="Char's sister Elin keeps bees, behind the mill!"),
-        ]
-        self.say("Aria, please remember: my sister Elin keeps bees behind the mill.")
-        self.tick()
-        self.assertEqual(self.aria.journal.recent(1)[0].content, "The key is red.")
+        again = self.asked_to_remember("Char's sister Elin keeps bees, behind the mill!")
+        self.assertEqual(again.content, "The key is red.")
 
     def test_another_value_is_news(self):
         """What the journal has another value of is kept, though the words were heard before."""
@@ -136,44 +115,16 @@ class TestToldAgain(AssistantTest):
 
 
 class TestThrownAway(AssistantTest):
-    """What is derived, thrown away."""
-
-    questions = ("who keeps bees", "what is owed by the baker", "whom did the dog bite")
-
-    def found(self):
-        """What each question finds, in order."""
-        return [
-            [hit.turn_id for hit in wait_for(self.script.memory.search(Query(question, 5)))]
-            for question in self.questions
-        ]
-
-    def test_index(self):
-        """The index, thrown away and rebuilt from what is stored, gives the same answers."""
-        for number, fact in enumerate(FACTS * 3):
-            self.say(f"{fact} ({number})")
-            self.tick()
-            self.aria.journal.add(f"Char said: {fact} {number}")
-        gone = self.aria.journal.add("Char keeps bees in secret")
-        self.aria.journal.add("Char keeps bees again", source_type="recalled")
-        self.aria.journal.add("bees, once", importance=1, timestamp="2020-01-01T00:00:00+00:00")
-        wait_for(self.script._run_sleep_tick(), 60)
-        self.aria.journal.withdraw([gone.id])
-        wait_for(self.script.memory.forget([gone.id]))
-        before = self.found()
-        self.assertTrue(all(before))
-        wait_for(services.mind().recall.clear(self.script.scope))
-        wait_for(rebuild_index(self.script), 60)
-        self.assertEqual(self.found(), before)
+    """What is derived, thrown away; the index: `tests/rag_memory/test_indexing.py`."""
 
     def test_semantic_store(self):
         """Mem0's files, thrown away between two runs, are made again by the next night."""
-        folder = Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        folder = Path(self.enterContext(TemporaryDirectory()), "mem0")
         entries = [self.aria.journal.add(fact) for fact in FACTS]
         forgotten = self.aria.journal.add("a thing to forget")
 
         def night():
-            store = Mem0Backend(folder / "mem0", embedder=HashingEmbedder())
+            store = Mem0Backend(folder, embedder=HashingEmbedder())
             services.use(memories=store)
             report = wait_for(self.script._run_sleep_tick(), 120)
             held = wait_for(store.ids(self.script.scope), 60)
@@ -182,7 +133,7 @@ class TestThrownAway(AssistantTest):
 
         self.assertEqual(night()[1], {entry.id for entry in [*entries, forgotten]})
         self.aria.journal.withdraw([forgotten.id])
-        shutil.rmtree(folder / "mem0")
+        shutil.rmtree(folder)
         report, held = night()
         self.assertEqual(report["memory_links"]["consolidated"], len(FACTS))
         self.assertEqual(held, {entry.id for entry in entries})

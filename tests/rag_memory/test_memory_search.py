@@ -12,16 +12,27 @@ from evennia_ai.turns.tick import Tick
 from evennia_ai.turns.tools.base import ToolContext
 from evennia_ai.turns.tools.memory import SearchMemory
 from tests.search_case import ECHO, FACT, MOVED, QUESTION, SearchTest, ids
+from tests.strategies import call
 from tests.waiting import wait_for
 
 ALICE = Speaker("Alice", "o1.a")
 
 
-class TestInjected(SearchTest):
+class InjectionTest(SearchTest):
     """What comes into a prompt unasked."""
 
+    def injected(self, said, speaker):
+        """The memories given to a turn that somebody asked for."""
+        script = self.world.script
+        asked = script.history.append([Message("user", said, channel="say", speaker=speaker)])
+        (group,) = by_speaker(asked)
+        seen = script.seen(group.audience, trusted=True)
+        return wait_for(Tick(script)._retrieved(group, seen))[0]
+
+
+class TestInjected(InjectionTest):
     def test_what_holds_now(self):
-        """The newest telling is quoted and no echo of the older, after many askings."""
+        """The newest telling is quoted and no echo of the older."""
         lines = [("Bram", FACT)]
         for number in range(12):
             lines += [(f"Guest{number}", QUESTION), ("Aria", f"{ECHO} That was {number}.")]
@@ -30,45 +41,29 @@ class TestInjected(SearchTest):
             "Aria",
             [Turn(f"m{n}", who, said, 1.7e9 + 9e4 * n) for n, (who, said) in enumerate(lines)],
         )
-        script = self.world.script
-        asked = script.history.append(
-            [Message("user", QUESTION, channel="say", speaker=Speaker(key="Dora"))]
-        )
-        (group,) = by_speaker(asked)
-        quoted = wait_for(
-            Tick(script)._retrieved(group, script.seen(group.audience, trusted=True))
-        )[0]
+        quoted = self.injected(QUESTION, Speaker("Dora"))
         self.assertIn(MOVED, [hit.text for hit in quoted])
         self.assertFalse({"Aria", "Guest"} & {hit.speaker[:5] for hit in quoted}, quoted)
 
 
 class TestSaidByTool(SearchTest):
-    """What the assistant says by calling a tool."""
-
-    def called(self, *calls, content="", audience="public"):
-        """The id of a reply that calls tools, each given as name and arguments."""
-        made = [
-            {"id": f"c{n}", "function": {"name": name, "arguments": arguments}}
-            for n, (name, arguments) in enumerate(calls)
-        ]
-        reply = Message("assistant", content, channel="say", audience=audience)
-        speaker = Speaker("Aria", "o9")
-        stored = self.world.script.history.append(
-            [replace(reply, speaker=speaker, tool_calls=tuple(made))]
-        )
-        return stored[0].id
+    def called(self, name, arguments, content="", audience="public"):
+        """The id of a reply that calls a tool."""
+        fields = {"speaker": Speaker("Aria", "o9"), "channel": "say", "audience": audience}
+        reply = Message("assistant", content, tool_calls=(call("c1", name, arguments),), **fields)
+        return self.world.script.history.append([reply])[0].id
 
     def test_for_whom_it_was(self):
         """A whisper of a private turn is found by those who heard it."""
-        made = self.called(("whisper", '{"text": "The key is red."}'), audience="private:o1.a")
+        made = self.called("whisper", '{"text": "The key is red."}', audience="private:o1.a")
         self.assertEqual(self.search("key"), [])
         self.assertEqual(ids(self.search("key", audience="private:o1.a")), [made])
 
     def test_what_was_not_said(self):
         """Thoughts beside calls, other tools' texts and broken calls are not found."""
-        self.called(("look", '{"target": "the room"}'), content="A room, I think.")
+        self.called("look", '{"target": "the room"}', content="A room, I think.")
         for broken in ("{", "[]", '{"text": 1}', ""):
-            self.called(("say", broken), content="A room.")
+            self.called("say", broken, content="A room.")
         self.assertEqual(self.search("room", audience="staff"), [])
 
 
@@ -77,25 +72,19 @@ class TestNothingMatches(SearchTest):
 
     def setUp(self):
         super().setUp()
-        lines = (
-            "A {} was left at the door of the {}.",
-            "They sell {} and {} at the market again.",
-            "I would not trade my {} for a {}.",
-        )
+        lines = {
+            "Bram": "A {} was left at the door of the {}. Day {}.",
+            "Cole": "They sell {} and {} at the market again. Day {}.",
+            "Dora": "I would not trade my {} for a {}. Day {}.",
+        }
         things = ["barrel", "lantern", "ladder", "boot", "kettle"]
         things += ["saddle", "candle", "basket", "hammer", "blanket"]
-        self.index.add(
-            "Aria",
-            [
-                Turn(
-                    f"m{n}",
-                    ("Bram", "Cole", "Dora")[n % 3],
-                    lines[n % 3].format(things[n % 10], things[n // 10 % 10]) + f" Day {n}.",
-                    1.7e9 + 3600 * n,
-                )
-                for n in range(1000)
-            ],
-        )
+        turns = []
+        for n in range(1000):
+            who = list(lines)[n % 3]
+            text = lines[who].format(things[n % 10], things[n // 10 % 10], n)
+            turns.append(Turn(f"m{n}", who, text, 1.7e9 + 3600 * n))
+        self.index.add("Aria", turns)
 
     def test_unknown_word(self):
         """Finds nothing, asked in a word or in a sentence, and the tool says so."""
@@ -113,8 +102,6 @@ class TestNothingMatches(SearchTest):
 
 
 class TestFailingIndex(SearchTest):
-    """An index that cannot be written for a while."""
-
     def test_nothing_is_lost(self):
         """What was said meanwhile is indexed with what comes next, in order."""
         self.index.broken = True
@@ -135,52 +122,36 @@ class TestFailingIndex(SearchTest):
         self.assertEqual(ids(self.search("key")), kept)
 
 
-class TestPinned(SearchTest):
-    """Notes of the ledger."""
-
-    def note(self, text, state="approved", audience="public"):
-        """A note of Alice's."""
-        return self.script.ledger.add(text, ALICE, state=state, audience=audience)
-
-    @property
-    def script(self):
-        return self.world.script
-
+class TestPinned(InjectionTest):
     def setUp(self):
         super().setUp()
+        self.ledger = self.world.script.ledger
         for n in range(30):
             self.say("Bram", f"The music was loud on day {n}.", "What music does Alice like?")
             self.say("Alice", f"I like the stew, {n} bowls of it.")
 
     def test_is_the_first_hit(self):
         """What is noted stands before all talk, with the best score, and goes into the prompt."""
-        note = self.note("Alice likes jazz")
+        note = self.ledger.add("Alice likes jazz", ALICE, state="approved")
         hits = self.search("what music does Alice like?")
         self.assertEqual((hits[0].turn_id, hits[0].kind), (note.id, "ledger"))
         self.assertEqual((hits[0].speaker, hits[0].text), ("Alice", "Alice likes jazz"))
-        asked = self.script.history.append(
-            [Message("user", "Aria, what music does Alice like?", channel="say", speaker=ALICE)]
-        )
-        (group,) = by_speaker(asked)
-        seen = self.script.seen(group.audience, trusted=True)
-        given = wait_for(Tick(self.script)._retrieved(group, seen))[0]
+        given = self.injected("Aria, what music does Alice like?", ALICE)
         self.assertEqual(given[0].turn_id, note.id)
 
     def test_follows_the_ledger(self):
         """Only approved notes are found, by those who may know them, as long as they hold."""
         query, whisper = "what music does Alice like?", "private:o1.a"
-        note = self.note("Alice likes jazz", "proposed", whisper)
+        note = self.ledger.add("Alice likes jazz", ALICE, state="proposed", audience=whisper)
         self.assertNotIn("ledger", [hit.kind for hit in self.search(query, 50, whisper)])
-        self.script.ledger.change(note.id, "approved", ALICE)
+        self.ledger.change(note.id, "approved", ALICE)
         self.assertNotIn("ledger", [hit.kind for hit in self.search(query, 50)])
         self.assertEqual(self.search(query, audience=whisper)[0].turn_id, note.id)
-        self.script.ledger.change(note.id, "withdrawn", ALICE)
+        self.ledger.change(note.id, "withdrawn", ALICE)
         self.assertNotIn("ledger", [hit.kind for hit in self.search(query, 50, whisper)])
 
 
 class TestSemanticHits(SearchTest):
-    """What comes from semantic memory."""
-
     def test_each_text_once(self):
         """What the index holds too is found once, as the index has it; other things besides."""
         (said,) = self.say("Bram", "The key is red.")

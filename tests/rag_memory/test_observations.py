@@ -38,8 +38,6 @@ def texts(content, entity_id="o1"):
 
 
 class TestObserved(unittest.TestCase):
-    """What an entry tells of an entity."""
-
     def test_sentences_about_it(self):
         """Each sentence that begins with its name; the longest known name counts."""
         told = "Bob lives in Ford. Ann sings. Bob's sister Marla moved: he lives alone."
@@ -99,8 +97,6 @@ def profile(name, *texts, **fact):
 
 
 class TestFound(unittest.TestCase):
-    """What a query finds."""
-
     def texts(self, profiles, query, audience="public"):
         """The texts, best first."""
         return [hit.text for hit in found_observations(profiles, query, audience)]
@@ -126,8 +122,7 @@ class TestFound(unittest.TestCase):
         bees = profile("Elin", "Elin keeps bees behind the mill.")
         ida = new_profile("n.ida", "Ida", 1.7e9)
         ida = replace(observe(ida, "She owes gold.", 1.7e9, "m9", "private:o1.a"), kind="person")
-        known = {**bees, "n.ida": ida}
-        query = "Are Ida's bees behind the mill?"
+        known, query = {**bees, "n.ida": ida}, "Are Ida's bees behind the mill?"
         self.assertEqual(self.texts(known, query), ["Elin keeps bees behind the mill."])
         self.assertEqual(self.texts(known, query, "private:o1.a"), [])
         self.assertEqual(self.texts(known, "Ida's gold"), [])

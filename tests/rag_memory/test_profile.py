@@ -15,7 +15,6 @@ ALICE_ONLY = private(["o1"])
 
 
 def seen(number, text="x", at=0, audience=PUBLIC, fact=("", ""), **fields):
-    """An observation."""
     predicate, value = fact
     when = f"2026-01-{at + 1:02d}T00:00:00+00:00"
     given = {"predicate": predicate, "value": value, "audience": audience, **fields}
@@ -27,21 +26,10 @@ def profile(*observations, **fields):
     return replace(new_profile("o1", "Alice", 0.0), observations=observations, **fields)
 
 
-def texts(beliefs):
-    return [belief.observation.text for belief in beliefs]
-
-
 class TestStored(unittest.TestCase):
-    """From stored values and back."""
-
     def test_others(self):
         """What is no profile is not read as one; what names no audience is for staff."""
-        for odd in (
-            "x",
-            {"id": "o1"},
-            {"id": "o1", "name": 7},
-            {**profile().to_dict(), "kind": []},
-        ):
+        for odd in ("x", {"id": "o1"}, {**profile().to_dict(), "name": 7}):
             with self.assertRaises(Unreadable):
                 Profile.from_dict(odd)
         odd = Observation.from_dict({"id": "o1", "text": "unknown origin", "at": ""})
@@ -50,8 +38,6 @@ class TestStored(unittest.TestCase):
 
 
 class TestCurrent(unittest.TestCase):
-    """What holds."""
-
     def test_the_newest_value(self):
         """The newest of several values counts; the others are former ones, each once."""
         values = ("cider", "ale", "cider", "Rum")
@@ -64,23 +50,11 @@ class TestCurrent(unittest.TestCase):
     def test_the_same_again(self):
         """Said twice it is there once, in its newest words, with a count."""
         said = [seen(1, "Keeps bees.", 1), seen(2, "keeps  bees", 2), seen(3, "Sings.", 0)]
-        first, second = current(said, PUBLIC)
-        self.assertEqual((first.line, second.line), ("keeps bees (heard 2 times)", "Sings"))
-        fact = ("lives in", "mill")
-        home = [
-            seen(1, "She lives in the mill.", 1, fact=fact),
-            seen(2, "Home: mill.", 2, fact=fact),
-        ]
+        lines = [belief.line for belief in current(said, PUBLIC)]
+        self.assertEqual(lines, ["keeps bees (heard 2 times)", "Sings"])
+        texts = ("She lives in the mill.", "Home: mill.")
+        home = [seen(n, text, n, fact=("lives in", "mill")) for n, text in enumerate(texts)]
         self.assertEqual([belief.times for belief in current(home, PUBLIC)], [2])
-
-    def test_secrets(self):
-        """A secret takes nothing away from those who do not know it."""
-        homes = [
-            seen(1, "lives in the mill", 1, fact=("lives in", "mill")),
-            seen(2, "lives in the cellar", 2, ALICE_ONLY, fact=("lives in", "cellar")),
-        ]
-        self.assertEqual(texts(current(homes, PUBLIC)), ["lives in the mill"])
-        self.assertEqual(texts(current(homes, ALICE_ONLY)), ["lives in the cellar"])
 
     @given(
         st.lists(
@@ -95,7 +69,7 @@ class TestCurrent(unittest.TestCase):
         st.sampled_from([PUBLIC, ALICE_ONLY, private(["o2"]), STAFF]),
     )
     def test_nothing_else_is_told(self, rows, viewer):
-        """Each known observation is counted or former, and no other has any influence."""
+        """Each known observation is counted or former, and no other, a secret, takes any away."""
         items = [
             seen(n, f"{predicate} {value}", at, audience, (predicate, value))
             for n, (at, audience, predicate, value) in enumerate(rows)
@@ -112,8 +86,6 @@ class TestCurrent(unittest.TestCase):
 
 
 class TestNames(unittest.TestCase):
-    """Names and relationship, for those who may know them."""
-
     def test_other_names(self):
         """One learned in a whisper is unknown to others; several hold at once."""
         alice = with_alias(profile(), " Al ", 0.0, "m1", PUBLIC)
@@ -138,8 +110,6 @@ class TestNames(unittest.TestCase):
 
 
 class TestLines(unittest.TestCase):
-    """What a prompt or a command shows."""
-
     def test_newest_first_and_limited(self):
         """The heading comes first, then the newest observations up to the limit."""
         told = profile(*(seen(n, f"fact {n}.", n) for n in range(5)))
@@ -149,15 +119,13 @@ class TestLines(unittest.TestCase):
 
     def test_who_said_it(self):
         """The one who said it of somebody else is named, once."""
-        self.assertEqual(Belief(seen(1, "Stole it.", told_by="Bram")).line, "Bram said: Stole it")
-        named = seen(1, "Bram saw Cora.", told_by="Bram")
-        self.assertEqual(Belief(named).line, "Bram saw Cora")
+        for text, line in (
+            ("Stole it.", "Bram said: Stole it"),
+            ("Bram saw Cora.", "Bram saw Cora"),
+        ):
+            self.assertEqual(Belief(seen(1, text, told_by="Bram")).line, line)
 
-
-class TestWithoutSources(unittest.TestCase):
-    """What goes with its sources."""
-
-    def test_any_source(self):
+    def test_without_a_source(self):
         """An observation goes with each of its sources; what it had replaced holds again."""
         old = seen(1, "lives in Ford", 1, fact=("lives in", "Ford"))
         new = replace(seen(2, "lives in Ash", 2, fact=("lives in", "Ash")), sources=("m2", "x9"))

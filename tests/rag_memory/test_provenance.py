@@ -21,33 +21,21 @@ TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
 
 
 class TestSupporting(unittest.TestCase):
-    """Messages that bear a note out."""
+    def test_who_said_so(self):
+        """Much the same words, with their speaker, the best first and of equals the newer.
 
-    def found(self, note, *messages):
-        return supporting(note, numbered(messages))
-
-    def test_what_says_the_same(self):
-        """What was said in much the same words is named, who said it counted in."""
-        alice = Speaker("Alice", "o1")
-        said = (heard("the weather is fine"), heard("my boat is called Heron", speaker=alice))
-        self.assertEqual(self.found("Alice's boat is called Heron.", *said), ("m1",))
-
-    def test_best_first_and_of_equals_the_newer(self):
-        """The nearest comes first."""
-        said = (
-            heard("Bob owes Alice barrels"),
-            heard("Bob owes Alice 3 barrels of cider"),
-            heard("Bob owes Alice barrels"),
-        )
-        note = "Bob owes Alice 3 barrels of cider."
-        self.assertEqual(self.found(note, *said), ("m1", "m2", "m0"))
-
-    def test_nothing_bears_it_out(self):
-        """Far words, tool results and summaries name nothing; nor does a note without words."""
-        note = "Bob keeps bees in Norvik."
-        others = (heard("Bob said hello"), result("c1", note), marker(content=note))
-        self.assertEqual(self.found(note, *others), ())
-        self.assertEqual(self.found("Oh well, it is.", reply("oh well, it is")), ())
+        Far words, tool results and summaries bear nothing out, nor is a note without words borne.
+        """
+        boat = heard("my boat is called Heron", speaker=Speaker("Alice", "o1"))
+        debt, little = "Bob owes Alice 3 barrels of cider.", heard("Bob owes Alice barrels")
+        bees = "Bob keeps bees in Norvik."
+        for note, said, found in (
+            ("Alice's boat is called Heron.", (heard("the weather is fine"), boat), ("m1",)),
+            (debt, (little, heard(debt), little), ("m1", "m2", "m0")),
+            (bees, (heard("Bob said hello"), result("c1", bees), marker(content=bees)), ()),
+            ("Oh well, it is.", (reply("oh well, it is"),), ()),
+        ):
+            self.assertEqual(supporting(note, numbered(said)), found)
 
 
 class TestRecalled(unittest.TestCase):
@@ -87,10 +75,6 @@ class TestRecalled(unittest.TestCase):
         self.assertFalse(self.is_recalled(note, asked, look))
         self.assertTrue(self.is_recalled(note, asked, found))
 
-
-class TestHits(unittest.TestCase):
-    """Memories in tools' results and replies."""
-
     def test_hits_in(self):
         """Those of a search, of an opened text and what stands around it, or of plain words."""
         for text, texts in (
@@ -112,10 +96,8 @@ class TestHearsay(AssistantTest):
 
     def observed(self, entity, text, speaker, said="Char pinched the pewter spoons."):
         """A note of what somebody said; returns the observation."""
-        self.model.answers = [
-            call("update_entity_observation", entity=entity, observation=text),
-            "",
-        ]
+        noted = call("update_entity_observation", entity=entity, observation=text)
+        self.model.answers = [noted, ""]
         self.say(f"Aria, listen! {said}", speaker)
         self.tick()
         profiles = self.aria.entities.profiles().values()
@@ -145,10 +127,7 @@ class TestHearsay(AssistantTest):
         self.tick()
         said = self.script.history.messages()[0]
         self.assertEqual(said.speaker_id, stable_id(self.char2))
-        told = {
-            "Char took all the spoons.": "Bram said",
-            "Bram owns spoons.": "",
-        }
+        told = {"Char took all the spoons.": "Bram said", "Bram owns spoons.": ""}
         for text, who in told.items():
             entry = self.aria.journal.add(text, source_message_ids=(said.id,))
             hit = Hit(entry.id, 1.0, "", text, entry.timestamp, "journal")

@@ -36,19 +36,17 @@ class TestQuarantine(CommandLineTest):
         )
         now = self.script.now()
         profile = new_profile(stable_id(self.char1), "Char", now, "person")
-        profile = observe(profile, f"Knows the {WORD}.", now, (self.said.id,), "public")
-        profile = observe(profile, "Bakes bread.", now, ("m404",), "public")
+        for text, source in ((f"Knows the {WORD}.", self.said.id), ("Bakes bread.", "m404")):
+            profile = observe(profile, text, now, (source,), "public")
         self.aria.entities.put({profile.id: profile})
         self.script.ledger.add(f"I fear the {WORD}.", speaker_of(self.char2), state="approved")
         wait_for(consolidate_memories_to_semantic(self.script, self.aria))
 
     def found(self, word=WORD):
-        """Texts that a search finds."""
         query = Query(word, 20, "public", observations=True, tools=True)
         return [hit.text for hit in wait_for(self.script.memory.search(query))]
 
     def prompt(self):
-        """The prompt as one text."""
         return str(build_llm_messages(self.script, self.aria))
 
     def test_nothing_of_it_is_used(self):

@@ -29,8 +29,6 @@ some_hits = st.lists(
 
 
 class TestExactFirst(unittest.TestCase):
-    """Who types the words of a line finds it."""
-
     def test_the_line_with_every_word(self):
         """Also where the speaker's name is one of them; a question is none."""
         typed = Query("Edith bookshop Barrel Street")
@@ -46,8 +44,6 @@ class TestExactFirst(unittest.TestCase):
 
 
 class TestOnce(unittest.TestCase):
-    """Identical texts."""
-
     def test_last_said_at_the_best_place(self):
         """A speaker's text stands once, with its newest id, where the first of them stood."""
         found = once([hit("m1", "I live here."), hit("m2", "Ha."), hit("m3", " i live HERE.")], ANY)
@@ -66,8 +62,6 @@ class TestOnce(unittest.TestCase):
 
 
 class TestCrowdsLast(unittest.TestCase):
-    """What there are more than enough of."""
-
     def test_few_of_each_sort_first(self):
         """The same words of many, questions, own lines and summaries."""
         own = Query("smith", own_name="Aria")
@@ -84,8 +78,6 @@ class TestCrowdsLast(unittest.TestCase):
 
 
 class TestJoined(unittest.TestCase):
-    """Hits of other sources among those of the index."""
-
     SAID = (
         hit("m1", "a red key", score=0.9),
         hit("m2", "a key", score=0.5),
@@ -109,8 +101,6 @@ class TestJoined(unittest.TestCase):
 
 
 class TestRanked(unittest.TestCase):
-    """The whole."""
-
     def test_a_pinned_note_is_the_answer(self):
         """The best stands before all that shares no more words, and behind what shares more."""
         query = Query("What music does Alice like?")

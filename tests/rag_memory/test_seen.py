@@ -80,7 +80,6 @@ def words(number, audience):
 
 
 def audiences(texts):
-    """The audiences named in texts."""
     return {part.split(">")[0] for text in texts for part in text.split("<")[1:]}
 
 

@@ -1,7 +1,8 @@
 """Compaction in the background, and better summaries behind an emergency."""
 
-from evennia_ai.history.messages import Message, new_id
-from evennia_ai.history.messages import Speaker as Person
+from contextlib import contextmanager
+
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage, measure_fixed
 from evennia_ai.sleep import run_sleep_tick
@@ -14,9 +15,10 @@ from tests.asked import model_down
 from tests.base import AssistantTest
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, MemoryWorldTest
-from tests.steps import REMAKE_STEPS
+from tests.steps import REMAKE_STEPS, raising_at
 from tests.waiting import pump_until, wait_for
 
+BOB = Speaker("Bob", PEOPLE["Bob"])
 LINE = "Mirabel hid barrel {} north of the mill of Saltmarsh, and that took the whole long evening."
 
 
@@ -48,23 +50,10 @@ class BehindTest(MemoryWorldTest):
         n = len(self.script.history.messages())
         while context_usage(self.script) < share:
             n += 1
-            words = LINE.format(n) * 3
-            self.script.history.append(
-                [Message("user", words, speaker=Person(key="Bob", id=PEOPLE["Bob"]))]
-            )
+            self.script.history.append([Message("user", LINE.format(n) * 3, speaker=BOB)])
 
     def say(self, text="Aria, where is the barrel?"):
-        self.script.runtime.hear(
-            Message(
-                "user",
-                text,
-                id=new_id("m"),
-                channel="say",
-                speaker=Person(key="Bob", id=PEOPLE["Bob"]),
-                metadata={"assistant": False, "addressed": True},
-            ),
-            self.script.now(),
-        )
+        self.hear(text, BOB, metadata={"assistant": False, "addressed": True})
 
     def tick(self):
         self.script.runtime.last_turn_at = 0.0
@@ -84,14 +73,23 @@ class BehindTest(MemoryWorldTest):
     def requests_for(self, purpose):
         return [r for r in self.world.model.requests if r.purpose == purpose]
 
-    def fail_at(self, wanted):
-        """A commit fails at this step."""
+    @contextmanager
+    def begun(self):
+        """Begin with a model that answers afterwards; gives what waits for it."""
+        self.world.model.held = True
+        self.assertTrue(self.begin())
+        slow, self.world.model._waiting = self.world.model._waiting, []
+        self.world.model.held = False
+        yield slow
+        self.world.model._waiting = slow
+        self.world.model.release()
 
-        def fail(step):
-            if step == wanted:
-                raise OSError(step)
-
-        self.script.at_commit_step = fail
+    def begin_and_restart(self):
+        """The server dies while the model writes."""
+        self.world.model.held = True
+        self.begin()
+        self.world.model.held, self.world.model._waiting = False, []
+        self.world.restart()
 
     def note_and_begin(self):
         """Begin while a model notes a fact and an observation."""
@@ -115,16 +113,11 @@ class TestInALull(BehindTest):
     def test_it_compacts_beside_the_talk(self):
         """A turn is answered while the summariser writes; what was said meanwhile stays."""
         self.fill_to(0.72)
-        self.world.model.held = True
-        self.assertTrue(self.begin())
-        self.assertFalse(self.begin(), "one at a time")
-        held, self.world.model._waiting = self.world.model._waiting, []
-        self.world.model.held = False
-        self.say()
-        self.assertEqual(self.tick(), "turn")
-        self.assertEqual([said for _, said in self.script.game.said], ["Yes, so it was."])
-        self.world.model._waiting = held
-        self.world.model.release()
+        with self.begun():
+            self.assertFalse(self.begin(), "one at a time")
+            self.say()
+            self.assertEqual(self.tick(), "turn")
+            self.assertEqual([said for _, said in self.script.game.said], ["Yes, so it was."])
         self.assertIsNone(self.script.runtime.behind)
         [record] = self.records()
         self.assertEqual(record.trigger, "background")
@@ -156,17 +149,14 @@ class TestInALull(BehindTest):
     def test_the_commit_waits_for_the_end_of_a_turn(self):
         """A turn that calls tools is never cut in two."""
         self.fill_to(0.72)
-        self.world.model.held = True
-        self.begin()
-        extraction, self.world.model._waiting = self.world.model._waiting, []
-        self.world.model.answers = [call("look")]
-        self.say()
-        self.script.runtime.last_turn_at = 0.0
-        turn = self.script.runtime.lock.run(lambda: Tick(self.script).run())
-        looking, self.world.model._waiting = self.world.model._waiting, []
-        self.world.model.held = False
-        self.world.model._waiting = extraction
-        self.world.model.release()
+        with self.begun():
+            self.world.model.held = True
+            self.world.model.answers = [call("look")]
+            self.say()
+            self.script.runtime.last_turn_at = 0.0
+            turn = self.script.runtime.lock.run(lambda: Tick(self.script).run())
+            looking = self.world.model._waiting
+            self.world.model.held = False
         self.assertEqual(self.records(), [])
         self.world.model._waiting = looking
         self.world.model.release()
@@ -195,10 +185,7 @@ class TestInALull(BehindTest):
         """Nothing is lost, and it begins again."""
         self.fill_to(0.72)
         before = self.script.history.messages()
-        self.world.model.held = True
-        self.begin()
-        self.world.model.held, self.world.model._waiting = False, []
-        self.world.restart()
+        self.begin_and_restart()
         self.assertEqual(self.script.history.messages(), before)
         self.assertEqual(self.script.state.signals, {})
         self.assertEqual(self.script.runtime.compacting, "")
@@ -206,53 +193,26 @@ class TestInALull(BehindTest):
         self.assertEqual(len(self.records()), 1)
         self.assert_proven()
 
-    def test_without_it_the_order_is_as_before(self):
-        """`compact_background` False: extraction, summary, tick."""
-        self.world.configure(compact_background=False)
-        self.fill_to(0.85)
-        self.say()
-        self.tick()
-        purposes = [request.purpose for request in self.world.model.requests]
-        self.assertLess(purposes.index("pre_compaction"), purposes.index("summary"))
-        self.assertEqual(purposes[-1], "awake")
-        self.assertEqual(self.script.state.owed, {})
-
-
-class TestExtractionBeside(BehindTest):
-    """The extraction while talk goes on."""
-
     def test_a_rollback_keeps_what_turns_wrote_meanwhile(self):
         """Of a profile that both changed only the extraction's words go."""
         self.fill_to(0.72)
-        self.world.model.held = True
-        extracted = call(
-            "update_entity_observation", entity="Alice", observation="Alice sells tar."
+        extracted, told = (
+            call("update_entity_observation", entity="Alice", observation=f"Alice {does}.")
+            for does in ("sells tar", "is from Wells")
         )
         self.world.model.answers = [extracted]
-        self.begin()
-        first, self.world.model._waiting = self.world.model._waiting, []
-        self.world.model.held = False
-        told = call("update_entity_observation", entity="Alice", observation="Alice is from Wells.")
-        self.world.model.answers = [told, "I see."]
-        self.say("Aria, Alice is from Wells.")
-        self.tick()
-        self.world.model._waiting = first
-        self.world.model.release()
-
-        def known():
-            profiles = self.body.entities.profiles().values()
-            return " ".join(str(p.to_dict()) for p in profiles)
-
-        self.assertIn("sells tar", known())
+        with self.begun():
+            self.world.model.answers = [told, "I see."]
+            self.say("Aria, Alice is from Wells.")
+            self.tick()
+        self.assertIn("sells tar", str(self.written()[1]))
         self.roll_back()
-        self.assertNotIn("sells tar", known())
-        self.assertIn("from Wells", known())
+        self.assertNotIn("sells tar", str(self.written()[1]))
+        self.assertIn("from Wells", str(self.written()[1]))
         self.assert_proven()
 
 
 class TestEmergency(BehindTest):
-    """Room at once, the better summary behind it."""
-
     def test_no_model_is_asked_before_the_answer(self):
         self.fill_to(0.85)
         self.say()
@@ -277,16 +237,11 @@ class TestEmergency(BehindTest):
     def test_a_tick_without_a_line_makes_room(self):
         """Then the next line finds room; one that comes meanwhile does not wait either."""
         self.fill_to(0.85)
-        self.world.model.held = True
-        self.assertTrue(self.begin())
-        slow, self.world.model._waiting = self.world.model._waiting, []
-        self.assertEqual([request.model for *_, request in slow], [OFFLINE_MODEL])
-        self.world.model.held = False
-        self.say()
-        self.assertEqual(self.tick(), "turn")
-        self.assertEqual(self.records(), [])
-        self.world.model._waiting = slow
-        self.world.model.release()
+        with self.begun() as slow:
+            self.assertEqual([request.model for *_, request in slow], [OFFLINE_MODEL])
+            self.say()
+            self.assertEqual(self.tick(), "turn")
+            self.assertEqual(self.records(), [])
         [record] = self.records()
         self.assertEqual((record.trigger, record.report.level), ("emergency", "extractive"))
         self.assertTrue(self.begin())
@@ -370,10 +325,7 @@ class TestEmergency(BehindTest):
 
     def test_a_restart_keeps_the_note(self):
         self.emergency()
-        self.world.model.held = True
-        self.begin()
-        self.world.model.held, self.world.model._waiting = False, []
-        self.world.restart()
+        self.begin_and_restart()
         self.assertEqual(len(self.script.state.owed), 1)
         self.begin()
         self.assertEqual(self.script.state.owed, {})
@@ -394,7 +346,7 @@ class TestEmergency(BehindTest):
                 self.setUp()
                 self.emergency()
                 before, summaries = self.script.history.messages(), self.script.history.summaries()
-                self.fail_at(step)
+                self.script.at_commit_step = raising_at(step, OSError)
                 self.note_and_begin()
                 self.assertEqual(self.script.history.messages(), before)
                 self.assertEqual(self.script.history.summaries(), summaries)
@@ -413,8 +365,6 @@ class TestEmergency(BehindTest):
 
 
 class TestInTheGame(AssistantTest):
-    """The script begins and ends it."""
-
     default = "They talked by the fire."
 
     def setUp(self):

@@ -1,19 +1,16 @@
-"""Consolidation: the journal into semantic memory, on the real Mem0 and on an in-memory store."""
+"""Consolidation: the journal into semantic memory."""
 
-import shutil
-import tempfile
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from twisted.internet.defer import fail
 from twisted.internet.task import Clock
 
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
-from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.journal import JOURNAL, PAGE_ENTRIES
+from evennia_ai.rag_memory.journal_entry import DERIVED_SOURCES
 from evennia_ai.recall.values import Turn
 from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
@@ -21,7 +18,6 @@ from evennia_ai.sleep.consolidation import (
 )
 from tests.asked import model_down
 from tests.memory_assistant import MemoryWorldTest
-from tests.stand_ins import HashingEmbedder
 from tests.waiting import wait_for
 
 ALICE = new_profile("o1", "Alice", 0.0)
@@ -69,8 +65,6 @@ class ConsolidationCase(MemoryWorldTest):
 
 
 class TestConsolidate(ConsolidationCase):
-    """From the journal to the store."""
-
     def test_observes_what_entries_tell(self):
         """A dream adds what entries tell of those she knows, once."""
         self.journal.add("Alice lives in Ford.")
@@ -79,8 +73,9 @@ class TestConsolidate(ConsolidationCase):
         self.consolidate()
         self.consolidate()
         alice = self.body.entities.get("o1").observations
-        told = [item.text for item in alice]
-        self.assertEqual(told, ["Alice lives in Ford.", "Alice has moved to Ash."])
+        self.assertEqual(
+            [item.text for item in alice], ["Alice lives in Ford.", "Alice has moved to Ash."]
+        )
         (mill,) = self.body.entities.get("r7").observations
         self.assertEqual(mill.text, "The Old Mill is haunted.")
         self.rows.clear()
@@ -124,9 +119,9 @@ class TestConsolidate(ConsolidationCase):
 
     def test_recalled_and_synthesised_text_never_becomes_a_memory(self):
         """What was remembered or summarised is left out, once, and blocks nothing behind it."""
-        self.journal.add("a synthesis", source_type="compaction")
+        for source in DERIVED_SOURCES:
+            self.journal.add("derived", source_type=source)
         self.journal.add("recalled by tag", tags=["recalled"])
-        self.journal.add("recalled by type", source_type="recalled")
         self.journal.add("   ")
         self.journal.add("lived through")
         self.assertEqual(self.consolidate(), {"consolidated": 1, "linked": 0, "skipped": 2})
@@ -149,6 +144,26 @@ class TestConsolidate(ConsolidationCase):
             self.consolidate()
         self.assertEqual(len(self.journal.unconsolidated()), 3)
         self.assertEqual(self.consolidate()["consolidated"], 3)
+
+    def test_a_crash_between_store_and_mark_makes_no_duplicate(self):
+        """Killed after storing, before marking: the next night finds the memories there."""
+        for number in range(3):
+            self.journal.add(f"Alice did thing {number}")
+
+        def stop(entry_ids):
+            if list(entry_ids):
+                raise Stopped
+            return 0
+
+        self.journal.mark_consolidated = stop
+        with self.assertRaises(Stopped):
+            self.consolidate()
+        stored = dict(self.rows)
+        self.assertEqual(len(stored), 3)
+        self.world.restart()
+        self.assertEqual(self.consolidate()["consolidated"], 3)
+        self.assertEqual(self.rows, stored)
+        self.assertEqual(len(self.body.entities.get("o1").observations), 3)
 
     def test_what_was_forgotten_meanwhile_stays_forgotten(self):
         """An entry removed while the store worked leaves no memory and no link."""
@@ -186,8 +201,6 @@ class TestConsolidate(ConsolidationCase):
 
 
 class TestPruneAndRepair(ConsolidationCase):
-    """A store that does not hold what the journal says."""
-
     def test_a_failing_store_prunes_nothing(self):
         """A store that cannot answer is not an empty store."""
         self.journal.add("Alice keeps bees.")
@@ -206,10 +219,6 @@ class TestPruneAndRepair(ConsolidationCase):
         del self.rows[next(iter(before))]
         self.assertEqual(self.consolidate()["consolidated"], 1)
         self.assertEqual(self.rows, before)
-
-
-class TestGone(ConsolidationCase):
-    """Memories of what the journal no longer tells."""
 
     def test_taken_out(self):
         """Withdrawn, forgotten or worn out entries leave semantic memory in the next night."""
@@ -254,42 +263,3 @@ class TestExtracted(ConsolidationCase):
             self.script.mind.model.default = answer
             self.assertEqual(self.texts(), [next(self.journal.all()).content])
         self.assertEqual([what for what, _ in self.script.errors], ["extracting a memory"])
-
-
-class TestOnMem0(ConsolidationCase):
-    """The same with the real store."""
-
-    def setUp(self):
-        super().setUp()
-        self.folder = Path(tempfile.mkdtemp(prefix="evennia-ai-memory-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.open_store()
-
-    def open_store(self):
-        self.script.mind.memories = store = Mem0Backend(self.folder, embedder=HashingEmbedder())
-        self.addCleanup(lambda: wait_for(store.close(), 60))
-
-    def count(self):
-        return len(wait_for(self.script.mind.memories.ids("Aria"), 60))
-
-    def test_a_crash_between_store_and_mark_makes_no_duplicate(self):
-        """Killed after storing, before marking: the next night finds the memories there."""
-        for number in range(3):
-            self.journal.add(f"Alice did thing {number}")
-        mark = self.journal.mark_consolidated
-
-        def stop(entry_ids):
-            if list(entry_ids):
-                raise Stopped
-            return 0
-
-        self.journal.mark_consolidated = stop
-        with self.assertRaises(Stopped):
-            self.consolidate()
-        self.assertEqual(self.count(), 3)
-        self.journal.mark_consolidated = mark
-        wait_for(self.script.mind.memories.close())
-        self.open_store()
-        self.assertEqual(self.consolidate()["consolidated"], 3)
-        self.assertEqual(self.count(), 3)
-        self.assertEqual(len(self.body.entities.get("o1").observations), 3)

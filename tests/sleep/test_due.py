@@ -2,7 +2,6 @@
 
 import unittest
 
-from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, widest_view_tokens
 from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed, room_of
 from evennia_ai.sleep import run_sleep_tick
@@ -33,8 +32,6 @@ def assistant(lines, **options):
 
 
 class TestDue(unittest.TestCase):
-    """One list of rules."""
-
     def test_the_first_that_fires(self):
         """By usage of the room, in the order asked."""
         aria = assistant(400, max_context_tokens=12_000)
@@ -42,9 +39,8 @@ class TestDue(unittest.TestCase):
         self.assertEqual(due(aria, aria.obj, COUNT, REQUEST, BACKGROUND).trigger, BACKGROUND)
         aria.runtime.compaction_requested = True
         self.assertEqual(due(aria, aria.obj, COUNT, REQUEST, BACKGROUND).trigger, REQUEST)
-        aria.configure = aria.store.set
-        aria.store.set("immediate_window", 10)
-        aria.store.set("recent_window", 10)
+        for window in ("immediate_window", "recent_window"):
+            aria.store.set(window, 10)
         self.assertEqual(due(aria, aria.obj, COUNT, REQUEST, BACKGROUND).trigger, COUNT)
         aria = assistant(20)
         self.assertIsNone(due(aria, aria.obj, EMERGENCY, COUNT, REQUEST, BACKGROUND, SLEEP))
@@ -70,8 +66,6 @@ class TestDue(unittest.TestCase):
 
 
 class TestAsleep(MemoryWorldTest):
-    """A night in which only the count fires."""
-
     def test_its_own_windows(self):
         """Just those lines leave for which there is a window."""
         self.world.configure(immediate_window=30, recent_window=20)
@@ -83,8 +77,6 @@ class TestAsleep(MemoryWorldTest):
 
 
 class TestKept(unittest.TestCase):
-    """What stays in the prompt."""
-
     def test_the_result_meets_the_target(self):
         """Whatever window and share ask for, at any limit."""
         for limit in (4096, 6000, 8000, 16_000, 100_000):
@@ -93,14 +85,3 @@ class TestKept(unittest.TestCase):
                 plan = make_plan(aria, trigger)
                 kept = widest_view_tokens(m for m in plan.staying if not m.is_summary)
                 self.assertLessEqual(kept, room_of(aria).kept, (limit, trigger))
-
-    def test_few_lines_of_a_scope_are_archived_after_weeks(self):
-        """Younger ones stay, as they take little room."""
-        circle = private(["o1.a"])
-        aria = FakeAssistant(ScriptedModel(), compact_preserve_window=2)
-        aria.history.append([Message("user", "psst", audience=circle)])
-        aria.history.append(Message("user", f"line {number}") for number in range(20))
-        self.assertNotIn(circle, make_plan(aria).scopes)
-        aria.clock.advance(60 * 60 * 24 * 30)
-        plan = make_plan(aria)
-        self.assertEqual(plan.unsummarised, frozenset([circle]))

@@ -29,7 +29,6 @@ class AttributeWorld:
         self.script, self.body = test.script, test.aria
 
     def configure(self, **values):
-        """Set configuration Attributes."""
         self.test.configure(**values)
 
     def later(self, seconds):
@@ -50,25 +49,19 @@ class AttributeWorld:
         self.test.restart(fetched)
 
     def attribute(self, name):
-        """A copy of a stored value of the script."""
         return AttributeStore(self.script).get(name)
 
     def write(self, name, value):
-        """Set an Attribute of the script by hand."""
         self.script.attributes.add(name, value)
 
     def indexed(self):
-        """Ids of all turns in the recall index."""
         return set(self.index.turns)
 
     def memories(self):
-        """All of semantic memory."""
         return list(self.test.semantic.memories.get(self.script.scope, {}).values())
 
 
 class TestInMemory(unittest.TestCase):
-    """Real handlers and services on stores in memory."""
-
     def test_nothing_is_ever_lost(self):
         """Each message is there once, unchanged, in order, and proven, after every step."""
         for seed in range(IN_MEMORY):
@@ -77,7 +70,10 @@ class TestInMemory(unittest.TestCase):
 
     def test_the_driver_sees_a_loss(self):
         """A message that vanishes, and one that changes, are noticed."""
-        for spoil in (lambda stored: stored[1:], self._changed):
+        for spoil in (
+            lambda stored: stored[1:],
+            lambda stored: [{**stored[0], "content": "other words"}, *stored[1:]],
+        ):
             run = Interleaving(MemoryWorld(), 1)
             run.step("exchange")
             run.step("checkpoint")
@@ -85,10 +81,6 @@ class TestInMemory(unittest.TestCase):
             run.world.write("conversation_history", spoil(stored))
             with self.assertRaises(Broken):
                 run.step("checkpoint")
-
-    @staticmethod
-    def _changed(stored):
-        return [{**stored[0], "content": "other words"}, *stored[1:]]
 
 
 class TestOnAttributes(AssistantTest):
@@ -99,12 +91,8 @@ class TestOnAttributes(AssistantTest):
         for seed in range(ON_ATTRIBUTES):
             with self.subTest(seed=seed):
                 Interleaving(AttributeWorld(self), seed, disk=False).run(15)
-                self.replace_assistant()
-
-    def replace_assistant(self):
-        """The next one begins with nothing."""
-        self.model.held, self.model.answers = False, []
-        self.aria.delete()
-        self.aria = create_object(CHARACTER, key="Aria", location=self.room1)
-        self.script = self.aria.assistant
-        self.script.stop()
+                self.model.held, self.model.answers = False, []
+                self.aria.delete()
+                self.aria = create_object(CHARACTER, key="Aria", location=self.room1)
+                self.script = self.aria.assistant
+                self.script.stop()

@@ -18,8 +18,6 @@ TURNS = max(60, examples(300, 120))
 
 
 class TestHundredsOfTurns(WireTest):
-    """Hundreds of turns at 4,000 tokens."""
-
     def setUp(self):
         self.random = random.Random(7)
         self.numbers = itertools.count()
@@ -37,24 +35,19 @@ class TestHundredsOfTurns(WireTest):
             return loopback.calls(loopback.call("add_journal_entry", {"content": "A fact."}))
         if any(m["role"] == "tool" for m in messages[-3:]):
             return loopback.text(f"That is number {next(self.numbers)}.")
-        return self.random.choice(
-            [
-                loopback.text(self.line(12)),
-                loopback.text(self.line(60)),
-                loopback.calls(loopback.call("look")),
-                loopback.calls(
-                    loopback.call("look"), loopback.call("search_memory", {"query": "key"})
-                ),
-                loopback.calls(
-                    loopback.call("say", {"text": self.line(8)}),
-                    loopback.call("add_journal_entry", {"content": self.line(10)}),
-                    content="Let me see.",
-                ),
-            ]
+        look, search = loopback.call("look"), loopback.call("search_memory", {"query": "key"})
+        say = loopback.call("say", {"text": self.line(8)})
+        note = loopback.call("add_journal_entry", {"content": self.line(10)})
+        answers = (
+            loopback.text(self.line(12)),
+            loopback.text(self.line(60)),
+            loopback.calls(look),
+            loopback.calls(look, search),
+            loopback.calls(say, note, content="Let me see."),
         )
+        return self.random.choice(answers)
 
     def line(self, words):
-        """Some talk."""
         return " ".join(self.random.choice(PLACES + THINGS) for _ in range(words))
 
     def test_nothing_is_lost(self):
@@ -91,11 +84,6 @@ class TestHundredsOfTurns(WireTest):
         self.assertEqual(self.script.runtime.counts["errors"], 0, self.script.runtime.last_error)
 
 
-def _no_json(tool):
-    """A call whose arguments nobody can read."""
-    return loopback.calls(loopback.call(tool, "[}"))
-
-
 class TestFaults(WireTest):
     """Each fault leaves the tick alive and loses nothing."""
 
@@ -123,7 +111,7 @@ class TestFaults(WireTest):
 
     def test_failing_tool_is_withdrawn(self):
         """A tool that fails three times in a row is not offered any more in that turn."""
-        bad = [_no_json("look") for _ in range(3)]
+        bad = [loopback.bad_arguments("look", "[}") for _ in range(3)]
         self.survive(*bad, loopback.text("Enough."))
         names = [tool["function"]["name"] for tool in self.server.bodies[3]["tools"]]
         self.assertNotIn("look", names)

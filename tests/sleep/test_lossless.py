@@ -10,10 +10,7 @@ from evennia_ai.history.messages import PLACEHOLDER, Message
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.journal_entry import OWN
-from evennia_ai.sleep.compaction import (
-    compact_conversation_history,
-    run_pre_compaction_extraction,
-)
+from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import MOST_WAIT_S, WAIT_S, Compaction, due
 from evennia_ai.sleep.compaction.due import COUNT, MANUAL, SLEEP
 from evennia_ai.sleep.compaction.report import as_result
@@ -23,40 +20,24 @@ from evennia_ai.testing import call
 from tests.asked import model_down
 from tests.base import AssistantTest, label
 from tests.memory_assistant import extract_and_compact
-from tests.steps import COMMIT_STEPS, verify_history
+from tests.steps import COMMIT_STEPS, raising_at, verify_history
 from tests.waiting import pump_until, wait_for
 
 SUMMARY = "They talked of the harvest."
 
 
 class LosslessTest(AssistantTest):
-    """Helpers for the classes below."""
-
     default = SUMMARY
 
     def compact(self, **options):
         trigger = options.pop("trigger", MANUAL if options.pop("force", True) else SLEEP)
         return as_result(wait_for(Compaction(self.script, self.aria, trigger, **options).run()))
 
-    def extract(self):
-        return wait_for(run_pre_compaction_extraction(self.script, self.aria))
-
-    def extract_and_compact(self):
-        """A compaction whose commit writes what was extracted before it."""
-        return wait_for(extract_and_compact(self.script, self.aria))
-
     def roll_back(self):
         """Take the latest one back, with what follows from it outside the database."""
         report = wait_for(rollback_compaction(self.script, self.aria))
         pump_until(lambda: not self.script.state.outbox)
         return report
-
-    def failing_at(self, name):
-        def on_step(step):
-            if step == name:
-                raise RuntimeError(name)
-
-        return on_step
 
     def prompt(self):
         """The prompt now, as it would be sent, at a fixed time."""
@@ -71,8 +52,6 @@ class LosslessTest(AssistantTest):
 
 
 class TestRollback(LosslessTest):
-    """A compaction taken back."""
-
     def test_takes_back_what_was_dreamt_of_it(self):
         """What a night made of the extraction's entries goes with them."""
         char = stable_id(self.char1)
@@ -82,7 +61,7 @@ class TestRollback(LosslessTest):
             call("add_journal_entry", content="Char lives in Ford."),
             call("noop"),
         ]
-        self.extract()
+        wait_for(run_pre_compaction_extraction(self.script, self.aria))
         self.compact()
         wait_for(consolidate_memories_to_semantic(self.script, self.aria))
         (dreamt,) = self.aria.entities.get(char).observations
@@ -190,8 +169,6 @@ class TestOffSwitch(LosslessTest):
 
 
 class TestTwoAtOnce(LosslessTest):
-    """Callers that do not wait for each other."""
-
     def begin(self):
         return compact_conversation_history(self.script, self.aria, force=True)
 
@@ -313,48 +290,41 @@ class TestNotes(LosslessTest):
         }
         return history, entries, profiles, signals, extraction, self.prompt()
 
-    def notes(self):
-        self.model.answers = [
-            call("add_journal_entry", content="Bob owes Alice.", lines=[1]),
-            call("update_entity_observation", entity="Wren", observation="Sells tar.", lines=[2])
-            + call("update_entity_observation", entity="Nell", observation="Bakes.", lines=[2])
-            + call("noop"),
-        ]
+    def noted_and_compacted(self, second=None):
+        """A compaction whose commit writes what was extracted before it."""
+        first = call("add_journal_entry", content="Bob owes Alice.", lines=[1])
+        told = call("update_entity_observation", entity="Wren", observation="Sells tar.", lines=[2])
+        told += call("update_entity_observation", entity="Nell", observation="Bakes.", lines=[2])
+        self.model.answers = [first, second or told + call("noop")]
+        wait_for(extract_and_compact(self.script, self.aria))
 
     def test_exception_at_each_step(self):
         """A failing commit leaves nothing, in the database and in Evennia's caches."""
         for step in (*COMMIT_STEPS, "done"):
             with self.subTest(step=step):
-                self.notes()
-                self.script.at_commit_step = self.failing_at(step)
+                self.script.at_commit_step = raising_at(step, RuntimeError)
                 with self.assertRaises(RuntimeError):
-                    self.extract_and_compact()
+                    self.noted_and_compacted()
                 self.assertEqual(self.stored(), self.before)
                 self.restart()
                 self.assertEqual(self.stored(), self.before)
                 self.assert_proven()
-        self.notes()
-        self.extract_and_compact()
+        self.noted_and_compacted()
         self.assertEqual(len(self.script.history.compactions()), 1)
         facts = [e.content for e in self.aria.journal.recent(99) if e.source_type == OWN]
         self.assertEqual(facts, ["Written by herself.", "Bob owes Alice."])
-        self.assertEqual(
-            [o.text for o in self.aria.entities.get("o8").observations], ["Sells tar."]
-        )
+        (told,) = self.aria.entities.get("o8").observations
+        self.assertEqual(told.text, "Sells tar.")
         self.roll_back()
         self.assertEqual(self.stored(), self.before)
         self.assert_proven()
 
     def test_a_kill_in_an_extraction(self):
         """It leaves nothing but its signal, which the next start clears."""
-        self.notes()
-        self.model.answers = self.model.answers[:1]
-        self.model.default = self.die
         with self.assertRaises(SystemExit):
-            self.extract_and_compact()
+            self.noted_and_compacted(self.die)
         del self.script.store.set
         self.assertIn("pre_compaction", self.script.state.signals)
-        self.model.default = SUMMARY
         self.restart()
         self.assertEqual(self.stored(), self.before)
         self.compact()

@@ -6,9 +6,7 @@ from evennia_ai.history.records import UNSUMMARISED
 from evennia_ai.llm_interaction.budget import TARGET_SHARE
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import context_limit, context_usage
-from evennia_ai.sleep.compaction import (
-    run_pre_compaction_extraction,
-)
+from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import summary_cap
 from evennia_ai.sleep.compaction.due import FEW_STAY, make_plan
 from evennia_ai.testing import call
@@ -19,8 +17,6 @@ SUMMARY = "They spoke of the harvest in the tavern."
 
 
 class CirclesTest(MemoryWorldTest):
-    """Talk aloud and in confidence."""
-
     def made(self, default=SUMMARY, **config):
         """The world, with a model that says this and these options."""
         self.model = self.world.model
@@ -29,7 +25,6 @@ class CirclesTest(MemoryWorldTest):
         return self.world
 
     def whispered(self, circle, count, words=8):
-        """So many lines that one player whispered."""
         audience = private([f"o{circle}"])
         self.said([f"secret {circle}.{n}: " + "word " * words for n in range(count)], audience)
 
@@ -42,8 +37,6 @@ class CirclesTest(MemoryWorldTest):
 
 
 class TestManyCircles(CirclesTest):
-    """A line in confidence of each of many players."""
-
     def test_small_parts_stay(self):
         """They cost no model call and keep nobody else's talk from being folded."""
         self.made(compact_preserve_window=5)

@@ -28,10 +28,7 @@ from evennia_ai.llm_interaction.prompt import (
     room_of,
 )
 from evennia_ai.llm_interaction.values import TurnRequest
-from evennia_ai.sleep.compaction import (
-    compact_conversation_history,
-    run_pre_compaction_extraction,
-)
+from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import HEADROOM
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import call
@@ -43,10 +40,7 @@ from tests.strategies import PEOPLE, foldable_histories, histories, result
 from tests.thoroughness import examples
 from tests.waiting import wait_for
 
-EXAMPLES = settings(
-    max_examples=examples(1000),
-    suppress_health_check=[HealthCheck.too_slow],
-)
+EXAMPLES = settings(max_examples=examples(1000), suppress_health_check=[HealthCheck.too_slow])
 VIEWERS = (PUBLIC, *(private(PEOPLE[:n]) for n in (1, 2, 3)))
 CONFIGS = st.fixed_dictionaries(
     {
@@ -69,10 +63,7 @@ DEED_NAMES += ("restart", "say", "expand")
 BEFORE = st.lists(st.sampled_from(("say", "extract", "compact", "restart", "expand")), max_size=1)
 FOLDS = st.sampled_from((("compact",), ("mask",), ("extract", "compact"), ("extract_and_compact",)))
 BETWEEN = st.lists(st.sampled_from(("say", "extract", "restart", "expand")), max_size=2)
-AFTER = st.lists(
-    st.sampled_from(DEED_NAMES),
-    max_size=2,
-)
+AFTER = st.lists(st.sampled_from(DEED_NAMES), max_size=2)
 DEEDS = st.builds(
     lambda before, folds, between, after: (*before, *folds, *between, "take_back", *after),
     BEFORE,
@@ -251,7 +242,6 @@ class Run:
 
 
 def shapes(messages):
-    """Names of what is found in a history."""
     made = [[call["id"] for call in m.tool_calls or ()] for m in messages]
     roles = " ".join("call" if ids else m.role for m, ids in zip(messages, made, strict=True))
     ids = [each for some in made for each in some]
@@ -334,11 +324,7 @@ class TestRollback(Counted):
         self.note_run(run, messages)
 
     @EXAMPLES
-    @given(
-        SEVERAL,
-        CONFIGS,
-        st.booleans(),
-    )
+    @given(SEVERAL, CONFIGS, st.booleans())
     def test_the_latest_of_several(self, parts, config, restarted):
         """The earlier compactions stand; what is said and compacted afterwards is the control's."""
         # A call left alone whose id comes again gets the other's result, or a start's: as it falls.
@@ -391,8 +377,6 @@ class TestRollback(Counted):
 
 
 class TestAnySequence(Counted):
-    """Whatever is done in whatever order."""
-
     @EXAMPLES
     @given(
         talks(pieces=8, least=4),
@@ -422,11 +406,7 @@ class TestAnySequence(Counted):
 
     @EXAMPLES
     @given(
-        st.lists(
-            st.tuples(talks(pieces=8, least=1), st.integers(0, 60)),
-            min_size=1,
-            max_size=3,
-        ),
+        st.lists(st.tuples(talks(pieces=8, least=1), st.integers(0, 60)), min_size=1, max_size=3),
         TIGHT,
         st.sampled_from((0.5, 0.7, 0.8)),
     )
@@ -448,7 +428,6 @@ class TestAnySequence(Counted):
 
     @staticmethod
     def fill(run, threshold):
-        """Talk until the trigger fires."""
         short = (threshold - context_usage(run.script)) * room_of(run.script).tokens
         run.store([TALK] * (int(short // 80) + 1))
         assert context_usage(run.script) >= threshold

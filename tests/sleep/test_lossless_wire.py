@@ -35,7 +35,6 @@ class WatchedClient(ModelClient):
         self.answered = []
 
     def complete(self, request):
-        """As ever, and noted."""
         return super().complete(request).addCallback(self._note, request)
 
     def _note(self, reply, request):
@@ -43,31 +42,16 @@ class WatchedClient(ModelClient):
         return reply
 
 
-class WatchedTest(WireTest):
-    """A wire test with a watched client."""
-
-    def setUp(self):
-        super().setUp()
-        self.client = WatchedClient(api_base=self.server.url, api_key="sk-test", retry=QUICK)
-        services.use(model=self.client)
-        self.told = []
-        self.script.tell_staff = lambda text, logged=None: self.told.append(text)
-
-    def tearDown(self):
-        self.script.__dict__.pop("tell_staff", None)
-        super().tearDown()
-
-    def compact(self, **options):
-        options.setdefault("force", True)
-        return wait_for(compact_conversation_history(self.script, self.aria, **options), 60)
-
-
-class TestHostileSummariser(WatchedTest):
+class TestHostileSummariser(WireTest):
     """Ten generations under models that refuse, echo, grow, fail and drop every name."""
 
     def setUp(self):
-        self.generation = 0
+        self.generation, self.told = 0, []
         super().setUp()
+        self.client = WatchedClient(api_base=self.server.url, api_key="sk-test", retry=QUICK)
+        services.use(model=self.client)
+        self.script.tell_staff = lambda text, logged=None: self.told.append(text)
+        self.addCleanup(self.script.__dict__.pop, "tell_staff")
         self.configure(
             compact_preserve_window=4,
             summary_max_tokens=SUMMARY_CAP,
@@ -110,7 +94,8 @@ class TestHostileSummariser(WatchedTest):
         for self.generation in range(10):
             self.talk()
             before = len(self.client.answered)
-            result = self.compact()
+            done = compact_conversation_history(self.script, self.aria, force=True)
+            result = wait_for(done, 60)
             self.assertTrue(result["success"], (self.generation, result))
             yield result, self.client.answered[before:]
 
@@ -143,16 +128,12 @@ class TestHostileSummariser(WatchedTest):
             self.assertEqual(verify_history(self.script), ())
         self.assertEqual(levels, {"main", "fallback", "extractive"})
         self.assert_all_on_the_wire()
-        (long,) = self.live_records("long")
+        records = self.script.history.summaries()
+        (long,) = (r for r in records if (r.tier, r.status) == ("long", "live"))
         for fact in FIRST_FACTS:
             self.assertIn(fact, long.text)
 
-    def live_records(self, tier):
-        records = self.script.history.summaries()
-        return [r for r in records if r.tier == tier and r.status == "live"]
-
     def assert_caps(self):
-        """No summary exceeds its tier's cap."""
         self.assertEqual(context_caps(self.script).summary, SUMMARY_CAP)
         for record in self.script.history.summaries():
             self.assertLessEqual(self.script.count(record.text), SUMMARY_CAP)

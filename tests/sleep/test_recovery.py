@@ -1,42 +1,43 @@
 """What a failure, a restart or a hand in the data must not bring out of joint."""
 
-from dataclasses import replace
-
 from twisted.internet.defer import CancelledError, Deferred, fail
 
 from evennia_ai.errors import StoreError
-from evennia_ai.history.messages import PLACEHOLDER, Message, Speaker, new_id
+from evennia_ai.history.messages import PLACEHOLDER, Message, Speaker
 from evennia_ai.history.pairs import INTERRUPTED, unanswered
 from evennia_ai.llm_interaction import build_llm_messages
-from evennia_ai.sleep.compaction import (
-    run_pre_compaction_extraction,
-)
+from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick
 from tests.memory_assistant import MemoryWorldTest, StoreFailure
-from tests.steps import COMMIT_STEPS, verify_history
+from tests.steps import COMMIT_STEPS, raising_at, verify_history
 from tests.waiting import wait_for
 
 CHAR = Speaker("Alice", "o1.a")
 
 
-class TestFailures(MemoryWorldTest):
-    """Exceptions in the middle."""
+class RecoveryTest(MemoryWorldTest):
+    def look(self, words):
+        """A tool's output of so many words."""
+        made = call("look")
+        result = Message("tool", "timber " * words, tool_call_id=made[0]["id"], name="look")
+        self.script.history.append([Message("assistant", "", tool_calls=tuple(made))])
+        self.script.history.append([result])
 
+    def ask(self, text="Aria?"):
+        """A turn, for a line of Alice's."""
+        self.hear(text, CHAR)
+        self.world.later(10)
+        return Tick(self.script).run()
+
+
+class TestFailures(MemoryWorldTest):
     def test_a_commit_that_fails_leaves_nothing_in_the_index(self):
         """The synthesis of a compaction that was taken back is not found."""
         self.fill()
         before = set(self.world.index.turns)
-
-        def fail_at(wanted):
-            def on_step(step):
-                if step == wanted:
-                    raise StoreFailure(step)
-
-            return on_step
-
         for step in (*COMMIT_STEPS, "done"):
-            self.script.at_commit_step = fail_at(step)
+            self.script.at_commit_step = raising_at(step, StoreFailure)
             with self.assertRaises(StoreFailure):
                 self.compact()
             self.assertEqual(set(self.world.index.turns), before)
@@ -55,15 +56,10 @@ class TestFailures(MemoryWorldTest):
             self.assert_proven()
 
 
-class TestRollback(MemoryWorldTest):
-    """What a rollback must take back besides."""
-
+class TestRollback(RecoveryTest):
     def test_extraction_before_masks(self):
         """Taking masks back takes back the extraction before them, too."""
-        made = call("look")
-        self.script.history.append([Message("assistant", "", tool_calls=tuple(made))])
-        result = Message("tool", "", tool_call_id=made[0]["id"], name="look")
-        self.script.history.append([replace(result, content="timber " * 3000)])
+        self.look(3000)
         self.fill(10)
         self.world.configure(max_context_tokens=10_000, compact_preserve_token_share=0.0)
         before, last = self.prompt(), self.script.history.last_compaction()
@@ -96,11 +92,6 @@ class TestRollback(MemoryWorldTest):
         kept = [e.content for e in self.body.journal.recent() if not e.withdrawn]
         self.assertEqual(kept, ["Written by hand."])
 
-    def kept_facts(self):
-        """What extractions wrote that still holds."""
-        entries = self.body.journal.recent()
-        return [e.content for e in entries if e.content.startswith("Fact") and not e.withdrawn]
-
     def test_an_earlier_extraction_stays(self):
         """Each compaction takes its own extraction back, and none before it."""
         self.fill()
@@ -108,10 +99,10 @@ class TestRollback(MemoryWorldTest):
             self.extract(call("add_journal_entry", content=fact))
             self.compact()
             self.fill()
-        self.roll_back()
-        self.assertEqual(self.kept_facts(), ["Fact one."])
-        self.roll_back()
-        self.assertEqual(self.kept_facts(), [])
+        for kept in (["Fact one."], []):
+            self.roll_back()
+            entries = [e.content for e in self.body.journal.recent() if not e.withdrawn]
+            self.assertEqual([text for text in entries if text.startswith("Fact")], kept)
         self.assert_proven()
 
     def test_a_stop_behind_the_rollback(self):
@@ -129,27 +120,23 @@ class TestRollback(MemoryWorldTest):
         self.assert_proven()
 
 
-class TestSwitchedOff(MemoryWorldTest):
-    """The raw history, as it was."""
-
+class TestSwitchedOff(RecoveryTest):
     def test_order_is_that_of_the_history(self):
         """Archived messages stand as they stood, whatever their times and audiences say."""
         for n in range(12):
             at = f"2030-01-01T00:00:{59 - n}.000+00:00"
             audience = "public" if n % 2 else "private:o1.a"
             self.fill(1, created_at=at, audience=audience, id=f"m{n}")
-        before = build_llm_messages(self.script, self.body, audience="private:o1.a")
-        self.compact()
-        self.world.configure(compact_enabled=False)
-        after = build_llm_messages(self.script, self.body, audience="private:o1.a")
-        self.assertEqual(after, before)
+        prompts = []
+        for _ in range(2):
+            prompts.append(build_llm_messages(self.script, self.body, audience="private:o1.a"))
+            self.compact()
+            self.world.configure(compact_enabled=False)
+        self.assertEqual(*prompts)
 
     def test_archived_masks_are_off(self):
         """A tool's output that was masked before it was archived is shown raw again."""
-        made = call("look")
-        self.script.history.append([Message("assistant", "", tool_calls=tuple(made))])
-        result = Message("tool", "", tool_call_id=made[0]["id"], name="look")
-        self.script.history.append([replace(result, content="timber " * 1500)])
+        self.look(1500)
         self.fill(10)
         before = self.prompt()
         self.world.configure(max_context_tokens=6000, compact_preserve_token_share=0.0)
@@ -159,24 +146,36 @@ class TestSwitchedOff(MemoryWorldTest):
         self.assertNotIn(PLACEHOLDER, str(self.prompt()))
         self.assertEqual(self.prompt(), before)
 
+    def test_nothing_twice(self):
+        """Off, there are no memories of archived lines that are shown, nor of summaries."""
+        raven = "The raven Pepper steals spoons."
+        self.fill(1, content=raven, speaker=CHAR)
+        for summary in (f"They spoke of a raven: {raven}", "They talked."):
+            self.world.model.default = summary
+            self.fill(30)
+            self.compact()
+        prompts = []
+        for enabled in (True, False):
+            self.world.configure(compact_enabled=enabled)
+            wait_for(self.ask("Aria, which raven steals spoons?"))
+            prompts.append(str(self.world.model.requests[-1].messages))
+        self.assertIn("Related past experiences", prompts[0])
+        self.assertNotIn("Related past experiences", prompts[1])
+        self.assertNotIn("[Memories]", prompts[1])
+        self.assertEqual(prompts[1].count("Pepper steals spoons"), 1)
 
-class TestCutShort(MemoryWorldTest):
+
+class TestCutShort(RecoveryTest):
     """Turns that end between a call and its result."""
-
-    def ask(self):
-        self.script.runtime.hear(
-            Message("user", "Aria?", id=new_id("m"), channel="say", speaker=CHAR),
-            self.script.now(),
-        )
-        self.world.later(10)
-        return Tick(self.script).run()
 
     def stored(self):
         return [(m.role, m.content) for m in self.script.history.messages()]
 
-    def hang(self):
-        """Let the tool `look` wait for ever."""
+    def hanging(self):
+        """A turn in which the tool `look` waits for ever."""
         self.script.tools.tools["look"].run = lambda ctx, **arguments: Deferred()
+        self.world.model.answers = [call("look")]
+        return self.ask().addErrback(lambda failure: failure.trap(CancelledError))
 
     def test_a_failing_write_as_a_turn_begins(self):
         """Whatever write fails as a turn begins, the line is stored and answered once after it."""
@@ -195,11 +194,7 @@ class TestCutShort(MemoryWorldTest):
 
     def test_a_stopped_tool(self):
         """A turn that is stopped in a tool leaves no call without a result."""
-        self.hang()
-        self.world.model.answers = [call("look")]
-        running = self.ask()
-        running.addErrback(lambda failure: failure.trap(CancelledError))
-        running.cancel()
+        self.hanging().cancel()
         self.assertEqual(self.stored()[-1], ("tool", INTERRUPTED))
         self.assertEqual(unanswered(self.script.history.messages()), [])
         self.assert_proven()
@@ -218,9 +213,8 @@ class TestCutShort(MemoryWorldTest):
 
         self.script.tools.tools["look"].run = look
         wait_for(self.ask())
-        self.assertEqual(
-            [what for what, _ in self.script.errors], ["a tool call without a result", "turn"]
-        )
+        errors = [what for what, _ in self.script.errors]
+        self.assertEqual(errors, ["a tool call without a result", "turn"])
         del disk.write
         self.assertEqual(self.stored()[-1][0], "assistant")
         self.fill(3)
@@ -231,54 +225,15 @@ class TestCutShort(MemoryWorldTest):
 
     def test_a_turn_cut_short_is_taken_up(self):
         """The result that stands for an ending tool's is no answer, so that the turn is due."""
-        self.hang()
-        self.world.model.answers = [call("look")]
-        running = self.ask()
-        running.addErrback(lambda failure: failure.trap(CancelledError))
+        self.hanging()
         self.script.save_queue()
-        self.script.history.append(
-            [
-                Message("assistant", "", tool_calls=tuple(call("noop"))),
-                Message("tool", INTERRUPTED, name="noop"),
-            ]
-        )
+        asked = Message("assistant", "", tool_calls=tuple(call("noop")))
+        self.script.history.append([asked, Message("tool", INTERRUPTED, name="noop")])
         self.world.restart()
         self.assertEqual(list(self.script.runtime.unanswered), [("public", CHAR.id)])
 
 
-class TestOffWithoutSummaries(MemoryWorldTest):
-    """While compaction is off, nothing that stands in the raw history comes a second time."""
-
-    RAVEN = "The raven Pepper steals spoons."
-
-    def ask(self):
-        """The text of the prompt for a question about the raven."""
-        said = Message("user", "Aria, which raven steals spoons?", channel="say", speaker=CHAR)
-        self.script.runtime.hear(replace(said, id=new_id("m")), self.script.now())
-        self.world.later(10)
-        wait_for(Tick(self.script).run())
-        return str(self.world.model.requests[-1].messages)
-
-    def test_nothing_twice(self):
-        """No memories of archived lines that are shown, and no summaries as experiences."""
-        self.world.model.default = f"They spoke of a raven: {self.RAVEN}"
-        self.fill(1, content=self.RAVEN, speaker=CHAR)
-        self.fill(30)
-        self.compact()
-        self.world.model.default = "They talked."
-        self.fill(30)
-        self.compact()
-        self.assertIn("Related past experiences", self.ask())
-        self.world.configure(compact_enabled=False)
-        prompt = self.ask()
-        self.assertNotIn("Related past experiences", prompt)
-        self.assertNotIn("[Memories]", prompt)
-        self.assertEqual(prompt.count("Pepper steals spoons"), 1)
-
-
 class TestHands(MemoryWorldTest):
-    """Attributes changed by hand."""
-
     def assert_unprovable(self):
         """The record of ids is a later one; what cannot be read is told as well."""
         violation, *others = verify_history(self.script)

@@ -21,8 +21,6 @@ def talk(lines, words="fetch the hay from the barn and mend the fence before it 
 
 
 class DamageTest(MemoryWorldTest):
-    """Helpers for the classes below."""
-
     def setUp(self):
         super().setUp()
         self.model, self.history = self.world.model, self.script.history
@@ -95,13 +93,11 @@ class TestRollbackOfADamagedArchive(DamageTest):
     def assert_refused(self, stored):
         """With this for its segment it names the segment and what to do, and changes nothing."""
         self.history.store.set(self.key, stored, category=ARCHIVE)
-        before = dict(self.world.storage.script.values), dict(self.world.storage.body.values)
-        with self.assertRaises(AssistantError) as caught:
+        storage = self.world.storage
+        before = dict(storage.script.values), dict(storage.body.values)
+        with self.assertRaisesRegex(AssistantError, f"`{self.key}`.*`compact/verify`"):
             self.roll_back()
-        self.assertIn(f"`{self.key}`", str(caught.exception))
-        self.assertIn("`compact/verify`", str(caught.exception))
-        after = dict(self.world.storage.script.values), dict(self.world.storage.body.values)
-        self.assertEqual(after, before)
+        self.assertEqual((storage.script.values, storage.body.values), before)
 
     def test_changed_words(self):
         """Words that somebody put into the archive do not become live."""
