@@ -3,7 +3,7 @@
 import unittest
 from dataclasses import replace
 
-from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.frames import LEDGER_LABEL
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.stored import Unreadable
@@ -172,6 +172,18 @@ class TestShown(unittest.TestCase):
         block = ledger_block(ledger.shown_to([rule, *flood], PUBLIC), 900)
         self.assertIn("Never serve ale", block)
         self.assertLess(block.count("I must say"), 10)
+
+    def test_only_approved_and_only_to_their_audience(self):
+        """Proposals are shown to nobody, private notes to their parties and staff."""
+        mine, party = note("secret", 1, audience=private(["o1"])), private(["o1", "o2"])
+        entries = [mine, note("proposal", 2, state="proposed"), note("open", 3)]
+        for viewer, ids in (
+            (PUBLIC, {"l3"}),
+            (private(["o1"]), {"l1", "l3"}),
+            (party, {"l3"}),
+            (STAFF, {"l1", "l3"}),
+        ):
+            self.assertEqual({entry.id for entry in ledger.shown_to(entries, viewer)}, ids)
 
     def test_block(self):
         """A block has its label, then the notes by type, each with its id and giver."""
