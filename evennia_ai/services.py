@@ -100,14 +100,7 @@ def on_disk(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "Def
 
 def figures() -> Figures:
     """The history of figures that the staff's charts show."""
-
-    def make() -> Figures:
-        from twisted.internet import reactor
-
-        later = reactor.callLater  # type: ignore[attr-defined]
-        return Figures(conf.data_dir() / "figures.sqlite3", on_disk, later)
-
-    return kept("figures", make)
+    return kept("figures", lambda: Figures(conf.data_dir() / "figures.sqlite3", on_disk))
 
 
 def warm_up() -> "Deferred[None]":

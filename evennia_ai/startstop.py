@@ -117,7 +117,6 @@ def at_server_stop() -> None:
         _warm_up.cancel()
     for script in all_assistants():
         script.stop_thinking()
-    services.figures().flush()
     services.close()
 
 

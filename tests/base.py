@@ -24,7 +24,6 @@ from evennia_ai.history.messages import Message
 from evennia_ai.mind.mind import IndexFile
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
-from evennia_ai.turns.metrics import Figures
 from evennia_ai.turns.options import OPTIONS
 from evennia_ai.turns.runtime import RUNTIMES
 from tests.waiting import pump_until, wait_for
@@ -177,8 +176,7 @@ class AssistantTest(WorldTest):
             script.at_script_delete()
             script.pk = None  # as Django does at a deletion: what goes on behind it ends
         for waiting in reactor.getDelayedCalls():
-            writer = getattr(waiting.func, "__self__", None)
-            if waiting.func is delete_queued or isinstance(writer, Figures):
+            if waiting.func is delete_queued:
                 waiting.cancel()  # the files go with the folder
         super().tearDown()
         wait_for(services.close())

@@ -1,19 +1,18 @@
 """The history of figures behind the staff's charts: prompts, spend by day.
 
 It is derived and bounded, in an SQLite file of its own: no Attribute grows with it, and what the
-charts show may be lost without harm. The reactor thread only appends to a list; a thread writes.
+charts show may be lost without harm. A thread writes and reads, one thing after the other.
 """
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -22,14 +21,12 @@ from evennia_ai.llm_interaction.budget import REGIONS, TokenBudget
 from evennia_ai.llm_interaction.values import ModelReply
 
 _log = Logger("evennia_ai")
-# Rows wait so long for others before they are written.
-FLUSH_S = 2.0
 # So long prompts and spend are kept.
 PROMPT_DAYS, KEPT_DAYS = 30, 400
 # Most rows of prompts in all: about 60 MB.
 MOST_PROMPTS = 200_000
-# After so many writes old rows are thinned out.
-_THINNED_EVERY = 200
+# After so many rows old ones are thinned out.
+_THINNED_EVERY = 1_000
 _DAY_S = 86_400.0
 _TABLES = """
 CREATE TABLE IF NOT EXISTS prompts (at REAL, assistant TEXT, purpose TEXT, sizes TEXT,
@@ -71,8 +68,6 @@ class Figures:
     path: Path  # made when first needed; a damaged one is replaced
     # Runs a function with arguments off the reactor thread, in order.
     on_thread: Callable[..., "Deferred[Any]"]
-    later: Callable[..., IDelayedCall]  # as `reactor.callLater`
-    _rows: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
     _writes: int = 0
     _fails: bool = False
 
@@ -95,14 +90,7 @@ class Figures:
         self._note("spend", row)
 
     def _note(self, table: str, row: tuple[Any, ...]) -> None:
-        self._rows.append((table, row))
-        if len(self._rows) == 1:
-            self.later(FLUSH_S, self.flush)
-
-    def flush(self) -> "Deferred[Any]":
-        """Write what waits; fires when it is written, or lost because it could not be."""
-        rows, self._rows = self._rows, []
-        return self.on_thread(self._write, rows).addCallbacks(self._written, self._lost)
+        self.on_thread(self._write, table, row).addCallbacks(self._written, self._lost)
 
     def _written(self, _: object) -> None:
         self._fails = False
@@ -145,15 +133,13 @@ class Figures:
 
     def forget(self, accounts: Iterable[str]) -> "Deferred[Any]":
         """Fires when no row names these accounts; what they cost stays in the sums."""
-        self.flush()
         return self.on_thread(self._forget, tuple(accounts))
 
     # On the thread.
 
-    def _write(self, rows: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
+    def _write(self, table: str, row: tuple[Any, ...]) -> None:
         with closing(self._opened()) as file, file:
-            for table, row in rows:
-                file.execute(_ADD[table], row)
+            file.execute(_ADD[table], row)
             self._writes += 1
             if self._writes % _THINNED_EVERY != 1:
                 return
@@ -191,7 +177,7 @@ class Figures:
 def _with_tables(path: Path) -> sqlite3.Connection:
     file = sqlite3.connect(path, timeout=5.0)
     try:
-        file.executescript(f"PRAGMA secure_delete = ON; {_TABLES}")
+        file.executescript(f"PRAGMA secure_delete = ON; PRAGMA synchronous = OFF; {_TABLES}")
     except sqlite3.Error:
         file.close()
         raise

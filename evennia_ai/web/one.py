@@ -237,7 +237,6 @@ def budget(visit: Visit) -> Steps[dict[str, Any]]:
     script, figures = visit.assistant, services.figures()
     hours = number(visit.asked.get("hours"), BUDGET_HOURS, 24 * PROMPT_DAYS)
     since = script.now() - 3600 * hours
-    yield figures.flush()
     prompts = yield figures.prompts(script.scope, since)
     made = [r for r in script.history.compactions() if r.status == COMMITTED]
     marks = [r for r in made if r.at >= utc_iso(since)]

@@ -71,7 +71,6 @@ def spend(visit: Visit) -> Steps[dict[str, Any]]:
     now = scripts[0].now() if scripts else 0.0
     days = max(1, number(visit.asked.get("days"), SPEND_DAYS, KEPT_DAYS))
     since = utc_iso(now - (days - 1) * DAY_S)[:10]
-    yield figures.flush()
     names = {script.scope: script.obj.key for script in scripts}
     where, column, only = {}, visit.asked.get("by", ""), visit.asked.get("only", "")
     if column in SPEND_BY and column != "day" and only:

@@ -7,12 +7,11 @@ from pathlib import Path
 from unittest import mock
 
 from twisted.internet.defer import maybeDeferred
-from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 
 from evennia_ai.llm_interaction.budget import REGIONS, TokenBudget
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.turns.metrics import FLUSH_S, Figures, stacked
+from evennia_ai.turns.metrics import Figures, stacked
 
 NOW = 1_790_000_000.0
 DAY = 86_400.0
@@ -25,8 +24,7 @@ class TestFigures(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.path = Path(folder.name) / "ai" / "figures.sqlite3"
-        self.clock = Clock()
-        self.figures = Figures(self.path, maybeDeferred, self.clock.callLater)
+        self.figures = Figures(self.path, maybeDeferred)
 
     def prompt(self, at=NOW, history=100, assistant="s1"):
         sizes = tuple(history if region == "History" else 10 for region in REGIONS)
@@ -45,24 +43,18 @@ class TestFigures(unittest.TestCase):
         return found[0]
 
     def prompts(self, since=0.0, assistant="s1"):
-        """The prompts that are found once all is written."""
-        self.result(self.figures.flush())
         return self.result(self.figures.prompts(assistant, since))
 
     def times(self, **which):
         return [figure.at for figure in self.prompts(**which)]
 
     def spent(self, by, since="2020-01-01", where=None):
-        self.result(self.figures.flush())
         return self.result(self.figures.spend(by, since, where or {}))
 
-    def test_rows_are_written_together_a_little_later(self):
-        """Noting a row touches no file; one write follows for all of them."""
+    def test_prompts_of_a_time(self):
+        """Those of one assistant since a time, oldest first."""
         for number in range(5):
             self.prompt(NOW + number)
-        self.assertFalse(self.path.exists())
-        self.assertEqual(len(self.clock.getDelayedCalls()), 1)
-        self.clock.advance(5)
         found = self.result(self.figures.prompts("s1", NOW + 2))
         self.assertEqual([figure.at for figure in found], [NOW + 2, NOW + 3, NOW + 4])
         self.assertEqual(self.times(assistant="s2"), [])
@@ -77,6 +69,7 @@ class TestFigures(unittest.TestCase):
     def test_old_prompts_go(self):
         """They are kept for a month."""
         for days in (31, 29, 0):
+            self.figures = Figures(self.path, maybeDeferred)  # the next start
             self.prompt(NOW - days * DAY)
         self.assertEqual(self.times(), [NOW - 29 * DAY, NOW])
 
@@ -102,7 +95,6 @@ class TestFigures(unittest.TestCase):
         """Its name is in no byte of the file; what it cost stays in the sums."""
         for account in ("a77secret", "a77secret", "a77secret", ""):
             self.spend(account)
-        self.result(self.figures.flush())
         self.result(self.figures.forget(["a77secret"]))
         [nobody] = self.spent("account")
         self.assertEqual((nobody.of, nobody.calls, nobody.cost), ("", 4, 2.0))
@@ -123,7 +115,6 @@ class TestFigures(unittest.TestCase):
         with full, capturedLogs() as logged:
             for number in range(2):
                 self.prompt(NOW + number)
-                self.clock.advance(FLUSH_S)
         self.assertEqual([str(each.get("why")) for each in logged], ["disk is full"])
         self.prompt(NOW + 5)
         self.assertEqual(self.times(), [NOW + 5])

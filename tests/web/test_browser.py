@@ -24,14 +24,12 @@ from threading import Thread
 import evennia
 
 import evennia_ai
-from evennia_ai import services
 from evennia_ai.game.hearing import event_of
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Speaker
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.ledger import PROPOSED
-from tests.waiting import wait_for
 from tests.web.test_pages import PagesTest
 
 BROWSER = next(
@@ -137,7 +135,6 @@ class BrowserTest(PagesTest):
         self.model.default = "Bob asked for the mills by the river."
         self.typed("compact Aria", until="compacted")
         script.trouble(f"no model answers ({LONG})")
-        wait_for(services.figures().flush())
 
     def test_every_page_at_both_widths(self):
         """Nothing sticks out, everything has a name, no key stands for a label, links lead on."""
