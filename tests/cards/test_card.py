@@ -3,6 +3,7 @@
 import json
 import time
 import unittest
+from dataclasses import replace
 
 from evennia_ai.cards.books import Book
 from evennia_ai.cards.card import (
@@ -159,13 +160,8 @@ class TestCards(unittest.TestCase):
             data = exported(read)["data"]
             self.assertEqual({name: data[name] for name in fields}, fields)
             self.assertEqual(fields_of(original)["description"], data["description"])
-        new = {
-            "persona": "P",
-            "examples": "E",
-            "greetings": ("Hi {name}", "b"),
-            "lore": Book("Bea"),
-        }
-        data = exported(Card("Bea", original=original, **new))["data"]
+        new = Card("Bea", examples="E", greetings=("Hi {name}", "b"), lore=Book("Bea"))
+        data = exported(replace(new, persona="P", original=original))["data"]
         values = {"name": "Bea", "description": "P", "mes_example": "E", "first_mes": "Hi {{user}}"}
         values["alternate_greetings"] = ["b"]
         self.assertEqual({name: data[name] for name in values}, values)

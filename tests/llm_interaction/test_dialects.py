@@ -264,25 +264,7 @@ MARKS = sorted(
         )
     }
 )
-PIECES = (
-    *MARKS,
-    "<|",
-    "|>",
-    "<",
-    ">",
-    "[",
-    "]",
-    "im_end",
-    "think",
-    "/",
-    "\n",
-    " ",
-    "Aye.",
-    "say",
-    "{",
-    "}",
-    J,
-)
+PIECES = (*MARKS, *"<>[]{}/\n ", "<|", "|>", "im_end", "think", "Aye.", "say", J)
 LEFT = re.compile(
     r"<\||\|>|\[/?INST\]|</?think|</?s>|</?tool_call|\[TOOL|_of_turn>|\[/?THINK|[\u25c1\u25b7\uff5c]",
     re.I,
@@ -397,15 +379,15 @@ class TestRead(unittest.TestCase):
 
     def test_only_marks(self):
         """A text of marks or thoughts alone says nothing, and that is told from silence."""
-        marks = (
-            "<think>Bob greets me",
+        for text in (
+            "<think>Bob greets",
             "<|im_end|>",
             "<think></think>",
             "analysisHm.assistantfinal",
-        )
-        for text in (*marks, ""):
+        ):
             with self.subTest(text):
-                self.assertEqual((read(text).text, read(text).thought), ("", text in marks))
+                self.assertEqual((read(text).text, read(text).thought), ("", True))
+        self.assertEqual((read("").text, read("").thought), ("", False))
         self.assertEqual(read(S.replace(" ", "\u0120")).text, S)
 
     def test_reports(self):
@@ -423,20 +405,8 @@ class TestRead(unittest.TestCase):
         self.assertEqual(len(read(CALLED["Hermes"] * 99, TOOLS).calls), MOST_CALLS)
         nested = '<tool_call>{"name": "say", "arguments": ' + '{"text": ' * 400
         self.assertEqual(read(nested, TOOLS).calls, ())
-        for piece in (
-            "<think>",
-            "</think>",
-            "TOOL ",
-            "[TOOL_CALLS]",
-            "<tool_call>",
-            "{",
-            "<|im_start|>",
-            "<say>",
-            "<escape>",
-            "(",
-            " ",
-            "\n",
-        ):
+        marks = ("<think>", "</think>", "<tool_call>", "<|im_start|>", "<say>", "<escape>")
+        for piece in (*marks, "TOOL ", "[TOOL_CALLS]", *"{( \n"):
             for before in ("", "analysis", "Thought:", "Scene:"):
                 began = time.monotonic()
                 read(before + piece * 20_000, TOOLS)

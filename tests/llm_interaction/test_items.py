@@ -49,12 +49,9 @@ def lost(source, *given_texts, known=()):
 class TestKinds(unittest.TestCase):
     def test_names(self):
         """Capitals amid a sentence, and known names; no common words, no shouting, no verbs."""
+        many = ["Mara Voss", "bob", "Will", "", "  ", "Ash", "!"]
         for source, known, expected in (
-            (
-                "we met Mara Voss and Roland near New Haven",
-                (),
-                ["Mara Voss", "Roland", "New Haven"],
-            ),
+            ("with Mara Voss and Roland near New Ys", (), ["Mara Voss", "Roland", "New Ys"]),
             ("the Tower of Ash, by Jörg von Stein", (), ["Tower of Ash", "Jörg von Stein"]),
             ("we saw mara there", ["mar"], []),
             ("we saw mara, bob and mar there", ["mar", "bob"], ["bob", "mar"]),
@@ -68,11 +65,7 @@ class TestKinds(unittest.TestCase):
             ("so You say, in May, at The Golden Cup", (), ["May", "Golden Cup"]),
             ("HELP ME NOW! the NATO fleet, the HMS Victory, plan B", (), ["NATO", "HMS Victory"]),
             ("HELP ME ROLAND", ["Roland"], ["Roland"]),
-            (
-                "tell mara voss that bobby and bob's will burn ashes",
-                ["Mara Voss", "bob", "Will", "", "  ", "Ash", "!"],
-                ["Mara Voss", "bob"],
-            ),
+            ("tell mara voss that bobby and bob's will burn ashes", many, ["Mara Voss", "bob"]),
             ("Noted. I will.", (), []),
         ):
             self.assertEqual(texts("name", source, known), expected, source)
@@ -80,10 +73,8 @@ class TestKinds(unittest.TestCase):
     def test_order_and_once(self):
         """Items come in order of their first mention, each once, whatever its kind and form."""
         source = 'Roland owes 3 coins to Mara. "Mara" and three; roland\'s Mara, Roland.'
-        self.assertEqual(
-            items_of(source),
-            (Item("name", "Roland"), Item("number", "3"), Item("name", "Mara")),
-        )
+        once = (Item("name", "Roland"), Item("number", "3"), Item("name", "Mara"))
+        self.assertEqual(items_of(source), once)
 
     def test_numbers(self):
         """Amounts, times, ordinals, shares, fractions, dates; spelled ones, but no vague ones."""

@@ -36,12 +36,7 @@ class TestRunsHere(unittest.TestCase):
 
     def test_addresses(self):
         """Those of the machine and of its own network."""
-        near = (
-            "http://127.0.0.1:80/v1",
-            "http://192.168.1.5/v1",
-            "http://[::1]:1",
-            "http://gpu.lan/",
-        )
+        near = ("http://127.0.0.1/v1", "http://192.168.1.5/v1", "http://[::1]:1", "http://gpu.lan/")
         far = ("https://llm.example.com/v1", "http://8.8.8.8/", "", "https://local.example.org")
         for address in (*near, *far):
             with self.subTest(address=address):

@@ -47,6 +47,7 @@ AROUND = Around(
     own="Aria",
 )
 S = "The stew is hot tonight."
+DE, ES, JA = "Der Eintopf ist heiß.", "El guiso está caliente.", "シチューは熱いですよ。"
 # A reply and what of it is said; `%` stands for `S`, which alone is said where nothing is given.
 CUT = (
     # nearly what was said, by itself or by others
@@ -126,25 +127,19 @@ CUT = (
     ("I'm really just an AI.", ""),
     # German
     ("Der Müller bringt ja jeden Dienstag frisches Mehl zur alten Brücke!", ""),
-    ("Der Eintopf ist heiß.\n(Anmerkung: Ich bleibe in der Rolle.)", "Der Eintopf ist heiß."),
-    ("Der Eintopf ist heiß.\nBram sagt: „Ich nehme einen Teller.“", "Der Eintopf ist heiß."),
-    ("Der Eintopf ist heiß. Als KI kann ich nicht essen.", "Der Eintopf ist heiß."),
-    ("Der Eintopf ist heiß. Was tust du?\n1. Essen\n2. Gehen", "Der Eintopf ist heiß."),
-    (
-        "Der Eintopf ist heiß. Tagebucheintrag hinzufügen: Bram mag Eintopf.",
-        "Der Eintopf ist heiß.",
-    ),
+    ("Der Eintopf ist heiß.\n(Anmerkung: Ich bleibe in der Rolle.)", DE),
+    ("Der Eintopf ist heiß.\nBram sagt: „Ich nehme einen Teller.“", DE),
+    ("Der Eintopf ist heiß. Als KI kann ich nicht essen.", DE),
+    ("Der Eintopf ist heiß. Was tust du?\n1. Essen\n2. Gehen", DE),
+    ("Der Eintopf ist heiß. Tagebucheintrag hinzufügen: Bram mag Eintopf.", DE),
     ("Du bist Aria, die Wirtin der Laterne.", ""),
     # Japanese
     ("渡し舟は毎日正午に北の桟橋から出ますよ。", ""),
-    ("シチューは熱いですよ。\nブラム：「食べます。」", "シチューは熱いですよ。"),
-    ("シチューは熱いですよ。（注：役を演じています）", "シチューは熱いですよ。"),
-    ("シチューは熱いですよ。私はAIなので食べられません。", "シチューは熱いですよ。"),
-    (
-        "シチューは熱いですよ。\nどうしますか？\n1. 食べる\n2. 帰る",
-        "シチューは熱いですよ。",
-    ),
-    ("シチューは熱いですよ。日記を追加：ブラムはシチューが好き。", "シチューは熱いですよ。"),
+    ("シチューは熱いですよ。\nブラム：「食べます。」", JA),
+    ("シチューは熱いですよ。（注：役を演じています）", JA),
+    ("シチューは熱いですよ。私はAIなので食べられません。", JA),
+    ("シチューは熱いですよ。\nどうしますか？\n1. 食べる\n2. 帰る", JA),
+    ("シチューは熱いですよ。日記を追加：ブラムはシチューが好き。", JA),
     # Russian
     ("Паромщик зажигает фонарь на старом причале каждый вечер!", ""),
     ("Похлёбка горячая.\nБрам: Я возьму миску.", "Похлёбка горячая."),
@@ -154,14 +149,11 @@ CUT = (
     ("Похлёбка горячая. Добавить запись в журнал: Брам любит похлёбку.", "Похлёбка горячая."),
     # Spanish
     ("El herrero guarda la llave grande detrás de la vieja chimenea.", ""),
-    ("El guiso está caliente.\nBram dice: «Tomaré un plato.»", "El guiso está caliente."),
-    ("El guiso está caliente.\n(Nota: sigo en el papel.)", "El guiso está caliente."),
-    ("El guiso está caliente. Como modelo de lenguaje, no puedo comer.", "El guiso está caliente."),
-    ("El guiso está caliente. ¿Qué haces?\n1. Comer\n2. Irte", "El guiso está caliente."),
-    (
-        "El guiso está caliente. Añadir entrada al diario: a Bram le gusta el guiso.",
-        "El guiso está caliente.",
-    ),
+    ("El guiso está caliente.\nBram dice: «Tomaré un plato.»", ES),
+    ("El guiso está caliente.\n(Nota: sigo en el papel.)", ES),
+    ("El guiso está caliente. Como modelo de lenguaje, no puedo comer.", ES),
+    ("El guiso está caliente. ¿Qué haces?\n1. Comer\n2. Irte", ES),
+    ("El guiso está caliente. Añadir entrada al diario: a Bram le gusta el guiso.", ES),
 )
 # What people say, however it looks.
 SOUND = (
@@ -405,9 +397,9 @@ class TestReplies(unittest.TestCase):
 
     def test_words_alone_are_said(self):
         """Labels, wrappers, notes, figures, menus and other people's lines are not."""
-        for text, said in (*((each, S) for each in SAID), *((each, "") for each in NOTHING)):
+        for text in (*SAID, *NOTHING):
             with self.subTest(text):
-                self.assertEqual(spoken(text.replace("%", S)), said)
+                self.assertEqual(spoken(text.replace("%", S)), "" if text in NOTHING else S)
 
     def test_what_people_say_passes_whole(self):
         """From any model that may say so much."""
@@ -420,10 +412,10 @@ class TestReplies(unittest.TestCase):
         torn = replace(AROUND, is_cut_off=True)
         for text, said in (
             (f"{S} The bread is fre", S),
-            ("Der Eintopf ist heiß. Das Bro", "Der Eintopf ist heiß."),
-            ("シチューは熱いですよ。パン", "シチューは熱いですよ。"),
+            ("Der Eintopf ist heiß. Das Bro", DE),
+            ("シチューは熱いですよ。パン", JA),
             ("Похлёбка горячая. Хле", "Похлёбка горячая."),
-            ("El guiso está caliente. El pa", "El guiso está caliente."),
+            ("El guiso está caliente. El pa", ES),
         ):
             with self.subTest(text):
                 self.assertEqual(spoken(text, torn), said)

@@ -39,10 +39,8 @@ class TestLines(unittest.TestCase):
     def test_a_message_is_one_line(self, text, role, name):
         """Whatever stands in a message, and in its calls, it makes one line."""
         calls = [{"id": "c1", "function": {"name": name, "arguments": text}}]
-        for message in (
-            replace(assistant(text), role=role, name=name),
-            replace(assistant(text), tool_calls=tuple(calls)),
-        ):
+        named, calling = {"role": role, "name": name}, {"tool_calls": tuple(calls)}
+        for message in (replace(assistant(text), **fields) for fields in (named, calling)):
             lines = message_lines([message])
             self.assertEqual([len(line.splitlines()) for line in lines], [1, 1])
 
@@ -86,21 +84,13 @@ class TestAccepted(unittest.TestCase):
 
     def test_quoted_tags(self):
         """A summary that quotes a tag is accepted whole."""
-        for said in (
-            "</think>",
-            "<think>",
-            "x</think>",
-            "<tool_call>",
-            "[TOOL_CALLS]",
-            "[MESSAGES TO COMPACT]",
-            'TOOL {\\"name\\": \\"noop\\"}',
-            "</think>I'm sorry, but I can't help with that.",
-        ):
-            for text in (self.TOLD.format(said), self.TOLD.format(said).replace('"', "")):
-                if said.endswith("that."):
-                    text = self.TOLD.format(said)
-                with self.subTest(text):
-                    self.assertEqual(self.accepted(text), text)
+        call = 'TOOL {\\"name\\": \\"noop\\"}'
+        refusal = "</think>I'm sorry, but I can't help with that."
+        tags = ("</think>", "<think>", "x</think>", "<tool_call>", "[TOOL_CALLS]", call)
+        whole = [self.TOLD.format(said) for said in (*tags, "[MESSAGES TO COMPACT]", refusal)]
+        for text in (*whole, *(text.replace('"', "") for text in whole[:-1])):
+            with self.subTest(text):
+                self.assertEqual(self.accepted(text), text)
 
     def test_not_accepted(self):
         """Thoughts without an end, calls, echoes and loops are no summary."""

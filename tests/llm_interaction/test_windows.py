@@ -34,41 +34,24 @@ OPENAI = "This model's maximum context length is 8192 tokens. However, "
 ERRORS = (
     (LLAMA, 8192, 12031, None),
     (LLAMA.replace('"', "'"), 8192, 12031, None),
-    (f"{OPENAI}you requested 9000 tokens (8000 in the messages, 1000 in the completion).",)
-    + (8192, 8000, 9000),
+    (f"{OPENAI}you requested 9000 tokens (8000 in the messages, 1000 in the completion).", 8192, 8000, 9000),
     (f"{OPENAI}you requested 9000 tokens.", 8192, None, 9000),
     (f"{OPENAI}your messages resulted in 9,001 tokens.", 8192, 9001, None),
-    (
-        "`max_tokens` is too large: 1024. This model's maximum context length is 4096 tokens and your request has 3500 input tokens (1024 > 4096 - 3500).",
-    )
-    + (4096, 3500, None),
-    ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.",)
-    + (4096, 5000, None),
+    ("`max_tokens` is too large: 1024. This model's maximum context length is 4096 tokens and your request has 3500 input tokens (1024 > 4096 - 3500).", 4096, 3500, None),
+    ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", 4096, 5000, None),
     ("prompt is too long: 210000 tokens > 200000 maximum", 200000, 210000, None),
-    ("input length and max_tokens exceed context limit: 188240 + 21333 > 200000", 200000)
-    + (188240, None),
-    ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",)
-    + (1048576, 1200000, None),
-    ("Prompt contains 40000 tokens, too large for model with 32768 maximum context length",)
-    + (32768, 40000, None),
+    ("input length and max_tokens exceed context limit: 188240 + 21333 > 200000", 200000, 188240, None),
+    ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", 1048576, 1200000, None),
+    ("Prompt contains 40000 tokens, too large for model with 32768 maximum context length", 32768, 40000, None),
     ("The model is loaded with context length of only 4096 tokens", 4096, None, None),
     ("`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs`", 4096, 4000, None),
     ("Current length is 9000 while limit is 8192", 8192, 9000, None),
-    (
-        "Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of 33000 tokens: 32000 tokens from the input messages and 1000 tokens for the completion.",
-    )
-    + (32768, 32000, 33000),
-    ("Requested tokens (9000) exceed context window of 8192",) + (8192, 9000, None),
-    (
-        "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens.",
-    )
-    + (272000, 300000, None),
-    (
-        "Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded with context length of only 32768 tokens, which is not enough.",
-    )
-    + (32768, 111490, None),
+    ("Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of 33000 tokens: 32000 tokens from the input messages and 1000 tokens for the completion.", 32768, 32000, 33000),
+    ("Requested tokens (9000) exceed context window of 8192", 8192, 9000, None),
+    ("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens.", 272000, 300000, None),
+    ("Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded with context length of only 32768 tokens, which is not enough.", 32768, 111490, None),
     ("Input is too long for requested model.", None, None, None),
-)
+)  # fmt: skip
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -87,7 +87,7 @@ class TestSearch(RecallCase):
 
     def test_any_text_is_a_query(self):
         """Operators, quotes, accents and any length are looked through for words, as text."""
-        for query in (
+        signs = (
             "raven AND",
             "raven*",
             "^raven",
@@ -95,10 +95,8 @@ class TestSearch(RecallCase):
             "-raven",
             "{raven}",
             "NEAR(raven, b)",
-            "raven " * 20_000,
-            "\x00raven",
-            "ravén",
-        ):
+        )
+        for query in (*signs, "raven " * 20_000, "\x00raven", "ravén"):
             with self.subTest(query=query[:40]):
                 self.assertEqual(self.words_found(query), {"t4", "t6"})
 
@@ -107,14 +105,8 @@ class TestSearch(RecallCase):
         for query in ("", " ", '"', "'", "NOT", "(((", "🐉🐉", "\ud800\udfff", "%_", "\\"):
             with self.subTest(query=query):
                 self.assertEqual(self.index.search("aria", query), [])
-        for query in (
-            "a" * 100_000,
-            "日本語",
-            "; DROP TABLE turns; --",
-            "may 99 2023",
-            "in 0000",
-            "May 0, 2023",
-        ):
+        dates = ("may 99 2023", "in 0000", "May 0, 2023")
+        for query in ("a" * 100_000, "日本語", "; DROP TABLE turns; --", *dates):
             with self.subTest(query=query[:40]):
                 self.assertEqual(self.words_found(query), set())
         self.assertEqual(self.words_found("raven"), {"t4", "t6"})
