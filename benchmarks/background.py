@@ -2,31 +2,35 @@
 
 A player talks with an assistant whose model is a server on loopback: a turn takes it 0.3 s, a
 summary 20 s. In each round plain answers come first; then the context fills up to the sleep
-threshold, and later to the emergency threshold. An answer's time runs from the line to the
-assistant's words. Each phase is divided by the plain answers of its own round, and the median of
-the rounds is quoted, so that other work on the machine changes both alike. The same talk is
-measured with `compact_background` on and, for one round, off.
+threshold, and answers are measured for as long as the compaction runs. An answer's time runs from
+the line to the assistant's words. `during_to_plain` divides the answers of a round by its plain
+ones and is the median of the rounds, so that other work on the machine changes both alike.
 
     python -m benchmarks.background
-    python -m benchmarks.background --summary-s 5 --answers 10 --rounds 5
 """
 
-import argparse
 import contextlib
-import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from django.conf import settings
 
+from benchmarks.figures import show, spread
 from benchmarks.world import world
+from evennia_ai.history.messages import Message
+from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
+from tests.loopback import Answer, LoopbackServer, call, calls, text
+from tests.steps import verify_history
+from tests.waiting import pump_until, wait_for
 
-# Share of the context before the talk begins, at the background trigger and in an emergency.
-BEFORE, FULL, NEARLY_FULL = 0.55, 0.71, 0.81
+ROUNDS, PLAIN_ANSWERS = 3, 12
+TURN_S, SUMMARY_S = 0.3, 20.0
+# Share of the context before the talk begins, and at the background trigger.
+BEFORE, FULL = 0.55, 0.71
 CONTEXT_TOKENS = 24_000
 ANSWER_S = 150.0
 # Seconds between two lines of the player.
@@ -45,28 +49,22 @@ class Talk:
 
     Args:
         make: As `benchmarks.world.world` gives it.
-        name: The assistant's name.
-        background: Its `compact_background`.
-        answers: Answers in each phase without a compaction.
     """
 
-    def __init__(self, make: Any, name: str, background: bool, answers: int):
+    def __init__(self, make: Any):
         from evennia import create_object
 
-        from evennia_ai.llm_interaction.prompt import measure_fixed
-
-        self.script, self.body = make(name)
-        self.answers, self.number = answers, 0
-        config = {
-            "compact_background": background,
-            "max_context_tokens": CONTEXT_TOKENS,
-            "compact_preserve_token_share": 0.1,
-            "emotes": {"thinking": None},
-            "sleep_after_idle_s": None,
-        }
+        self.script, self.body = make("Aria")
+        self.number = 0
         type(self.script).reply_cooldown_s, type(self.script).stale_after_s = 0, 600
-        for option, value in config.items():
-            self.script.attributes.add(option, value)
+        self.script.state.configure(
+            {
+                "max_context_tokens": CONTEXT_TOKENS,
+                "compact_preserve_token_share": 0.1,
+                "emotes": {"thinking": None},
+                "sleep_after_idle_s": None,
+            }
+        )
         self.player = create_object(
             "evennia.objects.objects.DefaultCharacter", key="Mira", location=self.body.location
         )
@@ -75,9 +73,6 @@ class Talk:
 
     def fill_to(self, share: float) -> None:
         """Store talk until the context is so full."""
-        from evennia_ai.history.messages import Message
-        from evennia_ai.llm_interaction.prompt import context_usage
-
         while context_usage(self.script) < share:
             self.number += 1
             role = "user" if self.number % 2 else "assistant"
@@ -85,157 +80,65 @@ class Talk:
 
     def answer_s(self) -> float:
         """Say a line; return the seconds until it is answered."""
-        from tests.waiting import pump_until
-
-        self.pause(PAUSE_S)
+        runtime, end = self.script.runtime, time.monotonic() + PAUSE_S
+        pump_until(lambda: time.monotonic() >= end and not runtime.lock.running, ANSWER_S)
         self.number += 1
-        counts, began = self.script.runtime.counts, time.monotonic()
-        before = counts["turns"]
-        self.player.at_say(f"{self.body.key}, what of barrel {self.number}?")
-        pump_until(lambda: counts["turns"] > before, ANSWER_S)
+        before, began = runtime.counts["turns"], time.monotonic()
+        self.player.at_say(f"Aria, what of barrel {self.number}?")
+        pump_until(lambda: runtime.counts["turns"] > before, ANSWER_S)
         taken = time.monotonic() - began
-        print(f"{self.body.key}: {taken:.2f} s", file=sys.stderr, flush=True)
+        print(f"{taken:.2f} s", file=sys.stderr, flush=True)
         return taken
 
-    def pause(self, seconds: float) -> None:
-        """Let the reactor turn for a while."""
-        from tests.waiting import pump_until
-
-        end = time.monotonic() + seconds
-        pump_until(
-            lambda: time.monotonic() >= end and not self.script.runtime.lock.running, ANSWER_S
-        )
-
-    def several(self) -> list[float]:
-        """The times of some answers."""
-        return [self.answer_s() for _ in range(self.answers)]
-
-    def while_behind(self) -> list[float]:
-        """The times of the answers for as long as a compaction runs in the background."""
-        taken = []
-        while self.script.runtime.behind is not None:
-            taken.append(self.answer_s())
-        return taken
-
-    def settle(self) -> None:
-        """Let what runs in the background end."""
-        from tests.waiting import pump_until
-
-        pump_until(lambda: self.script.runtime.behind is None, ANSWER_S)
-
-    def tick(self) -> None:
-        """A tick of the timer."""
-        from tests.waiting import wait_for
-
+    def round(self) -> dict[str, list[float]]:
+        """The times of plain answers, and of those while a compaction runs."""
+        plain, during = [self.answer_s() for _ in range(PLAIN_ANSWERS)], []
+        self.fill_to(FULL)
         wait_for(self.script.at_tick(), ANSWER_S)
+        while self.script.runtime.behind is not None:
+            during.append(self.answer_s())
+        return {"plain": plain, "during": during}
 
-    def figures(self, rounds: int) -> dict[str, Any]:
-        """Talk through all phases, so many times."""
-        from tests.steps import verify_history
-
+    def figures(self) -> dict[str, Any]:
+        """Talk through all rounds."""
         self.fill_to(BEFORE)
         self.answer_s()  # the first call loads what is slow
-        taken = [self.phases() for _ in range(rounds)]
-        every = {name: [each for one in taken for each in one[name]] for name in taken[0]}
+        rounds = [self.round() for _ in range(ROUNDS)]
+        ratios = {
+            point: median(spread(r["during"])[point] / spread(r["plain"])[point] for r in rounds)
+            for point in ("median", "p95")
+        }
         records = self.script.history.compactions()
         return {
-            **{name: spread(answers) for name, answers in every.items()},
-            **{f"{point}_to_plain": to_plain(taken, f"{point}_s") for point in ("p50", "p95")},
+            **{f"{name}_s": spread(sum((r[name] for r in rounds), [])) for name in rounds[0]},
+            "during_to_plain": {point: round(ratio, 2) for point, ratio in ratios.items()},
             "compactions": [f"{r.trigger}: {r.report.level}" for r in records],
             "violations": len(verify_history(self.script)),
         }
 
-    def phases(self) -> dict[str, list[float]]:
-        """One round: the times of the answers, by phase."""
-        phases = {"before": self.several()}
-        self.fill_to(FULL)
-        self.tick()
-        phases["during"] = self.while_behind()
-        self.settle()
-        phases["after"] = self.several()
-        self.fill_to(NEARLY_FULL)
-        self.tick()  # the timer sees it, or the line before did
-        phases["emergency"] = [self.answer_s() for _ in range(4)]
-        self.settle()
-        self.fill_to(NEARLY_FULL)  # by so much said at once that the line's own tick sees it
-        phases["burst"] = [self.answer_s()]
-        self.pause(PAUSE_S)
-        phases["behind_emergency"] = self.while_behind()
-        self.settle()
-        return phases
+
+def respond(body: Mapping[str, Any]) -> Answer:
+    """The model's answer to a request."""
+    tools = {tool["function"]["name"] for tool in body.get("tools") or ()}
+    if not tools:
+        return text(SUMMARY, delay_s=SUMMARY_S)
+    if "say" not in tools:
+        return calls(call("noop"), delay_s=TURN_S)
+    said = len(body["messages"])
+    return text(f"That is a long story, and number {said} is part of it.", delay_s=TURN_S)
 
 
-def spread(taken: list[float]) -> dict[str, float]:
-    """Number, median and 95th percentile in seconds."""
-    ordered = sorted(taken)
-    if not ordered:
-        return {"answers": 0}
-    at = {"p50_s": 0.5, "p95_s": 0.95, "max_s": 1.0}
-    last = len(ordered) - 1
-    return {
-        "answers": len(ordered),
-        **{name: round(ordered[round(share * last)], 3) for name, share in at.items()},
-    }
-
-
-def to_plain(rounds: Sequence[Mapping[str, list[float]]], point: str) -> dict[str, float]:
-    """Each phase by the plain answers of its round; the median of the rounds.
-
-    Args:
-        rounds: The times of answers by phase, for each round.
-        point: Which figure of `spread`.
-    """
-    found: dict[str, list[float]] = {}
-    for phases in rounds:
-        plain = spread(phases["before"])[point]
-        for name, taken in phases.items():
-            if taken:
-                found.setdefault(name, []).append(spread(taken)[point] / plain)
-    return {name: round(median(ratios), 2) for name, ratios in found.items()}
-
-
-def measure(turn_s: float, summary_s: float, answers: int, rounds: int) -> dict[str, Any]:
-    """Both talks, one after the other."""
-    from evennia_ai.llm_interaction.client import ModelClient
-    from tests.loopback import Answer, LoopbackServer, call, calls, text
-
-    def respond(body: Mapping[str, Any]) -> Answer:
-        tools = {tool["function"]["name"] for tool in body.get("tools") or ()}
-        if not tools:
-            return text(SUMMARY, delay_s=summary_s)
-        if "say" not in tools:
-            made = calls(call("noop"))
-            return Answer(tool_calls=made.tool_calls, delay_s=turn_s)
-        said = len(body["messages"])
-        return text(f"That is a long story, and number {said} is part of it.", delay_s=turn_s)
-
+def measure() -> dict[str, Any]:
+    """Talk with an assistant whose model is a server; return the figures."""
     with LoopbackServer(respond) as server:
         client = ModelClient(api_base=server.url, api_key="none")
         with world(client) as make:
-            from django.conf import settings
-
             settings.EVENNIA_AI_LLM_MODEL = "openai/loopback"
             settings.EVENNIA_AI_SPEND_CAPS = {"player": {"calls_minute": 100_000}}
-            found = {}
-            for name, on in (("Aria", True), ("Osric", False)):
-                talk = Talk(make, name, on, answers)
-                found["background" if on else "in_front"] = talk.figures(rounds if on else 1)
-                talk.player.delete()
-    return {"turn_s": turn_s, "summary_s": summary_s, **found}
-
-
-def main() -> None:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--turn-s", type=float, default=0.3)
-    parser.add_argument("--summary-s", type=float, default=20.0)
-    parser.add_argument("--answers", type=int, default=12)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
-    with contextlib.redirect_stdout(sys.stderr):  # Evennia prints while it loads
-        figures = measure(options.turn_s, options.summary_s, options.answers, options.rounds)
-    print(json.dumps(figures, indent=2))
+            return Talk(make).figures()
 
 
 if __name__ == "__main__":
-    main()
+    with contextlib.redirect_stdout(sys.stderr):  # Evennia prints while it loads
+        figures = measure()
+    show(figures)

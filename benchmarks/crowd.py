@@ -4,38 +4,32 @@ A started game with its mind in a process, as it is by default. Each assistant h
 own; in some of them a player sits, over telnet, and talks with it: a line, the answer, a pause, the
 next line. The model is a local server in a process of its own that answers after half a second.
 
-- ``idle``: processor time of the Server and of the mind, in per cent of one core, with one player
-  online who does nothing, at a few assistants and at all of them; ``tick_us`` is what one more
-  assistant costs a tick.
-- ``look_ms``: how long `look` takes for somebody who stands apart: quiet, and while they talk.
-- ``one``: the same with nobody but the one assistant of a new game.
-- ``memory_mb``: resident memory of the Server and of the mind at the end.
+- ``all``: with one player online who does nothing; ``talking``: while players talk.
+- ``cpu_percent``: processor time of the Server and of the mind, in per cent of one core.
+- ``look_ms``: how long `look` takes for somebody who stands apart.
+- ``memory_mb``: resident memory of the Server and of the mind.
 
-    python -m benchmarks.crowd --assistants 100 --talking 50
     python -m benchmarks.crowd --assistants 1000 --talking 200
 """
 
 import argparse
 import asyncio
-import json
 import os
 import re
 import time
 from pathlib import Path
-from statistics import median
 from typing import Any
 
+from benchmarks.figures import model_at, show, spread
 from benchmarks.talker import running
 from evennia_ai import processes
 from tests.e2e.game import Game
 
-FEW = 20
-TICK_S = 2.0
 # Seconds between two looks, and between an answer and the next line.
 LOOK_EVERY_S, PAUSE_S = 0.25, 2.0
 # What a start leaves to do is done by then, and who hears nothing ticks as rarely as ever.
 SETTLE_S = 150.0
-ANSWER_S = 30.0
+MEASURED_S = ANSWER_S = 30.0
 PASSWORD = "a-crowd-of-players-1"
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 LINES = (
@@ -50,10 +44,10 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 LOGIN_THROTTLE_LIMIT = 100000
 MAX_CONNECTION_RATE = 1000
 """
-# Makes what is missing: assistants up to a number, players in their rooms, and the one who looks.
+# Makes assistants, players in their rooms, and the one who looks.
 FILL = """
 from django.conf import settings
-from evennia import create_account, create_object, search_object
+from evennia import create_account, create_object
 ROOM = "evennia.objects.objects.DefaultRoom"
 BODY = "evennia_ai.assistant_character.AssistantCharacter"
 
@@ -64,9 +58,8 @@ def player(name, room):
     account.characters.add(body)
     account.db._last_puppet = body
 
-if not search_object("The Quiet Room"):
-    player("Looker", create_object(ROOM, "The Quiet Room"))
-for number in range({first}, {last}):
+player("Looker", create_object(ROOM, "The Quiet Room"))
+for number in range({assistants}):
     room = create_object(ROOM, f"Room {{number}}")
     aria = create_object(BODY, f"Aria{{number}}", location=room)
     if number < {talking}:
@@ -121,7 +114,7 @@ class Player:
         return time.perf_counter() - self._sent_at
 
     async def talk(self, until: float, taken: list[float]) -> None:
-        """Talk with the assistant in the room until a moment; notes how long answers took."""
+        """Talk with the assistant in the room until a moment; notes the milliseconds of answers."""
         number = int(self.name.removeprefix("Guest"))
         await asyncio.sleep(PAUSE_S * (number % 10) / 10)
         said = number
@@ -129,27 +122,19 @@ class Player:
             self.send(f"say Aria{number}, {LINES[said % len(LINES)]}")
             said += 1
             try:
-                taken.append(await self.shown(rb"Aria\d+ says", ANSWER_S))
+                taken.append(await self.shown(rb"Aria\d+ says", ANSWER_S) * 1000)
             except TimeoutError:
-                taken.append(ANSWER_S)
+                taken.append(ANSWER_S * 1000)
             await asyncio.sleep(PAUSE_S)
 
-    async def look(self, seconds: float) -> list[float]:
-        """Look again and again; returns how long each took."""
-        taken, until = [], time.monotonic() + seconds
+    async def look(self) -> list[float]:
+        """Look again and again; returns the milliseconds that each took."""
+        taken, until = [], time.monotonic() + MEASURED_S
         while time.monotonic() < until:
             self.send("look")
-            taken.append(await self.shown(rb"The Quiet Room", ANSWER_S))
+            taken.append(await self.shown(rb"The Quiet Room", ANSWER_S) * 1000)
             await asyncio.sleep(LOOK_EVERY_S)
         return taken
-
-
-def spread(seconds: list[float]) -> dict[str, float]:
-    """Median, p95 and maximum in milliseconds, and how many there were."""
-    ordered = sorted(seconds)
-    p95 = ordered[int(0.95 * (len(ordered) - 1))]
-    found = {"p50": median(ordered), "p95": p95, "max": ordered[-1]}
-    return {**{k: round(v * 1000, 1) for k, v in found.items()}, "times": len(ordered)}
 
 
 class Processes:
@@ -173,10 +158,10 @@ class Processes:
             name: int(size) * os.sysconf("SC_PAGE_SIZE") // 2**20 for name, size in pages.items()
         }
 
-    async def share(self, seconds: float) -> dict[str, float]:
-        """Per cent of one core used in some seconds."""
+    async def share(self) -> dict[str, float]:
+        """Per cent of one core used in a measurement."""
         before, began = self.used_s(), time.monotonic()
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(MEASURED_S)
         took = time.monotonic() - began
         return {n: round(100 * (u - before[n]) / took, 2) for n, u in self.used_s().items()}
 
@@ -199,26 +184,19 @@ def _mind_of(folder: Path) -> int | None:
     return None
 
 
-def fill(game: Game, first: int, last: int, talking: int) -> None:
-    """Stop the game, make assistants and players, and start it again."""
-    game.stop()
-    game.python(FILL.format(first=first, last=last, talking=talking, password=PASSWORD), 900)
-    game.start(600)
-
-
-async def quiet(game: Game, seconds: float) -> dict[str, Any]:
+async def quiet(game: Game) -> dict[str, Any]:
     """One player is online: what the game costs, and how long `look` takes."""
     looker = Player("Looker")
     await looker.login(game.ports.telnet)
     looker.send("say Nobody hears this.")
     await asyncio.sleep(SETTLE_S)
     found = Processes(game)
-    share = await found.share(seconds)
-    taken = await looker.look(seconds)
+    share = await found.share()
+    taken = await looker.look()
     return {"cpu_percent": share, "look_ms": spread(taken), "memory_mb": found.memory_mb()}
 
 
-async def busy(game: Game, talking: int, seconds: float) -> dict[str, Any]:
+async def busy(game: Game, talking: int) -> dict[str, Any]:
     """Many talk, one looks."""
     guests = [Player(f"Guest{number}") for number in range(talking)]
     for start in range(0, talking, 10):
@@ -228,11 +206,11 @@ async def busy(game: Game, talking: int, seconds: float) -> dict[str, Any]:
     looker = Player("Looker")
     await looker.login(game.ports.telnet)
     answers: list[float] = []
-    until = time.monotonic() + seconds + 10
+    until = time.monotonic() + MEASURED_S + 10
     talks = [asyncio.create_task(guest.talk(until, answers)) for guest in guests]
     await asyncio.sleep(10)
     found = Processes(game)
-    share, taken = await asyncio.gather(found.share(seconds), looker.look(seconds))
+    share, taken = await asyncio.gather(found.share(), looker.look())
     await asyncio.gather(*talks)
     return {
         "cpu_percent": share,
@@ -244,27 +222,17 @@ async def busy(game: Game, talking: int, seconds: float) -> dict[str, Any]:
 
 def measure(url: str, options: Any) -> dict[str, Any]:
     """Play in the game of the module's docstring; returns the figures."""
-    env = {
-        "EVENNIA_AI_LLM_MODEL": "loopback",
-        "EVENNIA_AI_LLM_API_BASE": url,
-        "EVENNIA_AI_LLM_API_KEY": "sk-bench",
-    }
-    few, talking = min(FEW, options.assistants), options.talking
-    with Game(env=env, settings=SETTINGS) as game:
-        figures: dict[str, Any] = dict(vars(options))
-        fill(game, 0, 0, 0)
-        figures["one"] = asyncio.run(quiet(game, options.seconds))
-        fill(game, 0, few, talking)
-        figures["few"] = asyncio.run(quiet(game, options.seconds))
-        fill(game, few, options.assistants, talking)
-        figures["all"] = asyncio.run(quiet(game, options.seconds))
-        more = options.assistants - few
-        if more:
-            cpu = [figures[name]["cpu_percent"]["server"] for name in ("few", "all")]
-            figures["tick_us"] = round((cpu[1] - cpu[0]) / 100 * TICK_S / more * 1e6, 1)
-        figures["talking"] = asyncio.run(busy(game, talking, options.seconds))
-        figures["tracebacks"] = game.log().count("Traceback")
-    return figures
+    with Game(env=model_at(url), settings=SETTINGS) as game:
+        game.stop()
+        fields = {"assistants": options.assistants, "talking": options.talking}
+        game.python(FILL.format(**fields, password=PASSWORD), 900)
+        game.start(600)
+        return {
+            **vars(options),
+            "all": asyncio.run(quiet(game)),
+            "talking": asyncio.run(busy(game, options.talking)),
+            "tracebacks": game.log().count("Traceback"),
+        }
 
 
 def main() -> None:
@@ -272,10 +240,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--assistants", type=int, default=100)
     parser.add_argument("--talking", type=int, default=50, help="players who talk")
-    parser.add_argument("--seconds", type=float, default=30.0, help="length of each measurement")
     options = parser.parse_args()
-    with running(0.5) as url:
-        print(json.dumps(measure(url, options), indent=2))
+    with running() as url:
+        show(measure(url, options))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ goes on, talk among players, poses, whispers, two players at once, arrivals and 
 model is a local server that answers in character, sometimes after a search of memory. For each
 line the script knows who should answer it.
 
-    python -m benchmarks.evening --lines 200 --seed 1 [--through-tools]
+    python -m benchmarks.evening --lines 200 [--through-tools]
 
 With `--through-tools` the model speaks by the tool `say`. Printed are shares of lines with the
 right answerers, model calls a public line, the tokens of a request's system text and tools, the
@@ -18,14 +18,13 @@ import argparse
 import json
 import random
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from statistics import median
 from typing import Any
 
+from benchmarks.figures import model_at, show, spread
 from evennia_ai.llm_interaction.tokens import counter_for
 from tests.e2e.game import Game
 from tests.e2e.kept import kept
@@ -144,9 +143,8 @@ def plan(lines: int, rng: random.Random) -> list[Step]:  # noqa: C901 - one bran
             steps.append(Step(kind, [(other, f"say {who}, never mind.{number}")]))
             partner[who], partner[other] = other, who
         elif kind == "pose":
-            steps.append(
-                Step(kind, [(who, f"pose {rng.choice(GESTURES).format(one)}{number}")], [one])
-            )
+            line = f"pose {rng.choice(GESTURES).format(one)}{number}"
+            steps.append(Step(kind, [(who, line)], [one]))
         elif kind == "idle pose":
             steps.append(Step(kind, [(who, f"pose {rng.choice(IDLE_GESTURES)}{number}")]))
         elif kind == "whisper":
@@ -192,11 +190,9 @@ class Model:
         aside = f" {other}, is it not so?" if self.rng.random() < 0.05 else ""
         words = " ".join(self.rng.sample(WORDS, 3))
         line = f"Well, {to}, {words}.{aside}"
-        return (
-            calls(call("say", {"text": line}))
-            if self.through_tools
-            else text(line, delay_s=DELAY_S)
-        )
+        if self.through_tools:
+            return calls(call("say", {"text": line}))
+        return text(line, delay_s=DELAY_S)
 
 
 class Evening:
@@ -302,18 +298,13 @@ class Evening:
         return {name: faults[name] for name in ("once", "lost", "doubled")}
 
 
-def measure(lines: int, seed: int, through_tools: bool) -> dict[str, Any]:
+def measure(lines: int, seed: int = 1, through_tools: bool = False) -> dict[str, Any]:
     """Play an evening and return its figures."""
     model = Model(seed, through_tools)
     steps = plan(lines, random.Random(seed))
     with LoopbackServer(model.respond) as server:
-        env = {
-            "EVENNIA_AI_LLM_MODEL": "openai/loopback",
-            "EVENNIA_AI_LLM_API_BASE": server.url,
-            "EVENNIA_AI_LLM_API_KEY": "none",
-        }
         files = {"typeclasses/npcs_of_the_evening.py": NPCS}
-        with Game(env=env, files=files, settings=SETTINGS) as game:
+        with Game(env=model_at(server.url), files=files, settings=SETTINGS) as game:
             evening = Evening(game, model)
             evening.play(steps)
             for player in evening.players.values():
@@ -322,23 +313,16 @@ def measure(lines: int, seed: int, through_tools: bool) -> dict[str, Any]:
             game.stop()
             stored = evening.stored(steps)
             tracebacks = game.log("server.log").count("Traceback")
-    times = sorted(evening.latencies)
     return {
         "seed": seed,
         "lines": sum(len(step.acts) for step in steps),
         "right_answerers": round(evening.counts["right"] / evening.counts["steps"], 3),
         "calls_per_public_line": round(evening.counts["calls"] / evening.counts["public lines"], 2),
-        "fixed_tokens": {
-            "median": median(model.fixed_tokens),
-            "most": max(model.fixed_tokens),
-        },
+        "fixed_tokens": spread(model.fixed_tokens),
         "longest_chain": evening.longest,
         "answers_to_people_who_left": evening.counts["answered who left"],
         "stored": stored,
-        "line_to_request_ms": {
-            "median": round(median(times), 1),
-            "p95": round(times[int(len(times) * 0.95)], 1),
-        },
+        "line_to_request_ms": spread(evening.latencies, 1),
         "tracebacks": tracebacks,
         "wrong": evening.wrong[:20],
     }
@@ -348,10 +332,8 @@ def main() -> None:
     """Print the figures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lines", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--through-tools", action="store_true")
-    json.dump(measure(**vars(parser.parse_args())), sys.stdout, indent=1)
-    print()
+    show(measure(**vars(parser.parse_args())))
 
 
 if __name__ == "__main__":

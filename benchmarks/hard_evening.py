@@ -1,6 +1,6 @@
 """An evening that goes wrong: memory asked for often, a model that is down, a flood of lines.
 
-    python -m benchmarks.hard_evening --questions 35 --down-s 60 --flooders 20 --flood-s 20
+    python -m benchmarks.hard_evening
 
 A started game is played over telnet. The model is a local server that answers in character, and
 for a question from memory searches first. Printed are, as JSON:
@@ -12,22 +12,19 @@ for a question from memory searches first. Printed are, as JSON:
 - ``flood``: how many of a player's ten lines were heard and answered while others flooded the room.
 """
 
-import argparse
-import json
 import re
-import sys
 import threading
 import time
 from collections.abc import Mapping
-from statistics import median
 from typing import Any
 
+from benchmarks.evening import SETTINGS
+from benchmarks.figures import model_at, show, spread
 from tests.e2e.game import Game
 from tests.e2e.kept import kept
 from tests.e2e.telnet import Telnet, Timeout
 from tests.loopback import RESET, Answer, LoopbackServer, call, calls, text
 
-SETTINGS = "CREATION_THROTTLE_LIMIT = None\nLOGIN_THROTTLE_LIMIT = None"
 NAMES = ("Alma", "Berit", "Cord", "Dietmar", "Elin", "Falk", "Gesine")
 THINGS = ("boat", "dog", "inn", "mill", "horse")
 LINE_EVERY_S, FLOOD_LINES_PER_S, LINES = 5.0, 5.0, 10
@@ -40,9 +37,8 @@ class Model:
 
     def __init__(self) -> None:
         self.down = False
-        self.answered: list[
-            str
-        ] = []  # the lines that were to be answered, as the prompt names them
+        # The lines that were to be answered, as the prompt names them.
+        self.answered: list[str] = []
 
     def respond(self, body: Mapping[str, Any]) -> Answer:
         """The answer to a request."""
@@ -81,7 +77,7 @@ def memory(admin: Telnet, player: Telnet, questions: int) -> dict[str, Any]:
     return {
         "questions": len(facts),
         "answered_right": right,
-        "grown_tokens": {"median": median(grown), "most": max(grown)},
+        "grown_tokens": spread(grown),
         "context_share_after": float(shown.split()[-1]),
     }
 
@@ -122,15 +118,11 @@ def down(admin: Telnet, player: Telnet, model: Model, down_s: float) -> dict[str
     admin.drain(0.5)
     return {
         "lines": len(signs),
-        "seconds_to_sign": _spread(signs),
-        "seconds_to_words": _spread(words),
+        "seconds_to_sign": spread(signs),
+        "seconds_to_words": spread(words),
         "alerts_to_staff": admin.transcript[seen:].count("no model answers"),
         "model_speaks_again": "I hear you" in back,
     }
-
-
-def _spread(seconds: list[float]) -> dict[str, float]:
-    return {"median": round(median(seconds), 2), "most": round(max(seconds), 2)}
 
 
 def flood(
@@ -185,51 +177,30 @@ def heard(game: Game, said: list[str]) -> int:
     return sum(sum(count for text, count in times if line in text) == 1 for line in said)
 
 
-def measure(questions: int, down_s: float, flooders: int, flood_s: float) -> dict[str, Any]:
-    """Play it and return the figures; a part with 0 is left out."""
+def measure(
+    questions: int = 35, down_s: float = 60.0, flooders: int = 20, flood_s: float = 20.0
+) -> dict[str, Any]:
+    """Play it and return the figures."""
     model = Model()
     found: dict[str, Any] = {}
-    with LoopbackServer(model.respond) as server:
-        env = {
-            "EVENNIA_AI_LLM_MODEL": "openai/loopback",
-            "EVENNIA_AI_LLM_API_BASE": server.url,
-            "EVENNIA_AI_LLM_API_KEY": "none",
-        }
-        with Game(env=env, settings=SETTINGS) as game:
-            admin = game.admin(60)
-            player = game.player("Alice", timeout_s=60)
-            time.sleep(2)
-            if questions:
-                found["memory"] = memory(admin, player, questions)
-            if down_s:
-                found["down"] = down(admin, player, model, down_s)
-            if flooders:
-                found["flood"] = flood(game, player, model, flooders, flood_s)
-            time.sleep(3)
-            player.close()
-            admin.close()
-            game.stop()
-            if flooders:
-                found["flood"]["heard_once"] = heard(game, found["flood"].pop("said"))
-            found["tracebacks"] = game.log("server.log").count("Traceback")
+    with (
+        LoopbackServer(model.respond) as server,
+        Game(env=model_at(server.url), settings=SETTINGS) as game,
+    ):
+        admin = game.admin(60)
+        player = game.player("Alice", timeout_s=60)
+        time.sleep(2)
+        found["memory"] = memory(admin, player, questions)
+        found["down"] = down(admin, player, model, down_s)
+        found["flood"] = flood(game, player, model, flooders, flood_s)
+        time.sleep(3)
+        player.close()
+        admin.close()
+        game.stop()
+        found["flood"]["heard_once"] = heard(game, found["flood"].pop("said"))
+        found["tracebacks"] = game.log("server.log").count("Traceback")
     return found
 
 
-def main() -> None:
-    """Print the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--questions", type=int, default=35)
-    parser.add_argument("--down-s", type=float, default=60.0)
-    parser.add_argument("--flooders", type=int, default=20)
-    parser.add_argument("--flood-s", type=float, default=20.0)
-    options = parser.parse_args()
-    json.dump(
-        measure(options.questions, options.down_s, options.flooders, options.flood_s),
-        sys.stdout,
-        indent=1,
-    )
-    print()
-
-
 if __name__ == "__main__":
-    main()
+    show(measure())

@@ -1,6 +1,6 @@
 """Measure what the package recognises in each language. Prints a table, or JSON.
 
-    python benchmarks/languages.py [--json]
+    python -m benchmarks.languages [--json]
 
 No model is called and no game started. `languages.txt` holds, in each language, twenty facts with
 questions in other words or forms, refusals, and sentences that the facts support or do not. Shares
@@ -15,26 +15,19 @@ from 0 to 1:
 - hit_1, hit_5: of the questions, those whose fact is the first, or among the first five, found.
 """
 
-import json
 import sys
 from pathlib import Path
 from statistics import mean
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from evennia_ai.language.script import holds, words  # noqa: E402
-from evennia_ai.language.words import asks  # noqa: E402
-from evennia_ai.llm_interaction.grounding import grounded_in  # noqa: E402
-from evennia_ai.llm_interaction.guards import (  # noqa: E402
-    Around,
-    guarded,
-    known_lines,
-    without_loops,
-)
-from evennia_ai.llm_interaction.items import Item, items_of, missing  # noqa: E402
-from evennia_ai.llm_interaction.reply import is_refusal  # noqa: E402
-from evennia_ai.recall import RecallIndex  # noqa: E402
-from evennia_ai.recall.values import Turn  # noqa: E402
+from benchmarks.figures import show
+from evennia_ai.language.script import holds, words
+from evennia_ai.language.words import asks
+from evennia_ai.llm_interaction.grounding import grounded_in
+from evennia_ai.llm_interaction.guards import Around, guarded, known_lines, without_loops
+from evennia_ai.llm_interaction.items import Item, items_of, missing
+from evennia_ai.llm_interaction.reply import is_refusal
+from evennia_ai.recall import RecallIndex
+from evennia_ai.recall.values import Turn
 
 TEXTS = Path(__file__).with_suffix(".txt")
 SPEAKERS = ("Bram", "Cora", "Dag")
@@ -79,19 +72,12 @@ def measured(code, block):
     grounded = [bool(grounded_in(each, source, names).text) for each in block["+"]]
     grounded += [not grounded_in(each, source, names).text for each in block["-"]]
     index = RecallIndex(":memory:")
-    index.add(
-        "s",
-        [
-            Turn(f"{n}", SPEAKERS[n % 3], fact, 1e9 + 60 * n, None, "public", "message")
-            for n, fact in enumerate(facts)
-        ],
-    )
-    places = [
-        [hit.turn_id for hit in index.search("s", question, 5)].index(f"{n}")
-        if f"{n}" in [hit.turn_id for hit in index.search("s", question, 5)]
-        else 5
-        for n, question in enumerate(questions)
-    ]
+    turns = [Turn(f"{n}", SPEAKERS[n % 3], fact, 1e9 + 60 * n) for n, fact in enumerate(facts)]
+    index.add("s", turns)
+    places = []
+    for n, question in enumerate(questions):
+        hits = [hit.turn_id for hit in index.search("s", question, 5)]
+        places.append(hits.index(f"{n}") if f"{n}" in hits else 5)
     index.close()
     return {
         "refusal": mean(refused),
@@ -108,7 +94,7 @@ def main():
     """Print the figures of all languages."""
     figures = {code: measured(code, block) for code, block in texts().items()}
     if "--json" in sys.argv[1:]:
-        print(json.dumps(figures, indent=1))
+        show(figures)
         return
     keys = list(figures["en"])
     print("|    |", " | ".join(keys), "|")

@@ -1,6 +1,6 @@
 """The offline model on plain texts: facts told amid chatter, then asked for. Prints JSON.
 
-    python benchmarks/offline_plain.py benchmarks/offline_sets/carter.txt --seeds 2
+    python -m benchmarks.offline_plain benchmarks/offline_sets/carter.txt --seeds 2
 
 A text holds blocks. A block tells one fact (``+`` lines, in order of time), asks for it (``?`` by
 another player, ``me?`` by the one who told it, each with ``=>`` and the words an answer must hold)
@@ -17,20 +17,17 @@ import argparse
 import json
 import random
 import re
-import statistics
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from benchmarks.figures import show, spread
+from benchmarks.talk import ADMITS, PLAYERS, Game, recall_memory
 
-from benchmarks.talk import ADMITS, PLAYERS, Game, recall_memory  # noqa: E402
-
-POOLS = ROOT / "benchmarks" / "offline_sets" / "pools.json"
+POOLS = Path(__file__).parent / "offline_sets" / "pools.json"
+UNKNOWN = 20  # never-told questions of a seed
 ADDRESSES = ("{t}", "{t}", "{t}", "Aria, {l}", "Aria, please remember that {l}", "By the way, {l}")
 FRAMES = ("{t}", "{t}", "{t}", "Aria, {l}", "Tell me, {l}", "Do you remember? {t}")
 CHATTER = (
@@ -45,7 +42,6 @@ CHATTER = (
     "They say the winter will be hard.",
     "Who took my stool?",
 )
-GOOD = ("answered", "offered", "admitted")
 
 
 @dataclass
@@ -64,7 +60,6 @@ class Asked:
     asker: str
     question: str
     expected: str
-    told: str
 
 
 def read_blocks(text: str) -> list[Block]:
@@ -108,14 +103,14 @@ class Filler:
         return self._left[pool].pop()
 
 
-def play(path: Path, seed: int, visible: bool, unknown: int) -> dict[str, Any]:
-    """Tell every fact of a text, ask one question of each and `unknown` others; the figures."""
+def play(path: Path, seed: int) -> dict[str, Any]:
+    """Tell every fact of a text, ask one question of each and some others; the figures."""
     rng = random.Random(f"{path.stem} {seed}")
     pools = json.loads(POOLS.read_text())
     filler = Filler(rng, pools)
     names = {value for pool in ("M", "F", "T") for value in pools[pool]} | {*PLAYERS}
     names |= {"I", "I'm", "I've", "Mount", "Old", "Don't"}
-    game = Game(*recall_memory(), visible)
+    game = Game(*recall_memory())
     scripted = [(block, filler.values(block)) for block in read_blocks(path.read_text())]
     rng.shuffle(scripted)
     for number in range(max(len(block.tells) for block, _ in scripted)):
@@ -127,12 +122,12 @@ def play(path: Path, seed: int, visible: bool, unknown: int) -> dict[str, Any]:
                 told = rng.choice(ADDRESSES).format(t=told, l=_lowered(told, names))
                 game.hear(values["S"], told)
     results, times = [], []
-    for item in _questions(rng, scripted, unknown):
+    for item in _questions(rng, scripted):
         question = rng.choice(FRAMES).format(t=item.question, l=_lowered(item.question, names))
         started = time.process_time()
         reply = game.hear(item.asker, question)
         times.append((time.process_time() - started) * 1000)
-        results.append((item, question, reply, outcome_of(item.expected, reply)))
+        results.append((item, outcome_of(item.expected, reply)))
     return {"results": results, "times": times}
 
 
@@ -141,18 +136,15 @@ def _lowered(text: str, names: set[str]) -> str:
     return text if first in names else text[:1].lower() + text[1:]
 
 
-def _questions(
-    rng: random.Random, scripted: list[tuple[Block, dict[str, str]]], unknown: int
-) -> list[Asked]:
+def _questions(rng: random.Random, scripted: list[tuple[Block, dict[str, str]]]) -> list[Asked]:
     found, misses = [], []
     for block, values in scripted:
-        told = " / ".join(block.tells).format(**values)
         mark, ask, expected = rng.choice(block.asks)
         asker = rng.choice([name for name in PLAYERS if name not in (values["S"], values["O"])])
         who = values["S"] if mark == "me?" else asker
-        found.append(Asked(who, ask.format(**values), expected.format(**values), told))
-        misses.extend(Asked(asker, miss.format(**values), "", told) for miss in block.misses)
-    found.extend(rng.sample(misses, min(unknown, len(misses))))
+        found.append(Asked(who, ask.format(**values), expected.format(**values)))
+        misses.extend(Asked(asker, miss.format(**values), "") for miss in block.misses)
+    found.extend(rng.sample(misses, min(UNKNOWN, len(misses))))
     rng.shuffle(found)
     return found
 
@@ -173,9 +165,8 @@ def outcome_of(expected: str, reply: str) -> str:
 def summed(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Shares over several runs."""
     results = [result for run in runs for result in run["results"]]
-    told = Counter(outcome for item, _, _, outcome in results if item.expected)
-    untold = Counter(outcome for item, _, _, outcome in results if not item.expected)
-    times = sorted(value for run in runs for value in run["times"])
+    told = Counter(outcome for item, outcome in results if item.expected)
+    untold = Counter(outcome for item, outcome in results if not item.expected)
     return {
         **{
             name: round(told[name] / told.total(), 3)
@@ -185,35 +176,20 @@ def summed(runs: list[dict[str, Any]]) -> dict[str, Any]:
         "never_told_admitted": round(untold["admitted"] / max(1, untold.total()), 3),
         "wrong_of_all": round((told["wrong"] + untold["wrong"]) / len(results), 3),
         "questions": len(results),
-        "cpu_ms_mean": round(statistics.fmean(times), 1),
-        "cpu_ms_p95": round(times[int(len(times) * 0.95)], 1),
+        "cpu_ms": spread((value for run in runs for value in run["times"]), 1),
     }
 
 
 def main() -> None:
-    """Print the figures of each text, and what was missed if wanted."""
+    """Print the figures of each text."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("texts", nargs="+", type=Path, help="files of facts and questions")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds, from --seed on")
-    parser.add_argument("--unknown", type=int, default=20, help="never-told questions a seed")
-    parser.add_argument("--visible", action="store_true", help="show the history in the prompt")
-    parser.add_argument("--missed", action="store_true", help="list what was missed")
     options = parser.parse_args()
-    report: dict[str, Any] = {"texts": {}}
-    for path in options.texts:
-        seeds = range(options.seed, options.seed + options.seeds)
-        runs = [play(path, seed, options.visible, options.unknown) for seed in seeds]
-        report["texts"][path.stem] = summed(runs)
-        if options.missed:
-            report.setdefault("missed", {})[path.stem] = [
-                {**vars(item), "said": question, "reply": reply, "outcome": outcome}
-                for run in runs
-                for item, question, reply, outcome in run["results"]
-                if outcome not in GOOD
-            ]
-    json.dump(report, sys.stdout, indent=1, ensure_ascii=False)
-    print()
+    seeds = range(options.seed, options.seed + options.seeds)
+    texts = {path.stem: summed([play(path, seed) for seed in seeds]) for path in options.texts}
+    show({"texts": texts})
 
 
 if __name__ == "__main__":

@@ -6,18 +6,18 @@ simulated clock, a line every eight seconds. The talk has sleeps and emergency c
 are summaries of earlier summaries. For comparison the naive order is measured on the same turns:
 retrieved memories and the present moment in the system message.
 
-    python -m benchmarks.prompt_cache --lines 150 --tokens 8000
+    python -m benchmarks.prompt_cache
 """
 
-import argparse
 import json
 import os
 import re
-import statistics
 from collections import Counter
 from collections.abc import Sequence
+from statistics import mean, median
 from typing import Any, NamedTuple
 
+from benchmarks.figures import show
 from benchmarks.world import world
 from evennia_ai.testing import ScriptedModel, call
 from tests.waiting import pump_until, wait_for
@@ -35,7 +35,8 @@ PLACES = ("Saltmere", "Oakhollow", "the Salt Chapel", "Wendle Bridge", "Crow Tor
 REPLY = "So I have heard, {name}. Tell me more of it, and sit down a while by the fire with us."
 HEARD = re.compile(r'says: \\?"(.+?)\\?"(?:\\n|\n|"|$)')
 LIFETIME_S = 300.0  # how long providers keep a prompt at least
-SLEEPS = 3
+LINES_SAID, SLEEPS = 150, 3
+CONTEXT = {"max_context_tokens": 8000}
 SECONDS = 8.0
 
 
@@ -63,18 +64,13 @@ def naive_text(request: Any) -> str:
     return as_text(request.tools, (first, *others))
 
 
-def same(before: str, now: str) -> int:
-    """Return how many characters two texts have in common at their beginning."""
-    return len(os.path.commonprefix((before, now)))
-
-
 def shares(sent: Sequence[Sent], field: str, count: Any) -> list[tuple[Sent, float]]:
     """Return each request but the first, with the share of its tokens that a cache can hold."""
     found = []
     for place, now in enumerate(sent[1:], 1):
         text = getattr(now, field)
         warm = [s for s in sent[:place] if now.at - s.at <= LIFETIME_S]
-        most = max((same(getattr(s, field), text) for s in warm), default=0)
+        most = max((len(os.path.commonprefix((getattr(s, field), text))) for s in warm), default=0)
         found.append((now, count(text[:most]) / count(text)))
     return found
 
@@ -132,16 +128,14 @@ def tick(script: Any) -> None:
     pump_until(lambda: script.runtime.behind is None, 60)
 
 
-def talk(
-    make: Any, model: ScriptedModel, name: str, lines: int, **options: Any
-) -> tuple[Any, list[Sent]]:
+def talk(make: Any, model: ScriptedModel) -> tuple[Any, list[Sent]]:
     """Hold a talk with a new assistant; return its script and the requests it made."""
     from evennia import create_object
 
     talker = Talker()
     model.default = talker
-    script, body = make(name)
-    script.state.configure(options)
+    script, body = make("Aria")
+    script.state.configure(CONTEXT)
     players = [
         create_object("evennia.objects.objects.DefaultCharacter", key=who, location=body.location)
         for who in ("Mira", "Tobin")
@@ -149,7 +143,7 @@ def talk(
     type(players[0]).has_account = property(lambda self: self.key in ("Mira", "Tobin"))
     clock = [script.now()]
     script.now = lambda: clock[0]
-    for line in range(lines):
+    for line in range(LINES_SAID):
         clock[0] += SECONDS
         talker.clock = clock[0]
         said = LINES[line % len(LINES)].format(
@@ -157,9 +151,9 @@ def talk(
             place=PLACES[(line * 7 // 3) % 6],
             n=17 + 3 * line,
         )
-        players[line % 2].at_say(f"{name}, {said}")
+        players[line % 2].at_say(f"Aria, {said}")
         tick(script)
-        if line % (lines // SLEEPS + 1) == lines // SLEEPS:
+        if line % (LINES_SAID // SLEEPS + 1) == LINES_SAID // SLEEPS:
             script.fall_asleep()
             for _ in range(3):
                 clock[0] += SECONDS
@@ -176,8 +170,8 @@ def figures(sent: Sequence[Sent], field: str, count: Any) -> dict[str, Any]:
     return {
         purpose: {
             "requests": len(found),
-            "mean": round(statistics.mean(found), 3),
-            "median": round(statistics.median(found), 3),
+            "mean": round(mean(found), 3),
+            "median": round(median(found), 3),
             "least": round(min(found), 3),
         }
         for purpose, found in by_purpose.items()
@@ -186,25 +180,18 @@ def figures(sent: Sequence[Sent], field: str, count: Any) -> dict[str, Any]:
 
 def main() -> None:
     """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--lines", type=int, default=150)
-    parser.add_argument("--tokens", type=int, default=8000, help="max_context_tokens")
-    parser.add_argument("--front", action="store_true", help="without compaction in the background")
-    options = parser.parse_args()
-    lines, limit = options.lines, {"max_context_tokens": options.tokens}
-    limit |= {"compact_background": not options.front}
     model = ScriptedModel()
     with world(model) as make:
-        script, sent = talk(make, model, "Aria", lines, **limit)
-        count = script.count
-        report = {
-            "lines": lines,
-            **limit,
-            "compactions": dict(Counter(r.trigger for r in script.history.compactions())),
-            "requests": figures(sent, "text", count),
-            "naive": {"awake": figures(sent, "naive", count)["awake"]},
-        }
-    print(json.dumps(report, indent=2))
+        script, sent = talk(make, model)
+        show(
+            {
+                "lines": LINES_SAID,
+                **CONTEXT,
+                "compactions": dict(Counter(r.trigger for r in script.history.compactions())),
+                "requests": figures(sent, "text", script.count),
+                "naive": {"awake": figures(sent, "naive", script.count)["awake"]},
+            }
+        )
 
 
 if __name__ == "__main__":

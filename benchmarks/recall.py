@@ -3,7 +3,7 @@
 No model is called. The question is the query, and the result is the share of a question's evidence
 turns among the first k hits (mean over questions).
 
-    python benchmarks/recall.py [path/to/locomo.json] [--no-mem0] [--no-latency]
+    python -m benchmarks.recall [path/to/locomo.json]
 
 For the conversations on which the shipped weights were learned, the main figure is `ours_left_out`:
 each conversation is ranked with weights learned on the others. `ours_shipped` has seen the answers
@@ -22,7 +22,6 @@ import random
 import re
 import shutil
 import sqlite3
-import statistics
 import sys
 import tempfile
 import time
@@ -31,20 +30,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from benchmarks.figures import show, spread
+from evennia_ai.language.words import STOP_WORDS, stem, words
+from evennia_ai.rag_memory import Mem0Backend
+from evennia_ai.recall import RecallIndex, Turn
+from evennia_ai.recall.embedding import default_embedder
+from evennia_ai.recall.ranking import WEIGHTS, LinearModel
 
-from evennia_ai.language.words import STOP_WORDS, stem, words  # noqa: E402
-from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
-from evennia_ai.recall.embedding import default_embedder  # noqa: E402
-from evennia_ai.recall.ranking import WEIGHTS, LinearModel  # noqa: E402
-
-DEFAULT_DATA = ROOT.parent / "shared" / "data" / "locomo-dev.json"
+DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "locomo-dev.json"
 CUTS = (5, 10, 20)
+SIZES, SEARCHES = (10_000, 100_000), 300
 CATEGORIES = {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop"}
 ADVERSARIAL = 5
 HEADLINE = "categories_1_to_4"
@@ -110,7 +110,7 @@ def bm25_ranking(turns: Sequence[Turn]) -> Ranking:
     for number, document in enumerate(documents):
         for word in set(document):
             holders[word].append(number)
-    mean = statistics.fmean(map(len, documents))
+    mean = fmean(map(len, documents))
 
     def rank(query: str) -> list[str]:
         scores = np.zeros(len(turns))
@@ -151,8 +151,6 @@ def our_ranking(turns: Sequence[Turn], model: LinearModel | None = None) -> Rank
 
 def mem0_ranking(turns: Sequence[Turn]) -> Ranking:
     """Rank with embedded Mem0 (Qdrant on disk, the static embedder), one memory per turn."""
-    from evennia_ai.rag_memory import Mem0Backend
-
     folder = tempfile.mkdtemp()
     store = Mem0Backend(folder, embedder=default_embedder())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -196,29 +194,15 @@ def _means(rows: list[list[float]]) -> dict[str, float]:
     return {**found, "questions": len(rows)}
 
 
-def all_recalls(
-    conversations: Sequence[Conversation], seen: bool, mem0: bool
-) -> dict[str, dict[str, Any]]:
-    """Return the evidence recall of every ranking on the same questions.
-
-    Args:
-        conversations: The conversations with their questions.
-        seen: Whether the shipped weights were learned on them.
-        mem0: Whether to measure embedded Mem0.
-    """
-    makers = {"bm25": bm25_ranking, "static_vectors": vector_ranking}
-    makers |= {"mem0_embedded": mem0_ranking} if mem0 else {}
-    makers |= {"ours_shipped": our_ranking}
-    found = {
-        name: evidence_recall(conversations, lambda each, make=make: make(each.turns))
-        for name, make in makers.items()
-    }
-    if seen:
-        found["ours_left_out"] = _left_out(conversations)
-    return found
+RANKINGS = {
+    "bm25": bm25_ranking,
+    "static_vectors": vector_ranking,
+    "mem0_embedded": mem0_ranking,
+    "ours_shipped": our_ranking,
+}
 
 
-def _left_out(conversations: Sequence[Conversation]) -> dict[str, Any]:
+def left_out(conversations: Sequence[Conversation]) -> dict[str, Any]:
     """Search each conversation with weights learned on the others."""
     from benchmarks.train_recall import left_out_models
 
@@ -234,7 +218,7 @@ def weights_have_seen(path: Path) -> bool:
     return json.loads(WEIGHTS.read_text(encoding="utf-8"))["trained_on_sha256"] == digest(path)
 
 
-def speed(conversations: Sequence[Conversation], size: int, searches: int) -> dict[str, Any]:
+def speed(conversations: Sequence[Conversation], size: int) -> dict[str, Any]:
     """Add `size` turns, one conversation after the other, then search; milliseconds and bytes."""
     turns = _many_turns(conversations, size)
     rng = random.Random(7)
@@ -242,38 +226,33 @@ def speed(conversations: Sequence[Conversation], size: int, searches: int) -> di
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recall.sqlite"
         index = RecallIndex(path)
-        add_ms = _timed(lambda: _add_in_batches(index, turns)) / size
-        one_ms = _percentiles([_timed(lambda t=t: index.add("s", [t])) for t in _extra(turns)])
+        for start in range(0, size, 100):
+            index.add("s", turns[start : start + 100])
+        one_ms = spread([_timed(lambda t=t: index.add("s", [t])) for t in _extra(turns)])
         index.close()
         default_embedder().embed(["as at a start"])
         index = RecallIndex(path)
         first_ms = _timed(lambda: index.search("s", asked[0]))
-        chosen = rng.choices(asked, k=searches)
+        chosen = rng.choices(asked, k=SEARCHES)
         times = [_timed(lambda q=q: index.search("s", q)) for q in chosen]
         plain = _plain_fts5_ms(path, chosen)
-        gone = [turn.id for turn in turns[:: max(1, size // 20)][:20]]
-        removals = [
-            (_timed(lambda i=i: index.remove("s", [i])), _timed_search(index)) for i in gone
-        ]
+        removals, searches = [], []
+        for turn in turns[:: size // 20][:20]:
+            removals.append(_timed(lambda turn=turn: index.remove("s", [turn.id])))
+            searches.append(_timed(lambda: index.search("s", "Where did they go last summer?")))
         index.close()
         size_bytes = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
     return {
         "turns": size,
-        "add_ms_per_turn": round(add_ms, 4),
         "add_one_by_one_ms": one_ms,
         "first_search_ms": round(first_ms, 1),
-        "search_ms": _percentiles(times),
+        "search_ms": spread(times),
         "plain_fts5_bm25_ms": plain,
-        "remove_ms": _percentiles([removal for removal, _ in removals]),
-        "search_after_removal_ms": _percentiles([search for _, search in removals]),
+        "remove_ms": spread(removals),
+        "search_after_removal_ms": spread(searches),
         "load_average_1_min": round(os.getloadavg()[0], 1),
         "bytes_per_turn": round(size_bytes / size),
-        "text_bytes_per_turn": round(sum(len(t.text.encode()) for t in turns) / size),
     }
-
-
-def _timed_search(index: RecallIndex) -> float:
-    return _timed(lambda: index.search("s", "Where did they go last summer?"))
 
 
 def _plain_fts5_ms(path: Path, queries: Sequence[str]) -> dict[str, float]:
@@ -287,7 +266,7 @@ def _plain_fts5_ms(path: Path, queries: Sequence[str]) -> dict[str, float]:
         matches = [" OR ".join(f'"{w}"' for w in words(q) if w not in STOP_WORDS) for q in queries]
         times = [_timed(lambda m=m: db.execute(sql, (m,)).fetchall()) for m in matches if m]
     db.close()
-    return _percentiles(times)
+    return spread(times)
 
 
 def _many_turns(conversations: Sequence[Conversation], size: int) -> list[Turn]:
@@ -305,11 +284,6 @@ def _many_turns(conversations: Sequence[Conversation], size: int) -> list[Turn]:
     return made
 
 
-def _add_in_batches(index: RecallIndex, turns: Sequence[Turn]) -> None:
-    for start in range(0, len(turns), 100):
-        index.add("s", turns[start : start + 100])
-
-
 def _extra(turns: Sequence[Turn]) -> list[Turn]:
     last = float(turns[-1].at or 0)
     return [Turn(f"x{n}", t.speaker, t.text, last + n, "x") for n, t in enumerate(turns[:200])]
@@ -321,36 +295,28 @@ def _timed(call: Callable[[], Any]) -> float:
     return (time.perf_counter() - start) * 1000
 
 
-def _percentiles(times: Sequence[float]) -> dict[str, float]:
-    values = np.percentile(times, [50, 95, 99])
-    return {f"p{at}": round(float(v), 3) for at, v in zip((50, 95, 99), values, strict=True)}
-
-
 def main() -> None:
     """Run everything and print JSON."""
-    options = _options()
-    conversations = read_conversations(options.data)
-    seen = weights_have_seen(options.data)
-    recalls = all_recalls(conversations, seen, options.mem0)
-    best = "ours_left_out" if seen else "ours_shipped"
-    report: dict[str, Any] = {
-        "conversations": len(conversations),
-        "headline": {"ranking": best, **recalls[best][HEADLINE]},
-        "shipped_weights_have_seen_these": seen,
-        "evidence_recall": recalls,
-    }
-    if options.latency:
-        report["speed"] = [speed(conversations, size, 300) for size in options.sizes]
-    print(json.dumps(report, indent=2))
-
-
-def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="?", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--no-mem0", dest="mem0", action="store_false")
-    parser.add_argument("--no-latency", dest="latency", action="store_false")
-    parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 100_000])
-    return parser.parse_args()
+    path = parser.parse_args().data
+    conversations, has_seen = read_conversations(path), weights_have_seen(path)
+    recalls = {
+        name: evidence_recall(conversations, lambda each, make=make: make(each.turns))
+        for name, make in RANKINGS.items()
+    }
+    if has_seen:
+        recalls["ours_left_out"] = left_out(conversations)
+    best = "ours_left_out" if has_seen else "ours_shipped"
+    show(
+        {
+            "conversations": len(conversations),
+            "headline": {"ranking": best, **recalls[best][HEADLINE]},
+            "shipped_weights_have_seen_these": has_seen,
+            "evidence_recall": recalls,
+            "speed": [speed(conversations, size) for size in SIZES],
+        }
+    )
 
 
 if __name__ == "__main__":

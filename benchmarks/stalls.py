@@ -4,31 +4,30 @@ Assistants talk to a local server (a separate process) that answers after half a
 memory is the embedded Mem0 that a game has. Each begins with a history just under its compaction
 trigger and with journal entries that no dream has seen yet. Some are sent to sleep in turn.
 
-A heartbeat every 5 ms measures how late the reactor is, and how much processor time the reactor
-itself used between two beats. The rest was spent waiting for Python's lock or for a processor. A
-quiet phase of the same process shows the machine's own noise.
+A heartbeat every 5 ms measures how late the reactor is. A quiet phase of the same process shows the
+machine's own noise.
 
-    python -m benchmarks.stalls --assistants 100 --seconds 60
+    python -m benchmarks.stalls
 """
 
-import argparse
 import gc
 import itertools
-import json
 import os
 import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from benchmarks.figures import show, spread
 from benchmarks.talker import running
 from benchmarks.world import world
+from evennia_ai import services
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
-from evennia_ai.mind.mind import memory_mb
+from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
 
+ASSISTANTS, LINES_A_SECOND, TALKING_S = 100, 10.0, 60.0
 BEAT_S = 0.005
 QUIET_S = 5.0
 # Time between filling the world and the quiet phase, for the recall index to catch up.
@@ -58,7 +57,7 @@ def line(rng: random.Random) -> str:
 
 
 class Heartbeat:
-    """Measures how late the reactor is, and its own processor time between beats.
+    """Measures how late the reactor is.
 
     Args:
         reactor: The reactor.
@@ -67,34 +66,23 @@ class Heartbeat:
     def __init__(self, reactor: Any):
         self.reactor = reactor
         self.late: list[float] = []
-        self.busy: list[float] = []
-        self._due = self._used = 0.0
+        self._due = 0.0
 
     def start(self) -> None:
         """Start the heartbeat."""
-        self._due, self._used = time.perf_counter() + BEAT_S, time.thread_time()
+        self._due = time.perf_counter() + BEAT_S
         self.reactor.callLater(BEAT_S, self._beat)
 
     def _beat(self) -> None:
-        now, used = time.perf_counter(), time.thread_time()
+        now = time.perf_counter()
         self.late.append(max(0.0, (now - self._due) * 1000))
-        self.busy.append((used - self._used) * 1000)
-        self._due, self._used = now + BEAT_S, used
+        self._due = now + BEAT_S
         self.reactor.callLater(BEAT_S, self._beat)
 
     def take(self) -> dict[str, Any]:
         """Return the figures since the last call, in milliseconds."""
         late, self.late = self.late, []
-        busy, self.busy = self.busy, []
-        return {"beats": len(late), **spread(late), "own_processor_time": spread(busy)}
-
-
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """Return median, high percentiles and maximum of values in milliseconds."""
-    ordered = sorted(values)
-    last = len(ordered) - 1
-    shares = {"p50_ms": 0.5, "p99_ms": 0.99, "p999_ms": 0.999, "max_ms": 1.0}
-    return {name: round(ordered[int(share * last)], 2) for name, share in shares.items()}
+        return {"late_ms": spread(late)}
 
 
 def _person_beside(body: Any) -> Speaker:
@@ -127,43 +115,25 @@ class Crew:
         self.before = self.counts()
 
     def _prepare(self, script: Any, body: Any) -> None:
+        """Give it a conversation that fills the context to between the triggers, and a journal."""
         type(script).reply_cooldown_s = 0
-        script.state.configure(
-            {
-                "max_context_tokens": CONTEXT_TOKENS,
-                "sleep_after_idle_s": None,
-                "llm_timeout_s": 30.0,
-            }
-        )
-        self._fill(script)
-        for _ in range(JOURNAL_ENTRIES):
-            body.journal.add(line(self.rng), importance=6)
-
-    def _fill(self, script: Any) -> None:
-        """Create a conversation that fills the context to between the triggers."""
-        from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
-
-        measure_fixed(script, script.obj)
+        config = {"sleep_after_idle_s": None, "llm_timeout_s": 30.0}
+        script.state.configure({"max_context_tokens": CONTEXT_TOKENS, **config})
+        measure_fixed(script, body)
         wanted = self.rng.uniform(*FILLED)
         while context_usage(script) < wanted:
-            script.history.append(self._exchange(script))
+            heard, own = self._heard(script), Speaker(body.key, body.stable_id)
+            reply = replace(heard, role="assistant", speaker=own, content=line(self.rng))
+            script.history.append([heard, reply])
         script.history.checkpoint()
-
-    def _exchange(self, script: Any) -> list[Message]:
-        own = Speaker(script.obj.key, script.obj.stable_id)
-        heard = self._heard(script)
-        return [heard, replace(heard, role="assistant", speaker=own, content=line(self.rng))]
+        for _ in range(JOURNAL_ENTRIES):
+            body.journal.add(line(self.rng), importance=6)
 
     def _heard(self, script: Any) -> Message:
         """Return a line that somebody next to one of them whispers to it."""
         speaker = self._people[script]
-        return Message(
-            "user",
-            line(self.rng),
-            speaker=speaker,
-            audience=f"private:{speaker.id}",
-            channel="whisper",
-        )
+        circle = f"private:{speaker.id}"
+        return Message("user", line(self.rng), speaker=speaker, audience=circle, channel="whisper")
 
     def hear(self) -> None:
         """Let somebody speak to one of them."""
@@ -202,37 +172,21 @@ class Crew:
         return {name: count - self.before[name] for name, count in self.counts().items()}
 
 
-def main() -> None:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--assistants", type=int, default=100)
-    parser.add_argument("--lines", type=float, default=10.0, help="lines heard per second")
-    parser.add_argument("--seconds", type=float, default=60.0)
-    options = parser.parse_args()
-    with running(0.5) as url:
-        print(json.dumps(run(url, options), indent=2))
-
-
-def run(url: str, options: Any) -> dict[str, Any]:
+def run(url: str) -> dict[str, Any]:
     """Run the phases: quiet, then talk with compactions and dreams."""
-    figures: dict[str, Any] = dict(vars(options))
+    figures: dict[str, Any] = {"assistants": ASSISTANTS}
     address = {"LLM_API_BASE": url, "LLM_API_KEY": "sk-bench", "LLM_MODEL": "scripted/model"}
     with world(process=address) as make:
         from twisted.internet import reactor
         from twisted.internet.task import LoopingCall, deferLater
 
-        from evennia_ai import services
-
         os.environ["EVENNIA_AI_LLM_MODEL"] = "loopback"
         heart = Heartbeat(reactor)
-        crew = Crew(make, options.assistants, random.Random(7))
-        figures["history_tokens"] = sum(s.history.tokens() for s in crew.scripts) // len(
-            crew.scripts
-        )
+        crew = Crew(make, ASSISTANTS, random.Random(7))
         loops = (
-            (LoopingCall(crew.hear), 1.0 / options.lines),
+            (LoopingCall(crew.hear), 1.0 / LINES_A_SECOND),
             (LoopingCall(crew.sleep), SLEEPER_EVERY_S),
-            (LoopingCall(crew.tick), TICK_S / options.assistants),
+            (LoopingCall(crew.tick), TICK_S / ASSISTANTS),
         )
 
         def quiet(_: Any) -> Any:
@@ -244,15 +198,11 @@ def run(url: str, options: Any) -> dict[str, Any]:
             figures["quiet"] = heart.take()
             for loop, seconds in loops:
                 loop.start(seconds, now=False)
-            return deferLater(reactor, options.seconds)
+            return deferLater(reactor, TALKING_S)
 
         def over(_: Any) -> None:
             figures["talking"] = heart.take()
             figures["done"] = crew.done()
-            figures["memory_mb"] = {
-                "server": memory_mb(),
-                "mind": services.mind().status().memory_mb,
-            }
 
         def end(result: Any) -> None:
             reactor.stop()
@@ -273,4 +223,5 @@ def run(url: str, options: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    with running() as url:
+        show(run(url))

@@ -6,17 +6,16 @@ read and extended as a builder would.
     python -m benchmarks.storage
 """
 
-import argparse
-import json
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from benchmarks.figures import show, spread
 from benchmarks.world import world
 from evennia_ai import services
 from evennia_ai.history.messages import Message
+from evennia_ai.rag_memory.journal import JournalHandler
 from tests.waiting import wait_for
 
 TALK = "the keeper of the lantern tells of ferries, mills and debts unpaid"
@@ -25,7 +24,7 @@ FILLED_TOGETHER = 1000
 
 
 def timed(work: Callable[[], Any], times: int, apart: bool = False) -> dict[str, float]:
-    """Return median, p95 and maximum of a call, in milliseconds.
+    """Return how long a call takes, in milliseconds.
 
     Args:
         work: The call.
@@ -39,12 +38,7 @@ def timed(work: Callable[[], Any], times: int, apart: bool = False) -> dict[str,
         started = time.perf_counter()
         work()
         taken.append((time.perf_counter() - started) * 1000)
-    taken.sort()
-    return {
-        "median_ms": round(statistics.median(taken), 4),
-        "p95_ms": round(taken[int(0.95 * (len(taken) - 1))], 4),
-        "max_ms": round(taken[-1], 4),
-    }
+    return spread(taken, 4)
 
 
 def settle() -> None:
@@ -70,7 +64,7 @@ def idle_tick(make: Callable[[str], Any], messages: int) -> dict[str, Any]:
     fill(script, messages, 165)
     settle()
     assert wait_for(script.at_tick()) == "idle"
-    return {"history_tokens": script.history.tokens(), **timed(script.at_tick, 400)}
+    return {"history_tokens": script.history.tokens(), "ms": timed(script.at_tick, 400)}
 
 
 def stored_turn(make: Callable[[str], Any]) -> dict[str, Any]:
@@ -85,12 +79,7 @@ def stored_turn(make: Callable[[str], Any]) -> dict[str, Any]:
     settle()
     turns = timed(turn, 200, apart=True)
     settle()
-    return {**turns, "checkpoint": timed(lambda: _checkpoint(script), 20)}
-
-
-def _checkpoint(script: Any) -> None:
-    script.history.append([talk(40)])
-    script.history.checkpoint()
+    return {"ms": turns, "checkpoint_ms": timed(lambda: fill(script, 1, 40), 20)}
 
 
 def naive_turn(make: Callable[[str], Any]) -> dict[str, Any]:
@@ -102,7 +91,7 @@ def naive_turn(make: Callable[[str], Any]) -> dict[str, Any]:
         script.db.naive.append(talk(40).to_dict())
         script.db.naive.append(talk(60).to_dict())
 
-    return timed(turn, 30)
+    return {"ms": timed(turn, 30)}
 
 
 def journal(make: Callable[[str], Any], entries: int) -> dict[str, Any]:
@@ -111,7 +100,6 @@ def journal(make: Callable[[str], Any], entries: int) -> dict[str, Any]:
     The entries bypass the recall index, which would take minutes to process 100,000.
     """
     from evennia_ai.game.evennia_internals import AttributeStore
-    from evennia_ai.rag_memory.journal import JournalHandler
 
     _, body = make(f"Diarist{entries}")
     filling = JournalHandler(AttributeStore(body))
@@ -122,24 +110,22 @@ def journal(make: Callable[[str], Any], entries: int) -> dict[str, Any]:
     assert body.journal.count() == entries
     settle()
     work = timed(lambda: body.journal.add("One more thing worth keeping."), 200, apart=True)
-    return {"entries": entries, **work}
+    return {"entries": entries, "ms": work}
 
 
 def main() -> None:
     """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--journal", type=int, nargs="+", default=[100, 100_000])
-    options = parser.parse_args()
     with world() as make:
-        figures = {
-            "idle_tick": [idle_tick(make, 6), idle_tick(make, 600)],
-            "stored_turn_ours": stored_turn(make),
-            "stored_turn_naive": naive_turn(make),
-            "journal_append": [journal(make, count) for count in options.journal],
-        }
-    ours, naive = figures["stored_turn_ours"], figures["stored_turn_naive"]
-    figures["naive_over_ours"] = round(naive["median_ms"] / ours["median_ms"], 1)
-    print(json.dumps(figures, indent=2))
+        ours, naive = stored_turn(make), naive_turn(make)
+        show(
+            {
+                "idle_tick": [idle_tick(make, 6), idle_tick(make, 600)],
+                "stored_turn_ours": ours,
+                "stored_turn_naive": naive,
+                "naive_over_ours": round(naive["ms"]["median"] / ours["ms"]["median"], 1),
+                "journal_append": [journal(make, count) for count in (100, 100_000)],
+            }
+        )
 
 
 if __name__ == "__main__":

@@ -7,9 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from evennia_ai.history.frames import heard_line
+from evennia_ai.llm_interaction.offline.brain import respond
+from evennia_ai.recall import RecallIndex, Turn
+from evennia_ai.testing import call
+
 PLAYERS = ("Alice", "Bob", "Cora", "Dunstan", "Edith", "Falk")
 ADMITS = re.compile(r"don't know|not know|no memory of", re.IGNORECASE)
-VISIBLE = 40
 MAX_ROUNDS = 8
 RESULTS, OWN_LINES = 20, 3  # as `search_memory` limits them
 TOOLS = [
@@ -26,15 +30,12 @@ class Game:
 
     search: Search
     store: Store
-    visible: bool
     history: list[dict[str, Any]] = field(default_factory=list)
     clock: int = 0
     heard: int = 0
 
     def hear(self, who: str, text: str) -> str:
         """Somebody speaks; returns what the model says, "" for silence."""
-        from evennia_ai.history.frames import heard_line
-
         self.clock += 1
         self.heard = self.clock
         self.store(f"m{self.clock:05d}", who, text, "message")
@@ -44,11 +45,9 @@ class Game:
         return self._turn()
 
     def _turn(self) -> str:
-        from evennia_ai.llm_interaction.offline.brain import respond
-
         start = len(self.history) - 1
         for _ in range(MAX_ROUNDS):
-            reply = respond(self._prompt(start), TOOLS)
+            reply = respond(self._prompt(self.history[start:]), TOOLS)
             if not reply.tool_calls:
                 self._say(reply.content or "")
                 return reply.content or ""
@@ -56,8 +55,8 @@ class Game:
                 return ""
         return "(no end of tool calls)"
 
-    def _prompt(self, start: int) -> list[dict[str, Any]]:
-        shown = self.history[-VISIBLE:] if self.visible else self.history[start:]
+    @staticmethod
+    def _prompt(shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
         here = ", ".join(f"{name} [{stable_id(name)}]" for name in PLAYERS)
         moment = f"[Present moment]\nTime: evening\nPlace: The Gilded Lantern\nPresent: {here}"
         return [
@@ -74,17 +73,12 @@ class Game:
 
     def _act(self, reply: Any) -> bool:
         """Run the tool calls; returns whether the turn is over."""
-        calls = [
-            as_call(call.name, call.arguments, f"c{len(self.history)}_{i}")
-            for i, call in enumerate(reply.tool_calls)
-        ]
+        calls = [one for made in reply.tool_calls for one in call(made.name, **made.arguments)]
         self.history.append({"role": "assistant", "content": None, "tool_calls": calls})
-        for call, wanted in zip(calls, reply.tool_calls, strict=True):
-            result = self._run(wanted.name, wanted.arguments)
-            self.history.append(
-                {"role": "tool", "tool_call_id": call["id"], "name": wanted.name, "content": result}
-            )
-        return any(call.name == "noop" for call in reply.tool_calls)
+        for one, made in zip(calls, reply.tool_calls, strict=True):
+            result = {"name": made.name, "content": self._run(made.name, made.arguments)}
+            self.history.append({"role": "tool", "tool_call_id": one["id"], **result})
+        return any(made.name == "noop" for made in reply.tool_calls)
 
     def _run(self, name: str, arguments: dict[str, Any]) -> str:
         if name == "search_memory":
@@ -98,12 +92,6 @@ class Game:
         return json.dumps({"ok": True})
 
 
-def as_call(name: str, arguments: dict[str, Any], call_id: str) -> dict[str, Any]:
-    """A tool call in the chat format."""
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    return {"id": call_id, "type": "function", "function": function}
-
-
 def stable_id(name: str) -> str:
     """The stable id of a player."""
     return f"o{sum(name.encode())}.{name[:2].lower()}"
@@ -111,8 +99,6 @@ def stable_id(name: str) -> str:
 
 def recall_memory() -> tuple[Search, Store]:
     """Search and store over the package's recall index, in memory."""
-    from evennia_ai.recall import RecallIndex, Turn
-
     index = RecallIndex(":memory:")
 
     def store(turn_id: str, who: str, text: str, kind: str) -> None:

@@ -1,12 +1,11 @@
 """A model for benchmarks that costs next to nothing: an OpenAI-compatible local server.
 
-After a delay it answers as a model would: with a reply, sometimes with a journal entry first; with
-facts when asked to extract; with a shortened text when asked to summarise.
+After half a second it answers as a model would: with a reply, sometimes with a journal entry first;
+with facts when asked to extract; with a shortened text when asked to summarise.
 
-    python -m benchmarks.talker --delay 0.5    # prints its port first
+    python -m benchmarks.talker    # prints its port first
 """
 
-import argparse
 import subprocess
 import sys
 import threading
@@ -21,6 +20,7 @@ EXTRACTING = {"noop", "add_journal_entry", "update_entity_observation"}
 # One reply in this many writes to the journal first.
 JOURNALS_EVERY = 4
 FACTS = 3
+DELAY_S = 0.5
 SUMMARY_WORDS = 300
 USAGE = {"prompt_tokens": 2000, "completion_tokens": 40}
 
@@ -51,9 +51,9 @@ def _facts(number: int) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def running(delay_s: float) -> Iterator[str]:
+def running() -> Iterator[str]:
     """The server in a process of its own; gives its address."""
-    command = [sys.executable, "-m", "benchmarks.talker", "--delay", str(delay_s)]
+    command = [sys.executable, "-m", "benchmarks.talker"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
@@ -64,14 +64,10 @@ def running(delay_s: float) -> Iterator[str]:
 
 def main() -> None:
     """Serve until killed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--delay", type=float, default=0.5, help="seconds before each reply")
-    options = parser.parse_args()
     server = LoopbackServer()
 
     def answer(body: Mapping[str, Any]) -> Answer:
-        made = respond(body, len(server.requests))
-        return replace(made, delay_s=options.delay, usage=USAGE)
+        return replace(respond(body, len(server.requests)), delay_s=DELAY_S, usage=USAGE)
 
     server.respond = answer
     print(server.start().port, flush=True)

@@ -12,7 +12,7 @@ little, and much is said about people by others. It is learned on the same quest
 conversations merged into one, in which half of what people say about themselves is said by somebody
 else; once with each conversation's turns in order, once in random order.
 
-    python benchmarks/train_recall.py [path/to/locomo.json]
+    python -m benchmarks.train_recall [path/to/locomo.json]
 """
 
 import argparse
@@ -20,7 +20,6 @@ import hashlib
 import json
 import random
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,10 +27,8 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.recall import (  # noqa: E402
+from benchmarks.figures import show
+from benchmarks.recall import (
     ADVERSARIAL,
     CUTS,
     DEFAULT_DATA,
@@ -39,9 +36,9 @@ from benchmarks.recall import (  # noqa: E402
     Question,
     read_conversations,
 )
-from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
-from evennia_ai.recall.query import parsed_query  # noqa: E402
-from evennia_ai.recall.ranking import WEIGHTS, LinearModel, Reader  # noqa: E402
+from evennia_ai.recall import RecallIndex, Turn
+from evennia_ai.recall.query import parsed_query
+from evennia_ai.recall.ranking import WEIGHTS, LinearModel, Reader
 
 ROUNDS = 40
 PENALTY = 0.1
@@ -86,9 +83,7 @@ def read_examples(conversations: Sequence[Conversation]) -> tuple[list[str], lis
     return names, examples
 
 
-def read_crowd_examples(
-    conversations: Sequence[Conversation],
-) -> tuple[list[str], list[Example]]:
+def read_crowd_examples(conversations: Sequence[Conversation]) -> tuple[list[str], list[Example]]:
     """Return the same for questions about all conversations merged, in order and not."""
     rng = random.Random(0)
     names: list[str] = []
@@ -191,7 +186,7 @@ def trains(example: Example) -> bool:
     return example.training_only or example.category != ADVERSARIAL
 
 
-def learned(examples: Sequence[Example], penalty: float = PENALTY) -> np.ndarray:
+def learned(examples: Sequence[Example]) -> np.ndarray:
     """Learn weights for raw features, with Adam on standardised ones.
 
     Returns:
@@ -210,7 +205,7 @@ def learned(examples: Sequence[Example], penalty: float = PENALTY) -> np.ndarray
         rate = 0.02 * (1 + np.cos(np.pi * number / ROUNDS)) / 2
         for batch in np.array_split(rng.permutation(len(examples)), batches):
             step += 1
-            slope = penalty * weights + np.mean(
+            slope = PENALTY * weights + np.mean(
                 [_slope(inputs[i], targets[i], weights) for i in batch], axis=0
             )
             first = 0.9 * first + 0.1 * slope
@@ -301,7 +296,6 @@ def main() -> None:
     """Learn, write the weights, print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="?", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--dry", action="store_true", help="write nothing")
     options = parser.parse_args()
     conversations = read_conversations(options.data)
     data = {
@@ -311,10 +305,9 @@ def main() -> None:
         **learned_data(*read_examples(conversations)),
         "crowd": learned_data(*read_crowd_examples(conversations)),
     }
-    print(json.dumps(data["one_conversation_left_out"], indent=1))
-    print(json.dumps({"crowd": data["crowd"]["one_conversation_left_out"]}, indent=1))
-    if not options.dry:
-        WEIGHTS.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    name = "one_conversation_left_out"
+    show({name: data[name], "crowd": data["crowd"][name]})
+    WEIGHTS.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

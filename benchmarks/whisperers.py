@@ -2,11 +2,10 @@
 
 Twenty rounds of six speakers, four of whom whisper as well, are told to an assistant in memory,
 then `compact` is asked of it. The model is a script: it notes the one thing that was said aloud
-and is worth noting, of the lines that it is shown, and closes with a summary. With `--separate` it
-closes with noop, so that each summary is a request of its own.
+and is worth noting, of the lines that it is shown, and closes with a summary.
 
     python -m benchmarks.whisperers
-    python -m benchmarks.whisperers --limits 4096 6000 --separate
+    python -m benchmarks.whisperers --limits 4096 6000
 
 Prints JSON: for each limit model calls, their prompt tokens, lines of talk kept of those that a
 window asks for, journal entries that hold the fact and for whom they are, the usage before and
@@ -14,9 +13,9 @@ after, and what was told to staff.
 """
 
 import argparse
-import json
 import re
 
+from benchmarks.figures import show
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker, is_talk
 from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
@@ -72,7 +71,7 @@ def scene():
     return messages
 
 
-def answer(request, separate):
+def answer(request):
     """What the scripted model says."""
     shown = str(request.messages[-1]["content"])
     names = [tool["function"]["name"] for tool in request.tools]
@@ -82,14 +81,12 @@ def answer(request, separate):
     calls = []
     if (line := re.search(r"^(\d+)\. .*Windhover", shown, re.MULTILINE)) is not None:
         calls += call("add_journal_entry", content=FACT, importance=6, lines=[int(line[1])])
-    if separate:
-        return [*calls, *call("noop")]
     return ModelReply(content=f"SUMMARY: {summary}", tool_calls=tuple(calls), model=request.model)
 
 
-def measured(limit, separate):
+def measured(limit):
     """The figures at one limit."""
-    model = ScriptedModel(default=lambda request: answer(request, separate))
+    model = ScriptedModel(default=answer)
     aria = FakeAssistant(model, max_context_tokens=limit)
     measure_fixed(aria, aria.obj)
     aria.history.append(scene())
@@ -119,12 +116,8 @@ def main():
     """Print the figures at each limit."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--limits", type=int, nargs="*", default=LIMITS)
-    parser.add_argument(
-        "--separate", action="store_true", help="summaries in requests of their own"
-    )
     options = parser.parse_args()
-    rows = [measured(limit, options.separate) for limit in options.limits]
-    print(json.dumps({"separate": options.separate, "limits": rows}, indent=2))
+    show({"limits": [measured(limit) for limit in options.limits]})
 
 
 if __name__ == "__main__":

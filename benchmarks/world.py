@@ -7,6 +7,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import django
+from django.conf import settings
+
+from evennia_ai import services
+from evennia_ai.background import Worker
+from evennia_ai.mind.mind import IndexFile, MindSettings
+from evennia_ai.mind.remote import RemoteMind
+from evennia_ai.rag_memory.recall_jobs import RecallJobs
+from evennia_ai.testing import MemorySemanticStore, ScriptedModel
+
 CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
 
 
@@ -20,12 +30,6 @@ def world(model: Any = None, process: Mapping[str, Any] | None = None):
     """
     with tempfile.TemporaryDirectory() as folder:
         _configure(Path(folder))
-        from evennia_ai import services
-        from evennia_ai.background import Worker
-        from evennia_ai.mind.mind import IndexFile
-        from evennia_ai.rag_memory.recall_jobs import RecallJobs
-        from evennia_ai.testing import MemorySemanticStore, ScriptedModel
-
         services.reset()
         if process is not None:
             mind = _remote(Path(folder), process)
@@ -47,9 +51,6 @@ def world(model: Any = None, process: Mapping[str, Any] | None = None):
 
 
 def _remote(folder: Path, settings: Mapping[str, Any]) -> Any:
-    from evennia_ai.mind.mind import MindSettings
-    from evennia_ai.mind.remote import RemoteMind
-
     told = MindSettings(str(folder), str(settings["LLM_MODEL"]), settings)
     return RemoteMind(folder / "server" / "mind", told, folder / "mind.log")
 
@@ -57,9 +58,6 @@ def _remote(folder: Path, settings: Mapping[str, Any]) -> Any:
 def _configure(folder: Path) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     os.environ["EVENNIA_AI_LLM_MODEL"] = "scripted/model"
-    import django
-    from django.conf import settings
-
     settings.DATABASES["default"]["NAME"] = str(folder / "evennia.db3")
     settings.LOG_DIR = str(folder)
     django.setup()

@@ -1,6 +1,8 @@
-"""What a request shows, and what a model that is down fails with."""
+"""What a request shows, and what the offline model and one that is down answer."""
 
 from evennia_ai.errors import ModelError
+from evennia_ai.llm_interaction.offline.brain import respond
+from evennia_ai.testing import call
 
 
 def source_of(messages):
@@ -11,3 +13,10 @@ def source_of(messages):
 def model_down():
     """What a client fails with when no model answers."""
     return ModelError("no model answered", retryable=True, kind="connection")
+
+
+def offline(request):
+    """What the offline model answers."""
+    reply = respond(request.messages, request.tools)
+    calls = [one for made in reply.tool_calls for one in call(made.name, **made.arguments)]
+    return calls or reply.content or ""

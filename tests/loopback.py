@@ -104,9 +104,9 @@ def call(name: str, arguments: Any = None, call_id: str | None = "auto") -> dict
     return {"id": chosen, "type": "function", "function": {"name": name, "arguments": raw}}
 
 
-def calls(*tool_calls: dict[str, Any], content: str | None = None) -> Answer:
+def calls(*tool_calls: dict[str, Any], content: str | None = None, **fields: Any) -> Answer:
     """A reply that makes tool calls."""
-    return Answer(content=content, tool_calls=tool_calls)
+    return Answer(content=content, tool_calls=tool_calls, **fields)
 
 
 def bad_arguments(name: str = "say", arguments: str = '{"text": "Hel') -> Answer:
@@ -307,19 +307,14 @@ class _Handler(BaseHTTPRequestHandler):
         return Record(self.path, body, headers, time.monotonic())
 
     def _answer(self, record: Record, answer: Answer) -> None:
-        if answer.status != 200:
-            payload = _error(answer.content or "")
-        elif record.path.endswith("/chat/completions"):
-            payload = _chat(record.body, answer)
-        else:
-            payload = _completion(record.body, answer)
-        record.status = answer.status
+        is_good, record.status = answer.status == 200, answer.status
+        payload = _reply(record, answer) if is_good else _error(answer.content or "")
         try:
             self._send(answer.status, payload, answer)
         except OSError:
             record.client_left = True
             return
-        record.answered = answer.status == 200 and not answer.fault and not self._client_left()
+        record.answered = is_good and not answer.fault and not self._client_left()
 
     def _send(self, status: int, payload: Any, answer: Answer = EMPTY) -> None:
         raw = (json.dumps(payload) if answer.raw is None else answer.raw).encode()
@@ -373,35 +368,24 @@ def _usage(body: Mapping[str, Any], answer: Answer) -> dict[str, int]:
     return usage
 
 
-def _chat(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": answer.content}
-    if answer.tool_calls:
-        message["tool_calls"] = list(answer.tool_calls)
+def _reply(record: Record, answer: Answer) -> dict[str, Any]:
+    """The body of a reply: of a chat, or of a completion."""
     reason = answer.finish_reason or ("tool_calls" if answer.tool_calls else "stop")
-    choice = {"index": 0, "message": message, "finish_reason": reason}
-    return _envelope(body, answer, "chat.completion", choice)
-
-
-def _completion(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
-    choice = {
-        "index": 0,
-        "text": answer.content,
-        "finish_reason": answer.finish_reason or "stop",
-        "logprobs": None,
-    }
-    return _envelope(body, answer, "text_completion", choice)
-
-
-def _envelope(
-    body: Mapping[str, Any], answer: Answer, kind: str, choice: dict[str, Any]
-) -> dict[str, Any]:
+    choice: dict[str, Any] = {"index": 0, "finish_reason": reason}
+    if record.path.endswith("/chat/completions"):
+        calls = {"tool_calls": list(answer.tool_calls)} if answer.tool_calls else {}
+        choice["message"] = {"role": "assistant", "content": answer.content, **calls}
+        kind = "chat.completion"
+    else:
+        choice |= {"text": answer.content, "logprobs": None}
+        kind = "text_completion"
     return {
         "id": f"reply-{time.monotonic_ns()}",
         "object": kind,
         "created": int(time.time()),
-        "model": body.get("model", "loopback"),
+        "model": record.body.get("model", "loopback"),
         "choices": [] if answer.fault == "no_choices" else [choice],
-        "usage": _usage(body, answer),
+        "usage": _usage(record.body, answer),
     }
 
 

@@ -11,17 +11,8 @@ from evennia.commands.default.general import CmdGet, CmdGive
 from evennia.server.models import ServerConfig
 
 from evennia_ai.cli.new import create_game
-from evennia_ai.llm_interaction.offline.brain import respond
-from evennia_ai.testing import call
+from tests.asked import offline
 from tests.base import AssistantTest
-
-
-def offline(request):
-    """What the offline model answers."""
-    reply = respond(request.messages, request.tools)
-    if reply.tool_calls:
-        return [one for made in reply.tool_calls for one in call(made.name, **made.arguments)]
-    return reply.content or ""
 
 
 class TestGildedLantern(AssistantTest):
@@ -42,9 +33,7 @@ class TestGildedLantern(AssistantTest):
     def setUp(self):
         super().setUp()
         self.aria.delete()
-        place = override_settings(START_LOCATION=f"#{self.room1.id}")
-        place.enable()
-        self.addCleanup(place.disable)
+        self.enterContext(override_settings(START_LOCATION=f"#{self.room1.id}"))
         self.world.build_world()
         self.aria = self.world.find("aria")
         self.script = self.aria.assistant
@@ -55,10 +44,7 @@ class TestGildedLantern(AssistantTest):
         self.char2.account = self.account2
         self.char2.sessions.add(self.session)  # so that a player speaks, not a scripted character
         self.char2.location = self.room1
-        self.lines = []
-        self.char2.msg = lambda text=None, **kwargs: self.lines.append(
-            text[0] if isinstance(text, tuple) else text
-        )
+        self.lines = self.lines_of(self.char2)
 
     def tearDown(self):
         self.world.find("villager").delete()  # its ticker ends with it
@@ -95,7 +81,7 @@ class TestGildedLantern(AssistantTest):
         self.assertEqual(mug.key, "mug of ale")
         self.assertIn("Aria draws a mug of ale.", self.lines)
         self.assertIn("Aria gives you a mug of ale.", self.lines)
-        self.assertTrue(any("Here you are" in str(line) for line in self.lines), self.lines)
+        self.assertIn("Here you are", "\n".join(self.lines))
 
     def test_the_first_time_and_afterwards(self):
         """A world built by an older version gets what is new once; another start adds nothing."""

@@ -1,0 +1,26 @@
+"""What benchmarks share: the spread of many values, the model's address, the output."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+SHARES = {"median": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
+
+
+def spread(values: Iterable[float], digits: int = 2) -> dict[str, float]:
+    """Median, high percentiles and maximum of values, and how many there are."""
+    ordered = sorted(values)
+    places = {name: round(share * (len(ordered) - 1)) for name, share in SHARES.items()}
+    figures = {name: round(ordered[place], digits) for name, place in places.items() if ordered}
+    return {"count": len(ordered), **figures}
+
+
+def model_at(url: str) -> dict[str, str]:
+    """The environment of a game whose model is a server there."""
+    settings = {"MODEL": "openai/loopback", "API_BASE": url, "API_KEY": "sk-bench"}
+    return {f"EVENNIA_AI_LLM_{name}": value for name, value in settings.items()}
+
+
+def show(figures: Any) -> None:
+    """Print figures as JSON."""
+    print(json.dumps(figures, indent=2, ensure_ascii=False))
