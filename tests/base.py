@@ -18,6 +18,7 @@ from evennia.utils.test_resources import EvenniaTestMixin
 from twisted.internet import reactor
 
 from evennia_ai import services
+from evennia_ai.assistant_script import all_scripts
 from evennia_ai.background import Worker
 from evennia_ai.game.deletions import delete_queued
 from evennia_ai.history.messages import Message
@@ -108,9 +109,8 @@ class WorldTest(TestCase):
 
     def setUp(self):
         super().setUp()
-        handler = patch.multiple(evennia.SESSION_HANDLER, data_out=Mock(), disconnect=Mock())
-        handler.start()
-        self.addCleanup(handler.stop)
+        silent = {"data_out": Mock(), "disconnect": Mock()}
+        self.enterContext(patch.multiple(evennia.SESSION_HANDLER, **silent))
         for name in self.world_rows:
             setattr(self, name, self.world_object(name))
         self.session = self.new_session()
@@ -146,14 +146,10 @@ class AssistantTest(WorldTest):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         path = Path(self.folder.name)
-        self.settings_on = override_settings(
-            EVENNIA_AI_DATA_DIR=str(path),
-            LOG_DIR=str(path),
-            EVENNIA_AI_LLM_MODEL="scripted/model",
-            EVENNIA_AI_MODELS=["scripted/*", "local/*", "offline/extractive", "gpt-4o"],
-        )
-        self.settings_on.enable()
-        self.addCleanup(self.settings_on.disable)  # after what a test lays over them
+        names = ["scripted/*", "local/*", "offline/extractive", "gpt-4o"]
+        self.enterContext(override_settings(EVENNIA_AI_DATA_DIR=str(path), LOG_DIR=str(path)))
+        self.enterContext(override_settings(EVENNIA_AI_LLM_MODEL="scripted/model"))
+        self.enterContext(override_settings(EVENNIA_AI_MODELS=names))
         self.model = ScriptedModel(self.answers, self.default)
         self.semantic = MemorySemanticStore()
         services.reset()
@@ -167,8 +163,6 @@ class AssistantTest(WorldTest):
         super().setUp()
 
     def tearDown(self):
-        from evennia_ai.assistant_script import all_scripts
-
         # What ticks, or runs behind the ticks, must not write after the test: the assistants of
         # the next one have the same keys in the database.
         for script in all_scripts():

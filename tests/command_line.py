@@ -1,5 +1,6 @@
 """Typing commands as a player does, through Evennia's own parser, locks and pager."""
 
+from django.test import override_settings
 from evennia.utils.ansi import strip_ansi
 
 from evennia_ai.commands import AssistantCmdSet
@@ -12,6 +13,7 @@ class CommandLineTest(AssistantTest):
 
     def setUp(self):
         super().setUp()
+        self.enterContext(override_settings(GAME_DIR=self.folder.name))
         self.told = []
         self.account.is_superuser = False
         self.char1.cmdset.add(AssistantCmdSet)

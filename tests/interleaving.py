@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.python.failure import Failure
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.archive import ARCHIVE
@@ -29,10 +30,7 @@ from evennia_ai.llm_interaction.prompt import (
     context_usage,
 )
 from evennia_ai.llm_interaction.values import TurnRequest
-from evennia_ai.sleep.compaction import (
-    compact_conversation_history,
-    run_pre_compaction_extraction,
-)
+from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import ScriptedModel, call
@@ -431,17 +429,17 @@ class Interleaving:
         if self.disk and self.rng.random() < 0.5:
             self.world.storage.disk.fail_in(self.rng.randrange(1, 40))
         else:
-            self.world.script.at_commit_step = lambda name: self._raise_at(name, wanted)
+
+            def fail_at(name):
+                if name == wanted:
+                    raise Injected(name)
+
+            self.world.script.at_commit_step = fail_at
         deeds = (self._compact, self._extract_and_compact, self._automatic, self._roll_back)
         self.rng.choice((*deeds, self._extract, self._tick, self._exchange))()
         self.world.script.__dict__.pop("at_commit_step", None)
         if self.disk:
             self.world.storage.disk.left = None
-
-    @staticmethod
-    def _raise_at(name, wanted):
-        if name == wanted:
-            raise Injected(name)
 
     def _edit(self):
         """A builder puts messages in by hand; where a compaction runs, at the end."""
@@ -496,8 +494,7 @@ class Interleaving:
     def _restart(self):
         self.pending, self.slow = None, []
         self.world.model.held = False
-        self.world.model._waiting.clear()
-        self._unwatch()
+        self.world.model._waiting.clear()  # a deed in flight dies with its process
         self.world.restart(self._watch)
 
     # -- doing -------------------------------------------------------------------------------
@@ -540,10 +537,6 @@ class Interleaving:
 
         history.append, history.heal = append, healed
 
-    def _unwatch(self):
-        """A deed in flight dies with its process: nothing of it reaches the stores any more."""
-        self.world.model._waiting.clear()
-
     def _do(self, function, *args, **options):
         """Run something; True if it succeeded, None while it waits, False if it was refused."""
         self.pending = self.outcome = None
@@ -562,16 +555,11 @@ class Interleaving:
             return None
         self.pending = None
         failure = outcome[0]
-        if not hasattr(failure, "value") or not hasattr(failure, "check"):
+        if not isinstance(failure, Failure):
             self._note(failure)
             return True
-        if failure.check(Injected, StoreFailure):
-            self.counts["injected failures"] += 1
-            return False
-        if failure.check(AssistantError):
-            self.counts["refusals"] += 1
-            return False
-        failure.raiseException()
+        kind = failure.trap(Injected, StoreFailure, AssistantError)
+        self.counts["refusals" if kind is AssistantError else "injected failures"] += 1
         return False
 
     def _note(self, result):
@@ -586,10 +574,9 @@ class Interleaving:
     def check(self):
         """All that must hold after each step."""
         script = self.world.script
-        if self.world.model.held or self.pending is not None:
-            self._check_places(script)
-            return
         self._check_places(script)
+        if self.world.model.held or self.pending is not None:
+            return
         violations = verify_history(script)
         assert not violations, violations
         self._check_prompts(script)

@@ -9,6 +9,7 @@ import atexit
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -53,13 +54,8 @@ def why_not():
     if find_spec("psycopg") is None:
         return "psycopg is not installed: install the extra `postgres`"
     try:
-        subprocess.run(
-            [programs() / "postgres", "--version"],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            cwd="/",
-            **AS,
-        )
+        command = [programs() / "postgres", "--version"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/", **AS)
     except (OSError, subprocess.SubprocessError) as error:
         return f"PostgreSQL cannot be run here: {error}"
     return ""
@@ -87,15 +83,10 @@ class Server:
 
     def start(self):
         """Start it, as after a crash."""
+        command = [self._bin / "postgres", "-D", self._data, "-k", self.folder, "-h", ""]
+        command += self._options
         with open(self.folder / "log", "ab") as log:
-            self._process = subprocess.Popen(
-                [self._bin / "postgres", "-D", self._data, "-k", self.folder, "-h", ""]
-                + self._options,
-                stdout=log,
-                stderr=log,
-                cwd=self.folder,
-                **AS,
-            )
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, **AS)
         deadline = time.monotonic() + START_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -113,13 +104,9 @@ class Server:
 
     def kill(self):
         """End it at once, as a crash does; `start` recovers it."""
-        self._process.terminate()
-        try:
-            # SIGTERM waits for clients; SIGQUIT is PostgreSQL's immediate shutdown.
-            self._process.send_signal(3)
-            self._process.wait(START_S)
-        except ProcessLookupError:
-            pass
+        # SIGTERM waits for clients; this is PostgreSQL's immediate shutdown.
+        self._process.send_signal(signal.SIGQUIT)
+        self._process.wait(START_S)
 
     def stop(self):
         """End it and delete its folder."""
@@ -153,9 +140,4 @@ def django_database():
     folder = os.environ.get("TEST_POSTGRES_SOCKET")
     if not folder:
         folder = os.environ["TEST_POSTGRES_SOCKET"] = str(shared().folder)
-    return {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": USER,
-        "USER": USER,
-        "HOST": folder,
-    }
+    return {"ENGINE": "django.db.backends.postgresql", "NAME": USER, "USER": USER, "HOST": folder}

@@ -20,9 +20,7 @@ CALL_IDS = ("c1", "c2", "c3", "")  # few, so that they repeat
 AWKWARD = "\"'[]{}<>:\\\n\r\t\x0b\x0c\x1c\x85\u2028\u2029é漢🜁 aB9"
 
 audiences = st.one_of(
-    st.just(PUBLIC),
-    st.just(STAFF),
-    st.sets(st.sampled_from(PEOPLE), min_size=1).map(private),
+    st.just(PUBLIC), st.just(STAFF), st.sets(st.sampled_from(PEOPLE), min_size=1).map(private)
 )
 awkward_texts = st.one_of(st.text(st.sampled_from(AWKWARD)), st.text())
 

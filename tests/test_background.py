@@ -144,10 +144,7 @@ class TestProcessEnd(unittest.TestCase):
     def end(self, source, *args):
         """Seconds that a process takes to end, and what it prints meanwhile."""
         process = subprocess.Popen(
-            [sys.executable, "-B", "-c", source, *args],
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
+            [sys.executable, "-B", "-c", source, *args], stdout=subprocess.PIPE, text=True, cwd=ROOT
         )
         with process:
             self.assertEqual(process.stdout.readline().strip(), "leaving")

@@ -24,11 +24,9 @@ def ids():
 
 class TestCheckSettings(unittest.TestCase):
     def setUp(self):
-        names = [name for name in os.environ if name.startswith(PREFIX)]
-        self._saved = {name: os.environ.pop(name) for name in names}
-
-    def tearDown(self):
-        os.environ.update(self._saved)
+        self.enterContext(mock.patch.dict(os.environ))
+        for name in [name for name in os.environ if name.startswith(PREFIX)]:
+            del os.environ[name]
 
     def test_a_bare_game_has_no_problem(self):
         """With nothing set, which is the offline model, no check finds anything."""
@@ -129,10 +127,7 @@ class TestCheckSettings(unittest.TestCase):
     def test_the_environment_counts_too(self):
         """A variable of the environment is checked as a setting is, and wins over it."""
         os.environ["EVENNIA_AI_LLM_API_BASE"] = "not an address"
-        try:
-            self.assertEqual(ids(), ["E001"])
-        finally:
-            del os.environ["EVENNIA_AI_LLM_API_BASE"]
+        self.assertEqual(ids(), ["E001"])
 
     def test_lists_and_dicts_from_the_environment(self):
         """Lists are written with commas or as JSON, dicts as JSON, truth values as words."""

@@ -1,5 +1,7 @@
 """Compaction of the conversation history, on a real script and character."""
 
+from unittest.mock import patch
+
 from twisted.internet.defer import fail
 
 from evennia_ai.errors import StoreError
@@ -194,11 +196,7 @@ class TestRoom(CompactionTest):
     def setUp(self):
         super().setUp()
         self.troubles = []
-        self.script.trouble = self.troubles.append
-
-    def tearDown(self):
-        self.script.__dict__.pop("trouble", None)
-        super().tearDown()
+        self.enterContext(patch.object(self.script, "trouble", self.troubles.append))
 
     def test_said_once_for_each_configuration(self):
         """Not again before something is changed."""
@@ -267,8 +265,7 @@ class TestSleepPhaseIntegration(CompactionTest):
     def test_low_threshold_compacts_in_sleep(self):
         """Setting a low threshold makes the next sleep compact."""
         self.fill(60)
-        self.script.attributes.add("compact_sleep_threshold", 0.01)
-        self.configure(compact_preserve_token_share=0.0)
+        self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
         self.script.fall_asleep()
         self.model.answers = [call("noop"), SUMMARY]
         self.assertEqual(self.tick(), "dreamt")
@@ -280,20 +277,11 @@ class TestSleepPhaseIntegration(CompactionTest):
         """One entry a step, each with its success."""
         self.fill(10)
         report = wait_for(run_sleep_tick(self.script, self.aria))
-        self.assertEqual(
-            list(report),
-            [
-                "entities_met",
-                "memory_links",
-                "entity_consolidation",
-                "orphaned_links",
-                "episodic_prune",
-                "stale_conversations",
-                "better_summaries",
-                "pre_compaction_extraction",
-                "context_compaction",
-            ],
+        steps = (
+            "entities_met memory_links entity_consolidation orphaned_links episodic_prune"
+            " stale_conversations better_summaries pre_compaction_extraction context_compaction"
         )
+        self.assertEqual(" ".join(report), steps)
         self.assertTrue(all(entry["success"] for entry in report.values()), report)
 
     def test_failing_step_does_not_stop_the_rest(self):

@@ -8,15 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # What computes with arrays; loaded on the recall thread only.
-WITH_NUMPY = [
-    f"evennia_ai.recall.{name}"
-    for name in (
-        "index",
-        "lexicon",
-        "ranking",
-        "view",
-    )
-]
+WITH_NUMPY = [f"evennia_ai.recall.{name}" for name in ("index", "lexicon", "ranking", "view")]
 # Loaded on the model's thread only: it subclasses OpenAI's client.
 WITH_OPENAI = ["evennia_ai.llm_interaction.openai_client"]
 SCRIPT = """

@@ -8,16 +8,18 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES
 from evennia_ai.rag_memory.profile import current
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction import (
-    compact_conversation_history,
-    run_pre_compaction_extraction,
-)
+from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.testing import call
 from tests.asked import model_down
 from tests.base import AssistantTest
 from tests.waiting import wait_for
 
 SUMMARY = "They talked of the harvest."
+
+
+def entry(content, **fields):
+    """A call that writes into the journal."""
+    return call("add_journal_entry", content=content, **fields)
 
 
 class TestPreCompactionExtraction(AssistantTest):
@@ -29,14 +31,9 @@ class TestPreCompactionExtraction(AssistantTest):
     def test_facts_reach_the_journal(self):
         """Entries are made until the model says noop."""
         self.fill(30)
-        self.model.answers = [
-            call("add_journal_entry", content="Bob owes Alice 3 barrels."),
-            call("noop"),
-        ]
-        result = self.extract()
-        self.assertEqual(
-            result, {"success": True, "facts_recorded": 1, "iterations": 2, "stopped_by": "noop"}
-        )
+        self.model.answers = [entry("Bob owes Alice 3 barrels."), call("noop")]
+        report = {"success": True, "facts_recorded": 1, "iterations": 2, "stopped_by": "noop"}
+        self.assertEqual(self.extract(), report)
         self.assertIn("barrels", self.aria.journal.recent()[-1].content)
 
     def test_other_tools_end_it(self):
@@ -96,32 +93,28 @@ class TestPreCompactionExtraction(AssistantTest):
     def test_an_entry_beside_a_noop_is_kept(self):
         """What stands in one reply with a noop, even behind it, is saved."""
         self.fill(30)
-        entry = call("add_journal_entry", content="Bob owes Alice 3 barrels.")
-        self.model.answers = [[*call("noop"), *entry]]
+        self.model.answers = [[*call("noop"), *entry("Bob owes Alice 3 barrels.")]]
         self.assertEqual(self.extract()["facts_recorded"], 1)
 
     def test_entries_name_what_they_rest_on(self):
         """An entry names the messages that bear it out, so that `expand_memory` shows them."""
         self.fill(10)
-        (said,) = self.script.history.append(
-            [Message("user", "Bob owes Alice 3 barrels of cider, he said.")]
-        )
+        said = Message("user", "Bob owes Alice 3 barrels of cider, he said.")
+        (said,) = self.script.history.append([said])
         self.fill(10)
-        self.model.answers = [call("add_journal_entry", content="Bob owes Alice 3 barrels.")]
+        self.model.answers = [entry("Bob owes Alice 3 barrels.")]
         self.model.default = call("noop")
         self.extract()
-        (entry,) = self.aria.journal.recent()
-        self.assertEqual(entry.source_message_ids[0], said.id)
+        (written,) = self.aria.journal.recent()
+        self.assertEqual(written.source_message_ids[0], said.id)
 
     def test_an_old_value_read_late_outdates_nothing(self):
         """An observation has the time of what it rests on, and names it beside the extraction."""
         char = Speaker("Char", stable_id(self.char1))
         spoken = Message("user", "", speaker=char)
         tower, mill = self.script.history.append(
-            [
-                replace(spoken, content="I live in the tower.", created_at="2026-01-01T00:00:00"),
-                replace(spoken, content="I live in the mill.", created_at="2026-01-02T00:00:00"),
-            ]
+            replace(spoken, content=f"I live in the {home}.", created_at=f"2026-01-0{day}T00:00:00")
+            for day, home in enumerate(("tower", "mill"), 1)
         )
         self.fill(10)
 
@@ -145,39 +138,35 @@ class TestPreCompactionExtraction(AssistantTest):
         """Nobody said it: the history holds what people could hear or see."""
         self.fill(30)
         before = self.script.history.messages()
-        self.model.answers = [call("add_journal_entry", content="A fact."), call("noop")]
+        self.model.answers = [entry("A fact."), call("noop")]
         self.extract()
         self.assertEqual(self.script.history.messages(), before)
 
     def test_lines_are_cited_by_number(self):
         """The numbers that a note names are its sources, whatever words it uses."""
         said = self.fill(10)
-        self.model.answers = [
-            call("add_journal_entry", content="Es gibt drei Faesser.", lines=[3, "7", 99]),
-            call("noop"),
-        ]
+        self.model.answers = [entry("Es gibt drei Faesser.", lines=[3, "7", 99]), call("noop")]
         self.extract()
-        (entry,) = self.aria.journal.recent()
-        self.assertEqual(entry.source_message_ids[:2], (said[2].id, said[6].id))
+        (written,) = self.aria.journal.recent()
+        self.assertEqual(written.source_message_ids[:2], (said[2].id, said[6].id))
         self.assertIn(f"3. user: {said[2].content[:12]}", str(self.model.requests[0].messages))
 
     def test_notes_of_a_scope_outlive_a_model_that_fails_at_the_next(self):
         """They are written; the report says that the pass failed."""
         self.fill(30)
         self.fill(10, audience=private([stable_id(self.char1)]))
-        noted = call("add_journal_entry", content="Bob owes Alice 3 barrels.")
-        self.model.answers = [[*noted, *call("noop")], model_down()]
+        self.model.answers = [[*entry("Bob owes Alice 3 barrels."), *call("noop")], model_down()]
         result = self.extract()
         self.assertEqual((result["success"], result["facts_recorded"]), (False, 1))
-        (entry,) = self.aria.journal.recent()
-        self.assertEqual(entry.audience, "public")
+        (written,) = self.aria.journal.recent()
+        self.assertEqual(written.audience, "public")
 
     def test_the_same_words_in_another_order_are_news(self):
         """As are a denial, and what no word of is known."""
         self.fill(10)
         self.aria.journal.add("Bob owes Alice five silver. The gate is not open any more.")
         told = ("Alice owes Bob five silver.", "The gate is open.", "???")
-        calls = [call("add_journal_entry", content=text)[0] for text in told]
+        calls = [entry(text)[0] for text in told]
         self.model.answers = [[*calls, *call("noop")]]
         self.assertEqual(self.extract()["facts_recorded"], 3)
 
@@ -185,11 +174,8 @@ class TestPreCompactionExtraction(AssistantTest):
         """Nor is what says less than an entry that the scope may see."""
         self.fill(10)
         self.aria.journal.add("Bob owes Alice 3 barrels of cider.")
-        self.model.answers = [
-            call("add_journal_entry", content="Bob owes Alice 3 barrels."),
-            call("add_journal_entry", content="Bob owes Alice 5 barrels."),
-            call("noop"),
-        ]
+        told = ("Bob owes Alice 3 barrels.", "Bob owes Alice 5 barrels.")
+        self.model.answers = [*map(entry, told), call("noop")]
         self.assertEqual(self.extract()["facts_recorded"], 1)
 
     def test_secrets_are_saved_for_their_circle(self):
@@ -197,11 +183,11 @@ class TestPreCompactionExtraction(AssistantTest):
         circle = private([stable_id(self.char1)])
         self.fill(30, audience=circle)
         self.fill(10)
-        self.model.answers = [call("add_journal_entry", content="The key is under the stone.")]
+        self.model.answers = [entry("The key is under the stone.")]
         self.model.default = call("noop")
         self.extract()
-        (entry,) = self.aria.journal.recent()
-        self.assertEqual(entry.audience, circle)
+        (written,) = self.aria.journal.recent()
+        self.assertEqual(written.audience, circle)
 
     def test_switched_off(self):
         """Off, no call is made."""
@@ -232,7 +218,7 @@ class TestCallers(AssistantTest):
         self.assertTrue(report["pre_compaction_extraction"]["skipped"])
         self.assertEqual(self.purposes(), [])
         self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
-        self.model.answers = [call("add_journal_entry", content=f"Fact {n}.") for n in range(5)]
+        self.model.answers = [entry(f"Fact {n}.") for n in range(5)]
         report = wait_for(run_sleep_tick(self.script, self.aria))
         self.assertEqual(report["pre_compaction_extraction"]["iterations"], 5)
         self.assertEqual(report["pre_compaction_extraction"]["stopped_by"], "iterations")
@@ -244,7 +230,7 @@ class TestCallers(AssistantTest):
             max_context_tokens=6000, compact_emergency_threshold=0.8, compact_background=False
         )
         self.fill(60, words=60)
-        self.model.answers = [call("add_journal_entry", content=f"Fact {n}.") for n in range(3)]
+        self.model.answers = [entry(f"Fact {n}.") for n in range(3)]
         self.model.default = SUMMARY
         self.tick()
         self.assertEqual(self.purposes()[:3], [CONTEXT_PRE_COMPACTION] * 3)

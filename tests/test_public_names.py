@@ -5,6 +5,7 @@ import unittest
 from importlib import import_module
 
 import evennia_ai
+from evennia_ai import llm_interaction
 from evennia_ai.history.messages import Message
 from tests.base import AssistantTest
 from tests.waiting import wait_for
@@ -39,8 +40,9 @@ class TestNames(unittest.TestCase):
             self.assertIn("evennia_ai.", getattr(evennia_ai, name).__module__)
         self.assertLessEqual(len(dir(evennia_ai)), 12)
         self.assertTrue(all(getattr(evennia_ai, name) for name in dir(evennia_ai)))
-        with self.assertRaises(AttributeError):
-            _ = evennia_ai.no_such_name
+        for module in (evennia_ai, llm_interaction):
+            with self.assertRaises(AttributeError):
+                _ = module.no_such_name
 
     def test_functions(self):
         """Each documented function is in its module; what was one of memory's is there, too."""
@@ -54,22 +56,19 @@ class TestNames(unittest.TestCase):
         memory = import_module("evennia_ai.rag_memory")
         for name in IN_MEMORY.split():
             self.assertTrue(callable(getattr(memory, name)), name)
-        self.assertIn(
-            "500 words", import_module("evennia_ai.llm_interaction").DEFAULT_COMPACTION_PROMPT
-        )
+        self.assertIn("500 words", llm_interaction.DEFAULT_COMPACTION_PROMPT)
 
     def test_counting(self):
         """Stored counts are summed; what has none is counted; nothing is no tokens."""
-        from evennia_ai.llm_interaction import count_conversation_tokens
-
-        self.assertEqual(count_conversation_tokens(None), 0)
-        self.assertEqual(count_conversation_tokens([]), 0)
-        self.assertEqual(count_conversation_tokens([{"role": "user", "tokens": 7}]), 7)
-        with self.assertRaises(ImportError):
-            from evennia_ai.llm_interaction import nonsense  # noqa: F401
         two = [Message("user", "hello"), Message("assistant", "hi")]
-        self.assertEqual(count_conversation_tokens(two), 10)
-        self.assertEqual(count_conversation_tokens([Message("user", None)]), 4)
+        for messages, tokens in (
+            (None, 0),
+            ([], 0),
+            ([{"role": "user", "tokens": 7}], 7),
+            (two, 10),
+            ([Message("user", None)], 4),
+        ):
+            self.assertEqual(llm_interaction.count_conversation_tokens(messages), tokens)
 
 
 class TestSummaryFunctions(AssistantTest):
@@ -79,18 +78,14 @@ class TestSummaryFunctions(AssistantTest):
 
     def test_simple_call(self):
         """A simple call fires with the text."""
-        from evennia_ai.llm_interaction import call_llm_simple
-
-        self.assertEqual(wait_for(call_llm_simple(self.script, "Be brief.", "Who?")), self.default)
+        text = wait_for(llm_interaction.call_llm_simple(self.script, "Be brief.", "Who?"))
+        self.assertEqual(text, self.default)
         (request,) = self.model.requests
         self.assertEqual(request.messages[1], {"role": "user", "content": "Who?"})
 
     def test_compact_prompt_overrides(self):
         """`compact_prompt` takes the place of the built-in prompt."""
-        from evennia_ai.llm_interaction import generate_context_summary
-
-        self.configure(compact_prompt="Summarise in the style of a ballad.")
-        wait_for(generate_context_summary(self.script, self.fill(20)))
-        self.assertEqual(
-            self.model.requests[0].messages[0]["content"], "Summarise in the style of a ballad."
-        )
+        prompt = "Summarise in the style of a ballad."
+        self.configure(compact_prompt=prompt)
+        wait_for(llm_interaction.generate_context_summary(self.script, self.fill(20)))
+        self.assertEqual(self.model.requests[0].messages[0]["content"], prompt)

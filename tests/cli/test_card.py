@@ -1,30 +1,20 @@
 """`evennia-ai card`: what it prints, writes and refuses."""
 
-import contextlib
-import io
 import tempfile
 import unittest
 from pathlib import Path
 
 from evennia_ai.cards.container import read
-from evennia_ai.cli.main import main
 from tests.cards import card, png, text_chunk
+from tests.cli.test_cli import run
 
 
 class TestCard(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def run_card(self, *argv):
-        """Exit code, output and errors of a command."""
-        with (
-            contextlib.redirect_stdout(io.StringIO()) as out,
-            contextlib.redirect_stderr(io.StringIO()) as err,
-        ):
-            code = main(["card", *map(str, argv)])
-        return code, out.getvalue(), err.getvalue()
+        return run("card", *map(str, argv))
 
     def test_show_and_convert(self):
         """A card is shown, converted to all formats, and the same again."""

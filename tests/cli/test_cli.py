@@ -13,6 +13,7 @@ from pathlib import Path
 
 import evennia
 
+from evennia_ai.cli import launcher
 from evennia_ai.cli import main as cli
 from evennia_ai.cli.new import create_game
 from evennia_ai.cli.ports import GamePorts, busy, game_ports, with_free_inner_ports
@@ -26,12 +27,12 @@ from evennia_ai.cli.run import (
 from evennia_ai.errors import ConfigError
 
 
-def run(*argv):
+def run(*argv, main=cli.main):
     """Run the console script; returns exit code, what it printed, and its errors."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            code = cli.main(argv)
+            code = main(argv)
         except SystemExit as ended:
             code = ended.code
     return code, out.getvalue(), err.getvalue()
@@ -39,8 +40,7 @@ def run(*argv):
 
 class InFolder(unittest.TestCase):
     def setUp(self):
-        self.base = Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.base, ignore_errors=True)
+        self.base = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
 
 class TestNew(InFolder):
@@ -113,6 +113,13 @@ class TestOtherCommands(InFolder):
                 code, _, error = run(command, str(self.base))
                 self.assertEqual(code, 2)
                 self.assertIn("not a game folder", error)
+
+    def test_usage_of_evennia_ai(self):
+        """Without a word, or asked for help, `evennia ai` shows its usage; another is a fault."""
+        for *words, wanted in ((0,), ("help", 0), ("--help", 0), ("-h", 0), ("frobnicate", 2)):
+            code, shown, _ = run(*words, main=lambda argv: launcher.main(*argv))
+            self.assertIn("evennia ai doctor", shown)
+            self.assertEqual(code, wanted, words)
 
     def test_nothing_is_deleted_before_the_files_can_be_changed(self):
         """A game made for assistants names what to take out by hand before any is deleted."""

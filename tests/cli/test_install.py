@@ -1,7 +1,6 @@
 """Joining an existing game: what is edited, what is refused."""
 
 import ast
-import shutil
 import tempfile
 import unittest
 from pathlib import Path
@@ -26,13 +25,17 @@ FILES = ("server/conf/settings.py", "commands/default_cmdsets.py", "web/urls.py"
 
 class TestInstall(unittest.TestCase):
     def setUp(self):
-        self.folder = Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.folder)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         for name in FILES:
-            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             text = (TEMPLATE / name).read_text().replace("{servername}", '"old"')
-            (self.folder / name).write_text(text)
+            self.write(name, text)
         self.said = []
+
+    def write(self, name, text):
+        """A file of the game."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
     def texts(self):
         """What the three files hold now."""
@@ -43,6 +46,9 @@ class TestInstall(unittest.TestCase):
         self.said.clear()
         install(self.folder, apply=apply, say=self.said.append)
         return "\n".join(self.said)
+
+    def run_uninstall(self):
+        uninstall(self.folder, apply=True, say=self.said.append)
 
     def test_shown_and_applied(self):
         """Without `apply` a diff is shown; a second run changes nothing; the old text is kept."""
@@ -72,30 +78,17 @@ class TestInstall(unittest.TestCase):
         (self.folder / "web/urls.py").write_text("def broken(:\n")
         before = self.texts()
         with self.assertRaisesRegex(ConfigError, "urls.py.*by hand"):
-            install(self.folder, apply=True, say=self.said.append)
+            self.run_install(apply=True)
         self.assertEqual(self.texts(), before)
-
-    def write(self, name, text):
-        """A file of the game."""
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
 
     def split(self):
         """Settings in modules, command sets elsewhere, URLs of its own."""
         self.write("server/conf/base.py", "from evennia.settings_default import *\n")
-        self.write(
-            "server/conf/settings.py",
-            "from .base import *\nfrom server.conf.names import *\n",
-        )
-        self.write(
-            "server/conf/names.py",
-            'CMDSET_CHARACTER = "commands.sets.People"\nROOT_URLCONF = "web.pages.urls"\n',
-        )
-        self.write(
-            "commands/sets.py",
-            "class People(C):\n    def at_cmdset_creation(self):\n        pass\n",
-        )
+        self.write(FILES[0], "from .base import *\nfrom server.conf.names import *\n")
+        names = 'CMDSET_CHARACTER = "commands.sets.People"\nROOT_URLCONF = "web.pages.urls"\n'
+        self.write("server/conf/names.py", names)
+        method = "    def at_cmdset_creation(self):\n        pass\n"
+        self.write("commands/sets.py", f"class People(C):\n{method}")
         self.write("web/pages/urls.py", "urlpatterns = []\n")
 
     def test_a_changed_layout(self):
@@ -112,7 +105,7 @@ class TestInstall(unittest.TestCase):
         self.split()
         self.write("commands/sets.py", "from commands.people import People\n")
         with self.assertRaisesRegex(ConfigError, "sets.py.*AssistantCmdSet"):
-            install(self.folder, apply=True, say=self.said.append)
+            self.run_install(apply=True)
         self.write("commands/people.py", "x.add(evennia_ai.commands.AssistantCmdSet)\n")
         self.write("server/conf/base.py", 'INSTALLED_APPS = ["evennia_ai"]\n')
         shown = self.run_install(apply=True)
@@ -136,16 +129,15 @@ class TestInstall(unittest.TestCase):
                 before = (self.folder / FILES[0]).read_bytes()
                 self.run_install(apply=True)
                 path = self.folder / f"commands/sets/{module}.py"
-                names = {
-                    "CharacterCmdSet": type("C", (), {"at_cmdset_creation": lambda self: None})
-                }
+                parent = type("C", (), {"at_cmdset_creation": lambda self: None})
+                names = {"CharacterCmdSet": parent}
                 exec(path.read_text(), names)
                 added = []
                 names[name].add = lambda self, each, added=added: added.append(each.__name__)
                 names[name]().at_cmdset_creation()
                 self.assertEqual(added, ["AssistantCmdSet"])
                 self.assertIn("already", self.run_install(apply=True))
-                uninstall(self.folder, apply=True, say=self.said.append)
+                self.run_uninstall()
                 self.assertEqual(path.read_text(), inherits.format(name))
                 self.assertEqual((self.folder / FILES[0]).read_bytes(), before)
                 path.unlink()
@@ -157,8 +149,8 @@ class TestInstall(unittest.TestCase):
             self.write(FILES[0], f"{settings}\n{line}\n")
             before = self.texts()
             with self.assertRaisesRegex(ConfigError, f"`{line.split()[0]}` is Evennia's own"):
-                install(self.folder, apply=True, say=self.said.append)
-            uninstall(self.folder, apply=True, say=self.said.append)
+                self.run_install(apply=True)
+            self.run_uninstall()
             self.assertEqual(self.texts(), before)
 
     def test_uninstall(self):
@@ -167,14 +159,14 @@ class TestInstall(unittest.TestCase):
         self.run_install(apply=True)
         uninstall(self.folder, say=self.said.append)
         self.assertNotEqual(self.texts(), before)
-        uninstall(self.folder, apply=True, say=self.said.append)
+        self.run_uninstall()
         self.assertEqual(self.texts(), before)
         self.assertEqual([*self.folder.rglob("*before-evennia-ai*")], [])
         self.run_install(apply=True)
         for name in FILES:
             path = self.folder / name
             path.write_text(path.read_text() + "\nMINE = 1\n")
-        uninstall(self.folder, apply=True, say=self.said.append)
+        self.run_uninstall()
         for name in FILES:
             text = (self.folder / name).read_text()
             self.assertNotIn("evennia_ai", text)
@@ -183,24 +175,22 @@ class TestInstall(unittest.TestCase):
         self.run_install(apply=True)
         self.write("server/conf/settings.py", 'INSTALLED_APPS = ["evennia_ai"]\n')
         with self.assertRaisesRegex(ConfigError, "line 1: take `evennia_ai` out"):
-            uninstall(self.folder, apply=True, say=self.said.append)
+            self.run_uninstall()
 
     def test_a_missing_file_is_refused_in_plain_words(self):
         """The message names the file and the line it should hold."""
         (self.folder / "commands/default_cmdsets.py").unlink()
         with self.assertRaisesRegex(ConfigError, "default_cmdsets.py.*AssistantCmdSet"):
-            install(self.folder, say=self.said.append)
+            self.run_install()
 
 
 class TestEdits(unittest.TestCase):
     def test_what_is_not_understood_is_refused(self):
         """Another file's text, and a body on one line, to which nothing can be added cleanly."""
+        method = "    def at_cmdset_creation(self): pass\n"
         for edit, text in (
             (with_app, "X = 1\n"),
-            (
-                with_cmdset,
-                "class CharacterCmdSet(C):\n    def at_cmdset_creation(self): pass\n",
-            ),
+            (with_cmdset, f"class CharacterCmdSet(C):\n{method}"),
             (with_url, "x = make()\n"),
         ):
             with self.subTest(text), self.assertRaises(ValueError):

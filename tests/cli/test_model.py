@@ -45,8 +45,6 @@ class TestModelCommand(ModelCase):
         """No game here."""
         self.assertEqual(run("model", "list", "--game", str(self.folder))[0], 2)
 
-
-class TestKeepModel(ModelCase):
     def test_the_choice_is_kept_in_the_secret_settings(self):
         """Set, changed and taken back, beside what the owner wrote."""
         secret = self.game / "server" / "conf" / "secret_settings.py"

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-from django.test import override_settings
 from evennia import Msg, create_object
 from twisted.internet.defer import Deferred, fail
 
@@ -120,8 +119,6 @@ class TestLookup(CommandLineTest):
 
 
 class TestList(CommandLineTest):
-    """`ai` alone."""
-
     def test_table(self):
         """Name, room, mode, model, usage and messages; for a screen reader without boxes."""
         self.fill(3)
@@ -139,8 +136,6 @@ class TestList(CommandLineTest):
 
 
 class TestCreate(CommandLineTest):
-    """`ai/create`."""
-
     def test_makes_one_here(self):
         """The new one stands in the room, has a script, and belongs to its maker."""
         self.assertTold("ai/create Bertram the Smith", "Bertram the Smith is here and listens")
@@ -176,8 +171,6 @@ class TestCreate(CommandLineTest):
 
 
 class TestSwitches(CommandLineTest):
-    """`ai/start`, `stop`, `sleep`, `wake`, `usage`, `test`, `doctor`, `log`."""
-
     def test_stop_and_start(self):
         """Switched off it does not think; switched on it does."""
         self.assertTold("ai/stop Aria", "Aria is switched off", "still hears")
@@ -211,30 +204,11 @@ class TestSwitches(CommandLineTest):
         self.assertEqual(log_fields(path, "Nobody"), [])
 
 
-class AwayStore(MemorySemanticStore):
-    """Answers with what a function makes."""
-
-    def __init__(self, answer):
-        super().__init__()
-        self.answer, self.asked = answer, False
-
-    def ids(self, scope):
-        self.asked = True
-        return self.answer()
-
-
 class TestDelete(CommandLineTest):
-    """`ai/delete`."""
-
-    def setUp(self):
-        super().setUp()
-        settings_on = override_settings(GAME_DIR=self.folder.name)
-        settings_on.enable()
-        self.addCleanup(settings_on.disable)
-
-    def exported(self):
-        (path,) = (Path(self.folder.name) / "server" / "ai_exports").iterdir()
-        return json.loads(path.read_text(encoding="utf-8"))
+    def delete(self, until=None):
+        """Ask for it and confirm it; what is told."""
+        self.typed("ai/delete Aria")
+        return self.typed("ai/delete Aria = yes", until)
 
     def test_asks_first(self):
         """The first time, and after more than a minute, it only says what it would do."""
@@ -258,12 +232,11 @@ class TestDelete(CommandLineTest):
         """A yes writes everything into a file, says where, and deletes body and script."""
         self.fill(3)
         self.aria.journal.add("Bob keeps bees.")
-        self.typed("ai/delete Aria")
-        shown = self.typed("ai/delete Aria = yes", until="is deleted")
-        self.assertIn("ai_exports", shown)
+        self.assertIn("ai_exports", self.delete(until="is deleted"))
         self.assertIsNone(self.aria.pk)
         self.assertIsNone(self.script.pk)
-        data = self.exported()
+        (path,) = (Path(self.folder.name) / "server" / "ai_exports").iterdir()
+        data = json.loads(path.read_text(encoding="utf-8"))
         self.assertEqual(len(data["history"]), 3)
         self.assertEqual([e["content"] for e in data["journal"]], ["Bob keeps bees."])
         self.assertEqual(data["config"]["max_context_tokens"], 100_000)
@@ -274,15 +247,13 @@ class TestDelete(CommandLineTest):
         self.say("Aria, hello")
         self.script.at_tick()
         pump_until(lambda: self.model.requests)
-        self.typed("ai/delete Aria")
-        self.typed("ai/delete Aria = yes", until="is deleted")
+        self.delete(until="is deleted")
         self.assertIsNone(self.aria.pk)
 
     def test_no_file_no_deletion(self):
         """If the file cannot be written it stays, as it was."""
         (Path(self.folder.name) / "server").write_text("in the way", encoding="utf-8")
-        self.typed("ai/delete Aria")
-        self.typed("ai/delete Aria = yes", until="was not deleted")
+        self.delete(until="was not deleted")
         pump_until(lambda: "cannot be written" in self.shown())
         self.assertTrue(self.aria.pk)
         self.assertTrue(self.script.enabled)
@@ -301,11 +272,11 @@ class TestDelete(CommandLineTest):
     def test_what_a_crash_leaves_goes_at_the_start(self):
         """A server that dies behind the body's deletion deletes the rest when it starts."""
         scope, left = self.remembered()
-        store = AwayStore(Deferred)  # the process gets no further
+        store, asked = MemorySemanticStore(), []
+        store.ids = lambda scope: asked.append(scope) or Deferred()  # the process gets no further
         services.use(memories=store)
-        self.typed("ai/delete Aria")
-        self.typed("ai/delete Aria = yes")
-        pump_until(lambda: store.asked)
+        self.delete()
+        pump_until(lambda: asked)
         self.assertIsNone(self.script.pk)
         services.use(memories=self.semantic)
         services.mind().recall.open_index().add(
@@ -319,9 +290,10 @@ class TestDelete(CommandLineTest):
     def test_what_a_failing_store_leaves_goes_at_the_start(self):
         """The deletion is told as done, what the store holds is owed until it works."""
         scope, left = self.remembered()
-        services.use(memories=AwayStore(lambda: fail(StoreError("the files are locked"))))
-        self.typed("ai/delete Aria")
-        self.typed("ai/delete Aria = yes", until="is deleted")
+        store = MemorySemanticStore()
+        store.ids = lambda scope: fail(StoreError("the files are locked"))
+        services.use(memories=store)
+        self.delete(until="is deleted")
         wait_for(delete_queued())
         self.assertEqual((queued_scopes(), left()), ([scope], (0, 1)))
         services.use(memories=self.semantic)
@@ -348,8 +320,7 @@ class TestDelete(CommandLineTest):
         _, left = self.remembered()
         before = left()
         self.aria.at_object_delete = lambda: False
-        self.typed("ai/delete Aria")
-        self.typed("ai/delete Aria = yes", until="was not deleted")
+        self.delete(until="was not deleted")
         self.assertEqual((queued_scopes(), left()), ([], before))
         enqueue(self.script.scope)  # a crash before the body went
         wait_for(delete_queued())
@@ -357,8 +328,6 @@ class TestDelete(CommandLineTest):
 
 
 class TestWhisper(CommandLineTest):
-    """`whisper`."""
-
     def test_the_circle(self):
         """All who are whispered to are of the talk; a name that means nobody is not."""
         self.char2.location = self.aria.location
@@ -369,23 +338,18 @@ class TestWhisper(CommandLineTest):
 
     def test_the_answer_reaches_the_circle(self):
         """An answer is whispered to each of them, and to nobody else."""
-        self.char2.location = self.aria.location
-        others = {name: [] for name in ("Char2", "Odo")}
         odo = create_object("evennia.objects.objects.DefaultCharacter", key="Odo")
-        odo.location = self.aria.location
-        for person in (self.char2, odo):
-            person.msg = lambda text=None, to=person.key, **kwargs: others[to].append(str(text))
+        odo.location = self.char2.location = self.aria.location
+        theirs, others = self.lines_of(self.char2), self.lines_of(odo)
         self.model.answers = ["I will be there."]
         self.typed("whisper Aria, Char2 = at dawn")
         self.tick()
         self.assertIn("I will be there.", self.shown())
-        self.assertIn("I will be there.", others["Char2"][-1])
-        self.assertFalse(any("there" in line for line in others["Odo"]))
+        self.assertIn("I will be there.", theirs[-1])
+        self.assertNotIn("there", " ".join(others))
 
 
 class TestPage(CommandLineTest):
-    """`page`."""
-
     def heard(self):
         return [(e.channel, e.content, e.audience) for e in self.script.runtime.queue]
 
@@ -413,27 +377,14 @@ class TestPage(CommandLineTest):
         """Markup in a page stays text."""
         self.assertTold("page Aria = |rred|n $pad(x)", "'|rred|n $pad(x)'")
 
-    def answered(self, between):
-        """Page, let something happen before the tick; the accounts that got the answer."""
-        self.model.default = "Under the bridge."
-        self.typed("page Aria = where is it?")
-        between()
-        self.tick()
-        found = [msg for msg in Msg.objects.all() if "bridge" in msg.message]
-        return [account for msg in found for account in msg.receivers]
-
     def test_answered_after_the_pager_left(self):
-        """The answer is kept for an account that logged off, not lost with its character."""
-
-        def leave():
-            self.char1.account = None
-
-        self.assertEqual(self.answered(leave), [self.account])
-
-    def test_answered_to_nobody_else(self):
-        """Who plays that character by then does not get the answer."""
-
-        def change():
-            self.char1.account = self.account2
-
-        self.assertEqual(self.answered(change), [self.account])
+        """The answer is kept for the account, which logged off, and told to nobody else."""
+        self.model.default = "Under the bridge."
+        for number, player_then in enumerate((None, self.account2), 1):
+            self.char1.account = self.account
+            self.typed("page Aria = where is it?")
+            self.char1.account = player_then
+            self.tick()
+            answers = [msg for msg in Msg.objects.all() if "bridge" in msg.message]
+            receivers = [account for msg in answers for account in msg.receivers]
+            self.assertEqual(receivers, [self.account] * number)

@@ -14,7 +14,7 @@ LINE = re.compile(
 )
 
 
-class BudgetTest(WholePagesTest):
+class TestBudget(WholePagesTest):
     """Aria, an admin and a model that talks."""
 
     default = ModelReply(content="They talked of many things.", prompt_tokens=900, cost=0.0125)
@@ -25,10 +25,6 @@ class BudgetTest(WholePagesTest):
 
     def turn(self, **request):
         return wait_for(self.script.run_turn(TurnRequest(**request)))
-
-
-class TestBudgetLine(BudgetTest):
-    """`aibudget` alone."""
 
     def test_the_newest_turn(self):
         """It shows the regions of the newest turn's prompt; they sum up to the total."""
@@ -44,10 +40,6 @@ class TestBudgetLine(BudgetTest):
         self.assertRegex(self.typed("aibudget Aria"), LINE)
         self.assertIn("No turn was logged yet", self.shown())
         self.assertEqual(self.script.budgets.events(), ())
-
-
-class TestBudgetLog(BudgetTest):
-    """`aibudget/log`."""
 
     def test_every_request(self):
         """Turns, extractions and summaries are listed with purpose, figures and trigger."""
@@ -75,36 +67,18 @@ class TestBudgetLog(BudgetTest):
         self.assertTold("aibudget/log Aria", "Aria has asked no model yet.")
         self.assertTold("aibudget Aria", "No turn was logged yet")
 
-
-class TestContributors(BudgetTest):
-    """`aibudget/contributors`."""
-
-    def setUp(self):
-        super().setUp()
+    def test_contributors(self):
+        """Regions, messages by id, notes, tools and the persona; to builders nothing private."""
         bob = Speaker("Bob", "o2.b")
-        self.big = Message("user", "barrel " * 400, speaker=bob, audience=private(["o2.b"]))
+        big = Message("user", "barrel " * 400, speaker=bob, audience=private(["o2.b"]))
         self.configure(persona="A retired smuggler. " * 20)
         self.fill(4)
-        (self.big,) = self.script.history.append([self.big])
+        (big,) = self.script.history.append([big])
         self.typed("airemember Aria = I like jazz")
         self.turn()
-
-    def test_all_kinds(self):
-        """Regions, messages by id, notes, tools and the persona, with what can be done."""
-        note = self.script.ledger.entries()[0]
-        self.assertTold(
-            "aibudget/contributors Aria",
-            "region System",
-            "region Tools",
-            self.big.id,
-            note.id,
-            "persona",
-            "tool",
-            "aimemory/reject",
-        )
-
-    def test_builders(self):
-        """Builders do not see what is private, not even by its id."""
+        note = self.script.ledger.entries()[0].id
+        parts = ("region System", "region Tools", big.id, note, "persona", "tool")
+        self.assertTold("aibudget/contributors Aria", *parts, "aimemory/reject")
         self.be("Builder")
-        self.assertNotIn(self.big.id, self.typed("aibudget/contributors Aria"))
-        self.assertIn("region System", self.shown())
+        shown = self.assertTold("aibudget/contributors Aria", "region System")
+        self.assertNotIn(big.id, shown)

@@ -1,12 +1,10 @@
 """`aicard`: characters of other programs in a game, and greetings and examples of theirs."""
 
 import json
-import tempfile
 import time
 from pathlib import Path
 from unittest.mock import Mock
 
-from django.test import override_settings
 from evennia import create_object, search_object
 
 from evennia_ai.assistant_script import all_assistants
@@ -20,7 +18,7 @@ from evennia_ai.history.messages import utc_iso
 from evennia_ai.llm_interaction.prompt import build_llm_messages
 from evennia_ai.privacy.forget import forget_people
 from evennia_ai.staff.cards import take_card
-from tests.base import PLAYED, AssistantTest
+from tests.base import CHARACTER, PLAYED, AssistantTest
 from tests.cards import card, png, text_chunk
 from tests.cards.test_chats import nasty
 from tests.command_line import CommandLineTest
@@ -38,28 +36,26 @@ FIELDS = {
 class CardCase(CommandLineTest):
     def setUp(self):
         super().setUp()
-        game = tempfile.TemporaryDirectory()
-        self.addCleanup(game.cleanup)
-        self.files = Path(game.name) / "server" / "ai_cards"
+        self.files = Path(self.folder.name) / "server" / "ai_cards"
         self.files.mkdir(parents=True)
-        settings = override_settings(GAME_DIR=game.name)
-        settings.enable()
-        self.addCleanup(settings.disable)
 
     def put(self, file, /, **fields):
         """A picture with a card in the game's folder."""
         (self.files / file).write_bytes(png(text_chunk(card(**fields))))
+
+    def exported(self, name):
+        """The data of the card that an assistant is exported as."""
+        self.typed(f"aicard/export {name} = json", until="Written")
+        return json.loads((self.files / f"{name}-export.json").read_text())["data"]
 
 
 class TestCards(CardCase):
     def test_import_and_export(self):
         """An assistant stands here with all a card says; its export has every field."""
         self.put("nia.png", name="Nia", **FIELDS)
-        told = self.typed("aicard/show nia.png", "Examples")
-        self.assertIn("A card of Nia, from a PNG file.", told)
-        told = self.typed("aicard/import nia.png", "not used")
-        for said in ("Used: name, ", "system_prompt: kept, not used"):
-            self.assertIn(said, told)
+        self.assertTold("aicard/show nia.png", "A card of Nia, from a PNG file.", until="Examples")
+        used = ("Used: name, ", "system_prompt: kept, not used")
+        self.assertTold("aicard/import nia.png", *used, until="not used")
         [nia] = [script for script in all_assistants() if script.obj.key == "Nia"]
         config = nia.config
         self.assertEqual(nia.obj.location, self.room1)
@@ -68,22 +64,20 @@ class TestCards(CardCase):
         )
         self.assertNotIn("{{", repr(config))
         self.assertNotIn("no rules", repr(build_llm_messages(nia, nia.obj)))
-        self.assertIn("Written: ", self.typed("aicard/export Nia", "Written"))
+        self.typed("aicard/export Nia", until="Written: ")
         out = read((self.files / "Nia-export.png").read_bytes()).value["data"]
         self.assertEqual({name: out[name] for name in FIELDS}, FIELDS)
         self.typed("aiconfig Nia persona = A smith.")
-        self.typed("aicard/export Nia = json", "Written")
-        out = json.loads((self.files / "Nia-export.json").read_text())["data"]
+        out = self.exported("Nia")
         self.assertEqual((out["description"], out["extensions"]), ("A smith.", {"depth": [1]}))
-        nia.obj.delete()
 
     def test_again(self):
         """Who is here already takes a card after a question; memories stay."""
         self.put("a.png", name="Aria", **FIELDS)
         self.fill(2)
-        self.assertIn("is here already", self.typed("aicard/import a.png", "Aria"))
+        self.assertTold("aicard/import a.png", "is here already", until="Aria")
         self.assertIn("friendly regular", self.script.config.persona)
-        self.assertIn("has the card", self.typed("aicard/import a.png", "Aria"))
+        self.assertTold("aicard/import a.png", "has the card", until="Aria")
         self.assertIn("keeps the inn", self.script.config.persona)
         self.assertEqual(len(self.script.history.messages()), 2)
 
@@ -116,16 +110,14 @@ class TestCards(CardCase):
             ("aicard/import html.png", "this is no JSON"),
             ("aicard/export Aria = webp", "not as `webp`"),
         ):
-            self.assertIn(said, self.typed(typed, said), typed)
+            self.typed(typed, until=said)
         self.assertEqual(len(all_assistants()), before)
 
-
-class TestChats(CardCase):
     def test_an_old_talk(self):
         """It is private to the two, in order, proven, found by them alone, and forgotten."""
         (self.files / "old.jsonl").write_bytes(nasty())
-        told = self.typed("aicard/chat Aria = old.jsonl, Char", until="deleted")
-        self.assertIn("439 lines taken, 50 damaged, 10 hidden, 1 empty", told)
+        told = "439 lines taken, 50 damaged, 10 hidden, 1 empty"
+        self.assertTold("aicard/chat Aria = old.jsonl, Char", told, until="deleted")
         messages = self.script.history.messages()
         own = stable_id(self.char1)
         self.assertEqual({message.audience for message in messages}, {private([own])})
@@ -159,9 +151,7 @@ class TestGreeting(AssistantTest):
 
     def test_once_a_day(self):
         """By one assistant an arrival, without a model, and not again when they come back."""
-        bea = create_object(
-            "evennia_ai.assistant_character.AssistantCharacter", key="Bea", location=self.room1
-        )
+        bea = create_object(CHARACTER, key="Bea", location=self.room1)
         bea.assistant.attributes.add("greetings", ["Hi!"])
         self.assertEqual(self.arrive(), ["*She waves.* Welcome, Bob!"])
         self.assertEqual(self.arrive(), [])
@@ -173,7 +163,6 @@ class TestGreeting(AssistantTest):
         day = self.script.now
         self.script.now = lambda: day() + 86_500
         self.assertTrue(greet(self.script, bob))
-        bea.delete()
 
     def test_refused(self):
         """What the game does not let it say is not remembered, and it greets them again later."""

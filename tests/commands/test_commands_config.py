@@ -1,8 +1,4 @@
-"""`aiconfig`, also of groups, and the page of documentation on options."""
-
-import importlib.util
-from pathlib import Path
-from typing import ClassVar
+"""`aiconfig`, also of groups."""
 
 from django.test import override_settings
 from evennia import create_object
@@ -16,12 +12,8 @@ from evennia_ai.turns.options import EMOTES, OPTIONS, PRESETS
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest, WholePagesTest
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 class TestConfig(WholePagesTest):
-    """`aiconfig`."""
-
     def test_listing(self):
         """Each option stands with value, unit, whether it was changed, and its meaning."""
         self.configure(max_context_tokens=4000)
@@ -40,8 +32,8 @@ class TestConfig(WholePagesTest):
         for _ in range(2):  # what changes nothing is no change
             self.typed("aiconfig Aria persona = A cook.")
         self.typed("aiconfig Aria max_context_tokens = 4000")
-        told = self.typed("aiconfig/undo Aria persona")
-        self.assertIn(f"as before {self.char1.key} changed it just now", told)
+        before = f"as before {self.char1.key} changed it just now"
+        self.assertTold("aiconfig/undo Aria persona", before)
         self.assertEqual(self.script.config.persona, first.strip())
         self.typed("aiconfig/undo Aria persona")
         self.assertEqual(self.script.config.persona, "A cook.")
@@ -50,8 +42,7 @@ class TestConfig(WholePagesTest):
         self.typed("aiconfig/undo Aria persona")
         self.assertEqual(self.script.config.persona, first.strip())
         self.typed("aiconfig Aria preset = fewshot")
-        told = self.typed("aiconfig/undo Aria")
-        self.assertIn("immediate_window is None again", told)
+        self.assertTold("aiconfig/undo Aria", "immediate_window is None again")
         for name in PRESETS["fewshot"]:
             self.assertFalse(self.script.attributes.has(name))
         self.assertEqual(self.script.config.max_context_tokens, 4000)
@@ -150,6 +141,19 @@ class TestConfig(WholePagesTest):
         with self.assertRaises(AssistantError):
             option_called("conversation_history")
 
+    def test_contradictions(self):
+        """Values that are no use, set by Evennia's own command, are named in the status."""
+        for line, says in (
+            ("tool_levels = {'flying': 'on'}", "there is no such tool"),
+            ("immediate_window = 64", "has no effect without `recent_window`"),
+            ("compact_sleep_threshold = 0.9", "above `compact_emergency_threshold` (0.8)"),
+            ("obeys = fly()", "there is no lock function `fly`"),
+            ("llm_model = [1,2]", "takes the name of a model, or None, not [1, 2]"),
+        ):
+            with self.subTest(line=line):
+                self.typed(f"set/script Aria/{line}")
+                self.assertTold("aistatus Aria", f"Wrong setting: `{line.split()[0]}`", says)
+
 
 class TestGroups(CommandLineTest):
     """`aiconfig/group`: options for all with a tag, of a prototype or of a class."""
@@ -168,9 +172,8 @@ class TestGroups(CommandLineTest):
         """All have it but who has an own value; `aiconfig` names the source; undone in one step."""
         before = self.persona(self.aria)
         self.typed("aiconfig Boris persona = A smith.")
-        told = self.typed("aiconfig/group tag:guard persona = You serve the Watch.")
-        self.assertIn("tag:guard: persona is now You serve the Watch.", told)
-        self.assertIn("In the group: Aria, Boris", told)
+        told = ("tag:guard: persona is now You serve the Watch.", "In the group: Aria, Boris")
+        self.assertTold("aiconfig/group tag:guard persona = You serve the Watch.", *told)
         self.assertEqual(self.persona(self.aria), "You serve the Watch.")
         self.assertEqual(self.persona(self.boris), "A smith.")
         self.assertTold("aiconfig Aria persona", "(tag:guard)")
@@ -220,41 +223,6 @@ class TestGroups(CommandLineTest):
         self.assertTold("aiconfig/group tag:guard persona = x", "Only admins give `persona`")
         self.assertTold("aiconfig/group tag:x spend_caps = {}", "Only admins give `spend_caps`")
         self.assertTold("aiconfig/group tag:thief persona = x", "tag:thief: persona is now x")
-
-
-class TestContradictions(WholePagesTest):
-    """Values that are no use are named as they are set, and in `aistatus`."""
-
-    WRONG: ClassVar = {
-        "tool_levels = {'flying': 'on'}": "there is no such tool",
-        "immediate_window = 64": "has no effect without `recent_window`",
-        "compact_sleep_threshold = 0.9": "above `compact_emergency_threshold` (0.8)",
-        "obeys = fly()": "there is no lock function `fly`",
-        "llm_model = [1,2]": "takes the name of a model, or None, not [1, 2]",
-    }
-
-    def test_named_when_set_behind_our_back(self):
-        """By Evennia's own command: in the status."""
-        for line, says in self.WRONG.items():
-            with self.subTest(line=line):
-                self.typed(f"set/script Aria/{line}")
-                self.assertTold("aistatus Aria", f"Wrong setting: `{line.split()[0]}`", says)
-
-
-class TestConfigPage(CommandLineTest):
-    """`docs/config.md`."""
-
-    def test_is_current(self):
-        """The page is what the script would write now."""
-        path = ROOT / "scripts" / "write_config_docs.py"
-        spec = importlib.util.spec_from_file_location("write_config_docs", path)
-        script = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(script)
-        self.assertEqual(
-            (ROOT / "docs" / "config.md").read_text(encoding="utf-8"),
-            script.page(),
-            "run: python scripts/write_config_docs.py",
-        )
 
 
 class TestBuildersWay(CommandLineTest):

@@ -2,10 +2,8 @@
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
-from django.test import override_settings
 from evennia import CmdSet
 from evennia.server.portal.mxp import mxp_parse
 from evennia.utils.ansi import parse_ansi
@@ -64,6 +62,11 @@ class MemoryLineTest(CommandLineTest):
         )
         return stored
 
+    def open_to_players(self):
+        """The game opens the commands to everyone, and `self.char1` is a player."""
+        self.char1.cmdset.add(OpenCmdSet)
+        self.be("Player")
+
     def secret(self, text):
         """Store a line `self.char1` whispered."""
         circle = private([stable_id(self.char1)])
@@ -71,8 +74,6 @@ class MemoryLineTest(CommandLineTest):
 
 
 class TestHistory(MemoryLineTest):
-    """`aihistory`."""
-
     def test_newest_first(self):
         """The newest stands first, with time, speaker and channel."""
         self.heard("first words")
@@ -96,8 +97,7 @@ class TestHistory(MemoryLineTest):
         """Where a game opens the command to others, they see public talk only."""
         self.secret("the key is under the mat")
         self.heard("a public word")
-        self.char1.cmdset.add(OpenCmdSet)
-        self.be("Player")
+        self.open_to_players()
         for switch in ("", "/full", "/raw"):
             shown = self.assertTold(f"aihistory{switch} Aria", "a public word")
             self.assertNotIn("under the mat", shown)
@@ -114,8 +114,7 @@ class TestHistory(MemoryLineTest):
         public = records.pop("public")
         (hidden,) = records.values()
         self.assertTold(f"aihistory/expand Aria = {hidden}", "was made from")
-        self.char1.cmdset.add(OpenCmdSet)
-        self.be("Player")
+        self.open_to_players()
         begun = next(hidden[:n] for n in range(len(hidden)) if not public.startswith(hidden[:n]))
         for wanted in (hidden, begun):
             shown = self.assertTold(f"aihistory/expand Aria = {wanted}", "There is no summary")
@@ -125,13 +124,10 @@ class TestHistory(MemoryLineTest):
     def test_tool_calls(self):
         """The full history has tool calls and results, the plain one has not."""
         self.heard("look around")
-        self.script.history.append(
-            [Message("assistant", "", tool_calls=tuple(call("look", target="Bob")))]
-        )
-        made = self.script.history.messages()[-1].tool_calls[0]["id"]
-        self.script.history.append(
-            [Message("tool", "a bearded man", tool_call_id=made, name="look")]
-        )
+        calls = call("look", target="Bob")
+        called = Message("assistant", "", tool_calls=tuple(calls))
+        result = Message("tool", "a bearded man", tool_call_id=calls[0]["id"], name="look")
+        self.script.history.append([called, result])
         self.assertTold(
             "aihistory/full Aria", 'calls look {"target": "Bob"}', "result of look (tool): a bear"
         )
@@ -172,8 +168,7 @@ class TestHistory(MemoryLineTest):
         self.assertIn("Mirabel", query)
         found = self.typed(f"aihistory/search Aria = {query}", until="best first")
         self.assertIn("under the Salt Chapel", found)
-        self.char1.cmdset.add(OpenCmdSet)
-        self.be("Player")  # where a game opens the command to others, they see summaries only
+        self.open_to_players()  # they see summaries only
         self.assertNotIn("Compaction:", self.assertTold("aihistory/summaries Aria", SUMMARY))
         self.be("Admin")
         wait_for(rollback_compaction(self.script, self.aria))
@@ -201,8 +196,7 @@ class TestHistory(MemoryLineTest):
         self.aria.attributes.add("odd", {(1, 2): {3}, "who": self.char1, "n": None})
         self.aria.aliases.add("barkeep")
         self.aria.tags.add("staffed", category="inn")
-        with override_settings(GAME_DIR=self.folder.name):
-            shown = self.typed("aihistory/export Aria", until="Written: ")
+        shown = self.typed("aihistory/export Aria", until="Written: ")
         data = json.loads(Path(shown.split("Written: ")[1].strip()).read_text(encoding="utf-8"))
         for name, owner in (("script", self.script), ("body", self.aria)):
             kept = {(a["key"], a["category"]): a["value"] for a in data["attributes"][name]}
@@ -212,14 +206,11 @@ class TestHistory(MemoryLineTest):
         self.assertEqual(odd, {"(1, 2)": [3], "who": str(self.char1), "n": None})
         self.assertEqual((data["aliases"], data["tags"]), (["barkeep"], [["staffed", "inn"]]))
         self.assertEqual(data["ledger"][0]["text"], "Never sing")
-        self.assertEqual(
-            data["compactions"], [r.to_dict() for r in self.script.history.compactions()]
-        )
+        compactions = [record.to_dict() for record in self.script.history.compactions()]
+        self.assertEqual(data["compactions"], compactions)
 
 
 class TestCompact(MemoryLineTest):
-    """`compact` and `@compact-memories`."""
-
     def test_figures(self):
         """Facts are saved first and counted; figures are told, and how to see what left."""
         self.configure(pre_compact_extraction_enabled=True)
@@ -238,14 +229,9 @@ class TestCompact(MemoryLineTest):
         """Why it did not compact is told in words."""
         self.assertTold("compact Aria", "it has no history yet", until="did not")
         self.configure(compact_enabled=False)
-        shown = self.typed("compact Aria", until="did not")
-        self.assertIn("compaction is off; compact/on", shown)
+        off = "compaction is off; compact/on"
+        shown = self.assertTold("compact Aria", off, until="did not")
         self.assertNotIn("begins", shown)
-
-    def hold(self, request):
-        """A summary, kept back until the model is released."""
-        self.model.held = True
-        return SUMMARY
 
     def test_waits_for_the_turn(self):
         """In mid-turn it waits; the turn is whole, then it compacts, under the lock."""
@@ -256,7 +242,12 @@ class TestCompact(MemoryLineTest):
         pump_until(lambda: self.model.requests)
         self.assertTold("compact Aria", "when its turn is over")
         self.assertEqual(len(self.model.requests), 1)
-        self.model.default = self.hold
+
+        def held(request):
+            self.model.held = True
+            return SUMMARY
+
+        self.model.default = held
         self.model.release()
         pump_until(lambda: len(self.model.requests) == 2)
         self.assertEqual(wait_for(turn), "turn")
@@ -308,20 +299,16 @@ class TestCompact(MemoryLineTest):
     def test_compact_memories(self):
         """It works with and without the @, with and without a name."""
         for line in ("@compact-memories", "compact-memories Aria", "@compact-memories ar"):
-            self.fill(30)
-            self.assertTold(line, "Aria compacted", until="compacted")
-        for line in ("@compact-memories = keep ships", "@compact-memories Aria = keep ships"):
-            self.fill(30)
-            self.assertTold(line, "Aria compacted", until="compacted")
-            self.assertIn("keep ships", str(self.model.requests[-1].messages))
-        self.char1.cmdset.add(OpenCmdSet)
-        self.be("Player")
+            for hint in ("", "keep ships"):
+                self.fill(30)
+                typed = f"{line} = {hint}" if hint else line
+                self.assertTold(typed, "Aria compacted", until="compacted")
+                self.assertIn(hint, str(self.model.requests[-1].messages))
+        self.open_to_players()
         self.assertTold("@compact-memories Aria", "`@compact-memories` is for admins.")
 
 
 class TestMemory(MemoryLineTest):
-    """`aimemory` and `@memory-status`."""
-
     def test_query_marks_what_is_private(self):
         """Whispers, journal entries, memories and observations are marked with who knows them."""
         circle = private([stable_id(self.char1)])
@@ -354,22 +341,14 @@ class TestMemory(MemoryLineTest):
 
     def test_entities(self):
         """Profiles show who, when, and what is known, former things marked."""
-        self.aria.entities.put(
-            {
-                "o9.x": Profile(
-                    "o9.x",
-                    "Bob",
-                    "person",
-                    first_seen="2026-01-01T10:00:00",
-                    last_seen="2026-01-02T10:00:00",
-                    observations=(
-                        Observation("b0", "A friend.", "", "", "relationship", "friend"),
-                        Observation("b1", "Has |rbees|n", "1", "", "keeps", "bees"),
-                        Observation("b2", "Has cows", "0", "", "keeps", "cows"),
-                    ),
-                )
-            }
+        told = (
+            Observation("b0", "A friend.", "", "", "relationship", "friend"),
+            Observation("b1", "Has |rbees|n", "1", "", "keeps", "bees"),
+            Observation("b2", "Has cows", "0", "", "keeps", "cows"),
         )
+        seen = {"first_seen": "2026-01-01T10:00:00", "last_seen": "2026-01-02T10:00:00"}
+        bob = Profile("o9.x", "Bob", "person", observations=told, **seen)
+        self.aria.entities.put({"o9.x": bob})
         self.assertTold(
             "aimemory/entities Aria",
             "Bob (person, o9.x), seen 2026-01-01 10:00 to 2026-01-02 10:00",
@@ -392,19 +371,14 @@ class TestMemory(MemoryLineTest):
         met["o9.b"] = observe(met["o9.b"], "owes ale", 2.0, "e3", circle)
         self.aria.entities.put(met)
         self.assertTold("aimemory/entities Aria", "is a spy", "owes ale", "keeps bees", "(2)")
-        self.char1.cmdset.add(OpenCmdSet)
-        self.be("Player")
+        self.open_to_players()
         shown = self.assertTold("aimemory/entities Aria", "keeps bees", "(1)")
         shown += self.assertTold("aimemory/facts Aria", "Char is tall")
         for hidden in ("is a spy", "Cat", "owes ale", "fear cats"):
             self.assertNotIn(hidden, shown)
-        for line in (
-            f"approve Aria = {waiting.id}",
-            f"reject Aria = {waiting.id}",
-            f"forget Aria = {entry.id}",
-            "rebuild Aria",
-        ):
-            self.assertTold(f"aimemory/{line}", "is for admins")
+        for switch, wanted in (("approve", waiting), ("reject", waiting), ("forget", entry)):
+            self.assertTold(f"aimemory/{switch} Aria = {wanted.id}", "is for admins")
+        self.assertTold("aimemory/rebuild Aria", "is for admins")
         self.assertEqual(self.script.ledger.get(waiting.id).state, "proposed")
         self.be("Admin")
         self.assertTold(f"aimemory/approve Aria = {waiting.id}", "approved by Char")
@@ -427,37 +401,26 @@ class TestMemory(MemoryLineTest):
         wait_for(self.script.memory.count())
         services.mind().recall.open_index().clear(self.script.scope)
         self.assertEqual(wait_for(self.script.memory.count()), 0)
-        shown = self.typed("aimemory/rebuild Aria", until="items again")
-        self.assertIn("holds 42 items again, in ", shown)
+        self.typed("aimemory/rebuild Aria", until="holds 42 items again, in ")
         self.assertTold("aimemory Aria = bees", "Bob keeps bees", until="best first")
         newest = self.script.history.messages()[-1]
         self.assertIsNotNone(turn_of_message(newest, self.script.tools.traits))
 
-
-class TestJournal(MemoryLineTest):
-    """`aijournal`."""
-
-    def setUp(self):
-        super().setUp()
+    def test_journal(self):
+        """All pages together are the whole journal, newest first; what is not public is marked."""
         for number in range(70):
             self.aria.journal.add(f"Fact {number} ends.", importance=number % 10 + 1)
-
-    def test_all(self):
-        """All pages together are the whole journal, newest first."""
         shown = self.assertTold("aijournal Aria", "Fact 69 ends.")
         while "Exited pager" not in shown:
             shown += self.typed("next")
         places = [shown.index(f"Fact {number} ends.") for number in range(70)]
         self.assertEqual(places, sorted(places, reverse=True))
-
-    def test_audience(self):
-        """What is not public is marked."""
         self.aria.journal.add("A |rsecret|n.", audience=private([stable_id(self.char1)]))
         self.assertTold("aijournal Aria", "[private: Char] A |rsecret|n.")
 
 
-class RecordTest(WholePagesTest):
-    """A summariser that forges."""
+class TestStoredWords(WholePagesTest):
+    """What was said and summarised is shown letter by letter; the summariser here forges."""
 
     default = f"{SUMMARY}\n{FORGED}"
 
@@ -465,72 +428,48 @@ class RecordTest(WholePagesTest):
         super().setUp()
         self.configure(pre_compact_extraction_enabled=False)
 
-    def compacted(self):
-        """The record of the summary of all that was said."""
+    def heard_and_compacted(self, text):
+        """The record of the summary of what was said."""
+        self.say(text)
+        self.tick()
         self.fill(60)
         wait_for(compact_conversation_history(self.script, self.aria, force=True))
-        return self.script.history.summaries()[-1]
+        return self.script.history.summaries()[-1].id
 
-
-class TestForgedLines(RecordTest):
-    """No line of a stored text can be taken for a record of its own."""
-
-    def assertMarked(self, line, until=None):  # noqa: N802 - unittest's own form
+    def assertMarked(self, line, until=None, marks="    | "):  # noqa: N802 - unittest's own form
         """What the line tells has the forged words, on a line that is marked."""
         shown = self.typed(line, until).split("\n")
         told = [each for each in shown if "stole the crown" in each]
-        self.assertTrue(told)
-        self.assertTrue(all(each.startswith("    | ") for each in told), told)
+        self.assertTrue(told, line)
+        self.assertTrue(all(each.startswith(marks) for each in told), told)
 
-    def test_history(self):
-        """Said in the room, it is marked in every listing of the history."""
+    def test_no_line_is_taken_for_a_record(self):
+        """Wherever stored words are shown, what looks like a record of its own is marked."""
         self.say(TWO_LINES)
         self.tick()
         for line in ("aihistory Aria", "aihistory/full Aria"):
-            with self.subTest(line=line):
-                self.assertMarked(line)
-        self.assertMarked("aihistory/search Aria = lantern", until="best first")
-        self.assertMarked("aimemory Aria = lantern", until="best first")
-
-    def test_summaries_and_what_they_were_made_of(self):
-        """The same of a summary's text, and of the messages below it."""
-        self.say(TWO_LINES)
-        self.tick()
-        record = self.compacted()
+            self.assertMarked(line)
+        for line in ("aihistory/search Aria = lantern", "aimemory Aria = lantern"):
+            self.assertMarked(line, until="best first")
+        summary = self.heard_and_compacted(TWO_LINES)
         self.assertMarked("aihistory/summaries Aria")
-        self.assertMarked(f"aihistory/expand Aria = {record.id}")
-
-    def test_profiles(self):
-        """What is known of somebody is on one line."""
-        bob = observe(new_profile("o9.x", "Bob", 0.0), TWO_LINES, 1.0, "m1")
-        self.aria.entities.put({"o9.x": replace(bob, name=TWO_LINES)})
-        shown = self.typed("aimemory/entities Aria").split("\n")
-        told = [each for each in shown if "stole the crown" in each]
-        self.assertTrue(all(each.startswith(("    | ", "  hello lantern")) for each in told), told)
-
-    def test_status(self):
-        """The same of the last trouble, as an exception words it, in status and audit log."""
+        self.assertMarked(f"aihistory/expand Aria = {summary}")
+        bob = observe(new_profile("o9.x", TWO_LINES, 0.0), TWO_LINES, 1.0, "m1")
+        self.aria.entities.put({"o9.x": bob})
+        self.assertMarked("aimemory/entities Aria", marks=("    | ", "  hello lantern"))
         self.script.trouble(TWO_LINES)
         self.assertMarked("aistatus Aria")
         self.assertMarked("ai/log Aria", until="crown")
 
-
-class TestLetters(RecordTest):
-    """Stored words are shown letter by letter."""
-
     def test_joined_letters(self):
         """What joins or parts the letters of a word and the parts of an emoji stays."""
-        self.say(f"{PERSIAN} {FAMILY}")
-        self.tick()
-        record = self.compacted()
-        self.assertTold(f"aihistory/expand Aria = {record.id}", PERSIAN, FAMILY)
+        summary = self.heard_and_compacted(f"{PERSIAN} {FAMILY}")
+        self.assertTold(f"aihistory/expand Aria = {summary}", PERSIAN, FAMILY)
 
     def test_raw(self):
         """As JSON also what cannot be seen is there, as an escape, and nothing is lost."""
         heard = f"{PERSIAN} {FAMILY} soft\u00adhyphen \u202eturned\x7f \U000e0067 a\nb\\"
         self.script.history.append([Message("user", heard)])
-        shown = self.typed("aihistory/raw Aria")
-        self.assertIn(PERSIAN, shown)
-        for escape in ("soft\\u00adhyphen", "\\u202eturned\\u007f", "\\udb40\\udc67"):
-            self.assertIn(escape, shown)
+        escapes = ("soft\\u00adhyphen", "\\u202eturned\\u007f", "\\udb40\\udc67")
+        shown = self.assertTold("aihistory/raw Aria", PERSIAN, *escapes)
         self.assertEqual(json.loads(shown)[0]["content"], heard)

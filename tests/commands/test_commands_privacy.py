@@ -22,13 +22,7 @@ from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.sealed import unseal
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.privacy.export import export_folder
-from evennia_ai.privacy.requests import (
-    REPORT,
-    ForgettingJob,
-    enqueue,
-    forget_queued,
-    queued,
-)
+from evennia_ai.privacy.requests import REPORT, ForgettingJob, enqueue, forget_queued, queued
 from evennia_ai.sleep.compaction import compact_conversation_history
 from tests.asked import source_of
 from tests.base import CHARACTER
@@ -54,8 +48,6 @@ class ForgettingGameTest(WholePagesTest):
 
     def setUp(self):
         super().setUp()
-        self.place = override_settings(GAME_DIR=self.folder.name)
-        self.place.enable()
         self.model.default = parrot
         self.borg = create_object(CHARACTER, key="Borg", location=self.room1)
         self.borg.assistant.stop()
@@ -63,12 +55,6 @@ class ForgettingGameTest(WholePagesTest):
             body.assistant.attributes.add("compact_preserve_window", 4)
             body.assistant.attributes.add("pre_compact_extraction_enabled", False)
         self.be("Player")
-
-    def tearDown(self):
-        if self.borg.pk and self.borg.assistant:
-            self.borg.assistant.delete()
-        self.place.disable()
-        super().tearDown()
 
     def lived(self):
         """Two compactions, a rename, whispers and a dream."""
@@ -104,26 +90,26 @@ class ForgettingGameTest(WholePagesTest):
             *script.history.messages(),
         ]
 
-    def forget_me(self):
-        """The player types it and confirms."""
+    def forget_me(self, until="Forgotten:"):
+        """The player types it and confirms; what is told."""
         self.typed("aiforget me")
-        return self.typed("aiforget me = yes", until="Forgotten:")
+        return self.typed("aiforget me = yes", until)
+
+    def exported(self):
+        """The file that `aiforget/export` writes."""
+        self.typed("aiforget/export", until="Written to")
+        [path] = (Path(self.folder.name) / "server" / "ai_exports").glob("player-*.json")
+        return path
 
     def everything(self):
         """All Attributes and all files of ours, as one text."""
         rows = [
             repr(unseal(attribute.db_value))
             for owner in (self.script, self.aria, self.borg.assistant, self.borg)
-            for attribute in owner.db_attributes.model.objects.filter(
-                pk__in=owner.db_attributes.values_list("pk", flat=True)
-            )
+            for attribute in owner.db_attributes.all()
         ]
-        return "\n".join(rows) + self.files()
-
-    def files(self):
-        """All files below the game's folder, as text."""
         paths = [path for path in Path(self.folder.name).rglob("*") if path.is_file()]
-        return "\n".join(path.read_bytes().decode("latin-1") for path in paths)
+        return "\n".join([*rows, *(path.read_bytes().decode("latin-1") for path in paths)])
 
     def assert_forgotten(self):
         everything = self.everything()
@@ -150,7 +136,7 @@ class TestPlayers(ForgettingGameTest):
     def test_nothing_is_left(self):
         """Of what was said aloud and whispered, to two assistants, under two names; proven."""
         self.lived()
-        path = wait_for_export(self)
+        path = self.exported()
         self.assertIn(SECRET, self.everything())
         shown = self.forget_me()
         self.assertIn("Proven by `compact/verify` for Aria, Borg", shown)
@@ -178,14 +164,10 @@ class TestPlayers(ForgettingGameTest):
         figures, account = services.figures(), stable_id(self.account)
         for who in (account, account, "a9.other"):
             figures.note_spend(self.script.scope, "awake", who, reply, time.time())
-        self.lived()
         self.forget_me()
         rows = wait_for(figures.spend("account", "2000-01-01"))
-        found = {row.of: (row.calls, row.prompt_tokens, row.cost) for row in rows}
-        self.assertEqual(found["a9.other"], (1, 70, 0.5))
-        self.assertNotIn(account, found)
-        self.assertGreaterEqual(found[""], (2, 140, 1.0))
-        self.assertNotIn(account, figures.path.read_bytes().decode("latin-1"))
+        sums = {row.of: (row.calls, row.prompt_tokens, row.cost) for row in rows}
+        self.assertEqual(sums, {"a9.other": (1, 70, 0.5), "": (2, 140, 1.0)})
 
     def test_pages(self):
         """Pages by which an assistant answered them are deleted, those of others stay."""
@@ -199,7 +181,7 @@ class TestPlayers(ForgettingGameTest):
         """Their own words, notes and what they may know that was observed; nothing of others."""
         self.lived()
         self.typed("airemember Aria = I like jazz.")
-        path = wait_for_export(self)
+        path = self.exported()
         found = json.loads(path.read_text())["assistants"]
         aria = found[f"Aria (#{self.aria.pk})"]
         self.assertEqual(len(aria["said"]), 24)
@@ -207,16 +189,23 @@ class TestPlayers(ForgettingGameTest):
         self.assertEqual([entry["content"] for entry in aria["journal"]], ["Char has a boat."])
         self.assertNotIn("barley", path.read_text())
 
+    def test_another_player(self):
+        """Admins name an account, a character, or the id of a character that is gone."""
+        self.lived()
+        self.be("Admin")
+        self.account2.characters.add(self.char2)
+        for name in (self.account2.key, self.char2.key):
+            self.assertTold(f"aiforget {name}", f"all that `{name}` ever said")
+        self.assertTold("aiforget Nobody", "no player called `Nobody`")
+        gone = stable_id(self.char2)
+        self.typed(f"aiforget {gone}")
+        self.typed(f"aiforget {gone} = yes", until="Forgotten:")
+        self.assertNotIn("sacks of barley", self.everything())
+        self.assertIn(SECRET, self.everything())
 
-def wait_for_export(test):
-    """The file that `aiforget/export` writes."""
-    test.typed("aiforget/export", until="Written to")
-    [path] = (Path(test.folder.name) / "server" / "ai_exports").glob("player-*.json")
-    return path
 
-
-class TestIgnore(ForgettingGameTest):
-    """A player no assistant listens to."""
+class TestOtherCommands(ForgettingGameTest):
+    """A player asks to be ignored, complains about an assistant, and is told who listens."""
 
     def test_nothing_is_heard(self):
         """Neither speech, nor whispers, nor pages; others are heard, and it can be taken back."""
@@ -243,16 +232,12 @@ class TestIgnore(ForgettingGameTest):
         self.char2.account = before
         self.assertEqual(self.script.runtime.queue, [])
 
-
-class TestReport(ForgettingGameTest):
-    """A player's complaint."""
-
     def log(self):
         wait_for(services.on_disk(lambda: None))
         lines = Path(conf.log_path()).read_text().splitlines()
         return [found for found in map(json.loads, lines) if found["kind"] == "report"]
 
-    def test_told_to_staff(self):
+    def test_a_complaint(self):
         """The log has the words and the last lines the player could hear; one alert a minute."""
         self.typed("whisper Aria = my secret")
         self.say("a public line", self.char2)
@@ -267,16 +252,6 @@ class TestReport(ForgettingGameTest):
         self.assertIn("reports Aria", self.script.runtime.last_error)
         self.assertTold("ai/report Aria", "in a minute")
         self.assertEqual(len(self.log()), 1)
-
-    def test_forgotten(self):
-        """Who is forgotten has reported nothing."""
-        self.typed("ai/report Aria = rude")
-        self.forget_me()
-        self.assertEqual(self.log(), [])
-
-
-class TestNotice(ForgettingGameTest):
-    """Who logs in is told that assistants listen."""
 
     def test_told_at_login(self):
         """At each login, once, and not where the game does not want it."""
@@ -294,26 +269,8 @@ class TestNotice(ForgettingGameTest):
         SIGNAL_ACCOUNT_POST_LOGIN.disconnect(dispatch_uid="evennia_ai")
 
 
-class TestAdmins(ForgettingGameTest):
-    """What admins type."""
-
-    def test_another_player(self):
-        """By account, by character, or by the id of a character that is gone."""
-        self.lived()
-        self.be("Admin")
-        self.account2.characters.add(self.char2)
-        for name in (self.account2.key, self.char2.key):
-            self.assertTold(f"aiforget {name}", f"all that `{name}` ever said")
-        self.assertTold("aiforget Nobody", "no player called `Nobody`")
-        gone = stable_id(self.char2)
-        self.typed(f"aiforget {gone}")
-        self.typed(f"aiforget {gone} = yes", until="Forgotten:")
-        self.assertNotIn("sacks of barley", self.everything())
-        self.assertIn(SECRET, self.everything())
-
-
-class TestIdleScripts(ForgettingGameTest):
-    """Scripts that `ai` does not list hold talk as well."""
+class TestOtherPlaces(ForgettingGameTest):
+    """Scripts that `ai` does not list, objects, and files that all assistants share."""
 
     def test_a_second_script_and_one_without_a_body(self):
         """Their histories are cleared too, and the report names them."""
@@ -347,19 +304,12 @@ class TestIdleScripts(ForgettingGameTest):
         stored = box.attributes.all()
         self.assertNotIn("boat", str([unseal(each.value) for each in stored]))
 
-
-class TestFiles(ForgettingGameTest):
-    """Files that all assistants share."""
-
     def test_exports(self):
         """Copies for players go, and what names the player; other exports stay."""
         folder = export_folder()
         folder.mkdir(parents=True)
-        for name, text in (
-            ("player-a9.x", "Hay."),
-            ("Aria", stable_id(self.char1)),
-            ("Bo", "o9.x"),
-        ):
+        texts = {"player-a9.x": "Hay.", "Aria": stable_id(self.char1), "Bo": "o9.x"}
+        for name, text in texts.items():
             (folder / f"{name}.json").write_text(json.dumps({"id": text}))
         self.forget_me()
         self.assertEqual([path.name for path in folder.iterdir()], ["Bo.json"])
@@ -387,6 +337,7 @@ class TestFiles(ForgettingGameTest):
         self.assertEqual((first["words"], first.get("lines")), ("Bär 祭り", None))
         self.assertEqual((second["words"], second["lines"]), ("Bär 祭り", lines))
         self.assertIn("Bär 祭り", texts[3])
+        self.assertNotIn("Rude.", " ".join(texts))
         self.assertEqual([each in texts for each in odd], [False, True])
 
     def test_a_log_that_cannot_be_cleared(self):
@@ -394,8 +345,7 @@ class TestFiles(ForgettingGameTest):
         path = Path(conf.log_path())
         path.write_text("")
         path.with_name(f"{path.name}.part").mkdir()
-        self.typed("aiforget me")
-        self.typed("aiforget me = yes", until="the log could not be cleared")
+        self.forget_me(until="the log could not be cleared")
         self.assertEqual(len(queued()), 1)
 
 
@@ -421,10 +371,10 @@ class TestBounds(ForgettingGameTest):
 
     def test_one_copy_in_ten_minutes(self):
         """A new one takes the place of the last one."""
-        path = wait_for_export(self)
+        path = self.exported()
         self.assertTold("aiforget/export", "You asked for a copy already")
         self.account.ndb.evennia_ai_exported = time.time() - EXPORT_EVERY_S
-        self.assertEqual(wait_for_export(self), path)
+        self.assertEqual(self.exported(), path)
 
     def test_a_clock_set_back(self):
         """What was heard when the request came goes, whatever its date."""
@@ -471,8 +421,7 @@ class TestInterrupted(ForgettingGameTest):
         self.lived()
         recall = services.mind().recall
         works, recall.remove = recall.remove, lambda scope, ids: fail(OSError("read-only"))
-        self.typed("aiforget me")
-        shown = self.typed("aiforget me = yes", until="Not everything is forgotten")
+        shown = self.forget_me(until="Not everything is forgotten")
         self.assertIn("Aria, Borg could not be cleared", shown)
         self.assertEqual(len(queued()), 1)
         recall.remove = works
@@ -489,7 +438,6 @@ class TestInterrupted(ForgettingGameTest):
         """What one cannot forget does not stop the others."""
         self.lived()
         self.borg.assistant.history.gathered_evidence = lambda *args: fail(ValueError("odd"))
-        self.typed("aiforget me")
-        self.typed("aiforget me = yes", until="Borg could not be cleared")
+        self.forget_me(until="Borg could not be cleared")
         self.assertNotIn(SECRET, repr([m.content for m in self.lines(self.script)]))
         self.assertEqual(len(queued()), 1)

@@ -10,8 +10,8 @@ from tests.waiting import wait_for
 HELD = "paused after a rollback, until you type compact"
 
 
-class StatusTest(WholePagesTest):
-    """Aria, an admin and a model that talks."""
+class TestStatus(WholePagesTest):
+    """`aistatus` of Aria, whose model talks."""
 
     default = "They talked of many things."
 
@@ -23,10 +23,6 @@ class StatusTest(WholePagesTest):
         """Let time pass for the assistant."""
         now = self.script.now() + seconds
         self.script.now = lambda: now
-
-
-class TestLastSleep(StatusTest):
-    """The report of the dream."""
 
     def test_a_later_compaction_joins_it(self):
         """A compaction later in the same sleep is shown beside the steps of the dream."""
@@ -48,11 +44,7 @@ class TestLastSleep(StatusTest):
         self.assertEqual(after, dream)
         self.assertIn("memory_links", self.typed("aistatus Aria"))
 
-
-class TestLastTrouble(StatusTest):
-    """When it was, and when it is over."""
-
-    def test_when(self):
+    def test_last_trouble(self):
         """It is shown with its age."""
         self.assertEqual(self.status("Last trouble:"), "Last trouble: none")
         self.script.trouble("the disk is full")
@@ -88,33 +80,20 @@ class TestLastTrouble(StatusTest):
         ):
             self.assertEqual(ago(seconds), words)
 
-
-class TestOnce(StatusTest):
-    """Who follows and types the command gets each line once."""
-
-    def test_a_compaction(self):
-        """A follower gets the receipt, others the answer."""
-        self.fill(60)
-        self.typed("ai/follow Aria")
-        shown = self.typed("compact Aria", until="Raw words")
-        self.assertEqual(shown.count("compacted"), 1)
-        self.typed("ai/follow Aria")
-        self.fill(60)
-        shown = self.typed("compact Aria", until="Raw words")
-        self.assertEqual(shown.count("compacted"), 1)
-
-
-class TestStatus(WholePagesTest):
-    """`aistatus`."""
-
-    default = "They talked of bees."
+    def test_followers_are_told_once(self):
+        """Who types `compact` is told once, by the receipt if they follow, else by the answer."""
+        for _ in range(2):
+            self.fill(60)
+            self.typed("ai/follow Aria")
+            shown = self.typed("compact Aria", until="Raw words")
+            self.assertEqual(shown.count("compacted"), 1)
 
     def test_what_is_stored(self):
         """Messages, archive, summaries, journal and the last compaction are counted."""
+        self.configure(pre_compact_extraction_enabled=True)
         self.fill(40)
         self.aria.journal.add("Bob keeps bees.")
         self.typed("compact Aria", until="compacted")
-        # The extraction, which the model answers with plain text, leaves no entry.
         shown = self.typed("aistatus Aria")
         self.assertRegex(
             shown, r"Messages: 2\d live \([\d,]+ tokens\), 2\d archived in 1 segment\n"
@@ -147,38 +126,34 @@ class TestStatus(WholePagesTest):
         self.typed("ai/stop Aria")
         self.assertTold("aistatus Aria", "Enabled: no (ai/start switches it on)")
 
-
-class TestHold(StatusTest):
-    """Staff are told that automatic compaction is held, and it is let go as promised."""
-
-    def test_told(self):
-        """The answer to a rollback and the status say so."""
+    def compacted(self):
+        """Aria has talked, and compacted it."""
         self.fill(60)
         self.typed("compact Aria", until="compacted")
+
+    def test_paused_by_a_rollback(self):
+        """The answer to a rollback and the status say so."""
+        self.compacted()
         self.typed("compact/rollback Aria")
-        shown = self.typed("compact/rollback Aria = yes", until="Taken back")
-        self.assertIn("40 messages live again", shown)
-        self.assertIn(f"Compaction of Aria: {HELD}", shown)
+        told = ("40 messages live again", f"Compaction of Aria: {HELD}")
+        self.assertTold("compact/rollback Aria = yes", *told, until="Taken back")
         self.assertIn(HELD, self.status("Compaction:"))
         self.assertNotIn("in a lull from", self.status("Compaction:"))
 
     def test_other_commands_work_meanwhile(self):
         """The question captures nothing, and a yes to it does not take back a later compaction."""
-        self.fill(60)
-        self.typed("compact Aria", until="compacted")
+        self.compacted()
         shown = "40 messages would be live again. To confirm, type within a minute: "
         self.assertTold("compact/rollback Aria", f"{shown}compact/rollback Aria = yes")
         self.assertTold("say Hello", 'You say, "Hello"')
-        self.fill(60)
-        self.typed("compact Aria", until="compacted")
+        self.compacted()
         self.assertTold("compact/rollback Aria = yes", "would be live again")
         self.assertEqual(self.script.history.compactions()[-1].status, "committed")
         self.typed("compact/rollback Aria = yes", until="Taken back")
 
     def test_only_a_yes_confirms(self):
         """Neither Enter, nor the question asked again, nor an answer left empty."""
-        self.fill(60)
-        self.typed("compact Aria", until="compacted")
+        self.compacted()
         self.typed("compact/rollback Aria")
         self.typed("")
         self.assertTold("compact/rollback Aria", "would be live again")
@@ -187,7 +162,7 @@ class TestHold(StatusTest):
         self.assertIsNone(self.script.runtime.lock.running)
         self.assertEqual(self.script.history.compactions()[-1].status, "committed")
 
-    def test_stays_where_a_compact_fails(self):
+    def test_pause_stays_where_a_compact_fails(self):
         """Where no summary can be made, or compaction is off, nothing is changed."""
         self.fill(60)
         wait_for(compact_conversation_history(self.script, self.aria, force=True))

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+from evennia_ai.commands.history import why
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace
@@ -10,7 +11,7 @@ from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.testing import call
 from tests.command_line import WholePagesTest
-from tests.waiting import pump_until, wait_for
+from tests.waiting import wait_for
 
 FACT = "The cellar key lies under the blue pot beside the hearth."
 BOB = Speaker("Bob", "o2.b")
@@ -40,11 +41,10 @@ class WhyTest(WholePagesTest):
         replies = [m for m in self.script.history.messages() if TRACE in m.metadata]
         return replies[-1]
 
-    def why(self, words="", until="\n"):
-        """What `ai/why` tells."""
-        self.typed(f"ai/why Aria = {words}" if words else "ai/why Aria")
-        pump_until(lambda: until in self.shown())
-        return self.shown()
+    def why(self, words="", *told, until="\n"):
+        """What `ai/why` tells, with all of this in it."""
+        line = f"ai/why Aria = {words}" if words else "ai/why Aria"
+        return self.assertTold(line, *told, until=until)
 
 
 class TestWhyDidSheSayThat(WhyTest):
@@ -54,13 +54,10 @@ class TestWhyDidSheSayThat(WhyTest):
         """With /full it ends with all that was sent, as long as that is kept."""
         self.ask("Aria, is there ale?", "Aye.")
         sent = self.model.requests[-1].messages
-        self.typed("ai/why/full Aria")
-        pump_until(lambda: "The whole prompt:" in self.shown())
-        for text in ("[system] ", "[tool] ", sent[0]["content"].splitlines()[0], "Aye."):
-            self.assertIn(text, self.shown())
+        parts = ("[system] ", "[tool] ", sent[0]["content"].splitlines()[0], "Aye.")
+        self.assertTold("ai/why/full Aria", *parts, until="The whole prompt:")
         self.script.runtime.prompts.clear()
-        self.typed("ai/why/full Aria")
-        pump_until(lambda: "Its prompt is not kept" in self.shown())
+        self.typed("ai/why/full Aria", until="Its prompt is not kept")
 
     def test_memory_in_the_prompt(self):
         """Prompt, source lines with scores, model, tools and cost of the newest reply."""
@@ -79,8 +76,8 @@ class TestWhyDidSheSayThat(WhyTest):
         self.assertGreater(score, 0)
         asked = next(m for m in self.script.history.messages() if "cellar" in m.content)
         self.assertEqual(trace.answers, (asked.id,))
-        shown = self.why()
-        for told in (
+        self.why(
+            "",
             "Under the blue pot.",
             f"Prompt: {trace.budget}",
             f"({asked.id})",
@@ -90,8 +87,7 @@ class TestWhyDidSheSayThat(WhyTest):
             "Tools called: none",
             "Model: scripted/other",
             "Cost: 1 call, 900 tokens in, 7 out, $0.2500",
-        ):
-            self.assertIn(told, shown)
+        )
 
     def test_searches(self):
         """What the turn's own searches found and read is named, with the tools and all calls."""
@@ -104,19 +100,21 @@ class TestWhyDidSheSayThat(WhyTest):
         self.assertIn(self.fact.id, trace.found)
         self.assertEqual(trace.opened, (self.fact.id,))
         self.assertEqual(trace.calls, 3)
-        shown = self.why("blue pot")
-        self.assertIn("Memories found by its searches:", shown)
-        self.assertIn("Memories it read in full:", shown)
-        self.assertIn("Tools called: search_memory, expand_memory", shown)
-        self.assertIn("Cost: 3 calls", shown)
-        self.assertIn("no price known", shown)
+        self.why(
+            "blue pot",
+            "Memories found by its searches:",
+            "Memories it read in full:",
+            "Tools called: search_memory, expand_memory",
+            "Cost: 3 calls",
+            "no price known",
+        )
 
     def test_damaged_traces(self):
         """Whatever stands in a trace, the command answers."""
         odd = ("{}", '{"budget": 3, "given": []}', '{"given": {"m1": "x"}, "cost": "y"}', "[1]")
         for raw in odd:
             self.script.history.append([Message("assistant", "Ho.", metadata={TRACE: raw})])
-            self.assertIn("no trace that can be read", self.why(until="trace"))
+            self.why(until="no trace that can be read")
 
     def test_only_admins(self):
         """Builders read no talk."""
@@ -125,8 +123,6 @@ class TestWhyDidSheSayThat(WhyTest):
 
     def test_sources_of_others(self):
         """Where a game opens it to others, a private source is not shown to them."""
-        from evennia_ai.commands.history import why
-
         secret = Message("user", "I stole the pot.", speaker=BOB, audience=private(["o2.b"]))
         (secret,) = self.script.history.append([secret])
         reply = self.ask("Aria, good evening!", "Good evening.")
@@ -140,12 +136,8 @@ class TestWhyDidSheSayThat(WhyTest):
         seen = self.script.seen("public")
         self.assertIn("nowhere", "\n".join(wait_for(why(self.script, "stole the", seen))))
 
-
-class TestTrace(WhyTest):
-    """What is stored with a reply."""
-
-    def test_no_talk(self):
-        """Ids and numbers, few of them; nobody's words."""
+    def test_no_talk_in_a_trace(self):
+        """With a reply ids and numbers are stored, few of them; nobody's words."""
         self.compact()
         reply = self.ask("Aria, where is the cellar key?", call("look"), "Under the blue pot.")
         stored = reply.metadata[TRACE]
@@ -159,8 +151,7 @@ class TestWhyDidSheForget(WhyTest):
 
     def test_still_there(self):
         """What is in the live history is said to be."""
-        shown = self.why("blue pot")
-        self.assertIn("It is in the live history: prompts hold it word for word.", shown)
+        self.why("blue pot", "It is in the live history: prompts hold it word for word.")
         self.configure(max_context_tokens=4000, compact_auto=False)
         self.fill(40, words=200)
         self.ask("Aria, good evening!", "Good evening.")
@@ -170,24 +161,21 @@ class TestWhyDidSheForget(WhyTest):
         """For archived words: compaction, summary, search, and the command for the raw words."""
         done = self.compact()
         (record,) = self.script.history.summaries()
-        shown = self.why("the BLUE pot", until="A search")
-        for told in (
+        shown = self.why(
+            "the BLUE pot",
             self.fact.id,
             FACT,
             f"Compaction {done['compaction_id']} (manual) summarised it",
             f"It is in summary {record.id}, made of 17 messages.",
             "A search for these words finds it as result 1.",
-        ):
-            self.assertIn(told, shown)
+            until="A search",
+        )
         typed = re.search(r"The raw words: (aihistory/expand Aria = \S+)", shown)[1]
         self.assertIn(FACT, self.typed(typed))
 
     def test_never_said(self):
         """For words that nobody said: that, and what search finds nearest."""
         self.compact()
-        shown = self.why("the blue kettle beside the hearth", until="nearest")
-        self.assertIn("is nowhere in the history or the archive of Aria", shown)
-        self.assertIn(self.fact.id, shown)
-        self.typed("ai/why Aria = zyzzyx")
-        pump_until(lambda: "Search finds" in self.shown())
-        self.assertIn("`zyzzyx` is nowhere", self.shown())
+        nowhere = "is nowhere in the history or the archive of Aria"
+        self.why("the blue kettle beside the hearth", nowhere, self.fact.id, until="nearest")
+        self.why("zyzzyx", "`zyzzyx` is nowhere", until="Search finds")

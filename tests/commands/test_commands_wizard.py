@@ -13,10 +13,6 @@ class TestWizard(CommandLineTest):
         super().setUp()
         self.session.msg = self._record
 
-    def tearDown(self):
-        del self.session.msg
-        super().tearDown()
-
     def answer(self, *typed):
         """Type answers, as a session sends them; each text shown fits 78 columns."""
         for line in typed:

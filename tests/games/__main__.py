@@ -39,13 +39,16 @@ class TestOwn(EvenniaTest):
 """
 
 
-def base(typeclass, parent):
-    """A module of the game whose typeclass has another parent."""
-    name = {"objects": "Object", "characters": "Character", "rooms": "Room"}[typeclass]
-    module, _, parent = parent.rpartition(".")
-    head = f"from {module} import {parent}\n\n\n"
-    extra = "class ObjectParent:\n    pass\n\n\n" if name == "Object" else ""
-    return {f"typeclasses/{typeclass}.py": head + extra + f"class {name}({parent}):\n    pass\n"}
+def bases(**parents):
+    """Modules of the game whose typeclasses have other parents."""
+    files = {}
+    for name, path in parents.items():
+        module, _, parent = path.rpartition(".")
+        head = f"from {module} import {parent}\n\n\n"
+        head += "class ObjectParent:\n    pass\n\n\n" if name == "Object" else ""
+        file = f"typeclasses/{name.lower()}s.py"
+        files[file] = f"{head}class {name}({parent}):\n    pass\n"
+    return files
 
 
 def in_room(lines, head=""):
@@ -118,115 +121,99 @@ INGAME = "evennia.contrib.base_systems.ingame_python"
 EXTENDED = "evennia.contrib.grid.extended_room.ExtendedRoom"
 SETTINGS = "server/conf/settings.py"
 
-# By name: the files that make it of the template (of the settings, what is added), and what it
-# needs besides Evennia.
+# By name: the files that make it of the template; of the settings, what is added.
 GAMES = {
-    "template": ({}, ""),
-    "evadventure": (
-        {
-            **base("characters", f"{EVADVENTURE}.characters.EvAdventureCharacter"),
-            **base("rooms", f"{EVADVENTURE}.rooms.EvAdventureRoom"),
-            **base("objects", f"{EVADVENTURE}.objects.EvAdventureObject"),
-            **commands(
-                "self.add(EvAdventureCmdSet)",
-                head=f"from {EVADVENTURE}.commands import EvAdventureCmdSet\n",
-            ),
-        },
-        "",
-    ),
-    "rpsystem": (
-        {
-            **base("characters", f"{RP}.ContribRPCharacter"),
-            **base("rooms", EXTENDED),
-            **base("objects", f"{RP}.ContribRPObject"),
-            **commands("self.add(RPSystemCmdSet())", head=f"from {RP} import RPSystemCmdSet\n"),
-            **in_room(
-                [
-                    "self.room1.db.desc = 'A hall. $state(burning, It burns!)$state(cold, Snow.)'",
-                    "self.room1.add_room_state('burning')",
-                    "for person in (self.char1, self.char2):",
-                    "    person.sdesc.add(f'a {person.key[::-1]} figure')",
-                    "return self.room1",
-                ]
-            ),
-        },
-        "",
-    ),
-    "wilderness": (
-        in_room(
-            [
-                "wilderness.create_wilderness()",
-                "wilderness.enter_wilderness(self.char1)",
-                "return self.char1.location",
-            ],
-            head="from evennia.contrib.grid.wilderness import wilderness\n",
+    "template": {},
+    "evadventure": {
+        **bases(
+            Character=f"{EVADVENTURE}.characters.EvAdventureCharacter",
+            Room=f"{EVADVENTURE}.rooms.EvAdventureRoom",
+            Object=f"{EVADVENTURE}.objects.EvAdventureObject",
         ),
-        "",
+        **commands(
+            "self.add(EvAdventureCmdSet)",
+            head=f"from {EVADVENTURE}.commands import EvAdventureCmdSet\n",
+        ),
+    },
+    "rpsystem": {
+        **bases(
+            Character=f"{RP}.ContribRPCharacter", Room=EXTENDED, Object=f"{RP}.ContribRPObject"
+        ),
+        **commands("self.add(RPSystemCmdSet())", head=f"from {RP} import RPSystemCmdSet\n"),
+        **in_room(
+            [
+                "self.room1.db.desc = 'A hall. $state(burning, It burns!)$state(cold, Snow.)'",
+                "self.room1.add_room_state('burning')",
+                "for person in (self.char1, self.char2):",
+                "    person.sdesc.add(f'a {person.key[::-1]} figure')",
+                "return self.room1",
+            ]
+        ),
+    },
+    "wilderness": in_room(
+        [
+            "wilderness.create_wilderness()",
+            "wilderness.enter_wilderness(self.char1)",
+            "return self.char1.location",
+        ],
+        head="from evennia.contrib.grid.wilderness import wilderness\n",
     ),
-    "xyzgrid": (
-        {
-            SETTINGS: "PROTOTYPE_MODULES += ['evennia.contrib.grid.xyzgrid.prototypes']\n",
-            **commands(
-                "self.add(XYZGridCmdSet)",
-                head="from evennia.contrib.grid.xyzgrid.commands import XYZGridCmdSet\n",
-            ),
-            **in_room(
-                [
-                    "grid = get_xyzgrid()",
-                    "grid.add_maps({'zcoord': 'map', 'map': '+ 0 1\\n\\n0 #-#\\n\\n+ 0 1'})",
-                    "grid.reload()",
-                    "room, _ = XYZRoom.create('Square', xyz=(0, 0, 'map'))",
-                    "return room",
-                ],
-                head="from evennia.contrib.grid.xyzgrid.xyzgrid import get_xyzgrid\n"
-                "from evennia.contrib.grid.xyzgrid.xyzroom import XYZRoom\n",
-            ),
-        },
-        "scipy",
-    ),
-    "ingame_python": (
-        {
-            **base("characters", f"{INGAME}.typeclasses.EventCharacter"),
-            **base("rooms", f"{INGAME}.typeclasses.EventRoom"),
-            **base("objects", f"{INGAME}.typeclasses.EventObject"),
-            **in_room(
-                [
-                    "create_script('" + INGAME + ".scripts.EventHandler')",
-                    "self.addCleanup(setattr, CallbackHandler, 'script', None)",
-                    "return self.room1",
-                ],
-                head="from evennia import create_script\n"
-                f"from {INGAME}.callbackhandler import CallbackHandler\n",
-            ),
-        },
-        "",
-    ),
-    "multisession": (
-        {  # its settings are a package
-            SETTINGS: "from server.conf.parts import *\n",
-            "server/conf/parts/__init__.py": "from .players import *\n",
-            "server/conf/parts/players.py": "MULTISESSION_MODE = 3\nMAX_NR_CHARACTERS = 3\n"
-            'GUEST_ENABLED = True\nROOT_URLCONF = "web.pages"\n',
-            "web/pages.py": "from web.urls import urlpatterns\n",
-        },
-        "",
-    ),
-    "own_commands": (
-        {  # its command set is in a package, and only inherits
-            SETTINGS: 'CMDSET_CHARACTER = "commands.sets.PlayerCmdSet"\n',
-            "commands/own.py": OWN_COMMANDS,
-            "commands/sets/__init__.py": "from .player import PlayerCmdSet\n",
-            "commands/sets/player.py": "from commands.default_cmdsets import CharacterCmdSet\n\n\n"
-            "class PlayerCmdSet(CharacterCmdSet):\n    key = 'Player'\n",
-            **commands(
-                "for command in (own.CmdSay, own.CmdWhisper, own.CmdEmote, own.CmdPage):",
-                "    self.add(command)",
-                head="from commands import own\n",
-            ),
-        },
-        "",
-    ),
+    "xyzgrid": {
+        SETTINGS: "PROTOTYPE_MODULES += ['evennia.contrib.grid.xyzgrid.prototypes']\n",
+        **commands(
+            "self.add(XYZGridCmdSet)",
+            head="from evennia.contrib.grid.xyzgrid.commands import XYZGridCmdSet\n",
+        ),
+        **in_room(
+            [
+                "grid = get_xyzgrid()",
+                "grid.add_maps({'zcoord': 'map', 'map': '+ 0 1\\n\\n0 #-#\\n\\n+ 0 1'})",
+                "grid.reload()",
+                "room, _ = XYZRoom.create('Square', xyz=(0, 0, 'map'))",
+                "return room",
+            ],
+            head="from evennia.contrib.grid.xyzgrid.xyzgrid import get_xyzgrid\n"
+            "from evennia.contrib.grid.xyzgrid.xyzroom import XYZRoom\n",
+        ),
+    },
+    "ingame_python": {
+        **bases(
+            Character=f"{INGAME}.typeclasses.EventCharacter",
+            Room=f"{INGAME}.typeclasses.EventRoom",
+            Object=f"{INGAME}.typeclasses.EventObject",
+        ),
+        **in_room(
+            [
+                "create_script('" + INGAME + ".scripts.EventHandler')",
+                "self.addCleanup(setattr, CallbackHandler, 'script', None)",
+                "return self.room1",
+            ],
+            head="from evennia import create_script\n"
+            f"from {INGAME}.callbackhandler import CallbackHandler\n",
+        ),
+    },
+    "multisession": {  # its settings are a package
+        SETTINGS: "from server.conf.parts import *\n",
+        "server/conf/parts/__init__.py": "from .players import *\n",
+        "server/conf/parts/players.py": "MULTISESSION_MODE = 3\nMAX_NR_CHARACTERS = 3\n"
+        'GUEST_ENABLED = True\nROOT_URLCONF = "web.pages"\n',
+        "web/pages.py": "from web.urls import urlpatterns\n",
+    },
+    "own_commands": {  # its command set is in a package, and only inherits
+        SETTINGS: 'CMDSET_CHARACTER = "commands.sets.PlayerCmdSet"\n',
+        "commands/own.py": OWN_COMMANDS,
+        "commands/sets/__init__.py": "from .player import PlayerCmdSet\n",
+        "commands/sets/player.py": "from commands.default_cmdsets import CharacterCmdSet\n\n\n"
+        "class PlayerCmdSet(CharacterCmdSet):\n    key = 'Player'\n",
+        **commands(
+            "for command in (own.CmdSay, own.CmdWhisper, own.CmdEmote, own.CmdPage):",
+            "    self.add(command)",
+            head="from commands import own\n",
+        ),
+    },
 }
+# What a game needs besides Evennia.
+NEEDS = {"xyzgrid": "scipy"}
 QUICK = """
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:",
                          "TEST": {"MIGRATE": False}}}
@@ -245,12 +232,10 @@ def make(name, folder):
     (folder / "server/conf/secret_settings.py").write_text(QUICK)
     (folder / "world/tests.py").write_text(OWN_TESTS)
     (folder / "server/logs").mkdir(exist_ok=True)
-    for path, text in GAMES[name][0].items():
+    for path, text in GAMES[name].items():
         file = folder / path
         if path == SETTINGS:
-            mark = (
-                "######################################################################\n# Settings"
-            )
+            mark = f"{'#' * 70}\n# Settings"
             text = file.read_text().replace(mark, text + "\n" + mark, 1)
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
@@ -280,7 +265,7 @@ def tested(folder, *labels):
 
 def tried(name):
     """A row of the table, and what failed, as it was printed."""
-    if (needs := GAMES[name][1]) and importlib.util.find_spec(needs) is None:
+    if (needs := NEEDS.get(name)) and importlib.util.find_spec(needs) is None:
         return {}, f"not tried: `{needs}` is not installed"
     with tempfile.TemporaryDirectory(prefix=f"games-{name}-") as base_folder:
         folder = Path(base_folder) / "game"

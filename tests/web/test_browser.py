@@ -96,9 +96,7 @@ class BrowserTest(PagesTest):
 
     def setUp(self):
         super().setUp()
-        self.client.force_login(self.account)
-        self.saved = Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.saved)
+        self.saved = Path(self.enterContext(tempfile.TemporaryDirectory()))
         package = Path(evennia_ai.__file__).parent
         for folder in (Path(evennia.__file__).parent / "web" / "static", package / "static"):
             shutil.copytree(folder, self.saved / "static", dirs_exist_ok=True)

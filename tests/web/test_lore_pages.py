@@ -13,7 +13,6 @@ class TestLorePages(BrowsingTest, CardCase):
     def setUp(self):
         super().setUp()
         self.be("Builder")
-        self.client.force_login(self.account)
 
     def send(self, name, data):
         """Upload a file; what the page says."""

@@ -97,17 +97,17 @@ class Harmless(HTMLParser):
 
 @override_settings(ROOT_URLCONF="tests.web.urls")
 class BrowsingTest(CommandLineTest):
-    """A browser whose requests are answered on the test's own thread."""
+    """A browser of `self.account`, whose requests are answered on the test's own thread."""
 
     def setUp(self):
         super().setUp()
         self.client = Client()
-        patched = patch(
-            "evennia_ai.web.site.on_reactor",
-            lambda work, patience_s=None: wait_for(maybeDeferred(work)),
-        )
-        patched.start()
-        self.addCleanup(patched.stop)
+        self.client.force_login(self.account)
+
+        def answered(work, patience_s=None):
+            return wait_for(maybeDeferred(work))
+
+        self.enterContext(patch("evennia_ai.web.site.on_reactor", answered))
 
 
 class PagesTest(BrowsingTest):
@@ -185,7 +185,6 @@ class TestWhoSeesWhat(PagesTest):
         """Who may not see a page cannot act on it, and an act without its token is refused."""
         for rank in ("Player", "Builder"):
             self.be(rank)
-            self.client.force_login(self.account)
             response = self.client.post(
                 f"/ai/{self.script.pk}/memory/", {"act": "forget", "id": "e1"}
             )
@@ -198,7 +197,6 @@ class TestWhoSeesWhat(PagesTest):
 
     def test_looks_at_private_talk_are_logged(self):
         """Reading private talk leaves a line in the audit log; reading public talk leaves none."""
-        self.client.force_login(self.account)
         self.said("The ale is good.")
         self.client.get(f"/ai/{self.script.pk}/talk/")
         self.assertEqual(self.logged("looked"), [])
@@ -217,7 +215,6 @@ class TestWhoSeesWhat(PagesTest):
         self.assertHides(Client().get("/"), link)
         for rank, shown in (("Player", False), ("Builder", True), ("Admin", True)):
             self.be(rank)
-            self.client.force_login(self.account)
             page = self.client.get("/")
             self.assertShows(page, "Characters", "Help", *([link] if shown else []))
             if not shown:
@@ -228,10 +225,6 @@ class TestWhoSeesWhat(PagesTest):
 
 class TestWhatTheyShow(PagesTest):
     """The pages as an admin sees them."""
-
-    def setUp(self):
-        super().setUp()
-        self.client.force_login(self.account)
 
     def test_hostile_texts(self):
         """Names, lines and descriptions are text: none makes an element, a handler or a link."""
@@ -322,10 +315,9 @@ class TestWhatTheyShow(PagesTest):
     def test_answers_that_fell_back(self):
         """Their number and share stand in the list and in the state."""
         self.script.runtime.counts.update({"answers": 8, "fell back": 2})
+        told = "8 answers, 2 of them (25%) by the offline model"
         for address in ("/ai/", f"/ai/{self.script.pk}/"):
-            self.assertShows(
-                self.client.get(address), "8 answers, 2 of them (25%) by the offline model"
-            )
+            self.assertShows(self.client.get(address), told)
 
     def test_spend(self):
         """Calls of a model without a price say so; who is gone is named in words, not by a key."""
@@ -360,6 +352,17 @@ class TestWhatTheyShow(PagesTest):
             page = self.client.get("/ai/")
         self.assertShows(page, "broken: ")
 
+    def test_slow_checks_come_one_by_one(self):
+        """The doctor's page runs the quick checks, a link on it each other one by itself."""
+        page = self.client.get("/ai/doctor/")
+        self.assertShows(page, "tools can be used", "?check=model", "?check=memory")
+        self.assertHides(page, "in memory", "?check=settings")
+        page = self.client.get("/ai/doctor/?check=memory")
+        self.assertShows(page, "in memory", "?check=settings")
+        page = self.client.get("/ai/doctor/?check=nonsense")
+        self.assertShows(page, "tools can be used", "?check=model")
+        self.assertHides(self.client.get("/ai/doctor/?check=all"), "?check=")
+
     def test_odd_numbers_and_unknown_ids(self):
         """Odd values in an address give a page or a plain answer, never an error."""
         for query in ("spend/?days=x", "spend/?days=-1", "spend/?by=secret&only=1"):
@@ -372,10 +375,6 @@ class TestWhatTheyShow(PagesTest):
 class TestActs(PagesTest):
     """What staff can do: checked like the commands, with a line in the audit log."""
 
-    def setUp(self):
-        super().setUp()
-        self.client.force_login(self.account)
-
     def send(self, page, **fields):
         """Send a form; returns the page that follows."""
         return self.client.post(f"/ai/{self.script.pk}/{page}/", fields, follow=True)
@@ -385,9 +384,8 @@ class TestActs(PagesTest):
         shown = self.send("options", act="set", option="max_react_iterations", value="3")
         self.assertShows(shown, "max_react_iterations is now 3")
         self.assertEqual(self.script.config.max_react_iterations, 3)
-        self.assertShows(
-            self.send("options", act="default", option="max_react_iterations"), "is 8 again"
-        )
+        restored = self.send("options", act="default", option="max_react_iterations")
+        self.assertShows(restored, "is 8 again")
         wrong = self.send("options", act="set", option="max_react_iterations", value="many")
         self.assertShows(wrong, "not 'many'")
         self.assertEqual(self.script.config.max_react_iterations, 8)
@@ -446,13 +444,12 @@ class TestActs(PagesTest):
         old = self.script.obj.journal.add("Bob owns a cat.")
         self.assertShows(self.send("memory", act="forget", id=old.id), "no longer finds")
         self.assertShows(self.send("memory", act="forget", id="e0"), "There is no journal entry")
-        other = create_account("Mallory", "m@example.com", "a-long-password-1")
+        create_account("Mallory", "m@example.com", "a-long-password-1")
         self.assertShows(self.send("memory", act="quarantine", player="Mallory"), "uses nothing")
         self.assertShows(self.send("memory", act="release", player="Mallory"), "uses again")
         self.assertShows(self.send("memory", act="dance"), "no such act")
         self.assertShows(self.send("memory", act="drop", id="o1"), "no such observation")
         self.assertTrue(self.logged("quarantine") and self.logged("forget"))
-        other.delete()
 
     def test_an_observation_is_dropped(self):
         """The profile no longer holds it, and the others stay."""
@@ -477,23 +474,6 @@ class TestActs(PagesTest):
         self.assertShows(shown, "1 of its memories left semantic memory")
         self.assertEqual(wait_for(memories.ids(scope)), set())
         self.assertTrue(self.script.obj.journal.get(entry.id).withdrawn)
-
-
-class TestDoctor(PagesTest):
-    """The doctor's page: quick checks at once, each other one by itself."""
-
-    def test_slow_checks_come_one_by_one(self):
-        """Without scripts a link runs a check; the page itself runs only the quick ones."""
-        self.client.force_login(self.account)
-        page = self.client.get("/ai/doctor/")
-        self.assertShows(page, "tools can be used", "?check=model", "?check=memory")
-        self.assertHides(page, "in memory", "?check=settings")
-        self.assertShows(
-            self.client.get("/ai/doctor/?check=memory"), "in memory", "?check=settings"
-        )
-        page = self.client.get("/ai/doctor/?check=nonsense")
-        self.assertShows(page, "tools can be used", "?check=model")
-        self.assertHides(self.client.get("/ai/doctor/?check=all"), "?check=")
 
 
 @override_settings(ROOT_URLCONF="tests.web.urls")
