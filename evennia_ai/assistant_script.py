@@ -197,11 +197,10 @@ class AssistantScript(AssistantPorts, DefaultScript):
         moderates = is_speech and self.moderator is not None
         # Who pages need not be here; of those who are here only players make it speak again.
         by_player = event.channel == "page" or self.game.here().get(event.speaker_id, False)
+        metadata = {**event.metadata, **({UNJUDGED: True} if moderates else {})}
         if event.channel != "page" and self.obj.location is not None:
-            event = replace(event, metadata={**event.metadata, ROOM: stable_id(self.obj.location)})
-        waits = {UNJUDGED: True} if moderates else {}
-        queued = replace(event, metadata={**event.metadata, **waits})
-        self.runtime.hear(queued, self.now(), by_player)
+            metadata[ROOM] = stable_id(self.obj.location)
+        self.runtime.hear(replace(event, metadata=metadata), self.now(), by_player)
         self._save_queue()  # a kill of the Server comes without notice
         with self.state.pinned():
             self.hurry()

@@ -239,10 +239,8 @@ class AttributeStore:
         """The items of a stored list that this store has sealed, not those put in by hand."""
         attribute, owner = self._attribute(key, None), self._owner(key, None)
         items = attribute.db_value if attribute is not None else None
-        own = filter(
-            lambda item: holds_sealed(item, owner), items if isinstance(items, list) else ()
-        )
-        return [unseal(item, owner) for item in own]
+        items = items if isinstance(items, list) else []
+        return [unseal(item, owner) for item in items if holds_sealed(item, owner)]
 
     def stamp(self, key: str, category: str | None = None) -> object:
         """The stored value's own object, which Evennia replaces at every change."""

@@ -141,10 +141,8 @@ def _concern(body: "DefaultCharacter", text: str) -> float:
     """How much words concern an assistant: by its persona and by whom and what it knows."""
 
     def known_words() -> set[str]:
-        known = set(_telling(body.assistant.config.persona))
-        for profile in body.entities.profiles().values():
-            known |= _telling(profile.name)
-        return known
+        names = [profile.name for profile in body.entities.profiles().values()]
+        return set().union(*map(_telling, (body.assistant.config.persona, *names)))
 
     known = body.assistant.survived("weighing what was said", known_words, set())
     said = _telling(text)

@@ -69,10 +69,8 @@ class Moderator:
         """Fires with what the function returns; fails with what it raised, or `TimeoutError`."""
         mine: Deferred[str | None] = Deferred()
         what = (text, *(value for key, value in about.items() if key != "assistant"))
-        if what in self._shared:
-            self._shared[what].append(mine)
-            return mine
-        self._shared[what] = [mine]
+        waiting = self._shared.setdefault(what, [])
+        waiting.append(mine)
 
         def asked() -> "Deferred[str | None]":  # the time in line does not count
             answer = self._submit[about["kind"]](self._call, text, about)
@@ -83,7 +81,8 @@ class Moderator:
                 if not each.called:
                     each.callback(result)  # type: ignore[arg-type]
 
-        self._lines[about["kind"]].run(asked).addBoth(share)
+        if len(waiting) == 1:
+            self._lines[about["kind"]].run(asked).addBoth(share)
         return mine
 
     def warm_up(self) -> None:

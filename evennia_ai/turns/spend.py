@@ -106,11 +106,11 @@ class SharedSpend:
         """Add an amount to the rows of holders, in one transaction."""
         try:
             with self.store.transaction():
-                self.forget_cached(GAME)  # a doctor in a shell counts its call there, too
+                self._rows.pop(GAME, None)  # a doctor in a shell counts its call there, too
                 for holder in holders:
                     self.put(holder, self.row(holder).at(now).plus(amount))
         except BaseException:
-            self.forget_cached()
+            self._rows.clear()  # they may be stored otherwise by now
             raise
 
     def row(self, holder: str) -> SpendRow:
@@ -136,11 +136,6 @@ class SharedSpend:
         """Delete the row of an assistant that is deleted."""
         self._rows.pop(OWN + scope, None)
         self.store.save(OWN + scope, "")
-
-    def forget_cached(self, *holders: str) -> None:
-        """Read these rows again, all if none is named; they may be stored otherwise by now."""
-        for holder in holders or tuple(self._rows):
-            self._rows.pop(holder, None)
 
     def pending(self, holder: str) -> Amount:
         """What the calls that go on are likely to cost a holder."""
@@ -259,10 +254,6 @@ class SpendHandler:
             return self._script.mind.model.complete(request)
         return self._paid(request, self._account(asker))
 
-    def ahead(self, request: ModelRequest) -> "Deferred[ModelReply]":
-        """Let a model of the game's own read ahead: nobody is billed, and no cap is used up."""
-        return self._script.mind.model.complete(request)
-
     def may_answer(self, asker: str | None) -> bool:
         """Whether somebody (stable id), or nobody, may cause a model call now."""
         return self.shared.may_call(self._payer(asker), self._script.now())
@@ -299,18 +290,18 @@ class SpendHandler:
         amount = likely(asked, price).on(all(map(shared.runs_here, models)))
         call = new_id("s")
         shared.calls[call] = (frozenset(self._keys(account)), amount)
+        spent = Amount()  # a call that fails is not billed
         try:
             reply: ModelReply = yield script.mind.model.complete(asked)
-        except BaseException as error:
-            # The provider may go on with a cancelled call; one that failed is not billed.
-            self._settle(call, account, amount if isinstance(error, CancelledError) else Amount())
+            if reply.model != OFFLINE_MODEL:
+                unpriced = shared.unpriced
+                (unpriced.add if reply.cost is None else unpriced.discard)(request.model)
+                spent = Amount.of(reply).on(shared.runs_here(reply.model))
+        except CancelledError:
+            spent = amount  # the provider may go on with it
             raise
-        spent = Amount()
-        if reply.model != OFFLINE_MODEL:
-            unpriced = shared.unpriced
-            (unpriced.add if reply.cost is None else unpriced.discard)(request.model)
-            spent = Amount.of(reply).on(shared.runs_here(reply.model))
-        self._settle(call, account, spent)
+        finally:
+            self._settle(call, account, spent)
         shared.note(script.scope, request.purpose, account, reply, script.now())
         return reply
 
