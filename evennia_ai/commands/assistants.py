@@ -8,11 +8,11 @@ from typing import Any
 from django.conf import settings
 from evennia import create_object
 from evennia.utils.utils import class_from_module
-from twisted.python.failure import Failure
 
 from evennia_ai import conf, services
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import AssistantScript, all_assistants
+from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.history import why
 from evennia_ai.commands.wizard import ask_builder
@@ -288,12 +288,12 @@ class CmdAI(AssistantCommand):
 
     def do_cue(self) -> None:
         """Give it a reason to speak unasked."""
-        script, text = self.own_assistant(), self.words("ai/cue <assistant> = <what happens>")
+        script, text = self.own_assistant(), self.words()
         why, name = script.cue(text), script.obj.key
         later = f"{name} speaks unasked only if this changes within five minutes: {why}."
         self.tell(later if why else f"{name} may say something about it now.")
 
-    def do_approve(self) -> None:
+    def do_approve(self) -> Steps[None]:
         """Let it do a call that waits, or not by that switch; without a number list what waits."""
         script, typed = self.own_assistant(), str(self.rhs or "").strip()
         name, seen, calls = script.obj.key, self.seen(script), waiting_calls(script)
@@ -310,12 +310,12 @@ class CmdAI(AssistantCommand):
             raise Refusal(f"No call {typed[:9]} of {name} waits. See: ai/approve {self.lhs}")
         if not seen.shows(call.known_to):
             raise Refusal(f"Call {typed} was made in private talk; admins decide on it.")
-        number, by, tell = call.number, stable_id(self.caller), self.tell
+        number, by = call.number, stable_id(self.caller)
         if self._switch() == "approve":
-            done = script.between_turns(lambda: approve(script, number, by))
-            return self.later(done, lambda text: tell(f"{name}: {text}"), "The call")
-        done = script.between_turns(lambda: refuse(script, number, by))
-        self.later(done, lambda refused: tell(f"Refused: {refused.act}."), "It")
+            text = yield script.between_turns(lambda: approve(script, number, by))
+            return self.tell(f"{name}: {text}")
+        refused = yield script.between_turns(lambda: refuse(script, number, by))
+        self.tell(f"Refused: {refused.act}.")
 
     do_refuse = do_approve
 
@@ -339,7 +339,7 @@ class CmdAI(AssistantCommand):
         note = "Days and months are UTC. Calls to the offline model and failed calls count nothing."
         self.page(f"{self.table(heads, rows)}\nModels: {escaped(models)}\n{note}")
 
-    def do_test(self) -> None:
+    def do_test(self) -> Steps[None]:
         script, text = self.assistant(), str(self.rhs or "").strip()
         if cap := script.spend.reached(stable_id(self.caller)):
             raise Refusal(f"No call is made: {cap} is reached.")
@@ -351,34 +351,28 @@ class CmdAI(AssistantCommand):
         self.tell(f"Asking {script.model_name}...")
         asker = stable_id(self.caller)
         if not text:
-            found = try_out(script, asker)
-            self.later(found, lambda lines: self.page("\n".join(lines)), "The test")
-            return
+            return self.page("\n".join((yield try_out(script, asker))))
         system = system_prompt(CONTEXTS[CONTEXT_AWAKE], script.obj.key, script.config.persona)
+        reply: ModelReply = yield asked(script, asker, (text,), system=system)
+        cached = cached_part(reply.cached_tokens, reply.cached_cost)
+        tokens = f"{reply.prompt_tokens} tokens in{cached}, {reply.completion_tokens} out"
+        figures = f"(model {reply.model}, {tokens}, {price(reply.cost)}, {reply.seconds:.1f} s)"
+        self.tell(f"{reply.content.strip() or '(no text)'}\n{figures}")
 
-        def tell(reply: ModelReply) -> None:
-            cached = cached_part(reply.cached_tokens, reply.cached_cost)
-            tokens = f"{reply.prompt_tokens} tokens in{cached}, {reply.completion_tokens} out"
-            figures = f"(model {reply.model}, {tokens}, {price(reply.cost)}, {reply.seconds:.1f} s)"
-            self.tell(f"{reply.content.strip() or '(no text)'}\n{figures}")
-
-        self.later(asked(script, asker, (text,), system=system), tell, "The test")
-
-    def do_model(self) -> None:
+    def do_model(self) -> Steps[None]:
         script = self.assistant()
         if not self.resets:
             return self.tell("\n".join(model_lines(script)))
-        says = f"What was learned of {script.model_name} is forgotten."
-        done = script.mind.model.forget(script.model_name)
-        self.later(done, lambda _: self.tell(says), "The reset")
+        model = script.model_name
+        yield script.mind.model.forget(model)
+        self.tell(f"What was learned of {model} is forgotten.")
 
-    def do_why(self) -> None:
-        words = str(self.rhs or "").strip()
-        script = self.assistant()
-        found = why(script, words, self.seen(script), self.is_full)
-        self.later(found, lambda lines: self.page("\n".join(lines)), "The look back")
+    def do_why(self) -> Steps[None]:
+        script, words = self.assistant(), str(self.rhs or "").strip()
+        lines = yield why(script, words, self.seen(script), self.is_full)
+        self.page("\n".join(lines))
 
-    def do_delete(self) -> None:
+    def do_delete(self) -> Steps[None]:
         script = self.assistant()
         body = script.obj
         if not body.access(self.caller, "delete"):
@@ -390,26 +384,21 @@ class CmdAI(AssistantCommand):
         name, was_enabled = body.key, script.db.enabled
         script.store.set("enabled", False)
         script.stop_thinking()
-
-        def failed(failure: Failure) -> Failure:
+        self.tell(f"Writing {name} into a file...")
+        try:
+            path = yield script.run_exclusive(lambda: export_and_delete(script))
+        except Exception:
             if script.pk:
                 script.db.enabled = was_enabled
                 self.tell(f"{name} was not deleted.")
-            return failure
+            raise
+        self.tell(f"{name} is deleted. Its export is in {path}")
 
-        self.tell(f"Writing {name} into a file...")
-        done = script.run_exclusive(lambda: export_and_delete(script)).addErrback(failed)
-        self.later(
-            done,
-            lambda path: self.tell(f"{name} is deleted. Its export is in {path}"),
-            "The deletion",
-        )
-
-    def do_doctor(self) -> None:
+    def do_doctor(self) -> Steps[None]:
         mind = services.mind()
         self.tell("Checking the installation. This takes a moment...")
-        done = doctor.run_checks(doctor.Patient(settings.GAME_DIR, mind.model, mind.memories))
-        self.later(done, lambda r: self.page(escaped(doctor.report(r))), "The examination")
+        patient = doctor.Patient(settings.GAME_DIR, mind.model, mind.memories)
+        self.page(escaped(doctor.report((yield doctor.run_checks(patient)))))
 
     def do_follow(self) -> None:
         script = self.assistant()
@@ -417,15 +406,10 @@ class CmdAI(AssistantCommand):
         how = "now" if on else "no longer"
         self.tell(f"You {how} get messages about compactions of {script.obj.key}.")
 
-    def do_log(self) -> None:
+    def do_log(self) -> Steps[None]:
         name = self.assistant().key if self.args else None
-        reading = services.on_disk(log_fields, conf.log_path(), name)
-
-        def tell(rows: list[dict[str, Any]]) -> None:
-            lines = as_records(map(log_line, rows))
-            self.page(lines or "The audit log has no lines for this yet.")
-
-        self.later(reading, tell, "Reading the log")
+        rows = yield services.on_disk(log_fields, conf.log_path(), name)
+        self.page(as_records(map(log_line, rows)) or "The audit log has no lines for this yet.")
 
 
 def _figures(spent: dict[str, Any]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """What the assistants' commands share: their base class, and finding the assistant meant."""
 
 import difflib
+import re
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -11,10 +12,11 @@ from evennia import default_cmds
 from evennia.utils import logger
 from evennia.utils.evmore import EvMore
 from evennia.utils.evtable import EvTable
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import inlineCallbacks
 from twisted.python.failure import Failure
 
 from evennia_ai.assistant_script import AssistantScript, all_assistants
+from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, Refusal, only_one
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.language.script import folded as letters
@@ -35,8 +37,9 @@ MuxCommand: Any = default_cmds.MuxCommand
 class AssistantCommand(MuxCommand):
     """A command about assistants.
 
-    A subclass has a method for each switch, and `do` for the command without one. The caller sees
-    the text of their `AssistantError`. An unknown switch is refused; Evennia would ignore it.
+    A subclass has a method for each switch, and `do` for the command without one; they may yield
+    Deferreds. The caller sees the text of their `AssistantError`. An unknown switch is refused;
+    Evennia would ignore it.
     """
 
     # Not just "AI": `help ai` would show that category's index, not the command.
@@ -49,15 +52,21 @@ class AssistantCommand(MuxCommand):
     admin_switches: tuple[str, ...] = ()
 
     def func(self) -> None:
-        """Run what the switch says."""
-        try:
-            getattr(self, f"do_{self._switch()}".rstrip("_"))()
-        except AssistantError as error:
-            self.tell(str(error))
-        except Exception as error:  # noqa: BLE001 - logged; whoever typed it gets a sentence
-            logger.log_trace(f"[ai] {self.key}: {error}")
-            hint = "The server log says more; `ai/doctor` looks for damaged assistants."
-            self.tell(f"`{self.key}` failed: {type(error).__name__}: {error}. {hint}")
+        """Run what the switch says; Evennia does not wait for it."""
+        self._run().addErrback(self._failed)
+
+    @inlineCallbacks
+    def _run(self) -> Steps[None]:
+        steps = getattr(self, f"do_{self._switch()}".rstrip("_"))()
+        if steps is not None:
+            yield from steps
+
+    def _failed(self, failure: Failure) -> None:
+        if failure.check(AssistantError):
+            return self.tell(str(failure.value))
+        logger.log_err(f"[ai] {self.key}: {failure.getTraceback()}")
+        hint = "The server log says more; `ai/doctor` looks for damaged assistants."
+        self.tell(f"`{self.key}` failed: {failure.type.__name__}: {failure.value}. {hint}")
 
     @property
     def audience(self) -> str:
@@ -136,10 +145,16 @@ class AssistantCommand(MuxCommand):
     def _says_yes(self) -> bool:
         return str(self.rhs or "").strip().lower() == "yes"
 
-    def words(self, usage: str) -> str:
+    @property
+    def usage(self) -> str:
+        """How the switch is typed, as the help says."""
+        form = re.escape(f"{self.key}/{self._switch()}")
+        return "Usage: " + re.findall(rf"^ *({form} .*)", self.__doc__ or "", re.M)[-1]
+
+    def words(self) -> str:
         """The text right of the equals sign; a `Refusal` with the usage if there is none."""
         if not self.rhs:
-            raise Refusal(f"Usage: {usage}")
+            raise Refusal(self.usage)
         return str(self.rhs).strip()
 
     def tell(self, text: str) -> None:
@@ -192,17 +207,6 @@ class AssistantCommand(MuxCommand):
     @property
     def _can_page(self) -> bool:
         return self.session is not None and bool(self.caller.sessions.get())
-
-    def later(self, work: "Deferred[Any]", tell: Callable[[Any], Any], what: str) -> None:
-        """Call `tell` with a Deferred's result; an error is logged and shown, as of `what`."""
-
-        def failed(failure: Failure) -> None:
-            if failure.check(AssistantError):
-                return self.tell(f"{what} failed: {failure.value}")
-            logger.log_err(f"[ai] {what}: {failure.getTraceback()}")
-            self.tell(f"{what} failed: {failure.type.__name__}. The server log says more.")
-
-        work.addCallback(tell).addErrback(failed)
 
 
 def find_assistant(caller: "TypedObject", name: str = "") -> AssistantScript:

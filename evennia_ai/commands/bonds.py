@@ -59,10 +59,9 @@ class CmdAIBond(AssistantCommand):
 
     def do_note(self) -> None:
         """Add an event."""
-        usage = "aibond/note <assistant> = <person>: <points>: <why>"
-        parts = [part.strip() for part in self.words(usage).split(":", 2)]
+        parts = [part.strip() for part in self.words().split(":", 2)]
         if len(parts) < 3 or not re.fullmatch(r"[+-]?\d{1,3}", parts[1]):
-            raise Refusal(f"Usage: {usage}")
+            raise Refusal(self.usage)
         script = self.assistant()
         person = Speaker(*script.game.player_called(parts[0]))
         by = f"by {self.caller.key}"
@@ -72,7 +71,7 @@ class CmdAIBond(AssistantCommand):
 
     def do_forget(self) -> None:
         """Take an event back."""
-        script, wanted = self.assistant(), self.words("aibond/forget <assistant> = <id>")
+        script, wanted = self.assistant(), self.words()
         if not script.bonds.drop(wanted):
             raise Refusal(f"There is no event `{wanted}`. See: aibond {script.obj.key}")
         script.audit("bond", act="forget", event=wanted)

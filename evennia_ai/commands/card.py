@@ -1,7 +1,6 @@
 """`aicard`: characters of other programs, in and out."""
 
 from evennia import create_object, search_object
-from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_character import OWNER_LOCKS
 from evennia_ai.background import Steps
@@ -56,60 +55,56 @@ class CmdAICard(AssistantCommand):
     locks = "cmd:perm(Builder);admin:perm(Admin)"
     switches_known = ("show", "import", "export", "chat")
 
-    def do(self) -> None:
+    def do(self) -> Steps[None]:
         """The files that are there."""
-        rows = on_disk(file_names).addCallback(lambda names: names or ["There are no files yet."])
-        self.later(rows, self.tell_records, "The list")
+        self.tell_records((yield on_disk(file_names)) or ["There are no files yet."])
 
-    def do_show(self) -> None:
+    def do_show(self) -> Steps[None]:
         """What a file holds."""
-        contents = card_contents(self.args)
-        lines = contents.addCallback(lambda read: on_disk(report, read))
-        self.later(lines, lambda lines: self.page(as_records(lines)), "The card")
+        contents = yield card_contents(self.args)
+        self.page(as_records((yield on_disk(report, contents))))
 
-    def do_import(self) -> None:
+    def do_import(self) -> Steps[None]:
         """A new assistant, or another card for one that is here."""
         file, _, typeclass = self.lhs.partition(":")
         if getattr(self.caller, "location", None) is None:
             raise Refusal("You are nowhere; go into a room first.")
-        path = body_class(typeclass.strip())
-        done = self._import(file.strip(), path, (self.rhs or "").strip())
-        self.later(done, self.tell_records, "The import")
-
-    @inlineCallbacks
-    def _import(self, file: str, typeclass: str, name: str) -> Steps[list[str]]:
-        card = yield usable_card(file, name)
+        typeclass, file = body_class(typeclass.strip()), file.strip()
+        card = yield usable_card(file, (self.rhs or "").strip())
         if named(card.name) is not None:
             script = self.own_assistant(card.name)
             if not self.repeats(f"card {script.pk} {file}"):
                 replaced = "persona, examples, greetings and lore are replaced, memories stay"
-                return [f"{card.name} is here already: its {replaced}. Type it again to confirm."]
-            return take_card(script, card, file, self.caller.key)
+                raise Refusal(
+                    f"{card.name} is here already: its {replaced}. Type it again to confirm."
+                )
+            return self.tell_records(take_card(script, card, file, self.caller.key))
         room, locks = self.caller.location, OWNER_LOCKS.format(id=self.caller.id)
         key = good_name(card.name)
         if card.lore:
             book_for(key, NOBODY)
         body = create_object(typeclass, key=key, location=room, home=room, locks=locks)
         try:
-            return take_card(body.ensure_assistant(), card, file, self.caller.key)
+            lines = take_card(body.ensure_assistant(), card, file, self.caller.key)
         except Exception:
             body.delete()
             raise
+        self.tell_records(lines)
 
-    def do_export(self) -> None:
+    def do_export(self) -> Steps[None]:
         """A file with the card of an assistant."""
-        done = export_card(self.own_assistant(), self.rhs or "")
-        self.later(done, lambda path: self.tell(f"Written: {path}"), "The export")
+        path = yield export_card(self.own_assistant(), self.rhs or "")
+        self.tell(f"Written: {path}")
 
-    def do_chat(self) -> None:
+    def do_chat(self) -> Steps[None]:
         """An old talk, as if it had been whispered here."""
-        usage = "aicard/chat <assistant> = <file>, <player's character>"
-        file, comma, name = self.words(usage).rpartition(",")
+        file, comma, name = self.words().rpartition(",")
         if not comma:
-            raise Refusal(f"Usage: {usage}")
+            raise Refusal(self.usage)
         found = [each for each in search_object(name.strip(), exact=True) if is_person(each)]
         nobody, many = f"There is no character `{name.strip()}`.", "There are several; say the #id."
         person, script = only_one(found, nobody, many), self.own_assistant()
         by = self.caller.key
-        done = script.run_exclusive(lambda: take_chat(script, person, file.strip(), by))
-        self.later(done, self.tell_records, "The import")
+        self.tell_records(
+            (yield script.run_exclusive(lambda: take_chat(script, person, file.strip(), by)))
+        )

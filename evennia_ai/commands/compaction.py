@@ -1,8 +1,5 @@
 """`compact`: compact an assistant's history, preview, roll back, verify, switch on and off."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
@@ -11,7 +8,7 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import total_tokens
-from evennia_ai.history.verification import Violation, verify
+from evennia_ai.history.verification import verify
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.sleep.compaction.compact import Compaction
@@ -69,22 +66,17 @@ class CmdCompact(AssistantCommand):
     switches_known = ("preview", "rollback", "verify", "on", "off")
     admin_switches = ("", "rollback", "verify", "on", "off")
 
-    def do(self) -> None:
+    def do(self) -> Steps[None]:
         script, instructions = self.assistant(), self.rhs or None
         name = script.obj.key
         if not script.config.compact_enabled:
             raise Refusal(outcome_line(name, Skipped("compaction disabled")))
         wait = "" if script.runtime.lock.running is None else " when its turn is over"
         self.tell(f"{name} begins to compact its history{wait}.")
-        done = script.run_exclusive(lambda: compact_now(script, instructions))
-
-        def tell(result: tuple[Outcome, str]) -> None:
-            outcome, more = result
-            reported = isinstance(outcome, Done) and self.follows(script)
-            if text := ("" if reported else outcome_line(name, outcome)) + more:
-                self.tell(text.strip())
-
-        self.later(done, tell, "The compaction")
+        outcome, more = yield script.run_exclusive(lambda: compact_now(script, instructions))
+        reported = isinstance(outcome, Done) and self.follows(script)
+        if text := ("" if reported else outcome_line(name, outcome)) + more:
+            self.tell(text.strip())
 
     def do_preview(self) -> None:
         """What a compaction would do now; words that the viewer may not see are only counted."""
@@ -107,7 +99,7 @@ class CmdCompact(AssistantCommand):
         lines.append(f"Tokens of the history: {now:,} now; {stays:,} of what stays.")
         self.tell_records(lines)
 
-    def do_rollback(self) -> None:
+    def do_rollback(self) -> Steps[None]:
         script = self.assistant()
         record = latest(script)
         if record.leaving:
@@ -120,40 +112,34 @@ class CmdCompact(AssistantCommand):
         if not self.confirms(f"rollback {record.id}", question, self.lhs or name, script.now()):
             return
         # Refused if it is not the latest any more once the turn is over.
-        done = script.run_exclusive(lambda: rollback_compaction(script, script.obj, record.id))
+        report = yield script.run_exclusive(
+            lambda: rollback_compaction(script, script.obj, record.id)
+        )
+        text = (
+            f"Taken back: compaction {report['compaction_id']} of {name}; "
+            f"{counted(report['restored_messages'], 'message')} live again, "
+            f"{counted(report['masks_removed'], 'old tool output')} shown in full; "
+            f"{report['original_tokens']:,} to {report['new_tokens']:,} tokens. "
+            f"Compaction of {name}: {compaction_state(script)}."
+        )
+        script.tell_staff(text)
+        if not self.follows(script):
+            self.tell(text)
 
-        def tell(report: dict[str, Any]) -> None:
-            text = (
-                f"Taken back: compaction {report['compaction_id']} of {name}; "
-                f"{counted(report['restored_messages'], 'message')} live again, "
-                f"{counted(report['masks_removed'], 'old tool output')} shown in full; "
-                f"{report['original_tokens']:,} to {report['new_tokens']:,} tokens. "
-                f"Compaction of {name}: {compaction_state(script)}."
-            )
-            script.tell_staff(text)
-            if not self.follows(script):
-                self.tell(text)
-
-        self.later(done, tell, "The rollback")
-
-    def do_verify(self) -> None:
+    def do_verify(self) -> Steps[None]:
         script = self.assistant()
-        done = script.history.gathered_evidence()
-        done.addCallback(lambda evidence: script.mind.work(verify, evidence))
-
-        def tell(violations: Sequence[Violation]) -> None:
-            name, (count, _) = script.obj.key, script.history.recorded
-            segments = counted(archive_segments(script.history), "archive segment")
-            lines = [f"{each.kind}: {each.detail}" for each in violations]
-            head = (
-                f"{name}: proven. Every message ever recorded ({count:,}) is live or in the "
-                f"archive ({segments}), and its checksum matches."
-            )
-            self.tell_records(
-                [f"{name}: {counted(len(lines), 'violation')}:", *lines] if lines else [head]
-            )
-
-        self.later(done, tell, "The proof")
+        evidence = yield script.history.gathered_evidence()
+        violations = yield script.mind.work(verify, evidence)
+        name, (count, _) = script.obj.key, script.history.recorded
+        segments = counted(archive_segments(script.history), "archive segment")
+        lines = [f"{each.kind}: {each.detail}" for each in violations]
+        head = (
+            f"{name}: proven. Every message ever recorded ({count:,}) is live or in the "
+            f"archive ({segments}), and its checksum matches."
+        )
+        self.tell_records(
+            [f"{name}: {counted(len(lines), 'violation')}:", *lines] if lines else [head]
+        )
 
     def do_on(self) -> None:
         """Switch compaction on, or off by that switch."""

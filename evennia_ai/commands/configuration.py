@@ -74,7 +74,7 @@ class CmdAIConfig(AssistantCommand):
             ]
             return self.page(escaped("\n".join(lines) or "No group has options."))
         if self.rhs is None or not group:
-            raise Refusal("Usage: aiconfig/group <group> <option> = <value or default>")
+            raise Refusal(self.usage)
         lines = change_group_option(group.strip(), option, self.rhs, self.caller, all_assistants())
         self.tell("\n".join(lines))
 

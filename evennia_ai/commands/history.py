@@ -112,7 +112,7 @@ class CmdAIHistory(AssistantCommand):
 
     def do_expand(self) -> None:
         script = self.assistant()
-        wanted = self.words("aihistory/expand [<assistant>] = <summary id>")
+        wanted = self.words()
         seen = self.seen(script)
         hint = f"`{wanted}`. `aihistory/summaries {script.obj.key}` lists them."
         record = only_one(
@@ -126,27 +126,24 @@ class CmdAIHistory(AssistantCommand):
         name = script.obj.key
         self.listing(messages, lambda m: message_line(m, name), head, "No messages.")
 
-    def do_search(self) -> None:
-        words = self.words("aihistory/search [<assistant>] = <words>")
-        search_memory(self, self.assistant(), words)
+    def do_search(self) -> Steps[None]:
+        yield from search_memory(self, self.words())
 
-    def do_export(self) -> None:
+    def do_export(self) -> Steps[None]:
         script = self.assistant()
         self.tell(f"Exporting {script.obj.key}...")
-        done = script.run_exclusive(lambda: export_assistant(script))
-        self.later(done, lambda path: self.tell(f"Written: {path}"), "The export")
+        path = yield script.run_exclusive(lambda: export_assistant(script))
+        self.tell(f"Written: {path}")
 
 
-def search_memory(command: AssistantCommand, script: AssistantScript, words: str) -> None:
-    """Search everything that is remembered, and list what is found."""
+def search_memory(command: AssistantCommand, words: str) -> Steps[None]:
+    """Search everything that an assistant remembers, and list what is found."""
+    script = command.assistant()
     name = script.obj.key
-
-    def found(hits: list[Hit]) -> None:
-        head = f"{name} on `{words}`, best first ({len(hits)}):"
-        command.listing(hits, hit_line, head, f"{name} knows nothing of `{words}`.")
-
     query = Query(words, SEARCH_LIMIT, own_name=name, observations=True, tools=True)
-    command.later(command.seen(script).search(query), found, "The search")
+    hits = yield command.seen(script).search(query)
+    head = f"{name} on `{words}`, best first ({len(hits)}):"
+    command.listing(hits, hit_line, head, f"{name} knows nothing of `{words}`.")
 
 
 def hit_line(hit: Hit) -> str:

@@ -84,11 +84,11 @@ class CmdAIRemember(AssistantCommand):
         self.listing(notes[::-1], note_text, head, f"{name} has no notes about you.")
 
     def do_private(self) -> None:
-        text = self.words("airemember/private <assistant> = <text>")
+        text = self.words()
         self._add(self.assistant(), text, private([stable_id(self.caller)]))
 
     def do_forget(self) -> None:
-        wanted = self.words("airemember/forget <assistant> = <id>")
+        wanted = self.words()
         script, own = self.assistant(), stable_id(self.caller)
         if any(each.id == wanted.strip().lower() for each in self._errands(script)):
             drop(script, [wanted.strip().lower()])
@@ -99,14 +99,14 @@ class CmdAIRemember(AssistantCommand):
 
     def do_tell(self) -> None:
         """Leave words for somebody."""
-        head, text = self._head_and_text("airemember/tell <assistant> = <person>: <text>")
+        head, text = self._head_and_text()
         name, _, when = head.partition(",")
         script = self.assistant()
         self._take(script, Speaker(*script.game.player_called(name)), text, when)
 
     def do_at(self) -> None:
         """Leave words for oneself."""
-        when, text = self._head_and_text("airemember/at <assistant> = <when>: <text>")
+        when, text = self._head_and_text()
         script = self.assistant()
         self._take(script, speaker_of(self.caller, script.obj), text, when)
 
@@ -121,11 +121,11 @@ class CmdAIRemember(AssistantCommand):
         own = stable_id(self.caller)
         return [errand for errand in script.state.errands.errands if errand.by.id == own]
 
-    def _head_and_text(self, usage: str) -> tuple[str, str]:
+    def _head_and_text(self) -> tuple[str, str]:
         """What stands before the colon, which is no part of a time, and behind it."""
-        found = _ERRAND.match(self.words(usage))
+        found = _ERRAND.match(self.words())
         if found is None:
-            raise Refusal(f"Usage: {usage}")
+            raise Refusal(self.usage)
         return found["head"].strip(), found["text"].strip()
 
     def _take(self, script: AssistantScript, to: Speaker, text: str, when: str) -> None:

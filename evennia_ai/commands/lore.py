@@ -4,8 +4,6 @@ import json
 import re
 import time
 
-from twisted.internet.defer import inlineCallbacks
-
 from evennia_ai.background import Steps
 from evennia_ai.cards.books import exported, read_book
 from evennia_ai.commands.base import AssistantCommand
@@ -75,20 +73,19 @@ class CmdAILore(AssistantCommand):
 
     def do_add(self) -> None:
         """A new fact."""
-        keys, colon, text = self.words("ailore/add <book> = <keys>: <text>").partition(":")
+        keys, colon, text = self.words().partition(":")
         if not colon:
-            raise Refusal("Usage: ailore/add <book> = <keys>: <text>")
+            raise Refusal(self.usage)
         fact = acts.add_fact(self.lhs, keys, text, stable_id(self.caller))
         self.tell(f"Added: {acts.fact_line(fact)}")
 
     def do_know(self) -> None:
         """Who knows a fact."""
-        who = self.words("ailore/know <id or book> = <who>")
-        self.tell(acts.set_know(self.lhs, who, getattr(self.caller, "location", None)))
+        self.tell(acts.set_know(self.lhs, self.words(), getattr(self.caller, "location", None)))
 
     def do_tell(self) -> None:
         """Who may hear a fact."""
-        self.tell(acts.set_tell(self.lhs, self.words("ailore/tell <id or book> = <lock>")))
+        self.tell(acts.set_tell(self.lhs, self.words()))
 
     def do_on(self) -> None:
         """Use it again."""
@@ -105,34 +102,29 @@ class CmdAILore(AssistantCommand):
         if self.confirms(f"lore {self.lhs}", f"Delete {what}?", self.lhs, time.time()):
             self.tell(acts.delete(self.lhs))
 
-    def do_import(self) -> None:
+    def do_import(self) -> Steps[None]:
         """A book of another program; one of its name is replaced after a question."""
-        self.later(self._import(), self.tell_records, "The import")
-
-    @inlineCallbacks
-    def _import(self) -> Steps[list[str]]:
         contents = yield card_contents(self.lhs)
         read, said = yield on_disk(read_book, contents.value)
         stem = re.sub(r"[=:/,.]", " ", self.lhs.rpartition(".")[0])
         name = (self.rhs or read.name or stem).strip()
         if name.lower() in lore().books() and not self.repeats(f"book {name} {self.lhs}"):
-            return [f"There is a book {name} already. Type it again to replace its facts."]
+            raise Refusal(f"There is a book {name} already. Type it again to replace its facts.")
         book, notes = acts.take_book(read, acts.book_for(name), self.lhs)
-        return [f"{book.name}: {said[0]}.", *notes, *said[1:]]
+        self.tell_records([f"{book.name}: {said[0]}.", *notes, *said[1:]])
 
-    def do_export(self) -> None:
+    def do_export(self) -> Steps[None]:
         """A file with a book."""
         book = acts.book_named(self.args)
         data = json.dumps(exported(book), indent=1).encode()
         name = re.sub(r"[^\w-]+", "_", book.name)
-        written = keep_file(f"{name}-lore.json", data)
-        self.later(written, lambda path: self.tell(f"Written: {path}"), "The export")
+        path = yield keep_file(f"{name}-lore.json", data)
+        self.tell(f"Written: {path}")
 
-    def do_test(self) -> None:
+    def do_test(self) -> Steps[None]:
         """What a line finds, said aloud."""
-        line = self.words("ailore/test <assistant> = <line>")
-        lines = acts.found_lines(self.assistant(), line)
-        self.later(lines, lambda rows: self.page(as_records(rows)), "The test")
+        lines = yield acts.found_lines(self.assistant(), self.words())
+        self.page(as_records(lines))
 
     def do_knows(self) -> None:
         """All that an assistant knows."""

@@ -68,15 +68,14 @@ class CmdAIMemory(AssistantCommand):
     # A game may open the command to others: they may read what is public but change nothing.
     admin_switches = ("approve", "reject", "forget", "rebuild", "quarantine", "release")
 
-    def do(self) -> None:
+    def do(self) -> Steps[None]:
         if self.rhs:
-            search_memory(self, self.assistant(), self.rhs)
+            yield from search_memory(self, self.rhs)
         else:
-            self.do_status()
+            yield from self.do_status()
 
-    def do_status(self) -> None:
-        status = memory_status(self.assistant())
-        self.later(status, self.tell_records, "The memory status")
+    def do_status(self) -> Steps[None]:
+        self.tell_records((yield memory_status(self.assistant())))
 
     def do_entities(self) -> None:
         script = self.assistant()
@@ -109,38 +108,34 @@ class CmdAIMemory(AssistantCommand):
         head = f"The ledger of {name} ({len(entries)}):"
         self.listing(entries, note_text, head, f"The ledger of {name} is empty.")
 
-    def do_approve(self) -> None:
+    def do_approve(self) -> Steps[None]:
         """Do what the switch says to a note, an entry or a player."""
-        name = self._switch()
+        name, sent, script = self._switch(), self.words(), self.assistant()
         what = "player" if name in ("quarantine", "release") else "id"
-        sent, script = self.words(f"aimemory/{name} <assistant> = <{what}>"), self.assistant()
-        acts = MemoryActs(script, self.seen(script), self.caller, {what: sent})
-        self.later(acts.do(name), self.tell, "That")
+        self.tell((yield MemoryActs(script, self.seen(script), self.caller, {what: sent}).do(name)))
 
     do_reject = do_forget = do_release = do_approve
 
-    def do_quarantine(self) -> None:
+    def do_quarantine(self) -> Steps[None] | None:
         script = self.assistant()
         if self.rhs:
             return self.do_approve()
         held = sorted(script.memory.quarantine.people.items(), key=lambda pair: pair[1]["at"])
         rows = [f"{p['name']} ({each}), since {moment(p['at'])}" for each, p in held]
         self.page(as_records(rows) or f"{script.obj.key} has nobody in quarantine.")
+        return None
 
-    def do_rebuild(self) -> None:
+    def do_rebuild(self) -> Steps[None]:
         script = self.assistant()
         name, began = script.obj.key, time.monotonic()
         self.tell(f"Rebuilding {name}'s search index and semantic memory...")
-
-        def tell(counts: tuple[int, int]) -> None:
-            seconds = time.monotonic() - began
-            restored = f"{counts[1]} memories were restored from the journal" if counts[1] else ""
-            self.tell(
-                f"{name}'s search index holds {counts[0]} items again, in {seconds:.1f} s. "
-                f"{restored or 'No memory was missing'}."
-            )
-
-        self.later(script.run_exclusive(lambda: _rebuilt(script)), tell, "The rebuild")
+        indexed, count = yield script.run_exclusive(lambda: _rebuilt(script))
+        seconds = time.monotonic() - began
+        restored = f"{count} memories were restored from the journal" if count else ""
+        self.tell(
+            f"{name}'s search index holds {indexed} items again, in {seconds:.1f} s. "
+            f"{restored or 'No memory was missing'}."
+        )
 
 
 class CmdMemoryStatus(CmdAIMemory):
@@ -159,8 +154,8 @@ class CmdMemoryStatus(CmdAIMemory):
     locks = "cmd:perm(Admin)"
     switches_known = admin_switches = ()
 
-    def do(self) -> None:
-        self.do_status()
+    def do(self) -> Steps[None]:
+        yield from self.do_status()
 
 
 @inlineCallbacks

@@ -4,6 +4,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from evennia_ai.assistant_script import all_assistants, all_scripts
+from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import player_ids, stable_id
@@ -92,17 +93,13 @@ class CmdAIForget(AssistantCommand):
             )
             forget_queued(all_scripts)
 
-    def do_export(self) -> None:
+    def do_export(self) -> Steps[None]:
         people, now, asker = self._people(self.args.strip() or "me"), time.time(), self._asker
         if 0 <= now - (asker.ndb.evennia_ai_exported or 0) < EXPORT_EVERY_S and not self._is_admin:
             raise Refusal("You asked for a copy already. You may ask again in ten minutes.")
         asker.ndb.evennia_ai_exported = now
-        done = export_player(all_assistants(), people)
-
-        def tell(path: object) -> None:
-            self.tell(f"Written to {path} on the server. `aiforget me` deletes it.")
-
-        self.later(done, tell, "The export")
+        path = yield export_player(all_assistants(), people)
+        self.tell(f"Written to {path} on the server. `aiforget me` deletes it.")
 
     @property
     def _is_admin(self) -> bool:
