@@ -5,15 +5,14 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.background import Steps, pause
+from evennia_ai.background import Steps
 from evennia_ai.history.audience import STAFF
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import STATES
 from evennia_ai.rag_memory.profile import Profile, current
-from evennia_ai.recall.values import Query
 from evennia_ai.staff.memory import MemoryActs, memory_status
 from evennia_ai.staff.show import moment
-from evennia_ai.web.one import FOUND, MOST_ROWS, note_look, page_head
+from evennia_ai.web.one import MOST_ROWS, note_look, page_head
 from evennia_ai.web.site import Visit, number, plain
 
 JOURNAL_LINES = 50
@@ -21,41 +20,20 @@ JOURNAL_LINES = 50
 
 @inlineCallbacks
 def memory(visit: Visit) -> Steps[dict[str, Any]]:
-    """Journal, profiles, pinned notes, who is in quarantine, and how the stores do.
-
-    With words in the address: what semantic memory and the journal hold on them, with scores.
-    """
-    script, words = visit.assistant, visit.asked.get("q", "").strip()
-    seen = visit.seen
-    status = yield memory_status(script)
-    count, scores, memories = script.obj.journal.count(), dict[str, float](), list[dict[str, Any]]()
+    """Journal, profiles, pinned notes, who is in quarantine, and how the stores do."""
+    script, seen = visit.assistant, visit.seen
+    status, count = (yield memory_status(script)), script.obj.journal.count()
     last = number(visit.asked.get("before"), count, count)
-    if words:
-        if script.spend.may_embed([words]):
-            found = yield script.mind.memories.search(script.scope, words, FOUND, visit.audience)
-            memories = [plain(each) for each in found]
-        query = Query(words, 3 * FOUND, own_name=script.obj.key, observations=True, tools=True)
-        hits = yield seen.search(query)
-        scores = {hit.turn_id: hit.score for hit in hits if hit.kind == "journal"}
-        entries, last = [], 0
-        for each in reversed(scores):
-            entry = seen.entry(each)  # it may read pages
-            entries += [entry] if entry else []
-            yield pause()
-    else:
-        entries = seen.stretch(count - last, count - last + JOURNAL_LINES)
+    entries = seen.stretch(count - last, count - last + JOURNAL_LINES)
     notes = sorted(seen.notes(), key=lambda note: (STATES.index(note.state), note.at))
     by_time = sorted(seen.profiles(), key=lambda p: p.last_seen, reverse=True)
     profiles = list(islice(by_time, MOST_ROWS))
     facts = (item for profile in profiles for item in profile.observations)
-    audiences = [each.audience for group in (entries, notes, facts) for each in group]
-    note_look(visit, "memory", [*audiences, *(each["audience"] for each in memories)])
+    note_look(visit, "memory", [each.audience for each in (*entries, *notes, *facts)])
     return {
         **page_head(visit),
         "status": status[1:],
-        "q": words,
-        "memories": memories,
-        "entries": [_entry(each, scores.get(each.id)) for each in entries],
+        "entries": [_entry(each) for each in entries],
         "entry_count": count,
         "older": last - JOURNAL_LINES if last > JOURNAL_LINES else 0,
         "notes": [plain(note, by=note.by.key) for note in notes],
@@ -67,9 +45,8 @@ def memory(visit: Visit) -> Steps[dict[str, Any]]:
     }
 
 
-def _entry(entry: JournalEntry, score: float | None) -> dict[str, Any]:
-    sources = [each for each in entry.source_message_ids if each[:1] == "m"]
-    return plain(entry, score=score, sources=sources)
+def _entry(entry: JournalEntry) -> dict[str, Any]:
+    return plain(entry, sources=[each for each in entry.source_message_ids if each[:1] == "m"])
 
 
 def _profile(profile: Profile) -> dict[str, Any]:

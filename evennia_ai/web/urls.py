@@ -15,7 +15,7 @@ PAGES = (
     Page("state", "<int:assistant>/", BUILDER, "one.state"),
     Page("talk", "<int:assistant>/talk/", ADMIN, "one.talk"),
     Page("scene", "<int:assistant>/scene/", ADMIN, "one.scene"),
-    Page("search", "<int:assistant>/search/", ADMIN, "one.search"),
+    Page("search", "<int:assistant>/search/", ADMIN, "one.search", "memory.change_memory"),
     Page("why", "<int:assistant>/why/<str:message>/", ADMIN, "one.why"),
     Page("summaries", "<int:assistant>/summaries/", ADMIN, "one.summaries"),
     Page("summary", "<int:assistant>/summaries/<str:summary>/", ADMIN, "one.below"),

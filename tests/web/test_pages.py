@@ -464,13 +464,13 @@ class TestActs(PagesTest):
         self.assertEqual(self.logged("dropped")[0]["observation"], wrong.id)
 
     def test_a_memory_is_found_and_forgotten(self):
-        """Words find semantic memories and entries with scores; either is forgotten for both."""
+        """Words find entries with scores, and an entry is forgotten together with its memory."""
         entry = self.script.obj.journal.add("Bob owns a green boat.")
         memories, scope = self.script.mind.memories, self.script.scope
         wait_for(memories.add(scope, [turn_of_entry(entry)]))
-        shown = self.client.get(f"/ai/{self.script.pk}/memory/?q=green+boat")
-        self.assertShows(shown, "score", f"entry {entry.id}", "1 found of 1")
-        shown = self.send("memory", act="forget", id=entry.id)
+        shown = self.client.get(f"/ai/{self.script.pk}/search/?q=green+boat")
+        self.assertShows(shown, "score", "journal", f'name="id" value="{entry.id}"')
+        shown = self.send("search", act="forget", id=entry.id)
         self.assertShows(shown, "1 of its memories left semantic memory")
         self.assertEqual(wait_for(memories.ids(scope)), set())
         self.assertTrue(self.script.obj.journal.get(entry.id).withdrawn)
