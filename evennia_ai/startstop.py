@@ -132,10 +132,3 @@ def at_server_cold_stop() -> None:
     from evennia_ai import services
 
     services.end()
-
-
-def _nothing() -> None:
-    """Evennia calls these hooks, too; they have nothing to do."""
-
-
-at_server_reload_start = at_server_cold_start = _nothing

@@ -11,7 +11,7 @@ from evennia_ai.commands.assistants import CmdAI
 from evennia_ai.commands.bonds import CmdAIBond
 from evennia_ai.commands.budget import CmdAIBudget
 from evennia_ai.commands.card import CmdAICard
-from evennia_ai.commands.compaction import CmdCompact, CmdCompactMemories
+from evennia_ai.commands.compaction import CmdCompact
 from evennia_ai.commands.configuration import CmdAIConfig
 from evennia_ai.commands.history import CmdAIHistory
 from evennia_ai.commands.journal import CmdAIJournal
@@ -31,7 +31,6 @@ COMMANDS = (
     CmdAILore,
     CmdAIHistory,
     CmdCompact,
-    CmdCompactMemories,
     CmdAIMemory,
     CmdMemoryStatus,
     CmdAIJournal,

@@ -228,7 +228,7 @@ class CmdAI(AssistantCommand):
         name, _, path = self.args.partition(":")
         if not name.strip() and not path:
             return self.do_new()
-        body = self._made(good_name(name), body_class(path.strip()))
+        body = new_body(self.caller, good_name(name), body_class(path.strip()))
         hint = f"aiconfig {body.key} persona = <text>"
         self.tell(f"{body.key} is here and listens. Describe who it is: {hint}")
 
@@ -240,21 +240,12 @@ class CmdAI(AssistantCommand):
         free = next(name for name in names if name not in taken)
 
         def make(name: str, options: dict[str, Any]) -> str:
-            body = self._made(good_name(name), TYPECLASS)
+            body = new_body(self.caller, good_name(name), TYPECLASS)
             body.assistant.state.configure(options)
             return f"{body.key} is here and listens. More options: aiconfig {body.key}"
 
         # Of the session, because a menu of the body would go on at the next login.
         ask_builder(self.session or self.caller, good_name, free, make)
-
-    def _made(self, key: str, made: str) -> AssistantMixin:
-        """A new assistant in the caller's room."""
-        room, locks = getattr(self.caller, "location", None), OWNER_LOCKS.format(id=self.caller.id)
-        if room is None:
-            raise Refusal("You are nowhere; go into a room first.")
-        body = create_object(made, key=key, location=room, home=room, locks=locks)
-        body.ensure_assistant().log(f"made by {self.caller.key}")
-        return body
 
     def do_start(self) -> None:
         script = self.own_assistant()
@@ -379,7 +370,7 @@ class CmdAI(AssistantCommand):
             raise Refusal(f"You may not delete {body.key}.")
         question = f"Delete {body.key} (#{body.pk}) with all it remembers?"
         act, question = f"delete {script.scope}", f"{question} A file is written first."
-        if not self.confirms(act, question, self.lhs or body.key, script.now()):
+        if not self.confirms(act, question, self.lhs or body.key):
             return
         name, was_enabled = body.key, script.db.enabled
         script.store.set("enabled", False)
@@ -416,6 +407,16 @@ def _figures(spent: dict[str, Any]) -> tuple[str, ...]:
     """Calls, tokens, cached tokens with their price, and cost."""
     cached = f"{spent['cached']:,} ({price(spent['cached_cost'])})" if spent["cached"] else "0"
     return f"{spent['calls']:,}", f"{spent['tokens']:,}", cached, spent["price"]
+
+
+def new_body(caller: Any, key: str, typeclass: str) -> AssistantMixin:
+    """A new assistant in somebody's room, which is theirs."""
+    room, locks = getattr(caller, "location", None), OWNER_LOCKS.format(id=caller.id)
+    if room is None:
+        raise Refusal("You are nowhere; go into a room first.")
+    body = create_object(typeclass, key=key, location=room, home=room, locks=locks)
+    body.ensure_assistant().log(f"made by {caller.key}")
+    return body
 
 
 def good_name(text: str) -> str:

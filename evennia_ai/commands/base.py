@@ -66,12 +66,18 @@ class AssistantCommand(MuxCommand):
             return self.tell(str(failure.value))
         logger.log_err(f"[ai] {self.key}: {failure.getTraceback()}")
         hint = "The server log says more; `ai/doctor` looks for damaged assistants."
-        self.tell(f"`{self.key}` failed: {failure.type.__name__}: {failure.value}. {hint}")
+        error = f"{failure.type.__name__}: {failure.value}".removesuffix(": ")
+        self.tell(f"`{self.key}` failed: {error}. {hint}")
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the caller passes the command's `admin` lock."""
+        return bool(self.access(self.caller, "admin"))
 
     @property
     def audience(self) -> str:
         """What the caller may see: private talk stays private if a game opens a command."""
-        return STAFF if self.access(self.caller, "admin") else PUBLIC
+        return STAFF if self.is_admin else PUBLIC
 
     def seen(self, script: AssistantScript) -> Seen:
         """What the caller may see of an assistant."""
@@ -86,7 +92,7 @@ class AssistantCommand(MuxCommand):
             listed = ", ".join(f"/{switch}" for switch in known) or "none"
             wrong = f"`{self.key}` has no switch `/{'/'.join(typed)}`."
             raise Refusal(f"{wrong} Its switches: {listed}.")
-        if found[0] in self.admin_switches and not self.access(self.caller, "admin"):
+        if found[0] in self.admin_switches and not self.is_admin:
             raise Refusal(f"`{f'{self.key}/{found[0]}'.rstrip('/')}` is for admins.")
         return found[0]
 
@@ -109,25 +115,20 @@ class AssistantCommand(MuxCommand):
         account = getattr(self.caller, "account", self.caller)
         return account is not None and account.pk in script.state.followers
 
-    def confirms(self, act: str, question: str, subject: str, now: float) -> bool:
+    def confirms(self, act: str, question: str, subject: str) -> bool:
         """Whether the caller was asked this within the last minute and now types ``= yes``.
 
-        Otherwise asks; nothing waits for an answer, so that other commands work meanwhile.
-
-        Args:
-            act: What would be done, exactly; a yes to something else does not count.
-            question: What the caller is asked.
-            subject: What it is about, as it is typed.
-            now: Seconds since the epoch.
+        Otherwise asks; nothing waits for an answer, so that other commands work meanwhile. `act` is
+        what would be done, exactly: a yes to something else does not count. `subject` is what it is
+        about, as it is typed.
         """
-        asked = self.caller.ndb.evennia_ai_asked
-        if self._says_yes and asked and asked[0] == act and now - asked[1] <= CONFIRM_S:
-            self.caller.ndb.evennia_ai_asked = None
+        says_yes = str(self.rhs or "").strip().lower() == "yes"
+        if says_yes and self.repeats(act):
             return True
         command = f"{self.key}/{self._switch()}".rstrip("/") + f" {subject}"
-        if self.rhs is not None and not self._says_yes:
+        if self.rhs is not None and not says_yes:
             raise Refusal(f"Only `yes` may stand behind the equals sign. Type: {command}")
-        self.caller.ndb.evennia_ai_asked = (act, now)
+        self.caller.ndb.evennia_ai_asked = (act, time.time())
         self.tell(f"{question} To confirm, type within a minute: {command} = yes")
         return False
 
@@ -140,10 +141,6 @@ class AssistantCommand(MuxCommand):
         is_again = bool(asked) and asked[0] == act and now - asked[1] <= CONFIRM_S
         self.caller.ndb.evennia_ai_asked = None if is_again else (act, now)
         return is_again
-
-    @property
-    def _says_yes(self) -> bool:
-        return str(self.rhs or "").strip().lower() == "yes"
 
     @property
     def usage(self) -> str:

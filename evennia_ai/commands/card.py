@@ -1,11 +1,10 @@
 """`aicard`: characters of other programs, in and out."""
 
-from evennia import create_object, search_object
+from evennia import search_object
 
-from evennia_ai.assistant_character import OWNER_LOCKS
 from evennia_ai.background import Steps
 from evennia_ai.cards.card import report
-from evennia_ai.commands.assistants import body_class, good_name
+from evennia_ai.commands.assistants import body_class, good_name, new_body
 from evennia_ai.commands.base import AssistantCommand, named
 from evennia_ai.errors import Refusal, only_one
 from evennia_ai.game.seeing import is_person
@@ -67,8 +66,6 @@ class CmdAICard(AssistantCommand):
     def do_import(self) -> Steps[None]:
         """A new assistant, or another card for one that is here."""
         file, _, typeclass = self.lhs.partition(":")
-        if getattr(self.caller, "location", None) is None:
-            raise Refusal("You are nowhere; go into a room first.")
         typeclass, file = body_class(typeclass.strip()), file.strip()
         card = yield usable_card(file, (self.rhs or "").strip())
         if named(card.name) is not None:
@@ -79,13 +76,12 @@ class CmdAICard(AssistantCommand):
                     f"{card.name} is here already: its {replaced}. Type it again to confirm."
                 )
             return self.tell_records(take_card(script, card, file, self.caller.key))
-        room, locks = self.caller.location, OWNER_LOCKS.format(id=self.caller.id)
         key = good_name(card.name)
         if card.lore:
             book_for(key, NOBODY)
-        body = create_object(typeclass, key=key, location=room, home=room, locks=locks)
+        body = new_body(self.caller, key, typeclass)
         try:
-            lines = take_card(body.ensure_assistant(), card, file, self.caller.key)
+            lines = take_card(body.assistant, card, file, self.caller.key)
         except Exception:
             body.delete()
             raise

@@ -58,10 +58,13 @@ class CmdCompact(AssistantCommand):
     you can undo only the latest compaction, then the one before it. To confirm
     it, type the command again with '= yes' within a minute.
 
+    '@compact-memories' does the same; without a name it is the only assistant here.
+
     See also: aihistory, aistatus, aiconfig
     """
 
     key = "compact"
+    aliases = ("@compact-memories",)
     locks = "cmd:perm(Admin);admin:perm(Admin)"
     switches_known = ("preview", "rollback", "verify", "on", "off")
     admin_switches = ("", "rollback", "verify", "on", "off")
@@ -109,7 +112,7 @@ class CmdCompact(AssistantCommand):
             undone = f"{masked} would be shown in full again."
         question = f"Take back the compaction of {moment(record.at)} (UTC)? {undone}"
         name = script.obj.key
-        if not self.confirms(f"rollback {record.id}", question, self.lhs or name, script.now()):
+        if not self.confirms(f"rollback {record.id}", question, self.lhs or name):
             return
         # Refused if it is not the latest any more once the turn is over.
         report = yield script.run_exclusive(
@@ -152,23 +155,6 @@ class CmdCompact(AssistantCommand):
         self.tell(text)
 
     do_off = do_on
-
-
-class CmdCompactMemories(CmdCompact):
-    """
-    summarise the older part of an assistant's history
-
-    Usage:
-      @compact-memories [<assistant>] [= <instructions for the summary>]
-
-    The same as 'compact'. Without a name it is the only assistant here.
-
-    See also: compact
-    """
-
-    key = "@compact-memories"
-    switches_known = ()
-    admin_switches = ("",)
 
 
 @inlineCallbacks

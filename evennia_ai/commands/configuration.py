@@ -1,5 +1,7 @@
 """`aiconfig`: an assistant's options, shown, explained and changed."""
 
+from evennia.utils.utils import crop
+
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.commands.base import AssistantCommand, named
 from evennia_ai.errors import Refusal
@@ -85,8 +87,8 @@ class CmdAIConfig(AssistantCommand):
             name, option = (self.lhs, "") if former_of_group(self.lhs) else (name, option)
             lines = undo_group_option(name, option, self.caller, all_assistants())
             return self.tell("\n".join(lines))
-        script, is_admin = self.own_assistant(name), bool(self.access(self.caller, "admin"))
-        self._report(script, undo_options(script, option, self.caller.key, is_admin))
+        script = self.own_assistant(name)
+        self._report(script, undo_options(script, option, self.caller.key, self.is_admin))
 
     def do(self) -> None:
         """Show all options, explain one, or change it."""
@@ -99,8 +101,7 @@ class CmdAIConfig(AssistantCommand):
         elif self.rhs is None:
             self._explain(script, option_called(option)[0])
         else:
-            is_admin = bool(self.access(self.caller, "admin"))
-            self._report(script, change_option(script, option, self.rhs, by, is_admin))
+            self._report(script, change_option(script, option, self.rhs, by, self.is_admin))
 
     def _names(self) -> tuple[str, str]:
         """Names of the assistant and the option; an assistant's own name may hold spaces.
@@ -146,5 +147,4 @@ class CmdAIConfig(AssistantCommand):
 
 def _short(value: object) -> str:
     """The beginning of a value, on one line."""
-    text = " ".join(shown(value).splitlines())
-    return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
+    return str(crop(" ".join(shown(value).splitlines()), _LONG, "..."))

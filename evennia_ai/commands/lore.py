@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 
 from evennia_ai.background import Steps
 from evennia_ai.cards.books import exported, read_book
@@ -99,7 +98,7 @@ class CmdAILore(AssistantCommand):
         """Delete a fact or a book, after a question."""
         book, fact = acts.place_of(self.lhs)
         what = acts.fact_line(fact) if fact else f"the book {book.name} of {len(book.facts)} facts"
-        if self.confirms(f"lore {self.lhs}", f"Delete {what}?", self.lhs, time.time()):
+        if self.confirms(f"lore {self.lhs}", f"Delete {what}?", self.lhs):
             self.tell(acts.delete(self.lhs))
 
     def do_import(self) -> Steps[None]:

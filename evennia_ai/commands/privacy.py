@@ -81,11 +81,11 @@ class CmdAIForget(AssistantCommand):
         done = self._last.get("at", "")
         if any(set(people) & set(request.people) for request in queued()):
             raise Refusal("A request for this waits already; `aiforget` shows how far it is.")
-        if utc_iso(now - EVERY_S) < done <= utc_iso(now) and not self._is_admin:
+        if utc_iso(now - EVERY_S) < done <= utc_iso(now) and not self.is_admin:
             raise Refusal(
                 "What you said was forgotten within the last hour. Ask again later, or ai/ignore."
             )
-        if self.confirms(f"forget {' '.join(people)}", question, typed, now):
+        if self.confirms(f"forget {' '.join(people)}", question, typed):
             enqueue(people, utc_iso(now), stable_id(self._asker), all_scripts())
             self.tell(
                 "The assistants begin to forget. What others said stays, also about "
@@ -95,15 +95,11 @@ class CmdAIForget(AssistantCommand):
 
     def do_export(self) -> Steps[None]:
         people, now, asker = self._people(self.args.strip() or "me"), time.time(), self._asker
-        if 0 <= now - (asker.ndb.evennia_ai_exported or 0) < EXPORT_EVERY_S and not self._is_admin:
+        if 0 <= now - (asker.ndb.evennia_ai_exported or 0) < EXPORT_EVERY_S and not self.is_admin:
             raise Refusal("You asked for a copy already. You may ask again in ten minutes.")
         asker.ndb.evennia_ai_exported = now
         path = yield export_player(all_assistants(), people)
         self.tell(f"Written to {path} on the server. `aiforget me` deletes it.")
-
-    @property
-    def _is_admin(self) -> bool:
-        return bool(self.access(self.caller, "admin"))
 
     @property
     def _asker(self) -> "TypedObject":
@@ -121,7 +117,7 @@ class CmdAIForget(AssistantCommand):
             nothing = "You asked for nothing to be forgotten. Type: aiforget me"
             return self.tell(last.get("text", nothing))
         waited_s = time.time() - last.get("tried_at", 0)
-        if not is_running() and 0 <= waited_s < RETRY_S and not self._is_admin:
+        if not is_running() and 0 <= waited_s < RETRY_S and not self.is_admin:
             return self.tell(last["text"])
         forget_queued(all_scripts)
         self.tell("Your request is being carried out.")
@@ -130,6 +126,6 @@ class CmdAIForget(AssistantCommand):
         """The stable ids that a name means; `Refusal` if the caller may not name it."""
         if name.lower() == "me":
             return player_ids(self.caller)
-        if not self.access(self.caller, "admin"):
+        if not self.is_admin:
             raise Refusal("Type: aiforget me. Only admins may name somebody else.")
         return people_called(name)

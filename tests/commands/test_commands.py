@@ -1,7 +1,9 @@
 """The commands on assistants as a whole: who may use which, `ai` and its switches."""
 
 import json
+import time
 from pathlib import Path
+from unittest.mock import patch
 
 from evennia import Msg, create_object
 from twisted.internet.defer import Deferred, fail
@@ -215,9 +217,8 @@ class TestDelete(CommandLineTest):
         asked = ("Delete Aria (#", "A file is written first.", "ai/delete Aria = yes")
         self.assertTold("ai/delete Aria = yes", *asked)
         self.assertTold("ai/delete Aria", *asked)
-        now = self.script.now()
-        self.script.now = lambda: now + 61
-        self.assertTold("ai/delete Aria = yes", *asked)
+        with patch("time.time", return_value=time.time() + 61):
+            self.assertTold("ai/delete Aria = yes", *asked)
         self.assertTold("ai/delete Aria = no", "Only `yes`")
         self.assertTrue(self.aria.pk)
 

@@ -9,7 +9,7 @@ from evennia.server.portal.mxp import mxp_parse
 from evennia.utils.ansi import parse_ansi
 
 from evennia_ai import services
-from evennia_ai.commands.compaction import CmdCompact, CmdCompactMemories
+from evennia_ai.commands.compaction import CmdCompact
 from evennia_ai.commands.history import CmdAIHistory
 from evennia_ai.commands.memory import CmdAIMemory
 from evennia_ai.errors import Refusal
@@ -41,7 +41,7 @@ class OpenCmdSet(CmdSet):
     priority = 1
 
     def at_cmdset_creation(self):
-        for command in (CmdAIHistory, CmdCompact, CmdCompactMemories, CmdAIMemory):
+        for command in (CmdAIHistory, CmdCompact, CmdAIMemory):
             fields = {"__doc__": command.__doc__, "locks": "cmd:all();admin:perm(Admin)"}
             self.add(type(f"{command.__name__}Open", (command,), fields))
 
@@ -263,7 +263,9 @@ class TestCompact(MemoryLineTest):
         self.fill(40)
         self.model.held = True
         self.typed("compact Aria")
-        self.assertTold("ai/stop Aria", "turn is cancelled", until="The compaction failed")
+        self.assertTold(
+            "ai/stop Aria", "turn is cancelled", until="`compact` failed: CancelledError."
+        )
         self.assertEqual(len(self.script.history.messages()), 40)
         self.assertIsNone(self.script.runtime.lock.running)
 
@@ -305,7 +307,7 @@ class TestCompact(MemoryLineTest):
                 self.assertTold(typed, "Aria compacted", until="compacted")
                 self.assertIn(hint, str(self.model.requests[-1].messages))
         self.open_to_players()
-        self.assertTold("@compact-memories Aria", "`@compact-memories` is for admins.")
+        self.assertTold("@compact-memories Aria", "`compact` is for admins.")
 
 
 class TestMemory(MemoryLineTest):
