@@ -6,23 +6,27 @@ from itertools import islice
 from typing import Any
 
 from django.http import Http404
-from twisted.internet.defer import inlineCallbacks
+from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import find, stable_id
-from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.messages import COMINGS, ROOM, SPEECH, Message, utc_iso
 from evennia_ai.history.pairs import ASKER
 from evennia_ai.history.records import ABSORBED, COMMITTED, SummaryRecord
 from evennia_ai.kinds import Kind, shown
 from evennia_ai.llm_interaction.contributors import contributors
+from evennia_ai.rag_memory.journal_entry import JournalEntry
+from evennia_ai.rag_memory.ledger import STATES
+from evennia_ai.rag_memory.profile import Profile, current
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.configuration import change_option, option_called, take_preset
 from evennia_ai.staff.explanation import explanation, is_reply, spoken, whole_prompt
+from evennia_ai.staff.memory import MemoryActs, memory_status
 from evennia_ai.staff.show import moment, request_text, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
 from evennia_ai.turns.heard import ANSWER
@@ -30,7 +34,7 @@ from evennia_ai.turns.metrics import PROMPT_DAYS, stacked
 from evennia_ai.turns.options import OPTIONS, PRESETS, Option
 from evennia_ai.web.site import Visit, number, plain
 
-PAGE_LINES, SCENE_LINES, FOUND = 50, 60, 30
+PAGE_LINES, SCENE_LINES, FOUND, JOURNAL_LINES = 50, 60, 30, 50
 # Lines before and after a message that its page shows.
 AROUND = 5
 BUDGET_HOURS = 24
@@ -229,6 +233,49 @@ def below(visit: Visit) -> dict[str, Any]:
         "count": count,
         "next": first + MOST_ROWS if first + MOST_ROWS < count else 0,
     }
+
+
+@inlineCallbacks
+def memory(visit: Visit) -> Steps[dict[str, Any]]:
+    """Journal, profiles, pinned notes, who is in quarantine, and how the stores do."""
+    script, seen = visit.assistant, visit.seen
+    status, count = (yield memory_status(script)), script.obj.journal.count()
+    last = number(visit.asked.get("before"), count, count)
+    entries = seen.stretch(count - last, count - last + JOURNAL_LINES)
+    notes = sorted(seen.notes(), key=lambda note: (STATES.index(note.state), note.at))
+    by_time = sorted(seen.profiles(), key=lambda p: p.last_seen, reverse=True)
+    profiles = list(islice(by_time, MOST_ROWS))
+    facts = (item for profile in profiles for item in profile.observations)
+    note_look(visit, "memory", [each.audience for each in (*entries, *notes, *facts)])
+    return {
+        **page_head(visit),
+        "status": status[1:],
+        "entries": [_entry(each) for each in entries],
+        "entry_count": count,
+        "older": last - JOURNAL_LINES if last > JOURNAL_LINES else 0,
+        "notes": [plain(note, by=note.by.key) for note in notes],
+        "profiles": [_profile(each) for each in profiles],
+        "quarantine": [
+            {"id": each, **about, "at": moment(about["at"])}
+            for each, about in script.memory.quarantine.people.items()
+        ],
+    }
+
+
+def _entry(entry: JournalEntry) -> dict[str, Any]:
+    return plain(entry, sources=[each for each in entry.source_message_ids if each[:1] == "m"])
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    stated = {belief.observation.statement for belief in current(profile.observations, STAFF)}
+    facts = [plain(item, old=item.statement not in stated) for item in profile.observations]
+    return plain(profile, relationship=profile.relationship(STAFF), facts=facts)
+
+
+def change_memory(visit: Visit) -> "Deferred[str]":
+    """Change what an assistant remembers; fires with a sentence."""
+    acts = MemoryActs(visit.assistant, visit.seen, visit.account, visit.sent)
+    return acts.do(visit.sent.get("act", ""))
 
 
 @inlineCallbacks

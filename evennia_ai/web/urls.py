@@ -15,11 +15,11 @@ PAGES = (
     Page("state", "<int:assistant>/", BUILDER, "one.state"),
     Page("talk", "<int:assistant>/talk/", ADMIN, "one.talk"),
     Page("scene", "<int:assistant>/scene/", ADMIN, "one.scene"),
-    Page("search", "<int:assistant>/search/", ADMIN, "one.search", "memory.change_memory"),
+    Page("search", "<int:assistant>/search/", ADMIN, "one.search", "one.change_memory"),
     Page("why", "<int:assistant>/why/<str:message>/", ADMIN, "one.why"),
     Page("summaries", "<int:assistant>/summaries/", ADMIN, "one.summaries"),
     Page("summary", "<int:assistant>/summaries/<str:summary>/", ADMIN, "one.below"),
-    Page("memory", "<int:assistant>/memory/", ADMIN, "memory.memory", "memory.change_memory"),
+    Page("memory", "<int:assistant>/memory/", ADMIN, "one.memory", "one.change_memory"),
     Page("budget", "<int:assistant>/budget/", BUILDER, "one.budget"),
     Page("options", "<int:assistant>/options/", BUILDER, "one.options", "one.change_options"),
 )
