@@ -25,6 +25,7 @@ def at_server_init() -> None:
 
 def at_server_start() -> None:
     """Prepare the process and schedule `warm_up`; scripts repair themselves in their own hook."""
+    import evennia
     from django.db.models.signals import m2m_changed
     from evennia import Msg
     from evennia.server.signals import SIGNAL_ACCOUNT_POST_LOGIN
@@ -33,24 +34,15 @@ def at_server_start() -> None:
     from evennia_ai.game.hearing import hear_mail
 
     global _warm_up
-    send_at_once()
+    # By default the connection with the Portal holds a small message back until the one before is
+    # acknowledged: up to 40 ms, as much as a player feels when many talk.
+    portal = getattr(evennia.EVENNIA_SERVER_SERVICE, "amp_protocol", None)
+    if portal is not None and portal.transport is not None:
+        portal.transport.setTcpNoDelay(True)
     SIGNAL_ACCOUNT_POST_LOGIN.connect(tell_of_listening, dispatch_uid="evennia_ai")
     receivers = Msg.db_receivers_objects.through
     m2m_changed.connect(hear_mail, sender=receivers, dispatch_uid="evennia_ai")
     _warm_up = reactor.callLater(WARM_UP_AFTER_S, warm_up)  # type: ignore[attr-defined]
-
-
-def send_at_once() -> None:
-    """Let the Server's connection with the Portal hold no small message back.
-
-    By default it waits up to 40 ms for the message before to be acknowledged, as much as a player
-    feels when many talk. A connection made anew while the Server runs is not adjusted.
-    """
-    import evennia
-
-    end = getattr(evennia.EVENNIA_SERVER_SERVICE, "amp_protocol", None)
-    if end is not None and end.transport is not None:
-        end.transport.setTcpNoDelay(True)
 
 
 def tell_of_listening(sender: Any, session: Any = None, **kwargs: Any) -> None:

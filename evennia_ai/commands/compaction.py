@@ -17,7 +17,7 @@ from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.report import Done, Failed, Outcome, Skipped, report_line
 from evennia_ai.sleep.compaction.rollback import latest, rollback_compaction
 from evennia_ai.staff.show import audience_mark, counted, moment
-from evennia_ai.staff.status import archive_segments, compaction_state
+from evennia_ai.staff.status import compaction_state
 
 # Characters of a message that the preview shows.
 _EXCERPT = 60
@@ -134,7 +134,7 @@ class CmdCompact(AssistantCommand):
         evidence = yield script.history.gathered_evidence()
         violations = yield script.mind.work(verify, evidence)
         name, (count, _) = script.obj.key, script.history.recorded
-        segments = counted(archive_segments(script.history), "archive segment")
+        segments = counted(script.history.segment_count(), "archive segment")
         lines = [f"{each.kind}: {each.detail}" for each in violations]
         head = (
             f"{name}: proven. Every message ever recorded ({count:,}) is live or in the "

@@ -72,8 +72,8 @@ class Archive:
         return self._segments.get(segment_id)
 
     def segment_count(self) -> int:
-        """How many archive segments there are."""
-        return len(self.store.keys(ARCHIVE))
+        """How many archive segments hold messages that are not live again by a rollback."""
+        return len({*self.store.keys(ARCHIVE)} - self.restored_segments())
 
     def restored_segments(self) -> set[str]:
         """Ids of segments whose messages are live again."""

@@ -148,12 +148,7 @@ def read_heard(line: str) -> Heard | None:
 def is_framed(line: str) -> bool:
     """Whether a line has the form of those a summariser is given: a heard line, a day."""
     heard = read_heard(line)
-    return bool(heard and heard.id) or is_day(line) or bool(_SOURCE.match(line))
-
-
-def is_day(line: str) -> bool:
-    """Whether a line only names the day of those that follow."""
-    return bool(_DAY_LINE.fullmatch(line))
+    return bool((heard and heard.id) or _DAY_LINE.fullmatch(line) or _SOURCE.match(line))
 
 
 def read_spoken(line: str) -> Heard | None:

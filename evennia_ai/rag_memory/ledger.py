@@ -106,11 +106,6 @@ class Note(Stored):
         """Whether it is proposed or approved, not closed."""
         return self.state in LIVING
 
-    @property
-    def is_from_staff(self) -> bool:
-        """Whether staff wrote or approved an approved note; only they approve one about nobody."""
-        return bool(self.staff or self.decided_by or not self.about)
-
 
 def new_note(
     text: str,
@@ -260,7 +255,8 @@ def shown_to(notes: Iterable[Note], viewer: str) -> tuple[Note, ...]:
     written: Counter[str] = Counter()
     rounds: dict[str, int] = {}
     for note in seen:
-        if not note.is_from_staff:
+        # Only staff approve a note about nobody.
+        if note.about and not (note.staff or note.decided_by):
             rounds[note.id] = 1 + written[note.by.id] // NOTES_AT_ONCE
             written[note.by.id] += 1
     return tuple(sorted(seen, key=lambda note: rounds.get(note.id, 0)))
@@ -301,10 +297,6 @@ class LedgerHandler:
         """Superseded and withdrawn notes, the last closed first."""
         notes = [note for note in self.everything() if not note.is_living]
         return sorted(notes, key=lambda note: (note.decided_at, note.id), reverse=True)
-
-    def shown(self, audience: str) -> tuple[Note, ...]:
-        """As `shown_to`."""
-        return shown_to(self.entries(), audience)
 
     def add(self, text: str, by: Speaker, *, state: str, **fields: Any) -> Note:
         """Add a note; arguments and errors are those of `new_note`.

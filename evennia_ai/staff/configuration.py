@@ -75,13 +75,8 @@ def set_options(
         for name in (*values, *unset):
             was = None if store.stamp(name) is None else {"value": store.get(name)}
             if was != ({"value": values[name]} if name in values else None):
-                store.set(name, _former(was, by, now), FORMER)
+                store.set(name, {"was": was, "by": by, "at": now}, FORMER)
         script.state.configure(values, unset)
-
-
-def _former(was: object, by: str, now: float) -> dict[str, object]:
-    """What is kept of an option that is changed; `was` is None for one that had no own value."""
-    return {"was": was, "by": by, "at": now}
 
 
 def undo_options(script: AssistantScript, called: str, by: str, is_admin: bool) -> list[str]:
@@ -170,7 +165,7 @@ def _give_group(
         why = f"it holds {others[0]}, who is not yours" if others else "it is a spend limit"
         raise ConfigError(f"Only admins give `{name}` to {group}: {why}.")
     was = typed_groups().get(group, {}).get(name)
-    change_group(group, name, value, _former(was, caller.key, time.time()))
+    change_group(group, name, value, {"was": was, "by": caller.key, "at": time.time()})
     for script in members:
         script.audit("configured", act="group", group=group, option=name, by=caller.key)
     says = "has no value any more" if value is None else f"is now {shown(value)}".removesuffix(".")

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.pages import aside
 from evennia_ai.llm_interaction.contexts import CONTEXTS
@@ -20,7 +19,6 @@ from evennia_ai.llm_interaction.prompt import (
     room_of,
     tool_protocol,
 )
-from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.sleep.compaction.due import no_room
 from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.show import ago, counted, moment, price_of
@@ -159,21 +157,17 @@ def _context_lines(script: "AssistantScript") -> list[str]:
 def stored_lines(script: "AssistantScript") -> list[str]:
     """How much an assistant has stored, a line a kind."""
     history, journal = script.history, script.obj.journal
+    waiting = len(journal.unconsolidated(UNCONSOLIDATED_SHOWN))
+    more = " or more" if waiting >= UNCONSOLIDATED_SHOWN else ""
     live = sum(not message.is_summary for message in history.messages())
     archived = history.recorded[0] - live - len(history.tombstones())
     return [
         f"Messages: {live} live ({history.tokens():,} tokens), {archived} archived in "
-        f"{counted(archive_segments(history), 'segment')}",
+        f"{counted(history.segment_count(), 'segment')}",
         f"Summaries: {len(history.summary_ids())}",
-        f"Journal: {journal.count()} entries, {unconsolidated(journal)} not yet consolidated",
+        f"Journal: {journal.count()} entries, {waiting}{more} not yet consolidated",
         f"Entity profiles: {len(script.obj.entities.profiles())}",
     ]
-
-
-def unconsolidated(journal: JournalHandler) -> str:
-    """How many journal entries wait for consolidation, in words."""
-    waiting = len(journal.unconsolidated(UNCONSOLIDATED_SHOWN))
-    return f"{waiting} or more" if waiting >= UNCONSOLIDATED_SHOWN else str(waiting)
 
 
 def _sleep_lines(last: dict[str, Any]) -> list[str]:
@@ -206,11 +200,6 @@ def compaction_state(script: "AssistantScript") -> str:
     if script.now() < script.runtime.compaction_waits[1]:
         return "on, but the last one failed; it is tried again in a while"
     return "on"
-
-
-def archive_segments(history: HistoryHandler) -> int:
-    """How many archive segments hold messages that are not live again by a rollback."""
-    return max(0, history.segment_count() - len(history.restored_segments()))
 
 
 def warnings(script: "AssistantScript") -> list[str]:

@@ -118,7 +118,7 @@ class TestRemember(CommandLineTest):
         self.assertNotIn("cats", str(build_llm_messages(self.script, self.aria)))
         circle = private([stable_id(self.char1)])
         self.typed("airemember Aria = I fear dogs")
-        (public,) = self.script.ledger.shown(PUBLIC)
+        (public,) = self.script.seen(PUBLIC).pinned()
         self.assertTold("airemember/private Aria = I fear dogs", f"It replaces {public.id}.")
         self.assertNotIn("dogs", str(build_llm_messages(self.script, self.aria)))
         self.assertIn("cats", str(build_llm_messages(self.script, self.aria, audience=circle)))
