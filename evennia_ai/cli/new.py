@@ -68,22 +68,19 @@ def game_folder(folder: str | os.PathLike[str]) -> Path:
     return Path(folder).resolve()
 
 
-def template_dir() -> Path:
-    """This package's template: inside an installed package, next to it in a source tree."""
-    package = Path(__file__).resolve().parents[1]
-    for place in (package / TEMPLATE, package.parent / TEMPLATE):
-        if (place / "server" / "conf" / "settings.py").is_file():
-            return place
-    raise ConfigError(f"`{TEMPLATE}` is missing next to `{package}`: install `evennia-ai` again.")
-
-
 def _fill(draft: Path, name: str) -> None:
     evennia = importlib.util.find_spec("evennia")
     if evennia is None or not evennia.submodule_search_locations:
         raise ConfigError("`evennia` is not installed: install `evennia-ai` again.")
+    # Ours is inside an installed package, next to it in a source tree.
+    package = Path(__file__).resolve().parents[1]
+    ours = next(filter(is_game, (package / TEMPLATE, package.parent / TEMPLATE)), None)
+    if ours is None:
+        wrong = f"`{TEMPLATE}` is missing next to `{package}`"
+        raise ConfigError(f"{wrong}: install `evennia-ai` again.")
     # Where Evennia runs without a game, as in tests, it and we write into its own template.
     unwanted = shutil.ignore_patterns("__pycache__", "*.pyc", "*.log*", "*.db3*", "ai_*")
-    for source in (Path(evennia.submodule_search_locations[0]) / TEMPLATE, template_dir()):
+    for source in (Path(evennia.submodule_search_locations[0]) / TEMPLATE, ours):
         shutil.copytree(source, draft, ignore=unwanted, dirs_exist_ok=True)
     draft.chmod(0o755)
     # The templates' two ignore lists become the game's own.

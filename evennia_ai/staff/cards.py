@@ -121,8 +121,12 @@ def take_card(script: AssistantScript, card: Card, file: str, by: str) -> list[s
     return [f"{card.name} has the card {file}.", *card.notes, *lore]
 
 
-def card_of(script: AssistantScript) -> tuple[Card, str]:
-    """The card of an assistant as it is now, and the file it was made from."""
+def export_card(script: AssistantScript, form: str) -> "Deferred[Path]":
+    """Write an assistant's card as it is now into the folder of cards; fires with the file's path.
+
+    Nothing of its memory goes along. A PNG has the picture of the file it was made from.
+    """
+    form = form.strip().lower() or "png"
     config, body = script.config, script.obj
     stored = as_dict(script.store.get(KEY, CATEGORY))
     original = json.loads(stored["json"]) if isinstance(stored.get("json"), str) else None
@@ -139,18 +143,7 @@ def card_of(script: AssistantScript) -> tuple[Card, str]:
         lore=lorebook,
         original=original,
     )
-    return card, str(stored.get("file") or "")
-
-
-def export_card(script: AssistantScript, form: str) -> "Deferred[Path]":
-    """Write an assistant's card into the folder of cards; fires with the file's path.
-
-    Nothing of its memory goes along. A PNG has the picture of the file it was made from.
-    """
-    form = form.strip().lower() or "png"
-    card, source = card_of(script)
-    name = re.sub(r"[^\w-]+", "_", script.obj.key) or "assistant"
-
+    name, source = re.sub(r"[^\w-]+", "_", body.key) or "assistant", str(stored.get("file") or "")
     data = file_data(source) if source else services.on_disk(bytes)
     data.addErrback(lambda failure: failure.trap(Refusal) and b"")  # the file is gone
     data.addCallback(lambda old: services.on_disk(lambda: packed(exported(card), form, old)))

@@ -4,7 +4,7 @@ Plain text, for the command `ai/why` and for the page of the same name.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -48,7 +48,10 @@ def found_message(
         return heard[0], None
     query = Query(words, SEARCHED, own_name=own_name, observations=True, tools=True)
     hits = tuple((yield seen.search(query)))
-    found = yield _archived(words, seen, hits, speaks)
+    for stretch in chain([seen.by_ids(hit.turn_id for hit in hits)], seen.stretches()):
+        if found := next((m for m in stretch if holds(spoken(m, speaks), words)), None):
+            break
+        yield pause()
     return found, hits
 
 
@@ -127,17 +130,6 @@ def spoken(message: Message, speaks: Speaks) -> str:
 def is_reply(message: Message, speaks: Speaks) -> bool:
     """Whether the assistant spoke in a message."""
     return message.role == "assistant" and bool(spoken(message, speaks).strip())
-
-
-@inlineCallbacks
-def _archived(words: str, seen: Seen, hits: Iterable[Hit], speaks: Speaks) -> Steps[Message | None]:
-    """Fires with the archived message that holds the words: a hit, or else the newest of all."""
-    for stretch in chain([seen.by_ids(hit.turn_id for hit in hits)], seen.stretches()):
-        found = next((m for m in stretch if holds(spoken(m, speaks), words)), None)
-        if found is not None:
-            return found
-        yield pause()
-    return None
 
 
 def _whereabouts(script: AssistantScript, message: Message, words: str, seen: Seen) -> list[str]:
