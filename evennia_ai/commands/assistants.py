@@ -141,10 +141,7 @@ class CmdAI(AssistantCommand):
     locks = "cmd:all();build:perm(Builder);admin:perm(Admin)"
     admin_switches = ("delete", "doctor", "follow", "log", "model", "test", "why")
     player_switches = ("ignore", "report")
-    builder_switches: tuple[str, ...] = ("approve", "create", "cue", "list", "new", "refuse")
-    builder_switches += ("sleep", "start", "stop", "usage", "wake")
     resets = is_full = False
-    switches_known = (*player_switches, *builder_switches, *admin_switches)
 
     def get_help(self, caller: Any, cmdset: Any) -> str:
         """The help for the caller: players read of their own two switches alone."""

@@ -37,19 +37,24 @@ MuxCommand: Any = default_cmds.MuxCommand
 class AssistantCommand(MuxCommand):
     """A command about assistants.
 
-    A subclass has a method for each switch, and `do` for the command without one; they may yield
-    Deferreds. The caller sees the text of their `AssistantError`. An unknown switch is refused;
-    Evennia would ignore it.
+    A subclass has a method `do_<switch>` for each switch, and `do` for the command without one;
+    they may yield Deferreds. The caller sees the text of their `AssistantError`. An unknown switch
+    is refused; Evennia would ignore it.
     """
 
     # Not just "AI": `help ai` would show that category's index, not the command.
     help_category = "AI assistants"
     arg_regex = r"\s|/|$"
-    locks = "cmd:perm(Admin)"
-    # Switches by name. Those of `admin_switches` also need the command's `admin` lock; an empty
-    # name stands for the command without a switch.
+    locks = "cmd:perm(Admin);admin:perm(Admin)"
     switches_known: tuple[str, ...] = ()
+    # Those that need the command's `admin` lock, too; an empty name stands for no switch.
     admin_switches: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Note its switches, in the order of their methods."""
+        super().__init_subclass__(**kwargs)
+        names = dict.fromkeys(name for each in reversed(cls.__mro__) for name in vars(each))
+        cls.switches_known = tuple(name[3:] for name in names if name.startswith("do_"))
 
     def func(self) -> None:
         """Run what the switch says; Evennia does not wait for it."""

@@ -39,7 +39,7 @@ class CmdAIBond(AssistantCommand):
 
     key = "aibond"
     locks = "cmd:all();admin:perm(Admin)"
-    switches_known = admin_switches = ("note", "forget")
+    admin_switches = ("note", "forget")
 
     def do(self) -> None:
         """Show one's own bond, or all."""

@@ -44,7 +44,6 @@ class CmdAIBudget(AssistantCommand):
 
     key = "aibudget"
     locks = "cmd:perm(Builder);admin:perm(Admin)"
-    switches_known = ("log", "contributors")
 
     def do(self) -> None:
         script = self.assistant()

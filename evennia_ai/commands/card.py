@@ -52,7 +52,6 @@ class CmdAICard(AssistantCommand):
 
     key = "aicard"
     locks = "cmd:perm(Builder);admin:perm(Admin)"
-    switches_known = ("show", "import", "export", "chat")
 
     def do(self) -> Steps[None]:
         """The files that are there."""

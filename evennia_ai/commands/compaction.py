@@ -65,8 +65,6 @@ class CmdCompact(AssistantCommand):
 
     key = "compact"
     aliases = ("@compact-memories",)
-    locks = "cmd:perm(Admin);admin:perm(Admin)"
-    switches_known = ("preview", "rollback", "verify", "on", "off")
     admin_switches = ("", "rollback", "verify", "on", "off")
 
     def do(self) -> Steps[None]:

@@ -63,7 +63,6 @@ class CmdAIConfig(AssistantCommand):
 
     key = "aiconfig"
     locks = "cmd:perm(Builder);admin:perm(Admin)"
-    switches_known = ("group", "undo")
 
     def do_group(self) -> None:
         """Show the options of groups, or give one to a group."""

@@ -64,8 +64,6 @@ class CmdAIHistory(AssistantCommand):
     """
 
     key = "aihistory"
-    locks = "cmd:perm(Admin);admin:perm(Admin)"
-    switches_known = ("full", "raw", "summaries", "expand", "search", "export")
     admin_switches = ("export",)
 
     def do(self) -> None:

@@ -23,7 +23,6 @@ class CmdAIJournal(AssistantCommand):
     """
 
     key = "aijournal"
-    locks = "cmd:perm(Admin);admin:perm(Admin)"
 
     def do(self) -> None:
         script = self.assistant()

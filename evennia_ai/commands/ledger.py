@@ -72,7 +72,6 @@ class CmdAIRemember(AssistantCommand):
 
     key = "airemember"
     locks = "cmd:all();admin:perm(Admin)"
-    switches_known = ("private", "forget", "tell", "at", "errands")
 
     def do(self) -> None:
         script = self.assistant()

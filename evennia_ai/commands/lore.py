@@ -54,8 +54,6 @@ class CmdAILore(AssistantCommand):
 
     key = "ailore"
     locks = "cmd:perm(Builder);admin:perm(Admin)"
-    switches_known = ("list", "add", "know", "tell", "on", "off", "delete")
-    switches_known += ("import", "export", "test", "knows")
 
     def do(self) -> None:
         """All books."""

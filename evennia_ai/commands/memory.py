@@ -62,9 +62,6 @@ class CmdAIMemory(AssistantCommand):
     """
 
     key = "aimemory"
-    locks = "cmd:perm(Admin);admin:perm(Admin)"
-    switches_known = ("status", "entities", "facts", "approve", "reject", "forget", "rebuild")
-    switches_known += ("quarantine", "release")
     # A game may open the command to others: they may read what is public but change nothing.
     admin_switches = ("approve", "reject", "forget", "rebuild", "quarantine", "release")
 
@@ -138,7 +135,7 @@ class CmdAIMemory(AssistantCommand):
         )
 
 
-class CmdMemoryStatus(CmdAIMemory):
+class CmdMemoryStatus(AssistantCommand):
     """
     show how much an assistant remembers
 
@@ -151,11 +148,9 @@ class CmdMemoryStatus(CmdAIMemory):
     """
 
     key = "@memory-status"
-    locks = "cmd:perm(Admin)"
-    switches_known = admin_switches = ()
 
     def do(self) -> Steps[None]:
-        yield from self.do_status()
+        self.tell_records((yield memory_status(self.assistant())))
 
 
 @inlineCallbacks

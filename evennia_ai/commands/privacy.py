@@ -68,7 +68,6 @@ class CmdAIForget(AssistantCommand):
 
     key = "aiforget"
     locks = "cmd:all();admin:perm(Admin)"
-    switches_known = ("export",)
 
     def do(self) -> None:
         if not self.args.strip():
