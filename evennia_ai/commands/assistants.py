@@ -11,7 +11,7 @@ from evennia.utils.utils import class_from_module
 
 from evennia_ai import conf, services
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
-from evennia_ai.assistant_script import AssistantScript, all_assistants
+from evennia_ai.assistant_script import all_assistants
 from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.history import why
@@ -261,18 +261,16 @@ class CmdAI(AssistantCommand):
         self.tell(f"{off} It still hears what is said.")
 
     def do_sleep(self) -> None:
-        script = self.own_assistant()
-        if script.state.mode == "sleep":
-            raise Refusal(f"{script.obj.key} is asleep already.")
-        script.fall_asleep()
-        self.tell(f"{script.obj.key} falls asleep.{_if_off(script)}")
+        """Send it to sleep, or wake it by that switch."""
+        script, sleeps = self.own_assistant(), self._switch() == "sleep"
+        if (script.state.mode == "sleep") == sleeps:
+            raise Refusal(f"{script.obj.key} is {'asleep' if sleeps else 'awake'} already.")
+        act, says = (script.fall_asleep, "falls asleep") if sleeps else (script.wake, "wakes up")
+        act()
+        off = "" if script.enabled else " (It is switched off and does not think.)"
+        self.tell(f"{script.obj.key} {says}.{off}")
 
-    def do_wake(self) -> None:
-        script = self.own_assistant()
-        if script.state.mode != "sleep":
-            raise Refusal(f"{script.obj.key} is awake already.")
-        script.wake()
-        self.tell(f"{script.obj.key} wakes up.{_if_off(script)}")
+    do_wake = do_sleep
 
     def do_cue(self) -> None:
         """Give it a reason to speak unasked."""
@@ -444,7 +442,3 @@ def body_class(path: str) -> str:
     if not (isinstance(found, type) and issubclass(found, AssistantMixin)):
         raise Refusal(f"`{path}` is no assistant: it must inherit from `AssistantMixin`.")
     return path
-
-
-def _if_off(script: AssistantScript) -> str:
-    return "" if script.enabled else " (It is switched off and does not think.)"

@@ -85,12 +85,10 @@ class CmdAILore(AssistantCommand):
         self.tell(acts.set_tell(self.lhs, self.words()))
 
     def do_on(self) -> None:
-        """Use it again."""
-        self.tell(acts.change(self.args, on=True))
+        """Use it again, or no more by that switch."""
+        self.tell(acts.change(self.args, on=self._switch() == "on"))
 
-    def do_off(self) -> None:
-        """Use it no more."""
-        self.tell(acts.change(self.args, on=False))
+    do_off = do_on
 
     def do_delete(self) -> None:
         """Delete a fact or a book, after a question."""
