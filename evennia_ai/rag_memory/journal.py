@@ -162,13 +162,11 @@ class JournalHandler:
                 new = [e.id for e in page.entries if e.id in wanted - {*page.consolidated}]
                 self._put(key, replace(page, consolidated=(*page.consolidated, *new)))
 
-    def withdraw(self, entry_ids: Iterable[str]) -> int:
+    def withdraw(self, entry_ids: Iterable[str]) -> None:
         """Mark entries as withdrawn: kept, but neither found nor consolidated."""
         wanted = set(entry_ids)
         pages = self.pages_with(wanted)
-        marked = sum(entry.id in wanted for key in pages for entry in self.page(key).entries)
         self.rewrite(lambda e: replace(e, withdrawn=True) if e.id in wanted else e, pages)
-        return marked
 
     def pages_with(self, entry_ids: Iterable[str]) -> list[str]:
         """The keys of the pages that hold one of these entries."""

@@ -52,12 +52,9 @@ class Quarantine:
     def release(self, people: Collection[str]) -> int:
         """Release people by stable id; returns how many were in quarantine."""
         assert self._script is not None
-        before, store = self.people, self._script.state.store
+        before = self.people
         left = {each: about for each, about in before.items() if each not in people}
-        if left:
-            store.set(KEY, Quarantined(left).to_dict())
-        else:
-            store.delete(KEY)
+        self._script.state.store.set(KEY, Quarantined(left).to_dict())
         return len(before) - len(left)
 
     def messages(self, messages: Iterable[Message]) -> list[Message]:
