@@ -46,14 +46,7 @@ _SOURCE = re.compile(r"  \(([ms]\w+)\)(?!.*(?:no longer stored|not for you to se
 
 def state(visit: Visit) -> dict[str, Any]:
     """What `aistatus` shows."""
-    return {**page_head(visit), "lines": status_or_trouble(visit.assistant)}
-
-
-def page_head(visit: Visit) -> dict[str, Any]:
-    """What each page of an assistant shows at its top."""
-    script = visit.assistant
-    name = script.obj.key
-    return {"pk": script.pk, "name": name, "title": name, "is_admin": visit.is_admin}
+    return {"lines": status_or_trouble(visit.assistant)}
 
 
 @inlineCallbacks
@@ -80,7 +73,7 @@ def talk(visit: Visit) -> Steps[dict[str, Any]]:
     channels = sorted({m.channel for m in visit.seen.messages() if m.channel})
     older = found[PAGE_LINES - 1].id if len(found) > PAGE_LINES else ""
     asked_for = {**wants, "since": since, "until": until}
-    return {**page_head(visit), **asked_for, "lines": lines, "channels": channels, "older": older}
+    return {**asked_for, "lines": lines, "channels": channels, "older": older}
 
 
 def scene(visit: Visit) -> dict[str, Any]:
@@ -115,7 +108,6 @@ def scene(visit: Visit) -> dict[str, Any]:
     ]
     here = [str(person["key"]) for person in script.game.present()] if chosen == now else []
     return {
-        **page_head(visit),
         "place": rooms.get(chosen, "Nowhere"),
         "rooms": list(rooms.items()),
         "chosen": chosen,
@@ -164,7 +156,7 @@ def search(visit: Visit) -> Steps[dict[str, Any]]:
         query = Query(words, FOUND, own_name=script.obj.key, observations=True, tools=True)
         hits = yield visit.seen.search(query)
         note_look(visit, "search", (hit.audience for hit in hits))
-    return {**page_head(visit), "q": words, "hits": [plain(hit) for hit in hits]}
+    return {"q": words, "hits": [plain(hit) for hit in hits]}
 
 
 def why(visit: Visit) -> dict[str, Any]:
@@ -179,7 +171,6 @@ def why(visit: Visit) -> dict[str, Any]:
     note_look(visit, "why", (each.audience for each in (message, *near)))
     speaks, lines = script.tools.traits.speaks, explanation(script, message, visit.seen)
     return {
-        **page_head(visit),
         "message": message_row(script, message),
         "said": spoken(message, speaks),
         "is_reply": is_reply(message, speaks),
@@ -208,7 +199,7 @@ def summaries(visit: Visit) -> dict[str, Any]:
         (moment(record.at), report_line(script.obj.key, record), record.status)
         for record in islice(reversed(script.history.compactions()), MOST_REPORTS)
     ]
-    return {**page_head(visit), "roots": [node(each) for each in newest], "reports": reports}
+    return {"roots": [node(each) for each in newest], "reports": reports}
 
 
 def _summary(record: SummaryRecord) -> dict[str, Any]:
@@ -227,7 +218,6 @@ def below(visit: Visit) -> dict[str, Any]:
     shown_now = seen.below(wanted, first, first + MOST_ROWS)
     note_look(visit, "summary", [record.audience])
     return {
-        **page_head(visit),
         "summary": _summary(record),
         "lines": [message_row(script, message) for message in shown_now],
         "count": count,
@@ -248,7 +238,6 @@ def memory(visit: Visit) -> Steps[dict[str, Any]]:
     facts = (item for profile in profiles for item in profile.observations)
     note_look(visit, "memory", [each.audience for each in (*entries, *notes, *facts)])
     return {
-        **page_head(visit),
         "status": status[1:],
         "entries": [_entry(each) for each in entries],
         "entry_count": count,
@@ -288,7 +277,6 @@ def budget(visit: Visit) -> Steps[dict[str, Any]]:
     made = [r for r in script.history.compactions() if r.status == COMMITTED]
     marks = [r for r in made if r.at >= utc_iso(since)]
     return {
-        **page_head(visit),
         "hours": hours,
         "limit": f"{prompts[-1].limit:,}" if prompts else "",
         "chart": stacked([p for p in prompts if p.purpose == "awake"]),
@@ -314,7 +302,6 @@ def options(visit: Visit) -> dict[str, Any]:
         }
         groups.setdefault(option.group, []).append(row)
     return {
-        **page_head(visit),
         "groups": list(groups.items()),
         "presets": list(PRESETS),
         "problems": [str(problem) for problem in script.state.problems],

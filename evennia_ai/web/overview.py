@@ -42,13 +42,7 @@ def assistants(visit: Visit) -> Steps[dict[str, Any]]:
     shared = (
         scripts[0].survived("spend", lambda: shared_usage(scripts[0].spend), []) if scripts else []
     )
-    game = shared[0] if shared else None
-    return {
-        "assistants": rows,
-        "game": game,
-        "model": conf.model_name(),
-        "is_admin": visit.is_admin,
-    }
+    return {"assistants": rows, "game": next(iter(shared), None), "model": conf.model_name()}
 
 
 def _row(script: AssistantScript) -> dict[str, Any]:

@@ -67,6 +67,13 @@ class Visit:
         return self.assistant.seen(self.audience)
 
     @property
+    def head(self) -> dict[str, Any]:
+        """What a page shows at its top: whose it is, if it is about one, and who looks."""
+        script = self.script
+        own = {"pk": script.pk, "name": script.obj.key} if script else {}
+        return {**own, "is_admin": self.is_admin}
+
+    @property
     def is_admin(self) -> bool:
         """Whether an admin looks."""
         return self.rank >= ADMIN
@@ -136,10 +143,11 @@ class Page:
                 script = next((s for s in all_assistants() if s.pk == assistant), None)
                 if script is None:
                     raise Http404("There is no such assistant.")
-            return work(Visit(account, rank, script, asked, sent, files))
+            visitor = Visit(account, rank, script, asked, sent, files)
+            return maybeDeferred(work, visitor).addCallback(lambda shown: (visitor.head, shown))
 
         try:
-            shown = on_reactor(visit, SLOW_S)
+            head, shown = on_reactor(visit, SLOW_S)
         except AssistantError as error:
             if not sent:
                 return _trouble(request, 400, str(error))
@@ -151,7 +159,7 @@ class Page:
         if sent:
             messages.success(request, str(shown))
             return HttpResponseRedirect(request.get_full_path())
-        return render(request, f"evennia_ai/{self.name}.html", {"page": self.name, **shown})
+        return render(request, f"evennia_ai/{self.name}.html", {"page": self.name, **head, **shown})
 
 
 # Fields that hold a stored time.
