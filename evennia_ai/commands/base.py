@@ -51,10 +51,9 @@ class AssistantCommand(MuxCommand):
     admin_switches: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Note its switches, in the order of their methods."""
+        """Note its switches, which are named like their methods."""
         super().__init_subclass__(**kwargs)
-        names = dict.fromkeys(name for each in reversed(cls.__mro__) for name in vars(each))
-        cls.switches_known = tuple(name[3:] for name in names if name.startswith("do_"))
+        cls.switches_known = tuple(name[3:] for name in dir(cls) if name.startswith("do_"))
 
     def func(self) -> None:
         """Run what the switch says; Evennia does not wait for it."""
