@@ -20,7 +20,6 @@ KEY = "sk-secret-of-this-game"
 RELOADS = 3
 # Longer than a Server needs to come back.
 SLOW_S = 12.0
-HEAVY = ("litellm", "mem0", "numpy/", "onnxruntime")
 
 
 class SlowModel(LoopbackServer):
@@ -79,16 +78,9 @@ class TestMind(unittest.TestCase):
                 self.player = self.game.admin()
                 self.player.send("say Aria, good evening.")
                 self.answer()
-                self.server_is_light()
                 self.replies_outlive_reloads()
                 self.killed()
                 self.ended()
-
-    def server_is_light(self):
-        """The Server has loaded none of the heavy libraries."""
-        server = processes.pids(self.game.folder)["server"]
-        maps = Path(f"/proc/{server}/maps").read_text()
-        self.assertEqual([name for name in HEAVY if name in maps], [])
 
     def replies_outlive_reloads(self):
         """What was asked before a reload is answered after it by the same call."""

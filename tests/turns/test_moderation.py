@@ -14,7 +14,7 @@ from twisted.internet.task import Clock
 from evennia_ai import services
 from evennia_ai.commands.history import why
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.messages import Message
+from evennia_ai.history.messages import Message, new_id
 from evennia_ai.history.sealed import unseal
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
 from evennia_ai.recall.values import Query
@@ -213,24 +213,40 @@ class TestSaid(ModeratedTest):
         self.assertNotIn("Hello first.", str(self.heard))
 
 
-class TestTimeout(unittest.TestCase):
-    """A function that hangs."""
+class TestSlow(unittest.TestCase):
+    """A function whose calls return when the test says so, or never."""
 
     def setUp(self):
-        self.clock, self.asked = Clock(), []
-
-        def hangs(function, text, about):
-            self.asked.append(text)
-            return Deferred()
-
+        self.clock, self.begun, self.answers = Clock(), [], {}
         self.aria = FakeAssistant(ScriptedModel(["Good evening."]), clock=self.clock)
-        self.aria.moderator = Moderator(lambda: str, hangs, hangs, self.clock)
+        judge = self.judge = Moderator(lambda: self.verdict, self.submit, self.submit, self.clock)
+        self.aria.moderator = judge
+
+    def verdict(self, text, about):
+        """Some are kept, some dropped, all others changed."""
+        return {"keep": text, "drop": ""}.get(text.split()[0], text.upper())
+
+    def submit(self, function, text, about):
+        self.begun.append((answer := Deferred(), function, text, about))
+        return answer
+
+    def finish(self, number):
+        answer, function, *args = self.begun[number]
+        answer.callback(function(*args))
+
+    def ask(self, text, kind="heard", assistant="Aria", speaker_id="o1.a"):
+        about = {"kind": kind, "assistant": assistant, "speaker_id": speaker_id}
+        got = self.answers.setdefault(text, [])
+        self.judge.ask(text, about).addCallbacks(got.append, lambda why: got.append(why.type))
+
+    def hear(self, text):
+        event = Message("user", text, id=new_id("m"), channel="say", metadata={UNJUDGED: True})
+        self.aria.runtime.hear(event, 0.0)
+        moderate(self.aria, event)
 
     def test_heard_passes(self):
         """After the timeout, a heard line passes."""
-        event = Message("user", "hello", id="m1", channel="say", metadata={UNJUDGED: True})
-        self.aria.runtime.hear(event, 0.0)
-        moderate(self.aria, event)
+        self.hear("hello")
         self.clock.advance(TIMEOUT_S - 0.1)
         self.assertEqual(self.aria.runtime.passed(), [])
         self.clock.advance(0.2)
@@ -241,31 +257,9 @@ class TestTimeout(unittest.TestCase):
         running = self.aria.run_turn(TurnRequest(deadline=9e9))
         self.clock.advance(TIMEOUT_S + 0.1)
         wait_for(running)
-        self.assertEqual(self.asked, ["Good evening."])
+        self.assertEqual([text for _, _, text, _ in self.begun], ["Good evening."])
         self.assertEqual(self.aria.game.said, [])
         self.assertEqual(self.aria.history.messages(), ())
-
-
-class TestLine(unittest.TestCase):
-    """Many texts, and calls that do not return."""
-
-    def setUp(self):
-        self.clock, self.begun, self.answers = Clock(), [], {}
-
-        def submit(function, text, about):
-            self.begun.append((answer := Deferred(), function, text, about))
-            return answer
-
-        self.judge = Moderator(lambda: lambda text, about: text.upper(), submit, submit, self.clock)
-
-    def ask(self, text, kind="heard", assistant="Aria", speaker_id="o1.a"):
-        about = {"kind": kind, "assistant": assistant, "speaker_id": speaker_id}
-        got = self.answers.setdefault(text, [])
-        self.judge.ask(text, about).addCallbacks(got.append, lambda why: got.append(why.type))
-
-    def finish(self, number):
-        answer, function, *args = self.begun[number]
-        answer.callback(function(*args))
 
     def test_a_flood_waits_in_line(self):
         """A slow function is asked about every text; waiting is no failure."""
@@ -296,38 +290,25 @@ class TestLine(unittest.TestCase):
         self.finish(0)
         self.assertEqual(self.answers["hi"], ["HI", "HI"])
 
-
-class TestQueue(unittest.TestCase):
-    """The queue of heard lines, with verdicts in any order."""
-
     @FEW
     @given(st.lists(st.sampled_from(("keep", "drop", "change")), max_size=12), st.randoms())
     def test_verdicts_in_any_order(self, kinds, rng):
         """What passes leaves in the order in which it was heard, each line once."""
-        verdicts = {"keep": lambda text: text, "drop": lambda text: "", "change": str.upper}
-        aria, waiting = FakeAssistant(), []
-
-        def wait(function, text, about):
-            waiting.append((deferred := Deferred(), text))
-            return deferred
-
-        aria.moderator = Moderator(lambda: str, wait, wait, Clock())
-        wanted, taken = [], []
-        for number, kind in enumerate(kinds):
-            text, meta = f"{kind} line {number}", {UNJUDGED: True}
-            event = Message("user", text, id=f"m{number}", channel="say", metadata=meta)
-            aria.runtime.hear(event, 0.0)
-            moderate(aria, event)
-            wanted.append(verdicts[kind](event.content))
-        rng.shuffle(waiting)
-        for deferred, text in waiting:
-            deferred.callback(verdicts[text.split()[0]](text))
+        self.setUp()
+        texts, taken = [f"{kind} line {number}" for number, kind in enumerate(kinds)], []
+        for text in texts:
+            self.hear(text)
+        finished = set()
+        while len(finished) < len(texts):
+            number = rng.choice([n for n in range(len(self.begun)) if n not in finished])
+            self.finish(number)
+            finished.add(number)
             if rng.random() < 0.3:
-                taken += aria.runtime.take()
-        taken += aria.runtime.take()
+                taken += self.aria.runtime.take()
+        taken += self.aria.runtime.take()
+        wanted = [self.verdict(text, {}) for text in texts]
         self.assertEqual([event.content for event in taken], [text for text in wanted if text])
-        self.assertEqual(aria.runtime.queue, [])
-        self.assertEqual(aria.errors, [])
+        self.assertEqual((self.aria.runtime.queue, self.aria.errors), ([], []))
 
 
 class TestDoctor(unittest.TestCase):

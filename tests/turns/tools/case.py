@@ -2,9 +2,25 @@
 
 import json
 
+from evennia_ai.turns.tools import Tool
+from evennia_ai.turns.tools.parameters import Text
 from tests.base import AssistantTest
 
 OBJECT = "evennia.objects.objects.DefaultObject"
+done: list[str] = []  # what the tools below and their like have done
+
+
+class RingBell(Tool):
+    """Ring the bell over the bar."""
+
+    name = "ring_bell"
+    parameters = {"how": Text("Softly or loudly.")}
+    lock = "tool:perm(Builder)"
+
+    def run(self, ctx, how):
+        """Ring it."""
+        done.append(self.name)
+        return "It rings."
 
 
 def rank(account, permission):

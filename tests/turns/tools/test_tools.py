@@ -17,22 +17,8 @@ from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.tools import Tool
 from evennia_ai.turns.tools.execution import ToolRegistry
-from evennia_ai.turns.tools.parameters import Text
-from tests.turns.tools.case import AskedTest, rank
+from tests.turns.tools.case import AskedTest, RingBell, rank
 from tests.waiting import pump_until, wait_for
-
-
-class RingBell(Tool):
-    """Ring the bell over the bar."""
-
-    name = "ring_bell"
-    parameters = {"how": Text("Softly or loudly.")}
-    lock = "tool:perm(Builder)"
-
-    def run(self, ctx, how):
-        """Ring it."""
-        ctx.game.emote(f"rings the bell {how}.")
-        return "It rings."
 
 
 class Breaks(Tool):
@@ -146,7 +132,7 @@ class TestOwnTools(AskedTest):
     """Tools a game names in its settings."""
 
     def setUp(self):
-        paths = [f"{__name__}.{name}" for name in ("RingBell", "Breaks")]
+        paths = ["tests.turns.tools.case.RingBell", f"{__name__}.Breaks"]
         self.enterContext(override_settings(EVENNIA_AI_TOOLS=paths))
         super().setUp()
 
@@ -183,7 +169,7 @@ class TestOwnTools(AskedTest):
 
     def test_a_broken_tool_mutes_nobody(self):
         """It is left out with one trouble, and the others are there."""
-        paths = ["tests.broken_tools.Anything", f"{__name__}.RingBell"]
+        paths = ["tests.broken_tools.Anything", "tests.turns.tools.case.RingBell"]
         with override_settings(EVENNIA_AI_TOOLS=paths):
             self.script.__dict__.pop("tools", None)
             self.ring(last="Ding.")
