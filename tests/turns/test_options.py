@@ -190,13 +190,10 @@ class TestParsed(unittest.TestCase):
         ):
             self.assertEqual(parse_option(name, text), value)
 
-    def test_a_text_that_looks_like_a_number_is_kept(self):
-        """Where a text is wanted nothing typed is rewritten."""
+    def test_texts(self):
+        """Where a text is wanted nothing typed is rewritten; a list needs quotes to be one."""
         for text in ("3.10", "007", "1e3", "1_000", "{{1}}", "True", "{[1]: 2}", "[sic]"):
             self.assertEqual(parse_option("persona", text), text)
-
-    def test_a_list_is_no_text(self):
-        """A list or table that somebody types is not stored as its letters; in quotes it is."""
         for text in ("[1,2]", "{}", "('a', 'b')", "{1}", "b'x'"):
             for name in ("persona", "llm_model"):
                 with self.assertRaisesRegex(ConfigError, f"`{name}` takes ", msg=text):

@@ -48,36 +48,38 @@ OURS = (
     "airemember Aria",
     "compact/preview Aria",
 )
-EVENNIAS = (
-    *READS,
-    "objects",
-    "scripts",
-    "examine Alice",
-    "find/loc Aria",
-    "type Aria",
-    "lock Aria",
-)
+EVENNIAS = (*READS, "objects", "scripts", "examine Alice")
+EVENNIAS += ("find/loc Aria", "type Aria", "lock Aria")
 MORE_WORDS = ("the mill", "my boat", "the old bridge", "a red lantern", "the harvest")
 
 
-class Walk:
-    """One game evening, chosen by a seed.
+class TestWalks(WholePagesTest):
+    """Game evenings of several players, a private room, and all that an assistant does.
 
-    Args:
-        test: The test, with `aria`, `script` and `model`.
-        seed: Everything depends on it.
+    Each is chosen by a seed: everything depends on it.
     """
 
-    def __init__(self, test, seed):
-        self.test, self.seed, self.rng = test, seed, random.Random(seed)
+    def test_secrets_stay_where_they_were_told(self):
+        """No request, search, line on a screen or command has a secret of another circle."""
+        for seed in range(WALKS):
+            with self.subTest(seed=seed):
+                self.begin(seed)
+                try:
+                    self.walk()
+                finally:
+                    self.replace_everybody()
+
+    def begin(self, seed):
+        """Put everybody in place."""
+        self.seed, self.rng = seed, random.Random(seed)
         self.owners, self.steps, self.leaks, self.number = {}, [], [], 0
-        self.public, self.den = test.room1, test.room2
+        self.public, self.den = self.room1, self.room2
         self.outside = create_object("evennia.DefaultRoom", key="Outside")
-        test.char1.move_to(self.outside, quiet=True, move_hooks=False)
+        self.char1.move_to(self.outside, quiet=True, move_hooks=False)
         self.den.tags.add("private", category="evennia_ai")
         self.people = [self._player(name) for name in ("Alice", "Bob", "Cora")]
-        test.model.default = self.answer
-        self.test.configure(
+        self.model.default = self.answer
+        self.configure(
             attention="all",
             compact_preserve_window=2,
             compact_preserve_token_share=0.0,
@@ -88,13 +90,13 @@ class Walk:
             emotes={"thinking": None},
         )
 
-    @property
-    def script(self):
-        return self.test.script
-
-    @property
-    def aria(self):
-        return self.test.aria
+    def replace_everybody(self):
+        """The next walk begins with nothing."""
+        for each in (*self.people, self.aria):
+            each.delete()
+        self.aria = create_object(CHARACTER, key="Aria", location=self.room1)
+        self.script = self.aria.assistant
+        self.script.stop()
 
     def _player(self, name):
         person = create_object(PLAYED, key=name, location=self.public, home=self.public)
@@ -107,7 +109,7 @@ class Walk:
     # -- what must hold ----------------------------------------------------------------------
 
     def leak(self, what):
-        """Note a leak; `run` raises it, as a turn survives all that is raised in it."""
+        """Note a leak; `walk` raises it, as a turn survives all that is raised in it."""
         self.leaks.append(f"seed {self.seed}, steps {self.steps}: {what}")
 
     def saw(self, person, text):
@@ -139,16 +141,16 @@ class Walk:
         secret = self.rng.choice(sorted(self.owners) or ["zqword0kept"])
         lines = [line.format(secret=secret) for line in OURS]
         # Stands beside Aria, as many commands look for her in the room only.
-        self.test.char1.move_to(self.aria.location, quiet=True, move_hooks=False)
+        self.char1.move_to(self.aria.location, quiet=True, move_hooks=False)
         for rank, typed in (("Builder", (*EVENNIAS, *lines)), ("Player", lines)):
-            self.test.be(rank)
+            self.be(rank)
             for line in typed:
-                shown = self.test.typed(line).replace(line, "")
+                shown = self.typed(line).replace(line, "")
                 if found := _SECRET.findall(shown):
                     self.leak(f"{rank} reads {found} by `{line}`")
         for copied in search_object("Clone"):
             copied.delete()
-        self.test.char1.move_to(self.outside, quiet=True, move_hooks=False)
+        self.char1.move_to(self.outside, quiet=True, move_hooks=False)
 
     # -- the model ---------------------------------------------------------------------------
 
@@ -203,7 +205,7 @@ class Walk:
 
     # -- the steps ---------------------------------------------------------------------------
 
-    def run(self):
+    def walk(self):
         """All steps, and what must hold after each."""
         every = ("say", "whisper", "whisper", "page", "pose", "hush", "tick", "tick", "tick")
         every += ("move", "follow", "rename", "roll_back", "reload", "note")
@@ -215,7 +217,7 @@ class Walk:
             self.check_searches()
             if count in (STEPS // 2, STEPS - 1):
                 self.check_commands()
-            self.test.assertEqual(self.leaks, [])
+            self.assertEqual(self.leaks, [])
 
     def _settle(self):
         pump_until(lambda: self.script.runtime.lock.running is None, 30)
@@ -312,26 +314,4 @@ class Walk:
 
     def _reload(self):
         self.script.at_server_reload()
-        self.test.restart()
-
-
-class TestWalks(WholePagesTest):
-    """Several players, a private room, and all that an assistant does."""
-
-    def test_secrets_stay_where_they_were_told(self):
-        """No request, search, line on a screen or command has a secret of another circle."""
-        for seed in range(WALKS):
-            with self.subTest(seed=seed):
-                walk = Walk(self, seed)
-                try:
-                    walk.run()
-                finally:
-                    self.replace_everybody(walk)
-
-    def replace_everybody(self, walk):
-        """The next walk begins with nothing."""
-        for each in (*walk.people, self.aria):
-            each.delete()
-        self.aria = create_object(CHARACTER, key="Aria", location=self.room1)
-        self.script = self.aria.assistant
-        self.script.stop()
+        self.restart()
