@@ -122,7 +122,7 @@ class TestChecks(DoctorCase):
                 found = self.outcome(doctor.check_database)
             finally:
                 cursor.execute(off)
-        self.assertIs(found.ok, False)
+        self.assert_bad(found)
         self.assertRegex(found.detail, "read-?only")
 
     def test_assistants_are_counted(self):
@@ -170,17 +170,14 @@ class TestChecks(DoctorCase):
         for kind in ("auth", "connection", "not_found", "something new"):
             patient = self.patient(Down(default=ModelError("no", kind=kind)))
             found = self.outcome(doctor.check_model, patient)
-            self.assertIs(found.ok, False)
+            self.assert_bad(found)
             remedies.add(found.remedy)
         self.assertEqual(len(remedies), 4)
 
-    def test_the_offline_model_is_said_to_be_one(self):
-        """With no model set it works, and the note says what it is."""
-        self.assertIsNone(self.outcome(doctor.check_model).ok)
+    def test_a_model(self):
+        """Its name stands there once; the game's own client asks where none is given."""
+        self.assertIsNone(self.outcome(doctor.check_model).ok)  # the offline model, with a note
         self.assertIs(self.outcome(doctor.check_model, LLM_MODEL="openai/x").ok, True)
-
-    def test_the_model_is_named_once(self):
-        """A line holds the model's name once; without a client, the game's own asks."""
         refused = self.patient(Down(default=ModelError("`openai/x` refused", kind="connection")))
         found = self.outcome(doctor.check_model, refused, LLM_MODEL="openai/x")
         self.assertEqual(found.line().count("openai/x"), 1)

@@ -76,7 +76,7 @@ class TestErrands(MemoryWorldTest):
         self.assertEqual(self.world.model.requests, [])
 
     def test_at_a_time(self):
-        """Not before its time, and not before its person is in the game."""
+        """Not before its time, nor before its person is in the game, nor after a month."""
         take(self.script, ALICE, ALICE, "feed the cat", "in 2h")
         self.come(ALICE)
         self.world.later(2 * HOUR - 1)
@@ -85,7 +85,14 @@ class TestErrands(MemoryWorldTest):
         self.world.later(20 * HOUR)
         self.assertEqual(self.tick(), [])
         self.come(ALICE)
-        self.assertEqual(self.tick()[-1][1], 'You asked me to remind you: "feed the cat"')
+        told = list(self.tick())
+        self.assertEqual(told[-1][1], 'You asked me to remind you: "feed the cat"')
+        take(self.script, ALICE, BOB, WORDS)
+        self.world.later(31 * DAY + 1)
+        self.tick()
+        self.come(BOB)
+        self.assertEqual(self.tick(), told)
+        self.assertEqual(self.errands(), ())
 
     def test_in_the_language_of_the_words(self):
         """What stands around the words is in their language, or in the one that is set."""
@@ -115,15 +122,6 @@ class TestErrands(MemoryWorldTest):
         self.assertEqual(take(self.script, BOB, ALICE, "hi", "game 21:00").id, "e6")
         drop(self.script, ["e1"])
         self.assertEqual(take(self.script, ALICE, BOB, "one more").id, "e7")
-
-    def test_expires(self):
-        """After a month nobody is told any more."""
-        take(self.script, ALICE, BOB, WORDS)
-        self.world.later(31 * DAY + 1)
-        self.tick()
-        self.come(BOB)
-        self.assertEqual(self.tick(), [])
-        self.assertEqual(self.errands(), ())
 
     def test_who_cannot_be_told(self):
         """A refusal of the game keeps it; what a hook does behind it does not."""
@@ -243,17 +241,16 @@ class TestDelivered(CommandLineTest):
         self.assertEqual(len(self.heard), 1)
         self.assertEqual(self.model.requests, [])
 
-    def test_elsewhere(self):
-        """A timed one reaches its player in any room, as a page that Evennia keeps."""
+    def test_by_page(self):
+        """A timed one reaches its player in any room, or the account that plays nobody."""
         self.play()
         self.assertTold("airemember/tell Aria = Bob, in 1 min: come home", "e1, to")
         self.later(61)
         self.tick()
         self.assertIn("come home", self.paged[-1])
         self.assertEqual(Msg.objects.filter(db_message__contains="come home").count(), 1)
-
-    def test_an_account_that_plays_nobody(self):
-        """A reminder asked for by page comes as a page, when the account is in the game."""
+        self.paged.clear()
+        self.bob.has_account = False
         them = Speaker(self.account2.key, stable_id(self.account2))
         take(self.script, them, them, "feed the cat", "in 1 min")
         self.later(61)

@@ -50,16 +50,18 @@ class TestRules(MemoryWorldTest):
         self.script.state.unasked = Used(tuple(sorted(now - age for age in ages)), unanswered)
 
     def test_speaks(self):
-        """The reason stands in the prompt, the line in the history, the call under its purpose."""
-        self.cued()
-        self.assertEqual(self.tick(), "unasked")
-        self.assertEqual(self.game.said, [("public", "The fire is warm.")])
-        [request] = self.world.model.requests
+        """A fresh reason stands in the prompt, the line in the history, the call in its purpose."""
+        for age_s, reason in ((0, 'Reason for this turn: "the bell tolls".'), (301, "quiet here")):
+            self.cued()
+            self.assertEqual(self.tick(age_s), "unasked")
+            request = self.world.model.requests[-1]
+            self.assertIn(reason, request.messages[-1]["content"])
+        self.assertNotIn("bell", request.messages[-1]["content"])
+        self.assertEqual(self.game.said[0], ("public", "The fire is warm."))
         self.assertEqual(request.purpose, "unasked")
         offered = [tool["function"]["name"] for tool in request.tools]
         self.assertEqual(offered, ["say", "emote", "noop"])
-        self.assertIn('Reason for this turn: "the bell tolls".', request.messages[-1]["content"])
-        [line] = self.script.history.messages()
+        line = self.script.history.messages()[0]
         self.assertEqual((line.role, line.content), ("assistant", "The fire is warm."))
         self.assertIsNone(self.script.runtime.cue)
 
@@ -110,14 +112,6 @@ class TestRules(MemoryWorldTest):
         self.world.later(7200)
         self.assertEqual(sum(self.tick(30) == "unasked" for _ in range(240)), 8)
         self.assertEqual(list(self.script.history.messages()), [])
-
-    def test_an_old_reason(self):
-        """A reason older than five minutes is no reason any more."""
-        self.cued()
-        self.assertEqual(self.tick(301), "unasked")
-        content = self.world.model.requests[-1].messages[-1]["content"]
-        self.assertNotIn("bell", content)
-        self.assertIn("quiet here", content)
 
     def test_only_words_and_poses(self):
         """Other calls are dropped and logged, and nothing of them is stored."""

@@ -85,14 +85,11 @@ class TestAddressed(unittest.TestCase):
         "ariadne was a princess": (),
     }
 
-    def test_calls(self):
-        """Forms of address call."""
+    def test_calls_and_names(self):
+        """Forms of address call; a name within a sentence only names."""
         for text, ids in self.CALLED.items():
             with self.subTest(text=text):
                 self.assertEqual(addressed(text, CROWD)[0], ids)
-
-    def test_only_names(self):
-        """A name within a sentence only names."""
         for text, ids in self.NAMED.items():
             with self.subTest(text=text):
                 self.assertEqual(addressed(text, CROWD), ((), ids))
@@ -127,11 +124,8 @@ class TestAddressed(unittest.TestCase):
     @given(st.lists(st.sampled_from(["Aria", "Boris", ",", "and", "hello", "you", ".", "!", "is"])))
     def test_any_order_of_names(self, words):
         """Each name is either called or named, whatever stands around it."""
-        text = " ".join(words)
-        called, named = addressed(text, CROWD)
-        self.assertEqual(
-            {*called, *named}, {name.lower() for name in words if name in ("Aria", "Boris")}
-        )
+        called, named = addressed(" ".join(words), CROWD)
+        self.assertEqual({*called, *named}, {w.lower() for w in words if w in ("Aria", "Boris")})
 
 
 # Lines in other languages, the name called, and whether it is; `*` calls all who are here.

@@ -44,6 +44,8 @@ class TestApproval(AskedTest, CommandLineTest):
 
     def test_waits(self):
         """It does not act, the model learns that it waits, and staff are told how to decide."""
+        self.assertTold("ai/approve Aria", "Nothing that Aria would do waits")
+        self.assertNotIn("approval", "\n".join(status_lines(self.script)))
         self.told.clear()
         (result,) = self.give()
         self.assertIn("Not done yet", result)
@@ -52,6 +54,11 @@ class TestApproval(AskedTest, CommandLineTest):
         self.assertIn('1: give (thing: "sword", to: "Char2"), asked by "Char2"', shown)
         self.assertIn("ai/approve Aria = 1", shown)
         self.assertIn("So be it.", self.contents()[-1][1])
+        for switch in ("approve", "refuse"):
+            self.assertTold(f"ai/{switch} Aria", "1: give", 'asked by "Char2"', "just now")
+        self.assertTold("aistatus Aria", "Waiting for approval: 1 call (ai/approve Aria)")
+        waiting = "1 call(s) of tools wait for approval"
+        self.assertTold("ai/doctor", waiting, until="checks found a fault")
 
     def test_approved(self):
         """It acts then, whatever a restart left, and learns what came of it in its history."""
@@ -76,18 +83,6 @@ class TestApproval(AskedTest, CommandLineTest):
         self.assertIn("It was not done.", self.notices()[0][1])
         self.give()
         self.assertEqual([each.number for each in waiting_calls(self.script)], [2])
-
-    def test_listed(self):
-        """Without a number both switches list; aistatus and the doctor say how many wait."""
-        self.assertTold("ai/approve Aria", "Nothing that Aria would do waits")
-        self.assertNotIn("approval", "\n".join(status_lines(self.script)))
-        self.give()
-        for switch in ("approve", "refuse"):
-            self.assertTold(f"ai/{switch} Aria", "1: give", 'asked by "Char2"', "just now")
-        self.assertTold("aistatus Aria", "Waiting for approval: 1 call (ai/approve Aria)")
-        self.assertTold(
-            "ai/doctor", "1 call(s) of tools wait for approval", until="checks found a fault"
-        )
 
     def test_who_may_decide(self):
         """Builders hear of and decide for their own assistants only, players for none."""
@@ -206,10 +201,7 @@ class TestApproval(AskedTest, CommandLineTest):
     def test_waits_for_the_turn(self):
         """An approval during a turn is carried out behind it."""
         self.give()
-        self.model.held = True
-        self.say("Aria, hello", self.char2)
-        self.script.runtime.last_turn_at = 0.0
-        self.script.at_tick()
+        self.asked_slowly("Aria, hello")
         self.typed("ai/approve Aria = 1")
         self.assertIs(self.sword.location, self.aria)
         self.model.release()
