@@ -34,7 +34,7 @@ from evennia_ai.protocol import Mind
 from evennia_ai.turns.heard import Group, by_speaker, wants_answer
 from evennia_ai.turns.moderation import Moderator
 from evennia_ai.turns.options import Layer
-from evennia_ai.turns.runtime import RUNTIMES, Runtime
+from evennia_ai.turns.runtime import REPEATED_S, RUNTIMES, Runtime
 from evennia_ai.turns.schema import SCRIPT
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.tools.execution import ToolRegistry
@@ -202,8 +202,11 @@ class AssistantPorts(Assistant):
         self.runtime.counts["errors"] += 1
         text = f"{what}: {error or type(error).__name__}"
         self.runtime.note_trouble(text, self.now(), isinstance(error, ModelError))
-        if not self.runtime.is_news(text, time.monotonic()):
+        at, logged = time.monotonic(), self.runtime.logged
+        self.runtime.logged = {e: then for e, then in logged.items() if at - then < REPEATED_S}
+        if text in self.runtime.logged:
             return
+        self.runtime.logged[text] = at
         logger.log_err(f"[ai] {self.key}: {what}: {type(error).__name__}: {error}")
         if trace:
             self.log(trace, warning=True)

@@ -201,9 +201,8 @@ class Runtime:
 
     def take_stored(self) -> tuple[Message, ...]:
         """The events that were stored while something held the lock; none afterwards."""
-        taken = self.stored
-        if taken:
-            self.stored, self.queue_saved = (), False
+        taken, self.stored = self.stored, ()
+        self.queue_saved = self.queue_saved and not taken
         return taken
 
     def heard(self) -> list[Message]:
@@ -226,21 +225,9 @@ class Runtime:
         self.forgotten -= {group.key[1]}
         self.queue_saved = False
 
-    def due(self, now: float) -> Unanswered | None:
-        """A turn whose time has come again."""
-        return next((late for late in self.unanswered.values() if late.due <= now), None)
-
     def note_trouble(self, text: str, at: float, passes: bool = False) -> None:
         """Keep the last trouble; `passes` as `error_passes`."""
         self.last_error, self.last_error_at, self.error_passes = text, at, passes
-
-    def is_news(self, error: str, at: float) -> bool:
-        """Whether an error is to be logged: it was not in the last `REPEATED_S` seconds."""
-        self.logged = {e: then for e, then in self.logged.items() if at - then < REPEATED_S}
-        is_new = error not in self.logged
-        if is_new:
-            self.logged[error] = at
-        return is_new
 
     def keep_prompt(self, at: float, sent: Sequence[dict[str, Any]]) -> None:
         """Keep the messages and tools of a prompt, by the time of its budget, in memory alone."""

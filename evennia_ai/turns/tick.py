@@ -161,11 +161,12 @@ class Tick:
     @inlineCallbacks
     def _awake(self) -> Steps[str]:
         runtime, script = self.runtime, self.script
-        late = runtime.due(self.script.now())
+        now = script.now()
+        late = next((late for late in runtime.unanswered.values() if late.due <= now), None)
         if late is None and not runtime.heard():
             unasked: str = yield self._speak_unasked()
             return unasked
-        if self.script.now() - runtime.last_turn_at < self.script.reply_cooldown_s:
+        if now - runtime.last_turn_at < script.reply_cooldown_s:
             return "cooldown"
         self._begin_answering(late)
         yield self.script.breathe()

@@ -104,10 +104,12 @@ class TestUnwritable(AssistantTest):
 
     def test_an_error_is_news_again_after_a_while(self):
         """Another error is logged at once, the same one after some minutes."""
-        runtime = self.script.runtime
-        news = [runtime.is_news("a", 0.0), runtime.is_news("a", 9.0), runtime.is_news("b", 9.0)]
-        self.assertEqual(news, [True, False, True])
-        self.assertTrue(runtime.is_news("a", REPEATED_S + 1))
+        runtime, logged = self.script.runtime, []
+        with patch("evennia.utils.logger.log_err", logged.append):
+            for what, passed_s in (("a", 0), ("a", 9), ("b", 0), ("a", REPEATED_S)):
+                runtime.logged = {each: at - passed_s for each, at in runtime.logged.items()}
+                self.script.log_error(what, ValueError("odd"))
+        self.assertEqual([line.split(": ")[1] for line in logged], ["a", "b", "a"])
 
     def test_in_the_middle_of_a_turn(self):
         """What cannot be stored of a turn keeps the question: staff know, it is answered later."""
