@@ -1,6 +1,7 @@
 """The assistant's script: its timer, its turn lock and its modes. Wiring, no logic."""
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import DatabaseError, connection
@@ -11,7 +12,7 @@ from twisted.internet.defer import CancelledError, Deferred, succeed
 from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.game.deletions import delete_later
 from evennia_ai.game.evennia_internals import pace, restart_timer
-from evennia_ai.game.greeting import greet_soon
+from evennia_ai.game.greeting import WAIT_S, greet
 from evennia_ai.game.hearing import is_told, noticed_event, subscribe
 from evennia_ai.game.ports import AssistantPorts
 from evennia_ai.game.seeing import plain, stable_id
@@ -205,7 +206,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
         with self.state.pinned():
             self.hurry()
             if event.channel == "move" and self.config.greetings:
-                greet_soon(self, event.speaker_id)
+                greeting = partial(greet, self, event.speaker_id)
+                reactor.callLater(WAIT_S, self.survived, "greeting", greeting, False)
             if moderates:
                 moderate(self, event)
             elif wants_answer(event):

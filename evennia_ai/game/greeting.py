@@ -2,12 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from twisted.internet import reactor
-
 from evennia_ai.cards.card import GREETED, acts
 from evennia_ai.errors import ToolError
 from evennia_ai.game.hearing import is_ignored, room_audience
-from evennia_ai.game.people import is_quiet
+from evennia_ai.game.people import manners_of
 from evennia_ai.game.seeing import find, name_of
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ASKER
@@ -23,11 +21,6 @@ WAIT_S = 0.5
 DAY_S, ARRIVAL_S, QUIET_S = 86_400, 60, 20
 
 
-def greet_soon(script: "DefaultScript", arrived: str) -> None:
-    """Greet whoever moves (stable id), if they are here in a moment."""
-    reactor.callLater(WAIT_S, script.survived, "greeting", lambda: greet(script, arrived), False)
-
-
 def greet(script: "DefaultScript", arrived: str) -> bool:
     """Greet somebody who arrived (stable id), unless it is no time for it; returns whether."""
     if not script.pk or not script.enabled or script.state.mode != AWAKE:
@@ -39,7 +32,9 @@ def greet(script: "DefaultScript", arrived: str) -> bool:
     by_others = room.ndb.ai_greeted or {}
     greeted = {k: at for k, at in as_dict(script.store.get("greeted")).items() if now - at < DAY_S}
     is_greeted = arrived in greeted or now - by_others.get(arrived, 0) < ARRIVAL_S
-    is_busy = script.runtime.lock.running is not None or not is_quiet(room, now, QUIET_S)
+    line = manners_of(room).line
+    is_talk = line is not None and now - line.at < QUIET_S
+    is_busy = script.runtime.lock.running is not None or is_talk
     if is_busy or is_greeted or not greetings or is_ignored(person):
         return False
     greeting, name, spoken = greetings[len(greeted) % len(greetings)], name_of(person, body), []

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 from evennia_ai.game.seeing import find, is_assistant, is_person, names_of, seen, stable_id
 from evennia_ai.history.messages import Message
 from evennia_ai.language.words import telling_words
-from evennia_ai.turns.turn_taking import (
-    DIRECT,
-    Line,
-    Person,
-    Talk,
-    answerers,
-    replied,
-)
+from evennia_ai.turns.turn_taking import DIRECT, Line, Person, Talk, answerers
 
 if TYPE_CHECKING:
     from evennia import DefaultCharacter, DefaultObject, DefaultRoom
@@ -88,26 +81,6 @@ def is_to_answer(listener: "DefaultCharacter", event: Message, at: float) -> boo
         known.line, known.heard_by = line, set()
     known.heard_by.add(own)
     return own in known.chosen
-
-
-def has_replied(body: "DefaultCharacter", to: str, at: float) -> None:
-    """Note that an assistant has answered somebody, so that their talk goes on."""
-    if body.location is not None:
-        known = manners_of(body.location)
-        known.talk = replied(known.talk, body.stable_id, to, at)
-
-
-def partner_of(body: "DefaultObject", speaker: str) -> str:
-    """Whom somebody where a body is talks with (stable ids); empty if that is not known."""
-    if body.location is None:
-        return ""
-    return manners_of(body.location).talk.partners.get(speaker, ("", 0.0))[0]
-
-
-def is_quiet(room: "DefaultRoom", at: float, quiet_s: float) -> bool:
-    """Whether no assistant has heard a line in a room for a while."""
-    line = manners_of(room).line
-    return line is None or at - line.at >= quiet_s
 
 
 def people_of(room: "DefaultRoom", speaker: "DefaultObject | None") -> list[Person]:

@@ -19,7 +19,7 @@ from evennia_ai import conf, services
 from evennia_ai.errors import ModelError
 from evennia_ai.game.evennia_internals import AttributeStore, SpendRows
 from evennia_ai.game.parts import Assistant
-from evennia_ai.game.people import has_replied
+from evennia_ai.game.people import manners_of
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.game.world import GameHandler, literal
 from evennia_ai.history.audience import PUBLIC
@@ -38,6 +38,7 @@ from evennia_ai.turns.runtime import REPEATED_S, RUNTIMES, Runtime
 from evennia_ai.turns.schema import SCRIPT
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.tools.execution import ToolRegistry
+from evennia_ai.turns.turn_taking import replied
 
 if TYPE_CHECKING:
     from evennia import DefaultObject
@@ -143,7 +144,9 @@ class AssistantPorts(Assistant):
 
     def note_reply(self, to: str) -> None:
         """Note that somebody (stable id) was answered, so that the talk goes on."""
-        has_replied(self.obj, to, self.now())
+        if self.obj.location is not None:
+            manners = manners_of(self.obj.location)
+            manners.talk = replied(manners.talk, self.obj.stable_id, to, self.now())
 
     def log(self, text: str, warning: bool = False) -> None:
         """A line in the server log that names the assistant."""

@@ -36,7 +36,7 @@ from evennia_ai.errors import NotObeyedError, ToolError
 from evennia_ai.game.evennia_internals import has_failed
 from evennia_ai.game.hearing import SIGN, is_ignored, room_audience
 from evennia_ai.game.lore import verdicts
-from evennia_ai.game.people import RoomMemory, manners_of, partner_of
+from evennia_ai.game.people import RoomMemory, manners_of
 from evennia_ai.game.seeing import (
     described,
     find,
@@ -649,7 +649,8 @@ class GameHandler:
 
     def has_turned_away(self, speaker: str) -> bool:
         """Whether somebody here talks with somebody else by now."""
-        return partner_of(self.character, speaker) not in ("", self.character.stable_id)
+        own, room = self.character.stable_id, self.character.location
+        return room is not None and manners_of(room).talk.partners.get(speaker, (own,))[0] != own
 
     def obeys(self, asker: str) -> bool:
         """Whether `asker` controls the body or passes the option `obeys`."""
