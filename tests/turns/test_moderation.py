@@ -312,15 +312,16 @@ class TestSlow(unittest.TestCase):
 
 
 class TestDoctor(unittest.TestCase):
-    def line(self, path):
-        with override_settings(EVENNIA_AI_MODERATE=path):
-            [found] = wait_for(run_checks(Patient("."), [check_moderation]))
-        services.reset()
-        return found
-
     def test_lines(self):
         """The doctor calls the function once and says what came of it."""
-        self.assertTrue(self.line(None).ok)
-        self.assertIn("allows a greeting", self.line(PATH).detail)
-        self.assertIs(self.line("tests.moderators.nothing").ok, False)
-        self.assertIs(self.line("tests.moderators.asked").ok, False)
+        for path, is_fine, words in (
+            (None, True, ""),
+            (PATH, True, "allows a greeting"),
+            ("tests.moderators.nothing", False, ""),
+            ("tests.moderators.asked", False, ""),
+        ):
+            with self.subTest(path), override_settings(EVENNIA_AI_MODERATE=path):
+                [found] = wait_for(run_checks(Patient("."), [check_moderation]))
+                self.assertIs(found.ok, is_fine)
+                self.assertIn(words, found.detail)
+            services.reset()

@@ -137,15 +137,12 @@ class TestOneDecision(TurnTest):
                 self.assertIs(self.is_asked(parrot, "Hello everyone!", at=at, of=body), answer)
 
     def test_the_same_words_later(self):
-        """They are decided on anew, for whoever is in the room by then."""
+        """They are decided on anew, for who is in the room by then; of a page it keeps nothing."""
+        self.assertTrue(self.is_asked(self.alice, "hello", "page"))
+        self.assertIsNone(self.room1.ndb.ai_manners)
         self.assertTrue(self.is_asked(self.alice, "Hello everyone!"))
         boris = self.another_assistant()
         self.assertTrue(self.is_asked(self.alice, "Hello everyone!", at=200.0, of=boris))
-
-    def test_pages_are_no_talk_of_the_room(self):
-        """A page is answered wherever she is, and the room remembers nothing of it."""
-        self.assertTrue(self.is_asked(self.alice, "hello", "page"))
-        self.assertIsNone(self.room1.ndb.ai_manners)
 
     def test_names_of_the_speaker(self):
         """Before a pose they call nobody; words that begin as such a name are heard whole."""
@@ -155,30 +152,8 @@ class TestOneDecision(TurnTest):
         self.assertTrue(self.is_asked(ari, "Aria, an ale!", at=102.0))
 
 
-class TestTooLate(TurnTest):
-    """What is remembered, not answered."""
-
-    def test_stale(self):
-        """A line that waited too long; while something held the turn lock it did not wait."""
-        for worked_s, turns in ((0, 0), (60, 1)):
-            self.say(f"Aria, hello for {worked_s}!")
-            self.script.runtime.lock._worked_s += worked_s
-            self.later(91)
-            self.tick()
-            self.assertEqual(len(self.model.requests), turns)
-            self.assertEqual(self.script.runtime.pending(), [])
-        self.assertEqual(len(self.contents()), 2)
-
-    def test_the_speaker_left(self):
-        """Before the turn: nothing is said to nobody."""
-        self.say("Aria, hello!")
-        self.alice.location = self.room2
-        self.tick()
-        self.assertEqual(self.model.requests, [])
-
-
 class TestGoneOn(TurnTest):
-    """An answer that comes late, and what who asked did meanwhile."""
+    """What comes too late, and what who asked did meanwhile."""
 
     def answer_late(self, meanwhile, *answers, wait_s=40):
         """What was said in the end: Alice asks, `meanwhile` is called, then the model answers."""
@@ -192,8 +167,23 @@ class TestGoneOn(TurnTest):
             self.tick()
         return [line for line in self.seen["Bob"] if "Aria says" in str(line)]
 
+    def test_a_line_that_waited_too_long(self):
+        """It is not answered; while something held the turn lock it did not wait."""
+        for worked_s, turns in ((0, 0), (60, 1)):
+            self.say(f"Aria, hello for {worked_s}!")
+            self.script.runtime.lock._worked_s += worked_s
+            self.later(91)
+            self.tick()
+            self.assertEqual(len(self.model.requests), turns)
+            self.assertEqual(self.script.runtime.pending(), [])
+        self.assertEqual(len(self.contents()), 2)
+
     def test_nobody_is_left_to_hear_it(self):
         """Who asked has left, is gone from the game or forgotten, or Aria was moved."""
+        self.say("Aria, hello!")
+        self.alice.location = self.room2
+        self.tick()
+        self.assertEqual(self.model.requests, [])
         self.another_assistant()
         alice, now = stable_id(self.alice), utc_iso(self.script.now())
         for name, act, wait_s in (
@@ -533,16 +523,15 @@ class TestModelDown(TurnTest):
         self.assertEqual(self.shown("Bob", "thinks hard"), [])
 
 
-class TestCutShort(TurnTest):
-    """A model that dies behind a line or an act of its turn."""
+class TestEnds(TurnTest):
+    """How turns end: cut short, with a sign of typing taken back, or without another call."""
 
     def test_nothing_is_said_twice(self):
         """What was said stays the answer, with and without the offline model."""
         for fallback in (True, False):
             self.configure(llm_offline_fallback=fallback)
             said = call("say", text=f"The cellar is {fallback}.")
-            self.model.answers = [[*said, *call("look")], model_down()]
-            self.talk("Aria, may I see the cellar?")
+            self.talk("Aria, may I see the cellar?", [*said, *call("look")], model_down())
             self.assertEqual(len(self.shown("Alice", f"cellar is {fallback}")), 1)
             self.assertEqual(self.script.runtime.unanswered, {})
         self.assertEqual(len(self.model.requests), 4)
@@ -557,12 +546,8 @@ class TestCutShort(TurnTest):
         self.assertIn("hello?", tail)
         self.assertEqual(self.script.runtime.unanswered, {})
 
-
-class TestTyping(TurnTest):
-    """The web client's sign that somebody types."""
-
-    def test_while_it_thinks(self):
-        """It is on while she thinks, also where the turn breaks off, for those who may know."""
+    def test_typing(self):
+        """Its sign is on while she thinks, also where the turn breaks off, for who may know."""
         sent = {"Alice": [], "Bob": []}
         for person in (self.alice, self.bob):
             session = mock.Mock(protocol_flags={})
@@ -582,47 +567,34 @@ class TestTyping(TurnTest):
             self.talk("Aria, good day!", speaker=self.bob)
         self.assertEqual(len(sent["Bob"]), 4)
 
-
-class TestConcluded(TurnTest):
-    """Turns that end without another call of the model."""
-
     def test_what_only_speaks_or_acts(self):
         """What was said, done or noted leaves nothing to tell the model; a look does."""
+        tea = call("add_journal_entry", content="She likes tea.")
+        unicorn = call("give", thing="unicorn", to="Alice")
         for calls, asked in (
             (call("say", text="Well met, Alice."), 1),
             (call("emote", text="waves at Alice"), 1),
-            (
-                [
-                    *call("say", text="I shall."),
-                    *call("add_journal_entry", content="She likes tea."),
-                ],
-                1,
-            ),
+            ([*call("say", text="I shall."), *tea], 1),
             (call("add_journal_entry", content="Alice likes jazz a lot."), 2),
             ([*call("say", text="Let me see, Alice."), *call("look")], 2),
-            ([*call("say", text="Here, take it."), *call("give", thing="unicorn", to="Alice")], 2),
+            ([*call("say", text="Here, take it."), *unicorn], 2),
         ):
             with self.subTest(calls):
                 self.model.requests.clear()
-                self.talk(
-                    "Aria, I like jazz a lot and tea, do you?", calls, "I am done, thank you all."
-                )
+                self.talk("Aria, I like jazz a lot and tea, do you?", calls, "I thank you all.")
                 self.assertEqual(len(self.model.requests), asked)
 
-    def test_narration_is_a_pose(self):
-        """What is done is seen, what is said is heard, by one call."""
+    def test_narration(self):
+        """What is done is seen, what is said is heard; where somebody whispers, only the latter."""
         self.talk("Aria, hello!", "*smiles at Alice* Well met.")
         self.assertTrue(self.shown("Bob", "Aria smiles at Alice"), self.seen)
         self.assertTrue(self.shown("Bob", 'Aria says, "Well met."'))
         self.assertEqual(len(self.model.requests), 1)
-
-    def test_narration_in_private(self):
-        """A pose would tell others of the whisper: only the words are whispered."""
-        self.model.answers = ["*smiles at Alice* Well met."]
+        self.model.answers = ["*frowns at Alice* Hush now."]
         self.alice.at_say("Hello!", receivers=[self.aria], whisper=True)
         self.tick()
-        self.assertTrue(self.shown("Alice", "Well met."))
-        self.assertEqual(self.shown("Bob", "smiles"), [])
+        self.assertTrue(self.shown("Alice", "Hush now."))
+        self.assertEqual(self.shown("Bob", "frowns"), [])
 
 
 class TestPrompt(TurnTest):
