@@ -15,14 +15,17 @@ from django.conf import settings
 from twisted.internet.defer import inlineCallbacks
 from twisted.internet.task import LoopingCall
 
-from tests.e2e import kill_steps
 from tests.e2e.kill_look import kept_lists, look, until
-from tests.e2e.kill_steps import CHRONICLE, Killer, Log
+from tests.e2e.kill_steps import Killer, Log
 
 FOLDER = Path(settings.GAME_DIR) / "kill"
 POLL_S = 0.03
 LOADED_S, TICKED_S = 60.0, 20.0
 TICKS = 2  # of the timer, after everything is loaded
+# A thing whose description is a large tool output. Its text is longer than what is shown of it.
+CHRONICLE = " ".join(f"In year {year} the river rose {year % 7} ells." for year in range(900, 1200))
+# What an action sets just below the current usage, so that it fires.
+TRIGGERS = ("compact_sleep_threshold", "compact_emergency_threshold")
 
 
 def at_server_start():
@@ -54,14 +57,18 @@ def shelve():
 
 
 def lower(option):
-    """Let a trigger of the assistant fire, for the game's command `py`."""
-    kill_steps.lower(_assistant(), option)
+    """Set a trigger of the assistant just below its usage, for the game's command `py`."""
+    from evennia_ai.llm_interaction.prompt import context_usage
+
+    script = _assistant()
+    script.attributes.add(option, min(1.0, round(context_usage(script) * 0.99, 3)))
     return f"The trigger `{option}` is low."
 
 
 def restore():
-    """Let no trigger fire any more, for the game's command `py`."""
-    kill_steps.restore(_assistant())
+    """Reset its triggers to their defaults; a kill may have left them low."""
+    for option in TRIGGERS:
+        _assistant().attributes.remove(option)
     return "The triggers are as ever."
 
 
@@ -85,7 +92,7 @@ def _look_and_tell(killer):
 
     loaded = yield until(services.ready, LOADED_S)
     script = _assistant()
-    kill_steps.restore(script)
+    restore()
     begun = _ticks(script)
     ticked = yield until(lambda: _ticks(script) >= begun + TICKS, TICKED_S)
     found = yield look(script, killer.log)

@@ -20,10 +20,6 @@ CONFIG = {
     "max_react_iterations": 3,
     "sleep_after_idle_s": None,
 }
-# A thing whose description is a large tool output. Its text is longer than what is shown of it.
-CHRONICLE = " ".join(f"In year {year} the river rose {year % 7} ells." for year in range(900, 1200))
-# What an action sets just below the current usage, so that it fires.
-TRIGGERS = ("compact_sleep_threshold", "compact_emergency_threshold")
 COMMIT = (*COMMIT_STEPS, "done")
 MASK = tuple(f"mask {name}" for name in ("history", "record", "last_compaction", "done"))
 EMERGENCY = tuple(f"emergency {name}" for name in COMMIT)
@@ -36,19 +32,6 @@ FIRST_WRITE, SECOND_WRITE = "journal: page turn, first write", "journal: page tu
 OTHERS = (WITHDRAW, BEFORE_MARK, BEFORE_STORE, FIRST_WRITE, SECOND_WRITE)
 # The functions that call `at_commit_step`, and what they do.
 DOINGS = {"commit": "commit", "commit_masks": "mask", "_commit": "rollback"}
-
-
-def lower(script, option):
-    """Set a trigger of an assistant just below its usage."""
-    from evennia_ai.llm_interaction.prompt import context_usage
-
-    script.attributes.add(option, min(1.0, round(context_usage(script) * 0.99, 3)))
-
-
-def restore(script):
-    """Reset its triggers to their defaults; a kill may have left them low."""
-    for option in TRIGGERS:
-        script.attributes.remove(option)
 
 
 class Log:

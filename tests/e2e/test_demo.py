@@ -33,16 +33,14 @@ class TestDemo(unittest.TestCase):
 
     def enter(self):
         """The owner, standing in the tavern."""
-        player = self.game.admin()
-        self.addCleanup(player.close)
+        player = self.enterContext(self.game.admin())
         player.send("@teleport/quiet me = #2")
         player.drain(0.5)
         return player
 
     def test_a_first_visitor_stands_before_aria(self):
         """A new account's character is in the tavern, and sees Aria and the way out."""
-        player = self.game.player("Mira")
-        self.addCleanup(player.close)
+        player = self.enterContext(self.game.player("Mira"))
         self.assertIn("The Gilded Lantern", player.transcript)
         player.ask("look", r"Aria")
         self.assertNotIn("Traceback", player.transcript)
@@ -56,15 +54,17 @@ class TestDemo(unittest.TestCase):
 
     def test_a_player_gets_an_ale(self):
         """A player asks at the bar, has a mug in hand, pays with a coin, and cannot order her."""
-        player = self.game.player("Bram")
-        self.addCleanup(player.close)
-        player.ask("get ale", r"Ask for an ale")
-        player.ask("say Aria, give me an ale please", r"Aria gives you a mug of ale", 30)
-        player.ask("inventory", r"mug of ale")
-        player.ask("look mug", r"two fingers of foam")
-        player.ask("get coin", r"You pick up a copper coin")
-        player.ask("give coin to Aria", r"You give a copper coin to Aria")
-        player.ask("say Aria, go up", r"I stay where I am needed", 30)
+        player = self.enterContext(self.game.player("Bram"))
+        for line, shown in (
+            ("get ale", r"Ask for an ale"),
+            ("say Aria, give me an ale please", r"Aria gives you a mug of ale"),
+            ("inventory", r"mug of ale"),
+            ("look mug", r"two fingers of foam"),
+            ("get coin", r"You pick up a copper coin"),
+            ("give coin to Aria", r"You give a copper coin to Aria"),
+            ("say Aria, go up", r"I stay where I am needed"),
+        ):
+            player.ask(line, shown, 30)
 
     def test_a_reload_and_a_kill_double_nothing(self):
         """After a reload, and killed hard and started, there are the same things, each once."""
@@ -77,11 +77,14 @@ class TestDemo(unittest.TestCase):
         self.assertEqual(self.keys(), before)
         self.enter().ask("look", r"Gilded Lantern")
 
-    def test_a_server_that_was_killed_alone_is_started_again(self):
-        """Where Portal lives on without a Server, a start brings the Server back."""
+    def test_starts_of_what_runs(self):
+        """Where Portal lives without a Server that comes back; else nothing changes."""
         self.game.kill_server()
         self.assertFalse(self.game.start(timeout_s=90).started)
         self.enter().ask("look", r"Gilded Lantern")
+        connection = self.game.start()
+        self.assertFalse(connection.started)
+        self.assertEqual(connection.password, PASSWORD)
 
     def test_a_builder_s_changes_outlive_a_restart(self):
         """A changed description stays, and what was thrown away does not come back."""
@@ -94,25 +97,12 @@ class TestDemo(unittest.TestCase):
         self.assertIn("Repainted in blue", shown)
         self.assertNotIn("pewter tankard", self.keys())
 
-    def test_the_web_client_answers(self):
-        """The page of the printed address is there."""
+    def test_what_an_owner_looks_at(self):
+        """The web client is at its address, the doctor has no bad line, the logs no traceback."""
         url = f"http://127.0.0.1:{self.game.ports.webserver}/webclient/"
         with urllib.request.urlopen(url, timeout=20) as page:
             self.assertEqual(page.status, 200)
-
-    def test_a_second_start_says_that_it_runs(self):
-        """Starting what runs changes nothing and tells the same way in."""
-        connection = self.game.start()
-        self.assertFalse(connection.started)
-        self.assertEqual(connection.password, PASSWORD)
-
-    def test_the_doctor_finds_no_fault(self):
-        """`evennia ai doctor` beside the running game has no bad line."""
-        shown = self.game.evennia("ai", "doctor")
-        self.assertIn("All is well", shown)
-
-    def test_the_log_holds_no_traceback(self):
-        """Whatever ran so far left no error behind."""
+        self.assertIn("All is well", self.game.evennia("ai", "doctor"))
         for name in ("server.log", "portal.log"):
             self.assertNotIn("Traceback", self.game.log(name))
 

@@ -42,12 +42,16 @@ class TestPace(AssistantTest):
         self.assertEqual(self.script.interval, 2)
 
     def test_the_longer_it_is_quiet_the_rarer_it_ticks(self):
-        """Up to a number of intervals; not when something was just said."""
+        """Up to a number of intervals; not if something was just said, or is to be tried again."""
         self.configure(sleep_after_idle_s=None)
         for quiet_s, least, most in ((4, 2, 2), (40, 9, 11), (4000, *REST_S)):
             with self.subTest(quiet=quiet_s):
                 self.assertEqual(self.quiet(quiet_s), "idle")
                 self.assertTrue(least <= self.task.interval <= most, self.task.interval)
+        self.talk("Aria, are you there?", *[ModelError("it is away")] * 9)
+        self.assertTrue(self.script.runtime.unanswered)
+        self.quiet(1000)
+        self.assertEqual(self.task.interval, 2)
 
     def test_what_is_heard_hurries_it(self):
         """Also what is not for it, so that no crash can lose more than before."""
@@ -58,13 +62,6 @@ class TestPace(AssistantTest):
         self.assertLess(self.next_s(), 2.1)
         self.tick()
         self.assertTrue(self.script.runtime.queue_saved)
-
-    def test_an_unanswered_question_keeps_it_awake(self):
-        """A turn that is to be tried again is not late."""
-        self.talk("Aria, are you there?", *[ModelError("it is away")] * 9)
-        self.assertTrue(self.script.runtime.unanswered)
-        self.quiet(1000)
-        self.assertEqual(self.task.interval, 2)
 
     def test_a_reload_hurries_it(self):
         """What was paused at a slow pace ticks soon after the start."""

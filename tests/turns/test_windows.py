@@ -26,13 +26,12 @@ WINDOW = 4096
 def llama_error(tokens, window):
     """What llama.cpp answers to a prompt larger than its window."""
     error = {"code": 400, "message": "the request exceeds the available context size"}
-    error |= {"type": "exceed_context_size_error", "n_prompt_tokens": tokens, "n_ctx": window}
-    return json.dumps({"error": error})
+    return error | {"type": "exceed_context_size_error", "n_prompt_tokens": tokens, "n_ctx": window}
 
 
 def vague_error(tokens, window):
     """An error that names no figure."""
-    return json.dumps({"error": {"message": "Input is too long for requested model."}})
+    return {"message": "Input is too long for requested model."}
 
 
 class SmallServer(LoopbackServer):
@@ -48,19 +47,17 @@ class SmallServer(LoopbackServer):
     def __init__(self, window=WINDOW, factor=1.0, error=llama_error, with_reply=False):
         super().__init__(self._answered)
         self.window, self.factor, self.error = window, factor, error
-        self.with_reply = with_reply
-        self.refused = []
+        self.with_reply, self.refused = with_reply, []
 
     def _answered(self, body):
-        tokens = round(count_tokens(body) * self.factor)
+        tokens, number = round(count_tokens(body) * self.factor), len(self.requests)
         if tokens + body["max_tokens"] * self.with_reply > self.window:
             self.refused.append(tokens)
-            return Answer(status=400, raw=self.error(tokens, self.window))
-        usage = {"prompt_tokens": tokens}
+            return Answer(status=400, raw=json.dumps({"error": self.error(tokens, self.window)}))
+        said = f"Reply number {number}, about the {number * 7} goats."
         if body["messages"][0]["content"].startswith("You summarise"):
-            return loopback.text("They talked of the harvest.", usage=usage)
-        said = f"Reply number {len(self.requests)}, about the {len(self.requests) * 7} goats."
-        return loopback.text(said, usage=usage)
+            said = "They talked of the harvest."
+        return loopback.text(said, usage={"prompt_tokens": tokens})
 
 
 class SmallWindow(WireTest):
