@@ -36,7 +36,7 @@ REPLY = "So I have heard, {name}. Tell me more of it, and sit down a while by th
 HEARD = re.compile(r'says: \\?"(.+?)\\?"(?:\\n|\n|"|$)')
 LIFETIME_S = 300.0  # how long providers keep a prompt at least
 LINES_SAID, SLEEPS = 150, 3
-CONTEXT = {"max_context_tokens": 8000}
+CONTEXT = {"max_context_tokens": 16000}
 SECONDS = 8.0
 
 

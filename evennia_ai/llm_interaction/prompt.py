@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -339,18 +340,22 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
     game, seen = script.game, script.seen(audience)
     newest = islice(seen.newest(), WISH_LINES)
     lines = [message.content for message in newest if message.speaker_id == asker]
+    asks: dict[str, Callable[[str], bool]] = {
+        "errand": leaves_words,
+        "remember": partial(asks_to_remember, me=script.obj.key),
+    }
+    # A tool that was offered stays, as caches hold what begins alike.
+    script.runtime.wishes |= {wish for wish, is_in in asks.items() if any(map(is_in, lines))}
     serves = {
         "": True,
         "obeyed": game.obeys(asker),
         "met": seen.profile(asker) is not None or asker in seen.bonds(),
         "things": (has_things := game.has_things_for(asker)),
         "carried": has_things and bool(game.carried()),
-        "errand": any(map(leaves_words, lines)),
-        "remember": any(asks_to_remember(line, script.obj.key) for line in lines),
         "older": bool(seen.summaries()),
         "full": context_usage(script) >= script.config.compact_sleep_threshold / 2,
     }
-    return [name for name, does in serves.items() if does]
+    return [*script.runtime.wishes, *(name for name, does in serves.items() if does)]
 
 
 def is_small(script: Assistant) -> bool:
