@@ -753,13 +753,13 @@ class GameHandler:
         return bool(passes(obj, lock, no_superuser_bypass=True, default=False, access_type="tool"))
 
     def _pieces(self, text: str) -> list[str]:
-        split = speakable(text, [self.character.key])
-        if split.left_out:
+        pieces, left_out = speakable(text, [self.character.key])
+        if left_out:
             logger.log_info(
-                f"[ai] {self.character.key}: {split.left_out} characters of a reply "
+                f"[ai] {self.character.key}: {left_out} characters of a reply "
                 "were too long to be said"
             )
-        return [literal(piece.replace("\n", " ")) for piece in split.pieces]
+        return [literal(piece.replace("\n", " ")) for piece in pieces]
 
     def _person(self, name: str, asker: str | None = None) -> DefaultObject:
         thing = self._thing(name, asker=asker)

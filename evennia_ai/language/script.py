@@ -3,8 +3,10 @@
 What needs a list of words stands in `language.tables`; nothing here knows a language.
 """
 
+import itertools
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 
 import regex
@@ -80,27 +82,21 @@ def words_of(text: str) -> list[str]:
     """The words of a text that is folded."""
     if text.isascii():
         return _ASCII.findall(text)
-    tokens: list[str] = []
-    for match in _TOKEN.finditer(text):
-        if match["run"] is None:
-            tokens.append(match[0])
-            continue
-        parts = _GRAPHEME.findall(match[0])
-        tokens += map("".join, zip(parts, parts[1:], strict=False)) if parts[1:] else parts
-    return tokens
+    return [word for _, word in _tokens(text)]
 
 
 def places(text: str) -> list[tuple[int, str]]:
     """Where each word of a text begins, and the word, folded; pairs where there are no spaces."""
-    found: list[tuple[int, str]] = []
+    return [(at, folded(word)) for at, word in _tokens(text)]
+
+
+def _tokens(text: str) -> Iterator[tuple[int, str]]:
     for match in _TOKEN.finditer(text):
-        parts = [match] if match["run"] is None else [*_GRAPHEME.finditer(match[0])]
-        start = 0 if match["run"] is None else match.start()
-        for part, after in zip(parts, [*parts[1:], None], strict=True):
-            pair = part[0] + (after[0] if after else "")
-            if after or not parts[1:]:
-                found.append((start + part.start(), folded(pair)))
-    return found
+        parts = [*_GRAPHEME.finditer(match[0])] if match["run"] else []
+        for part, after in itertools.pairwise(parts):
+            yield match.start() + part.start(), part[0] + after[0]
+        if len(parts) < 2:
+            yield match.start(), match[0]
 
 
 def size(text: str) -> int:

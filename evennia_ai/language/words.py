@@ -281,11 +281,6 @@ def _fillers(code: str, keys: tuple[str, ...]) -> regex.Pattern[str]:
     return regex.compile("|".join(map(regex.escape, sorted(words, key=len, reverse=True))))
 
 
-def same_word(one: str, other: str, code: str) -> bool:
-    """Whether two stems are one word: the same, or a form of it where stems leave more than one."""
-    return one == other or (not tables()[code].data.get("exact_stems") and akin(one, other))
-
-
 def plain(text: str) -> str:
     """A text for comparing: without case and surrounding space."""
     return text.strip().casefold()

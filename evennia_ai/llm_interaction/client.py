@@ -16,7 +16,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -259,9 +259,17 @@ class ModelClient:
                     outcome = self._learned(request, where, outcome)
             if isinstance(outcome, ModelReply):
                 reply = replace(outcome, model=model, attempts=len(outcomes))
-                lost = [each for each in outcomes[:-1] if isinstance(each, ModelReply)]
-                reply = _with_cost_of(await self._counted(request, reply), lost)
-                return replace(reply, seconds=self._clock() - began)
+                reply = await self._counted(request, reply)
+                # With what the replies before it cost in vain.
+                all_made = [reply, *(e for e in outcomes[:-1] if isinstance(e, ModelReply))]
+                costs = [each.cost for each in all_made]
+                return replace(
+                    reply,
+                    prompt_tokens=sum(each.prompt_tokens for each in all_made),
+                    completion_tokens=sum(each.completion_tokens for each in all_made),
+                    cost=None if None in costs else sum(filter(None, costs)),
+                    seconds=self._clock() - began,
+                )
             failures.append((model, outcome))
             said = f"{_described(model, outcome)} ({request.purpose})"
             _thread.notify(_log.warn, "{said}", said=said)
@@ -331,12 +339,12 @@ class ModelClient:
         once in another one. The outcome of each HTTP call is added to `outcomes`.
         """
         model = self.models.of(where.model)
-        breaker, profile = model.breaker, model.profile
+        profile = model.profile
         until = self._clock() + share_s
         latest = until - _LEAST_SHARE * request.timeout_s
         outcome: ModelReply | Failure = Failure("breaker_open")
         tries = 0
-        while tries < self._retry.attempts and breaker.admits():
+        while tries < self._retry.attempts and model.admits():
             most_s = max(request.timeout_s, _OFFLINE_GRACE_S * where.is_offline)
             limit_s = min(most_s, max(0.0, until - self._clock()))
             outcome = await self._attempt(where, request, limit_s, profile)
@@ -356,11 +364,11 @@ class ModelClient:
                 break
             tries += 1
             wait_s = self._retry.wait_s(outcome, tries, random.random())
-            if wait_s is None or self._clock() + wait_s > latest or breaker.is_open:
+            if wait_s is None or self._clock() + wait_s > latest or model.is_open:
                 if outcome.kind == "credit":
-                    breaker.rest(CREDIT_REST_S)
+                    model.rest(CREDIT_REST_S)
                 elif outcome.retry_after_s:
-                    breaker.rest(min(outcome.retry_after_s, REST_CAP_S))
+                    model.rest(min(outcome.retry_after_s, REST_CAP_S))
                 break
             said = f"`{where.model}` ({request.purpose}): {outcome.kind}"
             again = f"{said}; trying again in {wait_s:.1f} s"
@@ -384,13 +392,12 @@ class ModelClient:
         except Exception as error:  # noqa: BLE001 - LiteLLM raises dozens of kinds; all are sorted
             outcome = failure_of(error)
         except BaseException:
-            model.breaker.abandoned()
+            model.abandoned()
             raise
         if isinstance(outcome, Failure) and not outcome.is_answer:
-            model.breaker.failed()
+            model.failed()
         else:
-            model.breaker.succeeded()
-            model.answered_at = self._clock()
+            model.succeeded()
         return outcome
 
     async def _counted(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
@@ -423,17 +430,6 @@ class ModelClient:
         if said and outcome.kind != "local_model":
             detail = f"{detail}. It said: {said}"
         raise ModelError(detail, outcome.retryable, outcome.kind)
-
-
-def _with_cost_of(reply: ModelReply, lost: Sequence[ModelReply]) -> ModelReply:
-    """A reply with what the replies before it cost in vain."""
-    costs = [each.cost for each in (reply, *lost)]
-    return replace(
-        reply,
-        prompt_tokens=reply.prompt_tokens + sum(each.prompt_tokens for each in lost),
-        completion_tokens=reply.completion_tokens + sum(each.completion_tokens for each in lost),
-        cost=None if None in costs else sum(filter(None, costs)),
-    )
 
 
 def _described(model: str, failure: Failure) -> str:

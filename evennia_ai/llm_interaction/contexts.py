@@ -76,8 +76,7 @@ class PromptContext:
 
     name: str
     rules: str
-    extracting: bool = False  # whether only tools are offered that may be used in extraction
-    speaks: bool = True  # whether plain text is spoken aloud
+    speaks: bool = True  # whether plain text is spoken aloud; else only tools that note are offered
     short_rules: str = ""  # the rules for small models, empty where they are the same
     # Whether nobody asked for its turns, which only speak, pose or do nothing.
     unasked: bool = False
@@ -89,8 +88,8 @@ CONTEXTS: dict[str, PromptContext] = {
         PromptContext(CONTEXT_AWAKE, RULES, short_rules=SHORT_RULES),
         # The same rules, so that a provider's cache holds the beginning of both.
         PromptContext(CONTEXT_UNASKED, RULES, short_rules=SHORT_RULES, unasked=True),
-        PromptContext(CONTEXT_SLEEP, SLEEP_RULES, extracting=True, speaks=False),
-        PromptContext(CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES, extracting=True, speaks=False),
+        PromptContext(CONTEXT_SLEEP, SLEEP_RULES, speaks=False),
+        PromptContext(CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES, speaks=False),
     )
 }
 

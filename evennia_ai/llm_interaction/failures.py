@@ -133,29 +133,18 @@ _SAID: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 
 # Names of exception classes anywhere in the chain, most telling first.
-_BY_CLASS: tuple[tuple[str, str], ...] = (
-    ("LocalModelError", "local_model"),
-    ("JSONDecodeError", "bad_response"),
-    ("APIResponseValidationError", "bad_response"),
-    ("ValidationError", "bad_response"),
-    ("ContextWindowExceededError", "context_window"),
-    ("ContentPolicyViolationError", "refused"),
-    ("RateLimitError", "rate_limit"),
-    ("AuthenticationError", "auth"),
-    ("PermissionDeniedError", "auth"),
-    ("NotFoundError", "not_found"),
-    ("Timeout", "timeout"),
-    ("TimeoutError", "timeout"),
-    ("APITimeoutError", "timeout"),
-    ("APIConnectionError", "connection"),
-    ("TransportError", "connection"),
-    ("ClientError", "connection"),
-    ("OSError", "connection"),
+_BY_CLASS: tuple[tuple[str, set[str]], ...] = (
+    ("local_model", {"LocalModelError"}),
+    ("bad_response", {"JSONDecodeError", "APIResponseValidationError", "ValidationError"}),
+    ("context_window", {"ContextWindowExceededError"}),
+    ("refused", {"ContentPolicyViolationError"}),
+    ("rate_limit", {"RateLimitError"}),
+    ("auth", {"AuthenticationError", "PermissionDeniedError"}),
+    ("not_found", {"NotFoundError"}),
+    ("timeout", {"Timeout", "TimeoutError", "APITimeoutError"}),
+    ("connection", {"APIConnectionError", "TransportError", "ClientError", "OSError"}),
     # LiteLLM or the client failed on a malformed body, and calls that a 500.
-    ("AttributeError", "bad_response"),
-    ("LookupError", "bad_response"),
-    ("TypeError", "bad_response"),
-    ("ValueError", "bad_response"),
+    ("bad_response", {"AttributeError", "LookupError", "TypeError", "ValueError"}),
 )
 _BY_STATUS = {
     401: "auth",
@@ -239,7 +228,7 @@ def _kind(chain: Sequence[BaseException], status: int | None) -> str:
     if isinstance(chain[0], ModelError):
         return chain[0].kind
     names = {cls.__name__ for link in chain for cls in type(link).__mro__}
-    named = next((kind for name, kind in _BY_CLASS if name in names), None)
+    named = next((kind for kind, of in _BY_CLASS if of & names), None)
     if status is None or status < 400:
         if named is None and "BadRequestError" in names:
             return "bad_request"

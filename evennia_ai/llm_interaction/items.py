@@ -12,7 +12,6 @@ its start where the word is not one that sentences start with. All patterns are 
 come from players.
 """
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -28,6 +27,7 @@ from evennia_ai.language.script import bordered, folded, holds, words_of
 from evennia_ai.language.tables import DEFAULT, Table, table_of, tables
 from evennia_ai.language.words import singular
 from evennia_ai.llm_interaction.budget import capped
+from evennia_ai.llm_interaction.tool_calls import loaded
 
 # Longer ones are speech, whose names and numbers count by themselves.
 QUOTE_WORDS = 8
@@ -241,9 +241,8 @@ def _unwrapped(line: str) -> str:
 
 def _arguments_text(arguments: str, kinds: Collection[type]) -> str:
     """The values a tool was called with, one a line; of JSON that was cut off, what is there."""
-    try:
-        values = json.loads(arguments)
-    except (ValueError, RecursionError):
+    values = loaded(arguments)
+    if values is None:
         return arguments.replace('"', " ") if arguments.lstrip()[:1] in ("{", "[") else arguments
     values = values.values() if isinstance(values, Mapping) else [values]
     return "\n".join(str(value) for value in values if type(value) in kinds)

@@ -71,56 +71,12 @@ class RetryPolicy:
         return max(asked, min(backoff, self.max_wait_s))
 
 
-class Breaker:
-    """The breaker of one model; `now` is monotonic seconds. For one thread."""
-
-    def __init__(self, policy: RetryPolicy, now: Callable[[], float]):
-        self._policy = policy
-        self._now = now
-        self._failures = 0
-        self._open_until: float | None = None
-        self._probing = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether no call may go out now."""
-        return self._open_until is not None and self._now() < self._open_until
-
-    def admits(self) -> bool:
-        """Whether a call may go out now; half-open, the first caller becomes the probe.
-
-        After True, call `succeeded`, `failed` or `abandoned`.
-        """
-        if self.is_open or self._probing:
-            return False
-        self._probing = self._open_until is not None
-        return True
-
-    def succeeded(self) -> None:
-        """The model answered: close."""
-        self._failures, self._open_until, self._probing = 0, None, False
-
-    def failed(self) -> None:
-        """The model did not answer."""
-        self._failures += 1
-        if self._probing or self._failures >= self._policy.threshold:
-            self.rest(self._policy.cooldown_s)
-        self._probing = False
-
-    def rest(self, seconds: float) -> None:
-        """Open for a while, also because the server asked for it (Retry-After)."""
-        self._open_until = max(self._open_until or 0.0, self._now() + seconds)
-
-    def abandoned(self) -> None:
-        """The call was cancelled: nothing is known of the model, and another call may probe."""
-        self._probing = False
-
-
 @dataclass
 class Model:
-    """What is known of one model; times are monotonic seconds."""
+    """What is known of one model, its breaker included; times are monotonic seconds."""
 
-    breaker: Breaker
+    policy: RetryPolicy
+    now: Callable[[], float]
     profile: Profile = UNKNOWN
     window: KnownWindow = KnownWindow()  # noqa: RUF009 - frozen
     answered_at: float = -math.inf
@@ -130,6 +86,44 @@ class Model:
     # The window before an unknown refusal was taken for an overflow.
     doubted: KnownWindow | None = None
     is_stubborn: bool = False  # whether it refused the plainest shape, too
+    failures: int = 0  # in a row
+    open_until: float = -math.inf  # of the breaker; in the past without end while it is closed
+    is_probing: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no call may go out now."""
+        return self.now() < self.open_until
+
+    def admits(self) -> bool:
+        """Whether a call may go out now; half-open, the first caller becomes the probe.
+
+        After True, call `succeeded`, `failed` or `abandoned`.
+        """
+        if self.is_open or self.is_probing:
+            return False
+        self.is_probing = self.open_until > -math.inf
+        return True
+
+    def succeeded(self) -> None:
+        """The model answered: close."""
+        self.failures, self.open_until, self.is_probing = 0, -math.inf, False
+        self.answered_at = self.now()
+
+    def failed(self) -> None:
+        """The model did not answer."""
+        self.failures += 1
+        if self.is_probing or self.failures >= self.policy.threshold:
+            self.rest(self.policy.cooldown_s)
+        self.is_probing = False
+
+    def rest(self, seconds: float) -> None:
+        """Open for a while, also because the server asked for it (Retry-After)."""
+        self.open_until = max(self.open_until, self.now() + seconds)
+
+    def abandoned(self) -> None:
+        """The call was cancelled: nothing is known of the model, and another call may probe."""
+        self.is_probing = False
 
     def taught(
         self, profile: Profile, request: ModelRequest, outcome: ModelReply | Failure
@@ -166,7 +160,7 @@ class Models:
 
     def __init__(self, policy: RetryPolicy, clock: Callable[[], float], path: Path | None = None):
         self._path = path
-        self._models = defaultdict[str, Model](lambda: Model(Breaker(policy, clock)))
+        self._models = defaultdict[str, Model](lambda: Model(policy, clock))
         if path is not None and path.exists():
             try:
                 for name, value in dict(json.loads(path.read_text(encoding="utf-8"))).items():

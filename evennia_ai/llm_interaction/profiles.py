@@ -238,7 +238,12 @@ def reshaped(request: ModelRequest, profile: Profile) -> ModelRequest:
     elif profile.tools_stay and not tools:
         tools = _tools_of(messages)
     if profile.thoughts_back:
-        messages = [_with_thought(m) for m in messages]
+        messages = [
+            {**m, "reasoning_content": m.get("reasoning_content") or _SILENCE}
+            if m.get("tool_calls")
+            else m
+            for m in messages
+        ]
     if profile.short_ids:
         messages = [_with_short_ids(m) for m in messages]
     if profile.no_system:
@@ -272,11 +277,6 @@ def _tools_of(messages: Sequence[Chat]) -> tuple[Chat, ...]:
     schema = {"type": "object", "properties": {}}
     functions = ({"name": name, "parameters": schema} for name in sorted(names))
     return tuple({"type": "function", "function": each} for each in functions)
-
-
-def _with_thought(message: Chat) -> Chat:
-    is_call = message.get("tool_calls") and not message.get("reasoning_content")
-    return {**message, "reasoning_content": _SILENCE} if is_call else message
 
 
 def _with_short_ids(message: Chat) -> Chat:

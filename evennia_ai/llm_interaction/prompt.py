@@ -1,7 +1,7 @@
 """From an assistant's state to the request a model gets, within its budget."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
@@ -75,28 +75,20 @@ MESSAGES_AGAIN = 4
 ORDINARY = TurnRequest()
 
 
-@dataclass(frozen=True)
-class ToolProtocol:
-    """Whether tool calls are written as text, and why so, in plain words."""
-
-    is_text: bool
-    why: str
-
-    def __str__(self) -> str:
-        return f"{'text' if self.is_text else 'native'} ({self.why})"
+# How models are told of their tools, and why so.
+NATIVE = "native (the provider's tool calling)"
+CARRIED = "native (the model's template carries tools)"
+DROPPED = "text (the model's template drops tools: calls are written as text)"
+BASE = "text (base models write calls as text)"
+AS_TEXT = (DROPPED, BASE)
 
 
-NATIVE = ToolProtocol(False, "the provider's tool calling")
-DROPPED = ToolProtocol(True, "the model's template drops tools: calls are written as text")
-CARRIED = ToolProtocol(False, "the model's template carries tools")
-
-
-def tool_protocol(script: Assistant) -> ToolProtocol:
+def tool_protocol(script: Assistant) -> str:
     """How an assistant's model is told of its tools, as far as is known now."""
     if script.model_name == OFFLINE_MODEL:
         return NATIVE
     if script.config.llm_api == "completion":
-        return ToolProtocol(True, "base models write calls as text")
+        return BASE
     carries = script.mind.model.facts(script.model_name).carries_tools
     return NATIVE if carries is None else CARRIED if carries else DROPPED
 
@@ -275,7 +267,7 @@ def _fitted(script: Assistant, regions: Regions, model: str = "") -> Prompt:
 
 def _tools_cost(script: Assistant) -> Callable[[Sequence[dict[str, Any]], Counter], int]:
     """What counts the tokens of tools as they are sent: described as text, or as schemas."""
-    if not tool_protocol(script).is_text:
+    if tool_protocol(script) not in AS_TEXT:
         return tools_tokens
     brief = is_small(script)
     return lambda tools, count: text_tokens(tool_instructions(tools, brief), count)
@@ -301,7 +293,7 @@ def _fixed(
     serves = _serving(script, request.audience, request.asker)
     tools = tuple(
         tool.schema()
-        for tool in script.tools.offered(situation.extracting, is_small(script))
+        for tool in script.tools.offered(not situation.speaks, is_small(script))
         if tool.serves in serves and tool.name not in withdrawn
         # Nothing else may be done unasked.
         if not situation.unasked or tool.silent or (tool.speaks and not tool.to_one)
@@ -368,7 +360,7 @@ def is_small(script: Assistant) -> bool:
     facts = script.mind.model.facts(script.model_name)
     if facts.small or context_limit(script) >= SMALL_WINDOW_TOKENS:
         return facts.small
-    return tool_protocol(script).is_text or facts.carries_tools is False
+    return tool_protocol(script) in AS_TEXT or facts.carries_tools is False
 
 
 def only_speaks(script: Assistant) -> bool:
@@ -473,13 +465,13 @@ def model_request(
     thinking = config.llm_thinking
     request = replace(request, fallback_models=fallbacks, thinking=thinking, extra=extra)
     tools = () if is_brief and only_speaks(script) else prompt.tools
-    if prompt.tools and tool_protocol(script).is_text:
+    if prompt.tools and tool_protocol(script) in AS_TEXT:
         shown = as_text(prompt.messages, tool_instructions(tools, small), request.called)
         request, tools = replace(request, messages=tuple(shown)), ()
     request = replace(request, tools=tools)
     if config.llm_api != "completion":
         return request
-    if situation is not None and situation.extracting:
+    if situation is not None and not situation.speaks:
         text, stops = as_task_prompt(request.messages, FACTS), FACTS_STOPS
     else:
         text, stops = as_transcript(request.messages, character.key), STOPS

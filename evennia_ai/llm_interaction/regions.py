@@ -193,13 +193,7 @@ def _cut(text: str, room: int, count: Counter) -> str:
 
 def tools_tokens(tools: Sequence[Schema], count: Counter) -> int:
     """Tokens of tool schemas in a request."""
-    return sum(_schema_tokens(json.dumps(tool), count) + _TOOL_FRAME_TOKENS for tool in tools)
-
-
-@functools.lru_cache(maxsize=1024)
-def _schema_tokens(schema: str, count: Counter) -> int:
-    """Tokens of one schema; they hardly ever change, and every prompt holds them."""
-    return count(schema)
+    return sum(count(json.dumps(tool)) + _TOOL_FRAME_TOKENS for tool in tools)
 
 
 def text_tokens(text: str, count: Counter) -> int:

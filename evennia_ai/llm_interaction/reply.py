@@ -1,19 +1,17 @@
 """A model's text made fit for a game: cleaned, split to size, poses and refusals told apart.
 
 >>> told_apart("*smiles at Bob* Well met.", ["Aria"])
-Told(speech='Well met.', pose='smiles at Bob')
+('Well met.', 'smiles at Bob')
 """
 
-import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from evennia_ai.history.frames import without_speaker
 from evennia_ai.language.tables import table_of
 from evennia_ai.language.words import words
 from evennia_ai.llm_interaction.dialects import replacements
+from evennia_ai.llm_interaction.tool_calls import loaded
 
 # A telnet screen is 80 columns by about 24 lines; four of these are a screen and a half.
 REPLY_CHARS = 600
@@ -79,12 +77,8 @@ def strip_quotes(text: str) -> str:
         body = body.removeprefix('"').removesuffix('"').strip()
     if _QUOTED.fullmatch(body):
         return body[1:-1].strip()
-    if body.startswith('"'):
-        try:
-            return str(json.loads(body)).strip()
-        except (ValueError, RecursionError):
-            return body
-    return body
+    decoded = loaded(body) if body.startswith('"') else None
+    return body if decoded is None else str(decoded).strip()
 
 
 # Each rule reduces one kind of markup to the words inside it, in this order.
@@ -112,21 +106,14 @@ def strip_markup(text: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
-@dataclass(frozen=True)
-class SplitReply:
-    """A reply in pieces a MUD client shows well; `left_out` counts characters in none of them."""
-
-    pieces: tuple[str, ...]
-    left_out: int = 0
-
-
 def speakable(
     text: str, names: Iterable[str] = (), limit: int = REPLY_CHARS, most_pieces: int = REPLY_PIECES
-) -> SplitReply:
+) -> tuple[list[str], int]:
     """A model's reply of any length, cleaned (see `clean_reply`) and split for a game's screen.
 
-    A piece has at most `limit` characters and ends at a paragraph, a sentence or a word; text after
-    `most_pieces` pieces, and of a runaway reply what was not cleaned, is left out.
+    A piece has at most `limit` characters and ends at a paragraph, a sentence or a word. Returns
+    the pieces and how many characters are in none of them: those after `most_pieces` pieces, and
+    of a runaway reply what was not cleaned.
     """
     pieces: list[str] = []
     rest = clean_reply(text, names)
@@ -134,7 +121,7 @@ def speakable(
         at = _border(rest, limit)
         pieces.append(rest[:at].rstrip())
         rest = rest[at:].lstrip()
-    return SplitReply(tuple(pieces), len(rest) + max(0, len(text) - CLEANED_CHARS))
+    return pieces, len(rest) + max(0, len(text) - CLEANED_CHARS)
 
 
 def _border(text: str, limit: int) -> int:
@@ -191,19 +178,10 @@ _THEIR_DEED = re.compile(
 _POSE_CHARS = 400
 
 
-class Told(NamedTuple):
-    """What a reply says, and its pose, in the third person without a name; both may be empty."""
+def told_apart(text: str, names: Iterable[str]) -> tuple[str, str]:
+    """What a reply with marks of stars and quotes says, and its pose; both may be empty.
 
-    speech: str
-    pose: str = ""
-
-
-def told_apart(text: str, names: Iterable[str]) -> Told:
-    """A model's reply, with its marks of stars and quotes, told apart.
-
-    Args:
-        text: The reply, without thoughts.
-        names: Those of the assistant.
+    The pose is in the third person without a name; `names` are those of the assistant.
     """
     own = tuple(name.lower() for name in names)
     poses: list[str] = []
@@ -227,9 +205,8 @@ def told_apart(text: str, names: Iterable[str]) -> Told:
     speech, beside = _beside_quotes(speech.strip(), own, bool(poses))
     poses += beside
     pose = ", ".join(filter(None, (_as_pose(each, own) for each in poses)))
-    return Told(
-        "\n".join(" ".join(line.split()) for line in speech.split("\n")), pose[:_POSE_CHARS]
-    )
+    said = "\n".join(" ".join(line.split()) for line in speech.split("\n"))
+    return said, pose[:_POSE_CHARS]
 
 
 def _is_deed(inner: str, before: str, after: str, own: tuple[str, ...]) -> bool:

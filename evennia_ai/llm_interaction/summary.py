@@ -25,14 +25,15 @@ from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     context_caps,
     context_limit,
+    model_request,
     note_request,
     only_speaks,
 )
-from evennia_ai.llm_interaction.regions import text_tokens
+from evennia_ai.llm_interaction.regions import Prompt, text_tokens
 from evennia_ai.llm_interaction.reply import is_refusal, strip_markup
 from evennia_ai.llm_interaction.tokens import count_tokens
-from evennia_ai.llm_interaction.transcript import as_task_prompt
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from evennia_ai.llm_interaction.transcript import FACTS_STOPS, as_task_prompt
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant
 
 LEVELS = ("main", "fallback", "extractive")
@@ -143,21 +144,15 @@ def ask_model(
         "Reserve": max_tokens or config.reply_reserve_tokens,
     }
     budget = TokenBudget.of(sizes, context_limit(script, name))
-    request = ModelRequest(
-        model=name,
-        messages=({"role": "system", "content": system}, {"role": "user", "content": user}),
-        max_tokens=sizes["Reserve"],
-        thinking=config.llm_thinking,
-        # Penalties would drop names that recur.
-        extra={k: v for k, v in config.llm_extra.items() if "penalty" not in k},
-        timeout_s=config.llm_timeout_s,
-        purpose=purpose,
-        reported=True,
-        prompt_tokens=budget.total - sizes["Reserve"],
-    )
-    if config.llm_api == "completion" and name != OFFLINE_MODEL:
-        text = as_task_prompt(request.messages, SUMMARY_MARK)
-        request = replace(request, api="completion", prompt=text, stop=("\n\n",), messages=())
+    messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
+    prompt = Prompt(messages, (), budget)
+    request = model_request(script, script.obj, prompt, purpose, model=name)
+    # Penalties would drop names that recur.
+    extra = {k: v for k, v in request.extra.items() if "penalty" not in k}
+    request = replace(request, fallback_models=(), extra=extra)
+    if request.api == "completion":
+        text = as_task_prompt(messages, SUMMARY_MARK)
+        request = replace(request, prompt=text, stop=FACTS_STOPS)
     trigger = script.runtime.compacting if purpose == "summary" else ""
     event = note_request(script, budget, purpose, name, trigger=trigger)
     reply: ModelReply = yield script.spend.complete(request)

@@ -107,7 +107,7 @@ def write_call(call: Call, main: Mapping[str, str] = MappingProxyType({})) -> st
     if not _NAME.fullmatch(name):
         quoted = json.dumps(name, ensure_ascii=False)
         return f'{_KEYWORD} {{"name": {quoted}, "arguments": {arguments}}}'
-    given = _loaded(arguments)
+    given = loaded(arguments)
     if given == {}:
         return f"{_KEYWORD} {name}"
     if isinstance(given, dict) and [*given] == [main.get(name)]:
@@ -134,15 +134,15 @@ def storable_call(call: Call) -> dict[str, Any]:
     function = dict(function) if isinstance(function, Mapping) else {}
     raw = function.get("arguments")
     text = raw if isinstance(raw, str) else json.dumps(raw if raw is not None else {})
-    if len(text) > ARGUMENT_CHARS or not isinstance(_loaded(text), dict):
+    if len(text) > ARGUMENT_CHARS or not isinstance(loaded(text), dict):
         text = json.dumps({"unreadable": text[:ARGUMENT_CHARS]}, ensure_ascii=False)
     return {**call, "function": {**function, "arguments": text}}
 
 
-def _loaded(text: str) -> object:
+def loaded(text: object) -> Any:
     """The value of a JSON text; None if it is not one."""
     try:
-        return json.loads(text)
+        return json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
         return None
 

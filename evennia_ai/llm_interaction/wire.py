@@ -43,6 +43,7 @@ _DETAIL_CHARS = 300
 _CLAUDE = "claude"
 # Of what stands behind the history and differs from turn to turn.
 _TAIL_LABELS = (MEMORIES_LABEL, MOMENT_LABEL)
+_LONG = ("messages", "tools")  # what grows with the conversation and with the tools
 _OWN_SERVERS_ONLY = ("min_p", "repeat_penalty", "repetition_penalty")
 _EFFORTS = {"off": "none", "low": "low", "high": "high"}
 # Addresses of providers that LiteLLM's list of compatible servers does not hold.
@@ -104,7 +105,6 @@ def load() -> ModuleType:
 async def rehearse(litellm: ModuleType) -> None:
     """Make one call that never leaves the process: LiteLLM imports half of itself at the first."""
     importlib.import_module("litellm.llms.openai.openai")
-    importlib.import_module("evennia_ai.llm_interaction.openai_client")
     said = [{"role": "user", "content": "ready?"}]
     tool = {"type": "function", "function": {"name": "noop", "parameters": {}}}
     await litellm.acompletion(
@@ -304,10 +304,18 @@ class Caller:
     def _client(self, where: Endpoint) -> Any:
         """A kept client: LiteLLM would make a new one for each text completion and leak it."""
         if where not in self._clients:
-            module = importlib.import_module("evennia_ai.llm_interaction.openai_client")
-            self._clients[where] = module.PlainClient(
+            client = self._clients[where] = importlib.import_module("openai").AsyncOpenAI(
                 api_key=where.api_key, base_url=where.api_base, max_retries=0
             )
+            create = client.chat.completions.create
+
+            async def plain(*, extra_body: Any = None, **options: Any) -> Any:
+                # OpenAI's client tries each message against every form that one may have, to find
+                # files to convert: 0.3 s for a long history. It passes `extra_body` on unchanged.
+                body = {name: options.pop(name) for name in _LONG if name in options}
+                return await create(messages=(), extra_body=body | (extra_body or {}), **options)
+
+            client.chat.completions.create = plain
         return self._clients[where]
 
     def _read(self, response: Any, where: Endpoint, request: ModelRequest) -> ModelReply:
@@ -398,22 +406,20 @@ def _tool_calls(
     sent = (message.get("tool_calls") for message in request.messages)
     lists = (calls for calls in sent if isinstance(calls, list | tuple))
     used = {"", *(str(call.get("id", "")) for calls in lists for call in calls)}
-    parts = [_parts(raw, request.called) for raw in made] or [("", *each) for each in written]
+    parts = [] if made else [("", *each) for each in written]
+    for raw in made:
+        function = getattr(raw, "function", None)
+        arguments = getattr(function, "arguments", None)
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
+        name = str(getattr(function, "name", None) or "")
+        call_id = str(getattr(raw, "id", None) or "")
+        parts.append((call_id, *repaired(name, text, request.called)))
     calls = []
     for call_id, name, arguments in parts:
         call_id = "call_" + secrets.token_hex(12) if call_id in used else call_id
         used.add(call_id)
         calls.append(tool_call(call_id, name, arguments))
     return tuple(calls)
-
-
-def _parts(raw: Any, tools: Mapping[str, str]) -> tuple[str, str, str]:
-    """Id, name and arguments of a provider's call."""
-    function = getattr(raw, "function", None)
-    arguments = getattr(function, "arguments", None)
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-    name = str(getattr(function, "name", None) or "")
-    return str(getattr(raw, "id", None) or ""), *repaired(name, text, tools)
 
 
 def masked(text: str, *keys: str | None) -> str:

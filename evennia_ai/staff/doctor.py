@@ -427,7 +427,7 @@ def check_model(patient: Patient) -> Any:
     if facts.window:
         detail += f"; its window: {facts.window}"
     if facts.carries_tools is False:
-        detail += f"; {DROPPED.why}"
+        detail += f"; tools: {DROPPED}"
     return _fine(detail)
 
 

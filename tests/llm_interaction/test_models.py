@@ -7,7 +7,7 @@ from pathlib import Path
 from twisted.internet.task import Clock
 
 from evennia_ai.llm_interaction.failures import Failure
-from evennia_ai.llm_interaction.models import Breaker, Models, RetryPolicy
+from evennia_ai.llm_interaction.models import Model, Models, RetryPolicy
 from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, plainest
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
@@ -16,7 +16,7 @@ class TestBreaker(unittest.TestCase):
     def setUp(self):
         self.clock = Clock()
         policy = RetryPolicy(threshold=3, cooldown_s=10)
-        self.breaker = Breaker(policy, self.clock.seconds)
+        self.breaker = Model(policy, self.clock.seconds)
 
     def fail_times(self, times):
         for _ in range(times):

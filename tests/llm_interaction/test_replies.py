@@ -381,7 +381,7 @@ NOTHING = (
 def spoken(text, around=AROUND):
     """What of a model's text is said."""
     answer = read(text, TOOLS)
-    speech = told_apart(answer.text, [around.own]).speech
+    speech = told_apart(answer.text, [around.own])[0]
     said = guarded(clean_reply(speech, [around.own]), around).text
     return said or (S if S in str(answer.calls) else "")
 

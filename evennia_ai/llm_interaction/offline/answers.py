@@ -10,9 +10,9 @@ from functools import lru_cache, reduce
 
 import regex
 
-from evennia_ai.language.script import folded, meets, size
+from evennia_ai.language.script import akin, folded, meets, size
 from evennia_ai.language.tables import Table, language_of, spoken, table_of
-from evennia_ai.language.words import CUT, capitals, content_words, same_word, words
+from evennia_ai.language.words import CUT, capitals, content_words, words
 from evennia_ai.llm_interaction.offline import prose
 from evennia_ai.llm_interaction.offline.acts import Act, is_fact, read_acts, told_part, vocative
 from evennia_ai.llm_interaction.offline.prose import (
@@ -152,6 +152,7 @@ def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
     people = known | capitals(asked)  # a question begins with the word that asks
     names: set[str] = set()
     terms: set[str] = set()
+    has_forms = not table.data.get("exact_stems")
     told = {root(word, table.code): word for word in content_words(lower, table, ("stop",))}
     # `Where do I come from?` has nothing but words that only frame other questions.
     is_own = skipped.issuperset(told) and holds_word(lower, table, "first_person")
@@ -159,7 +160,7 @@ def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
         names |= roots_of(asker, table.code)
     for stem, word in told.items():
         if is_own or stem not in skipped:
-            named = any(same_word(word, name, table.code) for name in people)
+            named = word in people or (has_forms and any(akin(word, name) for name in people))
             (names if named else terms).add(stem)
     return Question(kind, frozenset(names), frozenset(terms), _roots(lower, asker, me), table)
 

@@ -62,7 +62,14 @@ def respond(
     with speaking(_language(talk)):
         if "add_journal_entry" in offered and _EXTRACTION.search(talk.system):
             return _notes_of(talk, offered)
-        return _take_turn(talk, offered)
+        # First the tool calls that the turn needs, then the words.
+        acts = [_answer(act, talk, offered) for act in _acts(talk)]
+        if calls := [each.call for each in acts if each.call]:
+            return Reply(None, tuple(call for n, call in enumerate(calls) if call not in calls[:n]))
+        said = list(dict.fromkeys(each.text for each in acts if each.text))
+        if not said and "noop" in offered:
+            return Reply(None, (ToolCall("noop"),))
+        return Reply(" ".join(said) or (line_for("chatter") if acts else ""))
 
 
 def misses(messages: Sequence[Mapping[str, Any]], text: str) -> bool:
@@ -108,18 +115,6 @@ def _language(talk: Talk) -> str:
     newest, *others = texts
     likely = next(filter(None, map(language_of, others)), "")
     return language_of(newest, likely) or likely
-
-
-def _take_turn(talk: Talk, tools: Set[str]) -> Reply:
-    """Answer what was heard last: first the tool calls it needs, then the words."""
-    acts = [_answer(act, talk, tools) for act in _acts(talk)]
-    calls = [each.call for each in acts if each.call]
-    if calls:
-        return Reply(None, tuple(call for n, call in enumerate(calls) if call not in calls[:n]))
-    said = list(dict.fromkeys(each.text for each in acts if each.text))
-    if not said and "noop" in tools:
-        return Reply(None, (ToolCall("noop"),))
-    return Reply(" ".join(said) or (line_for("chatter") if acts else ""))
 
 
 def _acts(talk: Talk) -> Iterator[Act]:

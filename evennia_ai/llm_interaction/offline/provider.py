@@ -8,7 +8,7 @@ from typing import Any
 from zlib import crc32
 
 from evennia_ai.llm_interaction.offline.brain import MODEL, respond
-from evennia_ai.llm_interaction.offline.transcript import ToolCall
+from evennia_ai.llm_interaction.tool_calls import tool_call
 
 PROVIDER = "offline"
 
@@ -47,7 +47,11 @@ def _answer(kwargs: Mapping[str, Any], litellm: ModuleType) -> Any:
     messages: Sequence[Mapping[str, Any]] = kwargs.get("messages") or ()
     options = kwargs.get("optional_params") or {}
     reply = respond(messages, options.get("tools") or ())
-    calls = [_call(call, i, len(messages)) for i, call in enumerate(reply.tool_calls)]
+    calls = []
+    for index, call in enumerate(reply.tool_calls):
+        arguments = json.dumps(call.arguments, ensure_ascii=False)
+        mark = crc32(f"{len(messages)} {call.name} {arguments}".encode("utf-8", "replace"))
+        calls.append(tool_call(f"call_{mark:08x}_{len(messages)}_{index}", call.name, arguments))
     content = reply.content if calls else reply.content or ""
     asked = sum(len(str(message.get("content") or "")) for message in messages) // 4
     said = len(f"{content or ''}{''.join(str(call.arguments) for call in reply.tool_calls)}") // 4
@@ -59,13 +63,3 @@ def _answer(kwargs: Mapping[str, Any], litellm: ModuleType) -> Any:
         choices=[{"index": 0, "finish_reason": reason, "message": message}],
         usage=counts,
     )
-
-
-def _call(call: ToolCall, index: int, turn: int) -> dict[str, Any]:
-    arguments = json.dumps(call.arguments, ensure_ascii=False)
-    mark = crc32(f"{turn} {call.name} {arguments}".encode("utf-8", "replace"))
-    return {
-        "id": f"call_{mark:08x}_{turn}_{index}",
-        "type": "function",
-        "function": {"name": call.name, "arguments": arguments},
-    }

@@ -3,17 +3,18 @@
 Frames and labels are read by `history.frames`.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evennia_ai.history import frames
+from evennia_ai.history.records import as_dict
 from evennia_ai.language.tables import table_of
 from evennia_ai.language.words import CUT
 from evennia_ai.llm_interaction.budget import LEFT_OUT
 from evennia_ai.llm_interaction.offline.prose import beginning, is_fixed, quote_lead, sentences
+from evennia_ai.llm_interaction.tool_calls import loaded
 from evennia_ai.recall.values import Hit
 
 SILENT = ("arrives", "leaves", "notice")  # verbs of lines that nobody says
@@ -125,7 +126,7 @@ def read_talk(messages: Sequence[Mapping[str, Any]]) -> Talk:
             calls = message.get("tool_calls") or ()
             for call in calls:
                 function = call["function"]
-                called[call["id"]] = (function["name"], loaded(function["arguments"]))
+                called[call["id"]] = function["name"], as_dict(loaded(function["arguments"]))
             if content.strip() and not calls:
                 talk.replies.append(content)
                 talk.end_turn()
@@ -178,16 +179,6 @@ def uncut(text: str) -> str:
         return text[:MAX_CHARS]
     whole = sentences(first)[:-1] + sentences(others[-1])[1:]
     return " ".join(whole)[:MAX_CHARS] or beginning(first, len(first) - 1)
-
-
-def loaded(arguments: object) -> dict[str, Any]:
-    """A JSON object as a dict; empty for anything else."""
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except (ValueError, RecursionError):
-            return {}
-    return dict(arguments) if isinstance(arguments, Mapping) else {}
 
 
 def heard_lines(content: str, order: int) -> Iterator[Line]:
@@ -255,10 +246,10 @@ def found_lines(result: str) -> list[Line]:
 
     Looks, other tools' results and profiles are left out: nobody told them.
     """
-    answer, lines = loaded(result), list[Line]()
+    answer, lines = as_dict(loaded(result)), list[Line]()
     items = answer.get("results"), [answer], answer.get("around")
     for item in (each for some in items if isinstance(some, list) for each in some):
-        hit = Hit.from_dict(item if isinstance(item, Mapping) else {})
+        hit = Hit.from_dict(as_dict(item))
         text, at = hit.text[:MAX_CHARS], str(hit.at or "")
         if hit.kind in (MESSAGE, LEDGER):
             if said := without_echo(text) if hit.speaker else "":
