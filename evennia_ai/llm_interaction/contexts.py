@@ -78,8 +78,6 @@ class PromptContext:
     rules: str
     speaks: bool = True  # whether plain text is spoken aloud; else only tools that note are offered
     short_rules: str = ""  # the rules for small models, empty where they are the same
-    # Whether nobody asked for its turns, which only speak, pose or do nothing.
-    unasked: bool = False
 
 
 CONTEXTS: dict[str, PromptContext] = {
@@ -87,7 +85,7 @@ CONTEXTS: dict[str, PromptContext] = {
     for context in (
         PromptContext(CONTEXT_AWAKE, RULES, short_rules=SHORT_RULES),
         # The same rules, so that a provider's cache holds the beginning of both.
-        PromptContext(CONTEXT_UNASKED, RULES, short_rules=SHORT_RULES, unasked=True),
+        PromptContext(CONTEXT_UNASKED, RULES, short_rules=SHORT_RULES),
         PromptContext(CONTEXT_SLEEP, SLEEP_RULES, speaks=False),
         PromptContext(CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES, speaks=False),
     )

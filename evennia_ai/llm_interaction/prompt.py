@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import moment_lines, one_line, quoted, row
@@ -15,6 +15,7 @@ from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, Room, Toke
 from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
     CONTEXT_PRE_COMPACTION,
+    CONTEXT_UNASKED,
     CONTEXTS,
     PromptContext,
     plain_identity,
@@ -109,22 +110,15 @@ def learned_window(script: Assistant, model: str = "") -> Window | None:
     return script.mind.model.facts(model or script.model_name).window
 
 
-class LimitSource(NamedTuple):
-    """What sets the limit of an assistant's requests, and what makes it larger, in words."""
-
-    name: str
-    remedy: str
-
-
-def limit_source(script: Assistant) -> LimitSource:
-    """What sets the limit of its requests."""
+def limit_source(script: Assistant) -> tuple[str, str]:
+    """What sets the limit of its requests, and what makes it larger, in words."""
     limit, window = context_limit(script), learned_window(script)
     if limit == script.config.max_context_tokens:
-        return LimitSource("`max_context_tokens`", "Raise `max_context_tokens`")
+        return "`max_context_tokens`", "Raise `max_context_tokens`"
     if window and limit == window.tokens:
         name = f"the window of {script.model_name}, by {window.source}"
-        return LimitSource(name, "Give the model's server a larger window")
-    return LimitSource("the spend limit of a call", "Raise the spend limit of a call")
+        return name, "Give the model's server a larger window"
+    return "the spend limit of a call", "Raise the spend limit of a call"
 
 
 def context_caps(script: Assistant, model: str = "", limit: int = 0) -> Caps:
@@ -296,7 +290,7 @@ def _fixed(
         for tool in script.tools.offered(not situation.speaks, is_small(script))
         if tool.serves in serves and tool.name not in withdrawn
         # Nothing else may be done unasked.
-        if not situation.unasked or tool.silent or (tool.speaks and not tool.to_one)
+        if request.context != CONTEXT_UNASKED or tool.silent or (tool.speaks and not tool.to_one)
     )
     rules = situation.short_rules if is_small(script) else None
     system = _system(script, character, situation, rules, script.config.language)

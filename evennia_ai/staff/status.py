@@ -142,7 +142,7 @@ def _context_lines(script: "AssistantScript") -> list[str]:
             f"at once from {config.compact_emergency_threshold:.0%}"
         )
     room, used = room_of(script).tokens, context_usage(script)
-    limit = f"{context_limit(script):,} tokens ({limit_source(script).name})"
+    limit = f"{context_limit(script):,} tokens ({limit_source(script)[0]})"
     lines = [
         f"Context: {used:.1%} full, {round(used * room):,} of the {room:,} tokens left for talk in "
         f"{limit}",
@@ -224,7 +224,7 @@ def warnings(script: "AssistantScript") -> list[str]:
         missing = len(tools) - len(offered)
         found.append(
             f"{missing} of the {len(tools)} tools of {name} are not offered: they "
-            f"leave no room under the limit of {limit:,} tokens. {limit_source(script).remedy}, "
+            f"leave no room under the limit of {limit:,} tokens. {limit_source(script)[1]}, "
             "or switch tools off by `tool_levels`."
         )
     elif reason := no_room(script):

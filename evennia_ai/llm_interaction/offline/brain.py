@@ -23,7 +23,6 @@ from evennia_ai.llm_interaction.offline.prose import LINES, line_for, listed, ro
 from evennia_ai.llm_interaction.offline.summary import summarise
 from evennia_ai.llm_interaction.offline.transcript import Line, Talk, ToolCall, quotes_of, read_talk
 
-MODEL = "offline/extractive"
 MAX_LINES_READ = 60  # for the language of a talk
 MIN_SPOKEN = 5  # words that show a language
 MAX_FRESH, MAX_QUESTIONS = 12, 3  # lines and questions that one turn answers

@@ -7,8 +7,9 @@ from types import ModuleType
 from typing import Any
 from zlib import crc32
 
-from evennia_ai.llm_interaction.offline.brain import MODEL, respond
+from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.tool_calls import tool_call
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL
 
 PROVIDER = "offline"
 
@@ -37,7 +38,7 @@ def register(litellm: ModuleType) -> Any:
     facts: dict[str, Any] = {"input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
     facts |= {"max_tokens": 200_000, "max_input_tokens": 200_000, "max_output_tokens": 4096}
     facts |= {"litellm_provider": PROVIDER, "mode": "chat", "supports_function_calling": True}
-    litellm.register_model({MODEL: facts})
+    litellm.register_model({OFFLINE_MODEL: facts})
     respond([{"role": "user", "content": "hello"}])  # reads its tables, which takes a moment
     return handler
 
@@ -59,7 +60,7 @@ def _answer(kwargs: Mapping[str, Any], litellm: ModuleType) -> Any:
     reason = "tool_calls" if calls else "stop"
     counts = {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
     return litellm.ModelResponse(
-        model=MODEL,
+        model=OFFLINE_MODEL,
         choices=[{"index": 0, "finish_reason": reason, "message": message}],
         usage=counts,
     )

@@ -110,10 +110,10 @@ def no_room(script: Assistant) -> str:
     room = room_of(script)
     if not room.is_too_small:
         return ""
-    source = limit_source(script)
+    source, remedy = limit_source(script)
     left = max(0, room.limit - room.fixed - room.reserved)
     return (
         f"there is hardly room to talk: of {room.limit:,} tokens rules, tools and ledger take "
         f"{room.fixed:,}, reply, memories and the present {room.reserved:,}, which leaves {left:,} "
-        f"({source.name} sets the limit). {source.remedy}, or switch tools off by `tool_levels`."
+        f"({source} sets the limit). {remedy}, or switch tools off by `tool_levels`."
     )
