@@ -1,10 +1,8 @@
 """Which models run on the game's own machine: nobody is billed for them, no proxy leads there."""
 
-from collections.abc import Callable, Mapping
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from collections.abc import Mapping
+from ipaddress import ip_address
 from urllib.parse import urlsplit
-
-Names = tuple[str, ...]
 
 # Providers that LiteLLM looks for on this machine: where, unless a variable names another address.
 _DEFAULTS = {
@@ -33,19 +31,19 @@ def runs_here(model: str, home: str, api_base: str | None, environ: Mapping[str,
     address = environ.get(variable) or address
     if api_base and (not slash or provider == home.partition("/")[0]):
         address = api_base
-    return _is_at(address, lambda host: host.is_loopback, ("localhost",))
+    return _is_at(address, "is_loopback", "localhost")
 
 
 def is_near(address: str) -> bool:
     """Whether an address is of this machine or of its own network: nobody else's server."""
-    return _is_at(address, lambda host: host.is_private, ("localhost", "local", "internal", "lan"))
+    return _is_at(address, "is_private", "localhost", "local", "internal", "lan")
 
 
-def _is_at(address: str, test: Callable[[IPv4Address | IPv6Address], bool], ends: Names) -> bool:
-    """Whether an address is a number that passes a test, or a name that ends so."""
+def _is_at(address: str, kind: str, *ends: str) -> bool:
+    """Whether an address is a number of a kind, or a name that ends so."""
     host = urlsplit(address).hostname or ""
     try:
-        return test(ip_address(host))
+        return bool(getattr(ip_address(host), kind))
     except ValueError:
         return host.rpartition(".")[2] in ends
 

@@ -10,14 +10,12 @@ import importlib
 import importlib.util
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evennia_ai.history.messages import Message, message_tokens
-
-Counter = Callable[[str], int]
+from evennia_ai.history.messages import Counter, Message, message_tokens
 
 SAFETY_FACTOR = 1.3
 BYTES_PER_TOKEN = 4

@@ -20,6 +20,7 @@ from typing import Any
 
 from evennia_ai.errors import LocalModelError, ModelError
 from evennia_ai.history.frames import MEMORIES_LABEL, MOMENT_LABEL
+from evennia_ai.history.messages import Counter
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
 from evennia_ai.llm_interaction.failures import failure_of, sorted_failure
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
@@ -27,7 +28,7 @@ from evennia_ai.llm_interaction.local_models.process import Serving
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.own_machine import without_proxy
 from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, reshaped
-from evennia_ai.llm_interaction.tokens import Counter, use_shipped_vocabularies
+from evennia_ai.llm_interaction.tokens import use_shipped_vocabularies
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
@@ -261,7 +262,7 @@ class Caller:
         `failure_of`.
         """
         free = where.is_offline or where.is_local
-        request = reshaped(request, UNKNOWN if where.is_offline else profile)
+        request = reshaped(request, profile)
         where = await self.reached(where)
         options: dict[str, Any] = {
             "model": where.model,
