@@ -73,7 +73,11 @@ def is_to_answer(listener: "DefaultCharacter", event: Message, at: float) -> boo
         and before == replace(line, at=before.at)
     )
     if not is_same:
-        people = people_of(room, find(event.speaker_id))
+        speaker = find(event.speaker_id)
+        # Whether an assistant answers must not tell the speaker that somebody hidden is there.
+        visible = [speaker, *seen(room, speaker)] if speaker is not None else room.contents
+        around = [obj for obj in room.contents if is_assistant(obj) or obj in visible]
+        people = [_person(obj, speaker) for obj in filter(is_person, around)]
         bodies = {stable_id(obj): obj for obj in room.contents if is_assistant(obj)}
         known.chosen, known.talk = answerers(
             line, people, known.talk, lambda id: _concern(bodies[id], line.text)
@@ -81,16 +85,6 @@ def is_to_answer(listener: "DefaultCharacter", event: Message, at: float) -> boo
         known.line, known.heard_by = line, set()
     known.heard_by.add(own)
     return own in known.chosen
-
-
-def people_of(room: "DefaultRoom", speaker: "DefaultObject | None") -> list[Person]:
-    """The people in a room as `answerers` wants them: assistants, and those the speaker sees.
-
-    Whether an assistant answers must not tell the speaker that somebody hidden is there.
-    """
-    visible = [speaker, *seen(room, speaker)] if speaker is not None else room.contents
-    people = filter(is_person, room.contents)
-    return [_person(obj, speaker) for obj in people if is_assistant(obj) or obj in visible]
 
 
 def _person(obj: "DefaultObject", speaker: "DefaultObject | None") -> Person:

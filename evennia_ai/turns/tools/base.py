@@ -203,23 +203,20 @@ class ToolContext:
         is_aloud = self.channel == "say" and bool(runtime.since(asker))
         return is_aloud and self.is_late(TURNED_S) and self.game.has_turned_away(asker)
 
-    def by_name(self, text: str) -> str:
-        """A line to be said aloud, with the name of who asked if it is late and others are here."""
-        name = self.asker_name() if self.asker and self.is_late() else ""
-        is_meant = (
-            name in ("", UNSEEN, _NOBODY_SEEN) or name in text or sum(self.game.here().values()) < 2
-        )
-        return text if is_meant else f"{name}: {text}"
-
     @property
     def is_secret(self) -> bool:
         """Whether others are here than those whom a private turn is for."""
         return is_private(self.audience) and not self.game.only_present(self.audience)
 
     def speak(self, text: str) -> None:
-        """Say a line to the turn's audience, the way it spoke; `ToolError` if that cannot be."""
+        """Say a line to the turn's audience, the way it spoke; `ToolError` if that cannot be.
+
+        Said aloud and late, it begins with the name of who asked if others are here.
+        """
         is_aloud = self.audience == PUBLIC and self.channel == "say"
-        said = self.by_name(text) if is_aloud else text
+        name = self.asker_name() if is_aloud and self.asker and self.is_late() else ""
+        is_known = name not in ("", UNSEEN, _NOBODY_SEEN) and name not in text
+        said = f"{name}: {text}" if is_known and sum(self.game.here().values()) > 1 else text
         self.game.speak(said, self.audience, self.channel, self.asker)
         self.note_speech(text)
 
