@@ -15,6 +15,7 @@ from evennia_ai.llm_interaction.dialects import MOST_CHARS
 from evennia_ai.llm_interaction.models import RetryPolicy
 from evennia_ai.llm_interaction.profiles import Profile
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelRequest
+from evennia_ai.turns.tools.parameters import Text, function_schema
 from tests import loopback
 from tests.loopback import HANG, RESET, TRUNCATED, LoopbackServer, failure, rate_limited, text
 from tests.waiting import pump_until, wait_for
@@ -23,26 +24,13 @@ KEY = "sk-very-secret-0123456789"
 SAID = "the dragon sleeps under the mill"
 ONCE = RetryPolicy(attempts=1)
 QUICK = RetryPolicy(attempts=3, base_s=0.04)
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "say",
-        "description": "Speak.",
-        "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
-    },
-}
+TOOL = function_schema("say", "Speak.", {"text": Text("What to say.")})
 
 
 def request(**fields):
     """A small request; `fields` override."""
-    asked = {
-        "model": "any",
-        "messages": ({"role": "user", "content": SAID},),
-        "prompt": SAID,
-        "timeout_s": 5.0,
-        "max_tokens": 50,
-    }
-    return ModelRequest(**{**asked, **fields})
+    asked = {"model": "any", "messages": ({"role": "user", "content": SAID},), "prompt": SAID}
+    return ModelRequest(**{**asked, "timeout_s": 5.0, "max_tokens": 50, **fields})
 
 
 class LoopbackCase(unittest.TestCase):
@@ -117,18 +105,18 @@ class TestReplies(LoopbackCase):
 
     def test_tool_calls(self):
         """Calls arrive in the chat format, bad JSON in arguments mended."""
-        self.server.script(loopback.bad_arguments("say"), loopback.unknown_tool())
-        (made,) = self.ask(tools=(TOOL,)).tool_calls
-        self.assertEqual(made["function"], {"name": "say", "arguments": '{"text": "Hel"}'})
-        self.assertEqual(made["type"], "function")
-        (other,) = self.ask(tools=(TOOL,)).tool_calls
-        self.assertEqual(other["function"]["name"], "launch_rocket")
         older = '{"name": "functions.say", "arguments": "{\\"text\\": \\"Hm.\\"}"}'
         message = f'{{"role": "assistant", "content": null, "function_call": {older}}}'
         raw = f'{{"choices": [{{"index": 0, "message": {message}, "finish_reason": "stop"}}]}}'
-        self.server.script(text("", raw=raw))
-        (made,) = self.ask(tools=(TOOL,), called={"say": "text"}).tool_calls
-        self.assertEqual(made["function"], {"name": "say", "arguments": '{"text": "Hm."}'})
+        for answer, name, arguments in (
+            (loopback.bad_arguments("say"), "say", '{"text": "Hel"}'),
+            (loopback.unknown_tool(), "launch_rocket", '{"target": "moon"}'),
+            (text("", raw=raw), "say", '{"text": "Hm."}'),
+        ):
+            self.server.script(answer)
+            (made,) = self.ask(tools=(TOOL,), called={"say": "text"}).tool_calls
+            self.assertEqual(made["function"], {"name": name, "arguments": arguments})
+            self.assertEqual(made["type"], "function")
 
     def test_call_ids_are_made_unique(self):
         """Null, empty and repeated ids, also ones used earlier in the talk, are replaced."""

@@ -1,7 +1,7 @@
 """The packaged static embedder."""
 
-import threading
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -33,18 +33,10 @@ class TestStaticEmbedder(unittest.TestCase):
         """Calls from many threads give what one thread gives."""
         texts = [f"the {n} dragons of the {n}th hill" for n in range(50)]
         expected = default_embedder().embed(texts)
-        results = []
-        workers = [
-            threading.Thread(target=lambda: results.append(default_embedder().embed(texts)))
-            for _ in range(8)
-        ]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        self.assertEqual(len(results), 8)
-        for result in results:
-            np.testing.assert_array_equal(result, expected)
+        with ThreadPoolExecutor(8) as workers:
+            results = list(workers.map(default_embedder().embed, [texts] * 8))
+        for vectors in results:
+            np.testing.assert_array_equal(vectors, expected)
 
     def test_missing_files_are_named(self):
         """A folder without a model is an error that names the folder."""

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import tempfile
 import unittest
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
@@ -31,12 +32,9 @@ def answers(index, scope="aria", viewers=(None, "public")):
 
 def answers_anew(turns):
     """What an index answers that holds these turns alone."""
-    index = RecallIndex(":memory:")
-    try:
+    with closing(RecallIndex(":memory:")) as index:
         index.add("aria", turns)
         return answers(index)
-    finally:
-        index.close()
 
 
 def add_until_killed(path, started):
@@ -65,9 +63,7 @@ class FailingEmbedder:
 
 class FileCase(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = Path(folder.name) / "recall.sqlite3"
+        self.path = Path(self.enterContext(tempfile.TemporaryDirectory()), "recall.sqlite3")
         self.turns = chatter(200)
 
     def opened(self):
@@ -99,9 +95,8 @@ class TestFile(FileCase):
     def test_an_older_file_is_emptied(self):
         """A file of another version keeps nothing of what it held."""
         self.filled([Turn("s", "Eve", SECRET, 99.0)]).close()
-        with sqlite3.connect(self.path) as db:
+        with closing(sqlite3.connect(self.path)) as db:
             db.execute("PRAGMA user_version=3")
-        db.close()
         index = self.opened()
         self.assertEqual(index.count("aria"), 0)
         self.assertNotIn(SECRET.encode(), self.bytes())
@@ -196,9 +191,8 @@ class TestRemoval(FileCase):
                 # Long ones fill pages of their own.
                 words = [f"zq{step}x{number}q", *rng.choices(QUERIES, k=rng.choice([1, 90]))]
                 audience = rng.choice(["public", STAFF, private(["o1"])])
-                turns.append(
-                    Turn(f"t{number}", "Ann", " ".join(words), 60.0 * number, None, audience)
-                )
+                said = Turn(f"t{number}", "Ann", " ".join(words), 60.0 * number, None, audience)
+                turns.append(said)
             if deed == "remove":
                 index.remove("aria", [turn.id for turn in turns])
                 gone |= {left.pop(turn.id).text.split()[0] for turn in turns if turn.id in left}
@@ -218,8 +212,8 @@ class TestRemoval(FileCase):
                 index = RecallIndex(self.path)
         self.assertEqual(answers(index), answers_anew(left.values()))
         index.close()
-        kept = self.bytes()
-        self.assertEqual([word for word in gone if word.encode() in kept], [])
+        stored = self.bytes()
+        self.assertEqual([word for word in gone if word.encode() in stored], [])
 
     def test_a_removal_that_was_cut_short(self):
         """What a crash or a full disk left of a removed turn goes at the next start or removal."""

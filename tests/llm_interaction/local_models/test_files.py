@@ -15,12 +15,10 @@ from evennia_ai.llm_interaction.local_models.files import (
 from tests.gguf_files import header, write_model
 
 
-class InFolder(unittest.TestCase):
+class TestFiles(unittest.TestCase):
     def setUp(self):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-
-class TestNames(InFolder):
     def test_what_lies_in_the_folder_is_installed(self):
         """Each file is a name that leads to the same file; other files are none."""
         names = ("mine.gguf", "hf:owner/Some-Model-GGUF:Q4_K_M", "hf:a/b.c:IQ2_XS")
@@ -50,26 +48,21 @@ class TestNames(InFolder):
         path = write_model(self.folder / "elsewhere" / "x.gguf")
         self.assertEqual(weights_of(str(path), self.folder), path)
 
-
-class TestShape(InFolder):
     def shape(self, **changes):
         return read_shape(write_model(self.folder / f"{len(changes)}.gguf", **changes))
 
     def test_a_model_s_memory_is_read_from_its_header(self):
         """Window, and keys and values of 16 bits for each layer and shared head."""
-        shape = self.shape()
-        self.assertEqual(shape.window, 8192)
-        self.assertEqual(shape.cache_bytes, 2 * 2 * 30 * 3 * 64)
-        self.assertEqual(shape.file_bytes, len(header()))
+        self.assertEqual(self.shape(), Shape(8192, 2 * 2 * 30 * 3 * 64, len(header())))
 
     def test_models_say_it_in_several_ways(self):
         """Heads that share nothing, heads of a stated width, heads listed for each layer."""
-        alone = self.shape(**{"llama.attention.head_count_kv": None})
-        self.assertEqual(alone.cache_bytes, 4 * 30 * 9 * 64)
-        width = {"llama.attention.key_length": 128, "tokenizer.ggml.model": None}
-        self.assertEqual(self.shape(**width).cache_bytes, 4 * 30 * 3 * 128)
-        listed = {"llama.attention.head_count_kv": [1, 3, 2], "general.name": "x", "a": 1}
-        self.assertEqual(self.shape(**listed).cache_bytes, 4 * 30 * 3 * 64)
+        for changes, cache_bytes in (
+            ({"llama.attention.head_count_kv": None}, 4 * 30 * 9 * 64),
+            ({"llama.attention.key_length": 128, "tokenizer.ggml.model": None}, 4 * 30 * 3 * 128),
+            ({"llama.attention.head_count_kv": [1, 3, 2], "a": 1, "b": "x"}, 4 * 30 * 3 * 64),
+        ):
+            self.assertEqual(self.shape(**changes).cache_bytes, cache_bytes)
 
     def test_other_files_are_refused(self):
         """Text, nothing, a header that ends early, one without the sizes, a missing file."""

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from evennia_ai.errors import LocalModelError, ModelError
 from evennia_ai.llm_interaction.client import ModelClient
@@ -27,10 +28,7 @@ class LocalCase(unittest.TestCase):
 
     def setUp(self):
         self.game = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        old = os.environ.get("PYTHONPATH")
-        os.environ["PYTHONPATH"] = str(ROOT)
-        restore = {"PYTHONPATH": old} if old else {}
-        self.addCleanup(lambda: (os.environ.pop("PYTHONPATH"), os.environ.update(restore)))
+        self.enterContext(mock.patch.dict(os.environ, PYTHONPATH=str(ROOT)))
         self.models = self.local_models()
         write_model(self.models.folder / "x.gguf")
         self.addCleanup(self.end_all)
@@ -40,8 +38,8 @@ class LocalCase(unittest.TestCase):
 
     def end_all(self):
         """End them and see them gone: one that still logs would keep the folder from going."""
-        if found := self.models.running("x.gguf"):
-            self.kill(found)
+        if serving := self.models.running("x.gguf"):
+            self.kill(serving)
 
     def kill(self, serving):
         os.kill(serving.pid, signal.SIGKILL)
@@ -92,14 +90,15 @@ class TestLocalModels(LocalCase):
 
     def test_what_cannot_be_loaded_says_why(self):
         """The library's own reason reaches the one who asks."""
-        write_model(self.models.folder / "broken.gguf")
-        with self.assertRaisesRegex(LocalModelError, "cannot be loaded"):
-            self.models.reach("local/broken.gguf")
-        with self.assertRaisesRegex(LocalModelError, "does not exist"):
-            self.models.reach("local/none.gguf")
-        write_model(self.models.folder / "mute.gguf")
-        with self.assertRaisesRegex(LocalModelError, "does not start"):
-            self.models.reach("local/mute.gguf")
+        for name in ("broken", "mute"):
+            write_model(self.models.folder / f"{name}.gguf")
+        for name, says in (
+            ("broken", "cannot be loaded"),
+            ("mute", "does not start"),
+            ("none", "does not exist"),
+        ):
+            with self.assertRaisesRegex(LocalModelError, says):
+                self.models.reach(f"local/{name}.gguf")
         self.assertIsNone(self.models.window("local/none.gguf"))
 
     def test_it_ends_with_whoever_started_it(self):

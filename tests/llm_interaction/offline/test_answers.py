@@ -31,27 +31,31 @@ BEES = "My brother Tomas keeps bees."
 
 class TestQuoting(unittest.TestCase):
     def test_the_best_sentence_with_its_speaker(self):
-        """An answer quotes the sentence that holds what was asked, and who said it."""
-        for told, question, who in (
-            (BEES, "What does Alice's brother keep?", "Alice"),
-            ("I owe Alice twelve silver.", "How much does Bob owe Alice?", "Bob"),
-            ("The ferry leaves at dawn.", "When does the ferry leave?", "Cora"),
-            ("The black mare belongs to Odo.", "Who does the black mare belong to?", "Cora"),
-            ("Wren's horse is chestnut.", "What colour is Wren's horse?", "Cora"),
-            ("I hid the silver key under the floor.", "Where did Bob hide the key?", "Bob"),
+        """An answer quotes the sentence that holds what was asked, and who said it.
+
+        The asker's `my` is the teller's `I`; the teller is `You` to themselves. Words that only
+        frame other questions are what one about the asker is about.
+        """
+        others = hit("What a night in Ford.", "Dora", "m9"), hit("My boat is red.", "Ed", "m8")
+        for told, who, asker, question, is_answer in (
+            (BEES, "Alice", "Zed", "What does Alice's brother keep?", True),
+            ("I owe Alice twelve silver.", "Bob", "Zed", "How much does Bob owe Alice?", True),
+            ("The ferry leaves at dawn.", "Cora", "Zed", "When does the ferry leave?", True),
+            ("The mare belongs to Odo.", "Cora", "Zed", "Who does the mare belong to?", True),
+            ("Wren's horse is chestnut.", "Cora", "Zed", "What colour is Wren's horse?", True),
+            ("I hid the key under the floor.", "Bob", "Zed", "Where did Bob hide the key?", True),
+            ("My boat is called Heron.", "Alice", "Bob", "What is Alice's boat called?", True),
+            ("My boat is called Gull.", "Bob", "Bob", "What is my boat called?", True),
+            ("I come from Oxmoor and I sell rye.", "Bob", "Bob", "Where do I come from?", True),
+            ("I work at the mill.", "Bob", "Bob", "Where do I work?", True),
+            ("I need a new saddle.", "Bob", "Bob", "What do I need?", True),
+            ("My boat is called Heron.", "Bob", "Bob", "Where do I come from?", False),
+            ("I come from Oxmoor.", "Bob", "Bob", "What do you think of me?", False),
         ):
             with self.subTest(question):
-                hits = [hit("What a night it was in Ford.", "Dora", "m9"), hit(told, who)]
-                self.assertEqual(play(question, hits, "Zed"), f'{who} told me: "{told}"')
-
-    def test_my_is_the_asker_and_your_is_hers(self):
-        """The asker's `my` is the teller's `I`; the teller is `You` to themselves."""
-        hits = [hit("My boat is a Cog.", "Alice"), hit("My boat is a Gull.", "Bob", "m2")]
-        for question, want in (
-            ("What is my boat?", 'You told me: "My boat is a Gull."'),
-            ("What is Alice's boat?", 'Alice told me: "My boat is a Cog."'),
-        ):
-            self.assertEqual(play(question, hits), want)
+                teller = "You" if who == asker else who
+                want = f'{teller} told me: "{told}"' if is_answer else "I don't know."
+                self.assertTrue(play(question, [*others, hit(told, who)], asker).startswith(want))
 
     def test_what_a_long_line_lost_is_no_fact(self):
         """Of a line that a prompt shows shortened, only what was said counts."""
@@ -96,24 +100,6 @@ class TestQuoting(unittest.TestCase):
             reply = play("What do I sell?", found, "Bob")
             self.assertEqual(reply.count("rye"), 1, reply)
 
-    def test_a_question_about_the_asker_in_little_words(self):
-        """Words that only frame other questions are what one about the asker is about."""
-        for told, question, is_answer in (
-            ("I come from Oxmoor and I sell rye.", "Where do I come from?", True),
-            ("I work at the mill.", "Where do I work?", True),
-            ("I need a new saddle.", "What do I need?", True),
-            ("My boat is called Heron.", "Where do I come from?", False),
-            ("I come from Oxmoor.", "What do you think of me?", False),
-        ):
-            with self.subTest(question):
-                want = f'You told me: "{told}"' if is_answer else "I don't know."
-                self.assertTrue(play(question, [hit(told, "Bob")], "Bob").startswith(want))
-
-    def test_what_leans_on_it_is_quoted_too(self):
-        """A sentence that begins with a pronoun stays with the one it speaks of."""
-        told = "The new guard has a scar. He's called Milo."
-        self.assertIn("Milo", play("What is the new guard called?", [hit(told)]))
-
     def test_latest_wins(self):
         """Of two tellings of one thing by one person the later counts, in whatever order."""
         old = hit("The ferry to Ford leaves at dawn.", at="2026-01-01T10:00:00")
@@ -143,7 +129,12 @@ class TestQuoting(unittest.TestCase):
                     self.assertEqual(reply, 'Alice told me: "My horse is called Thunder."')
 
     def test_near_is_offered_as_near(self):
-        """What only speaks of those asked about is offered, worded as an offer."""
+        """What only speaks of those asked about is offered, worded as an offer.
+
+        A sentence that begins with a pronoun stays with the one it speaks of.
+        """
+        told = "The new guard has a scar. He's called Milo."
+        self.assertIn("Milo", play("What is the new guard called?", [hit(told)]))
         told = "Wystan still has to square things with the bookbinder."
         reply = play("To whom does Wystan owe money?", [hit(told)])
         self.assertRegex(reply, OFFER + f'Alice told me: "{told}"$')

@@ -44,22 +44,18 @@ class TestOffline(AssistantTest):
         wait_for(client.warm_up(), 60)
         services.use(model=client)
         self.configure(llm_model="offline/extractive", compact_preserve_window=4)
-        self.people = {
-            name: create_object(PLAYED, key=name, location=self.room1) for name in ("Alice", "Bob")
-        }
-        for person in self.people.values():
-            person.permissions.add("Player")
+        self.people = {}
+        for name in ("Alice", "Bob"):
+            self.people[name] = create_object(PLAYED, key=name, location=self.room1)
+            self.people[name].permissions.add("Player")
 
     def heard(self, who, text):
         """Somebody says something; returns what Aria said to it."""
         before = {message.id for message in self.script.history.messages()}
         self.say(text, self.people[who])
         self.tick()
-        return " ".join(
-            message.content
-            for message in self.script.history.messages()
-            if message.id not in before and message.role == "assistant"
-        ).strip()
+        new = [m for m in self.script.history.messages() if m.id not in before]
+        return " ".join(m.content for m in new if m.role == "assistant").strip()
 
     def test_told_compacted_asked(self):
         """What was told is quoted after compaction, with its source; nothing else is known."""
@@ -83,10 +79,8 @@ class TestOffline(AssistantTest):
 
     def test_how_full_its_memory_is(self):
         """Asked how full its memory is, it looks by its tool and answers in plain words."""
-        for question in (
-            "Aria, how full is your memory?",
-            "How much memory do you have left, Aria?",
-        ):
+        questions = "Aria, how full is your memory?", "How much memory do you have left, Aria?"
+        for question in questions:
             with self.subTest(question=question):
                 said = self.heard("Alice", question)
                 budget = self.script.budgets.events()[-2]

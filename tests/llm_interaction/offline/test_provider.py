@@ -10,14 +10,8 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 import litellm
 
 from evennia_ai.llm_interaction.offline.provider import PROVIDER, register
+from tests.llm_interaction.offline.requests import TOOLS
 
-TOOLS = [
-    {
-        "type": "function",
-        "function": {"name": name, "parameters": {"type": "object", "properties": {}}},
-    }
-    for name in ("search_memory", "add_journal_entry", "noop")
-]
 ASKED = [{"role": "user", "content": 'Alice [o1.a] says: "remember that I like jam"'}]
 
 
@@ -33,11 +27,8 @@ class TestProvider(unittest.TestCase):
 
     def test_tool_calls(self):
         """Tool calls come back in the chat format, with arguments as JSON and an id."""
-        answer = asyncio.run(
-            litellm.acompletion(
-                model="offline/extractive", messages=ASKED, tools=TOOLS, max_tokens=50
-            )
-        )
+        request = {"messages": ASKED, "tools": TOOLS, "max_tokens": 50}
+        answer = asyncio.run(litellm.acompletion(model="offline/extractive", **request))
         (call,) = answer.choices[0].message.tool_calls
         self.assertEqual(call.function.name, "add_journal_entry")
         self.assertEqual(json.loads(call.function.arguments)["content"], "Alice: I like jam")
