@@ -1,22 +1,27 @@
-"""Token budgets: what is logged, the room of a history, what fits."""
+"""Token budgets: the room of a history, what fits, and the log of every request."""
 
 import json
 import unittest
+from collections import deque
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import Message, total_tokens
+from evennia_ai.history.messages import Message, Speaker, total_tokens
 from evennia_ai.history.pairs import cut_points
 from evennia_ai.history.stored import Unreadable
 from evennia_ai.llm_interaction.budget import (
+    EVENTS_KEPT,
+    KEY,
     LEAST_SUMMARY,
     MARKER_TOKENS,
     MOST_IDS,
     REGIONS,
     TRACE,
+    BudgetLog,
     ReplyTrace,
     Room,
     TokenBudget,
@@ -24,8 +29,13 @@ from evennia_ai.llm_interaction.budget import (
     packed,
     shortened,
 )
-from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
+from evennia_ai.sleep.compaction.due import EMERGENCY
+from evennia_ai.testing import FakeAssistant, ScriptedModel
+from tests.asked import model_down
+from tests.memory_assistant import extract_and_compact
 from tests.strategies import FEW, MANY, awkward_texts, histories
+from tests.waiting import wait_for
 
 sizes = st.integers(1, 200_000)
 
@@ -37,11 +47,9 @@ class TestTokenBudget(unittest.TestCase):
 
     def test_of_a_prompt(self):
         """It says its numbers by region; a region that is not there has none."""
-        self.assertEqual(
-            str(self.event),
-            "System: 200, Tools: 310, Ledger: 120, Summaries: 480, History: 1500, "
-            "Retrieved: 300, Tail: 90, Reserve: 200 (total 3200/4096)",
-        )
+        shown = "System: 200, Tools: 310, Ledger: 120, Summaries: 480, History: 1500, "
+        shown += "Retrieved: 300, Tail: 90, Reserve: 200 (total 3200/4096)"
+        self.assertEqual(str(self.event), shown)
         self.assertEqual(TokenBudget.of({"System": 7}, 50).sizes, (7, 0, 0, 0, 0, 0, 0, 0))
 
     def test_round_trip(self):
@@ -69,12 +77,10 @@ class TestTokenBudget(unittest.TestCase):
         self.assertEqual(set(json.loads(bare.to_text())), {"budget", "calls"})
         full = replace(bare, answers=tuple(many), given={"m2": 0.5}, found=many, cost=0.0)
         best = {key: round(score, 4) for key, score in [*many.items()][:MOST_IDS]}
-        for trace, kept in (
-            (bare, bare),
-            (full, replace(full, answers=tuple(many)[-MOST_IDS:], found=best)),
-        ):
+        short = replace(full, answers=tuple(many)[-MOST_IDS:], found=best)
+        for trace, stored in ((bare, bare), (full, short)):
             reply = Message("assistant", "So.", metadata={TRACE: trace.to_text()})
-            self.assertEqual(ReplyTrace.of(reply), kept)
+            self.assertEqual(ReplyTrace.of(reply), stored)
         self.assertIsNone(ReplyTrace.of(Message("assistant", "So.")))
 
 
@@ -126,3 +132,71 @@ class TestRoom(unittest.TestCase):
         self.assertEqual("".join(piece for run in runs for piece in run), "".join(lines))
         for run in runs if room > 1 else ():
             self.assertLessEqual(sum(len(piece) + 1 for piece in run), room)
+
+
+def talk(count):
+    """Lines that are long enough to be worth a summary."""
+    texts = [f"line {n}: the miller owes Bob {n} coins, due at dawn. " * 4 for n in range(count)]
+    bob = Speaker("Bob", "o2.b")
+    return [Message("user", text, speaker=bob) for text in texts]
+
+
+class TestBudgetLog(unittest.TestCase):
+    def setUp(self):
+        self.aria = FakeAssistant(ScriptedModel(default="They talked."), compact_preserve_window=4)
+        self.aria.history.append(talk(12))
+
+    def turn(self, **request):
+        return wait_for(self.aria.run_turn(TurnRequest(**request)))
+
+    def test_a_turn(self):
+        """A turn's request is logged with its audience, its regions and the reply's figures."""
+        audience = private(["o2.b"])
+        self.aria.mind.model.answers = [ModelReply(content="Aye.", completion_tokens=3)]
+        self.turn(audience=audience)
+        (event,) = self.aria.budgets.events()
+        self.assertEqual((event.purpose, event.audience), ("awake", audience))
+        self.assertEqual((event.at, event.trigger), (self.aria.now(), ""))
+        self.assertTrue(event.regions["History"] and event.usage)
+        self.assertEqual(event.completion_tokens, 3)
+
+    def test_no_answer(self):
+        """A request that no model answers is logged too, without figures of a reply."""
+        self.aria.mind.model.answers = [model_down()]
+        self.aria.store.set("llm_offline_fallback", False)
+        with self.assertRaises(ModelError):
+            self.turn()
+        self.assertEqual([e.completion_tokens for e in self.aria.budgets.events()], [0])
+
+    def test_a_compaction(self):
+        """Extraction and summary are logged with what triggered their compaction."""
+        script = self.aria
+        wait_for(extract_and_compact(script, script.obj, EMERGENCY))
+        events = script.budgets.events()
+        self.assertEqual({e.purpose for e in events}, {"pre_compaction", "summary"})
+        self.assertEqual({e.trigger for e in events}, {"emergency"})
+        for event in events:
+            self.assertLessEqual(event.total, event.limit)
+            self.assertGreater(event.regions["History"], 100)
+        self.turn()
+        self.assertEqual(script.budgets.events()[-1].trigger, "")
+
+    def test_bounded(self):
+        """The newest events are kept, in memory and stored."""
+        for _ in range(EVENTS_KEPT + 7):
+            self.turn()
+        self.aria.budgets.save()
+        self.assertEqual(len(self.aria.budgets.events()), EVENTS_KEPT)
+        again = FakeAssistant(store=self.aria.store)
+        self.assertEqual(again.budgets.events(), self.aria.budgets.events())
+        newest = self.aria.budgets.events()[-1:]
+        log = BudgetLog(self.aria.store, deque(newest))
+        log.save()
+        self.assertEqual(log.events(), newest)
+        self.assertEqual(len(self.aria.store.get(KEY)["events"]), EVENTS_KEPT)
+
+    def test_no_talk(self):
+        """What is stored holds nobody's words and no names."""
+        self.turn()
+        self.aria.budgets.save()
+        self.assertNotRegex(str(self.aria.store.get(KEY)), "miller|Bob")

@@ -4,11 +4,14 @@ import unittest
 from dataclasses import replace
 from unittest.mock import patch
 
+from hypothesis import given
+from hypothesis import strategies as st
 from twisted.internet.defer import CancelledError
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
 
 from evennia_ai.errors import ModelError
+from evennia_ai.history.frames import MOMENT_LABEL
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.client import TOTAL_FACTOR, ModelClient
 from evennia_ai.llm_interaction.dialects import MOST_CHARS
@@ -18,6 +21,7 @@ from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelReque
 from evennia_ai.turns.tools.parameters import Text, function_schema
 from tests import loopback
 from tests.loopback import HANG, RESET, TRUNCATED, LoopbackServer, failure, rate_limited, text
+from tests.strategies import FEW
 from tests.waiting import pump_until, wait_for
 
 KEY = "sk-very-secret-0123456789"
@@ -598,3 +602,43 @@ class TestSecretsAndProbes(LoopbackCase):
         )
         self.ask(messages=tuple(messages))
         self.assertEqual(self.server.bodies[-1]["messages"], messages)
+
+
+def message(role, content):
+    return {"role": role, "content": content}
+
+
+RULES, TAIL = message("system", "rules"), message("user", f"{MOMENT_LABEL}\nTime: noon")
+TALK = [message(role, role) for role in ("assistant", "user", "assistant", "user")]
+PROMPT = [RULES, *TALK, TAIL]
+
+
+class TestCacheMarks(unittest.TestCase):
+    """Which messages are marked for providers that cache only what is marked."""
+
+    def test_which(self):
+        """Rules, the newest words, what stands before the tail, the last; never without text."""
+        results = [message("assistant", ""), message("tool", "done")]
+        for messages, places in (
+            (PROMPT, [0, 3, 4, 5]),
+            ([*PROMPT, *results], [0, 3, 4, 7]),
+            ([], []),
+            ([RULES], [0]),
+            ([RULES, TAIL], [0, 1]),
+            ([TAIL], [0]),
+            ([RULES, message("assistant", "")], [0]),
+        ):
+            with self.subTest(messages=messages):
+                shown = enumerate(wire.marked(messages))
+                self.assertEqual([n for n, m in shown if isinstance(m["content"], list)], places)
+
+    @FEW
+    @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text())))
+    def test_any_prompt(self, rows):
+        """At most four marks, and the texts stay as they are."""
+        messages = [message(*row) for row in rows]
+        shown = wire.marked(messages)
+        parts = [each["content"] for each in shown if isinstance(each["content"], list)]
+        self.assertLessEqual(len(parts), 4)
+        texts = [c[0]["text"] if isinstance(c, list) else c for c in (m["content"] for m in shown)]
+        self.assertEqual(texts, [each["content"] for each in messages])

@@ -446,20 +446,15 @@ class TestRead(unittest.TestCase):
 class TestRepaired(unittest.TestCase):
     def test_names(self):
         """A prefix, another case or other signs still name the tool."""
-        for name in (
+        spaces = (
             "functions.say",
-            "Say",
             "default_api:say",
             "tools/say",
-            "SAY",
             "functions.say ",
             "functions.say:0",
-            "say<|channel|>commentary",
-            "mcp__game__say",
-            "functions_say",
-            "say_tool",
-            "say()",
-        ):
+        )
+        words = ("Say", "SAY", "mcp__game__say", "functions_say", "say_tool", "say()")
+        for name in (*spaces, *words, "say<|channel|>commentary"):
             with self.subTest(name):
                 self.assertEqual(repaired(name, "{}", TOOLS), ("say", "{}"))
         for name in ("searchMemory", "search-memory", "Search_Memory", "search memory"):

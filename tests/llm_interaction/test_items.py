@@ -221,12 +221,6 @@ class TestMissing(unittest.TestCase):
         self.assertEqual(missing(items, source.upper()), ())
         self.assertEqual(missing(items), items)
 
-    def test_overflow(self):
-        """What does not fit is given back; a cap below the first leaves no line."""
-        items = items_of("of Roland, Mara and Norvik")
-        self.assertEqual(appendix(items, 24, len)[1], items[1:])
-        self.assertEqual(appendix(items, 10, len), ("", items))
-
     @MANY
     @given(some_items, st.integers(0, 200))
     def test_cap(self, items, cap):

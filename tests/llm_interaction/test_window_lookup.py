@@ -111,6 +111,10 @@ class TestLearning(LoopbackCase):
         self.assertEqual(tokens, 3200)
         self.assertTrue(source.startswith(NAMED), source)
         self.assertEqual(len(self.server.requests), 1)
+        # A shorter prompt comes before another model.
+        self.server.script(loopback.too_long())
+        self.assertEqual(self.refused(3000, fallback_models=("small",)), "any")
+        self.assertEqual(len(self.server.requests), 2)
 
     def test_no_room(self):
         """No model gets a request larger than its window, a fallback neither; it is named."""
@@ -123,9 +127,3 @@ class TestLearning(LoopbackCase):
         self.assertEqual(self.ask(prompt_tokens=2900, fallback_models=("small",)).model, "small")
         self.refused(9500)
         self.assertEqual(len(self.server.requests), 3)
-
-    def test_a_shorter_prompt_before_another_model(self):
-        """An overflow of the first model asks no fallback."""
-        self.server.script(loopback.too_long())
-        self.assertEqual(self.refused(5000, fallback_models=("small",)), "any")
-        self.assertEqual(len(self.server.requests), 1)
