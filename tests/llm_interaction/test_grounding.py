@@ -29,18 +29,14 @@ TALK = (
 SOURCE = "\n".join(
     ["[2026-05-08]", *(heard_line(who, f"o1.{who.lower()}", "say", text) for who, text in TALK)]
 )
-GERMAN = "\n".join(
-    (
-        'Alice sagt: "Ich schmiede Nägel und Scharniere in der Schmiede am Fluss."',
-        'Bob sagt: "Meine Schwester Wilma hält drei Ziegen hinter der alten Mühle, und sie sind '
-        'nicht immer brav."',
-    )
+GERMAN = (
+    'Alice sagt: "Ich schmiede Nägel und Scharniere in der Schmiede am Fluss."\n'
+    'Bob sagt: "Meine Schwester Wilma hält drei Ziegen hinter der alten Mühle, und sie sind brav."'
 )
-FRENCH = "\n".join(
-    (
-        "Alice dit : « Je forge des clous dans la forge près de la rivière, avec mon frère. »",
-        "Bob dit : « Ma sœur Wilma garde trois chèvres derrière le vieux moulin. »",
-    )
+JAPANESE = "アリスは川のそばで釘を作っている。ボブに12クラウンの借りがある。"
+FRENCH = (
+    "Alice dit : « Je forge des clous dans la forge près de la rivière, avec mon frère. »\n"
+    "Bob dit : « Ma sœur Wilma garde trois chèvres derrière le vieux moulin. »"
 )
 
 
@@ -162,8 +158,7 @@ class TestLanguages(unittest.TestCase):
         russian = 'Алиса говорит: "Я кую гвозди у реки и должна Бобу 12 крон."'
         self.assertEqual(struck("Alisa forges nails by the river and owes Bob 12.", russian), [])
         self.assertEqual(struck("Alisa owes Bob 40 crowns.", russian), ["number"])
-        japanese = "アリスは川のそばで釘を作っている。ボブに12クラウンの借りがある。"
-        self.assertEqual(struck("アリスはボブに12クラウン借りている。", japanese), [])
+        self.assertEqual(struck("アリスはボブに12クラウン借りている。", JAPANESE), [])
 
     def test_a_language_without_a_table(self):
         """What was said stands, in whatever language; other numbers do not."""
@@ -203,13 +198,12 @@ class TestLanguages(unittest.TestCase):
 
     def test_refusals_in_any_language(self):
         """A short text without a word of its source says nothing of it, whatever its language."""
-        for refusal in (
-            "Valitettavasti tätä keskustelua ei pysty tiivistämään.",
-            "Mi dispiace, non posso riassumere questa conversazione.",
+        for refusal, source in (
+            ("Valitettavasti tätä keskustelua ei pysty tiivistämään.", GERMAN),
+            ("Mi dispiace, non posso riassumere questa conversazione.", GERMAN),
+            ("抱歉，我无法总结这段对话。", JAPANESE),
         ):
-            self.assertEqual(grounded_in(refusal, GERMAN).text, "")
-        japanese = "アリスは川のそばで釘を作っている。ボブに12クラウンの借りがある。"
-        self.assertEqual(grounded_in("抱歉，我无法总结这段对话。", japanese).text, "")
+            self.assertEqual(grounded_in(refusal, source).text, "")
         long = "Sie nähte Kleider in Wismar. " * 30
         self.assertNotIn("refusal", struck(long, GERMAN))
 

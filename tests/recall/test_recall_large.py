@@ -26,15 +26,12 @@ class TestLargeScope(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.index = RecallIndex(":memory:")
+        cls.addClassCleanup(cls.index.close)
         said = chatter(2 * CANDIDATES + 500)
         said.insert(700, Turn("needle", "Ann", "My aunt Odile keeps the lighthouse.", 42_000.5))
         said.insert(900, Turn("secret", "Ben", "Odile hid the crown.", 54_000.5, None, STAFF))
         cls.turns = said
         cls.index.add("aria", said)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.index.close()
 
     def test_needle(self):
         """One telling turn among thousands comes first."""

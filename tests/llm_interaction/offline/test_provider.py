@@ -2,10 +2,7 @@
 
 import asyncio
 import json
-import os
 import unittest
-
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 import litellm
 
