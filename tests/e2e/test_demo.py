@@ -126,8 +126,6 @@ class TestDemo(unittest.TestCase):
         finally:
             self.game.restart()
 
-
-class TestBrokenGame(unittest.TestCase):
     def test_a_game_that_cannot_start_says_why(self):
         """A fault in the game's code ends in an error that shows it, not in waiting."""
         with Game(start=False) as game:

@@ -84,21 +84,14 @@ class TestWire(unittest.TestCase):
 
 
 class TestSocketPath(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.base = Path(folder.name)
-
-    def test_only_the_user_may_enter(self):
-        """Also a folder that was there."""
-        folder = self.base / "mind"
+    def test_folder_and_length(self):
+        """Only the user may enter; a long path is relative to the game's folder, or refused."""
+        base = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        folder = base / "mind"
         folder.mkdir(mode=0o755)
         self.assertEqual(os.path.realpath(socket_path(folder)), str(folder.resolve() / "socket"))
         self.assertEqual(stat.S_IMODE(folder.stat().st_mode), 0o700)
-
-    def test_a_long_path(self):
-        """It is relative to the game's folder; from elsewhere it is refused."""
-        game = self.base / ("long" * 30)
+        game = base / ("long" * 30)
         with self.assertRaisesRegex(ConfigError, "too long"):
             socket_path(game / "server" / "mind")
         self.addCleanup(os.chdir, os.getcwd())

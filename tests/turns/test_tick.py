@@ -59,11 +59,12 @@ class TestAwakeTick(AssistantTest):
         self.assertEqual({m.audience for m in self.script.history.messages()}, {circle})
 
     def test_cooldown(self):
-        """A line that comes right after a turn waits until the cooldown is over."""
-        self.configure(reply_cooldown_s=30)
+        """A line right after a turn waits until it is over; a call ends with its turn."""
+        self.configure(reply_cooldown_s=30, turn_timeout_s=20, llm_timeout_s=60)
         now = self.script.now()
         self.model.default = "Yes?"
         self.assertEqual(self.tick_at(now, "Aria, hello"), "turn")
+        self.assertLessEqual(self.model.requests[-1].timeout_s, 20)
         self.assertEqual(self.tick_at(now + 29, "Aria, one more thing"), "cooldown")
         self.assertEqual(len(self.model.requests), 1)
         self.assertEqual(self.tick_at(now + 30), "turn")
@@ -91,12 +92,6 @@ class TestAwakeTick(AssistantTest):
         self.assertEqual(self.tick(), "heard")
         self.assertEqual(self.contents(), [("user", "Aria, hello")])
         self.assertEqual(self.tick(), "fell asleep")
-
-    def test_a_call_ends_with_the_turn(self):
-        """A call to the model is given no more time than its turn has left."""
-        self.configure(turn_timeout_s=20, llm_timeout_s=60)
-        self.talk("hello", "Hello.")
-        self.assertLessEqual(self.model.requests[-1].timeout_s, 20)
 
     def test_a_store_that_never_answers(self):
         """A turn goes on without memories when their store hangs, or breaks in its own way."""

@@ -44,13 +44,16 @@ class TestContextTools(unittest.TestCase):
         self.assertTrue(done["success"], done)
 
     def test_snapshot(self):
-        """It tells the share, the tokens and the regions of the prompt that this turn has."""
+        """It tells the share, the tokens and the regions of the turn's prompt, for its audience."""
         told = self.use("context_snapshot")
         event = self.aria.budgets.events()[0]
         self.assertIn(f"{event.total / 8000:.0%} full: {event.total:,} of 8,000 tokens", told)
         self.assertIn("12 lines of talk word for word", told)
         self.assertIn(str(event), told)
         self.assertLess(len(told), 600)
+        self.aria.history.append(lines(7, "secret", audience=CORA))
+        for audience, count in (("public", 13), (BOB, 14), (CORA, 21)):
+            self.assertIn(f"{count} lines", self.use("context_snapshot", audience))
 
     def test_snapshot_of_what_is_not_there(self):
         """It tells what summaries stand for and what had no room."""
@@ -59,13 +62,6 @@ class TestContextTools(unittest.TestCase):
         self.aria.history.append(lines(200, "gold"))
         left_out = r"For lack of room the [\d,]+ messages before them"
         self.assertRegex(self.use("context_snapshot"), left_out)
-
-    def test_snapshot_of_its_audience(self):
-        """What another audience said is not counted."""
-        self.aria.history.append(lines(7, "secret", audience=CORA))
-        self.assertIn("12 lines", self.use("context_snapshot"))
-        self.assertIn("13 lines", self.use("context_snapshot", audience=BOB))
-        self.assertIn("20 lines", self.use("context_snapshot", audience=CORA))
 
     def test_contributors(self):
         """The largest regions and messages by id, in few words."""

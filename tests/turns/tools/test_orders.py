@@ -34,18 +34,16 @@ class TestOrders(OrderTest):
         self.assertIn(f"{NotObeyedError.SAYS} Char2", result)
         self.assertIn("in character", result)
 
-    def test_the_owner_is_obeyed(self):
-        """Who controls the body is obeyed whatever `obeys` says."""
-        self.configure(obeys="perm(Admin)")
-        self.aria.locks.add(f"control:id({self.char2.id})")
-        self.walk(self.char2)
-        self.assertIs(self.aria.location, self.room2)
-
     def test_obeys_is_a_lock(self):
-        """The option decides: here only a builder with a tag is refused, and all others obeyed."""
+        """Here only a builder with a tag is refused; who controls the body is obeyed always."""
         self.configure(obeys="not tag(stranger)")
         self.char1.tags.add("stranger")
         self.assertIn(NotObeyedError.SAYS, self.walk(self.char1))
+        self.walk(self.char2)
+        self.assertIs(self.aria.location, self.room2)
+        self.aria.location = self.room1
+        self.configure(obeys="perm(Admin)")
+        self.aria.locks.add(f"control:id({self.char2.id})")
         self.walk(self.char2)
         self.assertIs(self.aria.location, self.room2)
 
