@@ -62,8 +62,7 @@ class TestGildedLantern(AssistantTest):
         """The player says something to Aria, who thinks with the offline model."""
         self.model.default = offline
         self.configure(llm_model="offline/extractive")
-        self.say(text, self.char2)
-        self.tick()
+        self.talk(text, speaker=self.char2)
 
     def drawn(self):
         """A mug that Aria draws."""

@@ -203,8 +203,7 @@ class TestGreeting(AssistantTest):
         line = "The soup is hot and the bread is fresh from the oven today."
         self.configure(examples=f"Aria: *nods* {line}", llm_offline_fallback=False)
         self.model.default = line
-        self.say("Aria, what is for dinner?")
-        self.tick()
+        self.talk("Aria, what is for dinner?")
         self.assertIn(line, repr(self.model.requests[0].messages))
         spoken = [m.content for m in self.script.history.messages() if m.role == "assistant"]
         self.assertNotIn(line, spoken)

@@ -44,8 +44,7 @@ class TestLore(WholePagesTest, CardCase):
     def ask(self, line, speaker=None):
         """The prompts of a turn that answers a line said aloud."""
         self.model.requests.clear()
-        self.say(line, speaker)
-        self.tick()
+        self.talk(line, speaker=speaker)
         return repr([request.messages for request in self.model.requests])
 
     def whisper(self, line, *people):

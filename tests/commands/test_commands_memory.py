@@ -432,8 +432,7 @@ class TestStoredWords(WholePagesTest):
 
     def heard_and_compacted(self, text):
         """The record of the summary of what was said."""
-        self.say(text)
-        self.tick()
+        self.talk(text)
         self.fill(60)
         wait_for(compact_conversation_history(self.script, self.aria, force=True))
         return self.script.history.summaries()[-1].id
@@ -447,8 +446,7 @@ class TestStoredWords(WholePagesTest):
 
     def test_no_line_is_taken_for_a_record(self):
         """Wherever stored words are shown, what looks like a record of its own is marked."""
-        self.say(TWO_LINES)
-        self.tick()
+        self.talk(TWO_LINES)
         for line in ("aihistory Aria", "aihistory/full Aria"):
             self.assertMarked(line)
         for line in ("aihistory/search Aria = lantern", "aimemory Aria = lantern"):

@@ -55,18 +55,14 @@ class TestStatus(WholePagesTest):
     def test_a_turn_that_succeeds_clears_it(self):
         """A trouble of the model or of a turn goes when a later turn succeeds."""
         self.configure(llm_offline_fallback=False)
-        self.model.answers = [model_down(), "Sorry, I was far away."]
-        self.say("Aria, are you there?")
-        self.tick()
+        self.talk("Aria, are you there?", model_down(), "Sorry, I was far away.")
         self.assertIn("no model answers", self.status("Last trouble:"))
         self.later(6)
         self.assertEqual(self.tick(), "turn")
         self.assertEqual(self.status("Last trouble:"), "Last trouble: none")
         self.script.log_error("compaction", model_down())
         self.later(60)
-        self.model.answers = ["Here I am."]
-        self.say("Aria, hello!")
-        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.talk("Aria, hello!", "Here I am."), "turn")
         self.assertEqual(self.status("Last trouble:"), "Last trouble: none")
 
     def test_ago(self):

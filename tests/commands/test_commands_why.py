@@ -35,9 +35,7 @@ class WhyTest(WholePagesTest):
 
     def ask(self, text, *answers):
         """Somebody asks; returns the reply that is stored."""
-        self.model.answers = list(answers)
-        self.say(text)
-        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.talk(text, *answers), "turn")
         replies = [m for m in self.script.history.messages() if TRACE in m.metadata]
         return replies[-1]
 

@@ -122,8 +122,7 @@ class BrowserTest(PagesTest):
         script.now = lambda: now
         for number in range(8):
             now += 600
-            self.say(f"Aria, where is mill {number} of {LONG if number == 3 else 'ours'}?")
-            self.tick()
+            self.talk(f"Aria, where is mill {number} of {LONG if number == 3 else 'ours'}?")
         whisper = event_of(aria, self.char1, "whisper", LONG, private(["o9.abc"]))
         script.history.append([whisper])
         aria.journal.add(f"Bob owes {LONG} nine crowns.")

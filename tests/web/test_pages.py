@@ -279,9 +279,7 @@ class TestWhatTheyShow(PagesTest):
 
     def test_why_from_a_reply(self):
         """From a reply its prompt's regions, what it answers and its cost are seen."""
-        self.model.answers = ["Aye, dark ale and light."]
-        self.say("Aria, is there ale?")
-        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.talk("Aria, is there ale?", "Aye, dark ale and light."), "turn")
         reply = next(m for m in reversed(self.script.history.messages()) if m.role == "assistant")
         page = self.client.get(f"/ai/{self.script.pk}/why/{reply.id}/")
         for words in ("It answers:", "is there ale?", "History", "scripted/model"):
@@ -293,9 +291,7 @@ class TestWhatTheyShow(PagesTest):
 
     def test_a_scene(self):
         """Who said what to whom in a room, in order; what was whispered is marked and noted."""
-        self.model.answers = ["Dark ale and light."]
-        self.say("Aria, is there ale?")
-        self.tick()
+        self.talk("Aria, is there ale?", "Dark ale and light.")
         self.char1.at_say("the red key", msg_self=True, receivers=[self.aria], whisper=True)
         self.tick()
         at = f"/ai/{self.script.pk}/scene/"
@@ -322,9 +318,8 @@ class TestWhatTheyShow(PagesTest):
     def test_spend(self):
         """Calls of a model without a price say so; who is gone is named in words, not by a key."""
         tokens = {"prompt_tokens": 1234, "completion_tokens": 5}
-        self.model.answers = [ModelReply(content="Aye.", model="new/model", cost=None, **tokens)]
-        self.say("Aria, is there ale?")
-        self.assertEqual(self.tick(), "turn")
+        reply = ModelReply(content="Aye.", model="new/model", cost=None, **tokens)
+        self.assertEqual(self.talk("Aria, is there ale?", reply), "turn")
         for address in ("/ai/", "/ai/spend/", f"/ai/{self.script.pk}/"):
             page = self.client.get(address)
             self.assertShows(page, "no price known")
@@ -337,8 +332,7 @@ class TestWhatTheyShow(PagesTest):
 
     def test_wide_tables_on_a_phone(self):
         """Each cell of a table that becomes cards on a phone names its column."""
-        self.say("Aria, is there ale?")
-        self.tick()
+        self.talk("Aria, is there ale?")
         for address in ("/ai/", "/ai/spend/", f"/ai/{self.script.pk}/budget/"):
             text = self.client.get(address).content.decode()
             for table in re.findall(r'<div class="scroll".*?</div>', text, re.DOTALL):
