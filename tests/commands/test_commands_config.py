@@ -178,7 +178,7 @@ class TestGroups(CommandLineTest):
         self.assertEqual(self.persona(self.boris), "A smith.")
         self.assertTold("aiconfig Aria persona", "(tag:guard)")
         self.assertTold("aiconfig/group", "tag:guard: persona = You serve the Watch.")
-        services.kept("groups", dict).clear()  # another start of the server
+        del services._parts["groups"]  # another start of the server
         self.assertEqual(self.persona(self.aria), "You serve the Watch.")
         self.typed("aiconfig/group tag:guard persona = You sleep.")
         self.assertTold("aiconfig/undo tag:guard persona", "persona is now You serve the Watch.")
