@@ -45,6 +45,9 @@ class TestChats(unittest.TestCase):
         told = "2 lines taken, 1 empty; dates of 2 lines guessed from their neighbours"
         self.assertEqual(note, told)
         self.assertLessEqual(lines[-1].at, NOW)
+        # What no database takes is left out, also where it was escaped.
+        [line], _ = read_chat(b'{"mes": "a\\ud800\\u0000b"}', "Aria", NOW)
+        self.assertEqual(line.text, "ab")
 
     def test_times(self):
         """ISO with and without a zone, milliseconds; nothing for what is none."""
@@ -63,11 +66,6 @@ class TestChats(unittest.TestCase):
         ):
             row = json.dumps({"mes": "a", "send_date": date}).encode()
             self.assertEqual("guessed" not in read_chat(row, "Aria", NOW)[1], known, date)
-
-    def test_text_that_no_database_takes(self):
-        """It is left out, also where it was escaped."""
-        [line], _ = read_chat(b'{"mes": "a\\ud800\\u0000b"}', "Aria", NOW)
-        self.assertEqual(line.text, "ab")
 
     def test_other_files(self):
         """HTML, nothing, other JSON, too much of it."""

@@ -126,10 +126,10 @@ class TestPull(unittest.TestCase):
 
     def test_what_does_not_fit_is_refused_with_the_figures(self):
         """Disk and memory are compared before a byte is fetched."""
-        shown = self.pull(room=100_000_000)
-        self.assertRegex(shown, r"needs 20 MB of disk space and 200 MB to spare; 100 MB are free")
-        shown = self.pull(memory=15_000_000)
-        self.assertRegex(shown, r"needs more than 20 MB of memory; 15 MB are free")
+        disk = "needs 20 MB of disk space and 200 MB to spare; 100 MB are free"
+        self.assertIn(disk, self.pull(room=100_000_000))
+        memory = "needs more than 20 MB of memory; 15 MB are free"
+        self.assertIn(memory, self.pull(memory=15_000_000))
         self.assertFalse(any("resolve" in path for path, _ in self.hub.requests))
 
     def test_other_names_are_refused(self):

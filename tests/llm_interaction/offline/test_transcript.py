@@ -83,10 +83,8 @@ class TestTranscript(unittest.TestCase):
         """A tag makes no question; a question needs no mark."""
         asked = ("where do you live", "Tell me who did it.", "Bees?")
         asked += ("Wren, have you heard of it?", "Aria, are you well today?", "Aria, is it you?")
-        for text in asked:
-            self.assertTrue(is_question(text), text)
-        for text in ("It's cold, isn't it?", "Who dares wins.", "I live in Ford."):
-            self.assertFalse(is_question(text), text)
+        for text in (*asked, "It's cold, isn't it?", "Who dares wins.", "I live in Ford."):
+            self.assertEqual(is_question(text), text in asked, text)
 
     def test_echoes_stay_out(self):
         """A summary holds what was told, neither quotes of it, nor noise, nor lists of names."""
