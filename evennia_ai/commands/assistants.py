@@ -141,7 +141,7 @@ class CmdAI(AssistantCommand):
     locks = "cmd:all();build:perm(Builder);admin:perm(Admin)"
     admin_switches = ("delete", "doctor", "follow", "log", "model", "test", "why")
     player_switches = ("ignore", "report")
-    resets = is_full = False
+    is_extended = False  # whether it is `why/full` or `model/reset`
 
     def get_help(self, caller: Any, cmdset: Any) -> str:
         """The help for the caller: players read of their own two switches alone."""
@@ -150,10 +150,8 @@ class CmdAI(AssistantCommand):
 
     def _switch(self) -> str:
         switches = [each.lower() for each in self.switches]
-        if switches == ["why", "full"]:
-            self.switches, self.is_full = ["why"], True
-        if switches == ["model", "reset"]:
-            self.switches, self.resets = ["model"], True
+        if switches in (["why", "full"], ["model", "reset"]):
+            self.switches, self.is_extended = switches[:1], True
         found = super()._switch()
         if found not in self.player_switches and not self.access(self.caller, "build"):
             raise Refusal("Players may type: ai/ignore, ai/report. See: help ai")
@@ -347,7 +345,7 @@ class CmdAI(AssistantCommand):
 
     def do_model(self) -> Steps[None]:
         script = self.assistant()
-        if not self.resets:
+        if not self.is_extended:
             return self.tell("\n".join(model_lines(script)))
         model = script.model_name
         yield script.mind.model.forget(model)
@@ -355,7 +353,7 @@ class CmdAI(AssistantCommand):
 
     def do_why(self) -> Steps[None]:
         script, words = self.assistant(), str(self.rhs or "").strip()
-        lines = yield why(script, words, self.seen(script), self.is_full)
+        lines = yield why(script, words, self.seen(script), self.is_extended)
         self.page("\n".join(lines))
 
     def do_delete(self) -> Steps[None]:
