@@ -52,9 +52,12 @@ class Quarantine:
     def release(self, people: Collection[str]) -> int:
         """Release people by stable id; returns how many were in quarantine."""
         assert self._script is not None
-        before = self.people
+        before, store = self.people, self._script.state.store
         left = {each: about for each, about in before.items() if each not in people}
-        self._script.state.store.set(KEY, Quarantined(left).to_dict())
+        if left:
+            store.set(KEY, Quarantined(left).to_dict())
+        else:
+            store.delete(KEY)
         return len(before) - len(left)
 
     def messages(self, messages: Iterable[Message]) -> list[Message]:
