@@ -264,7 +264,8 @@ class HearingTest(AssistantTest):
         self.cora = create_object(PLAYED, key="Cora", location=self.room1)
 
     def typed(self, kind, args):
-        """Somebody types a command of a game's own."""
+        """Somebody types a command of a game's own; what was heard before is forgotten."""
+        self.script.runtime.queue.clear()
         command = kind()
         command.caller, command.args, command.session = self.char1, args, self.session
         command.func()
@@ -284,7 +285,6 @@ class TestOwnCommands(HearingTest):
         """A say is heard as one, whatever it looks like and however it is sent."""
         for kind in (Say, Unmarked, Listed, SayToKinds):
             with self.subTest(kind.__name__):
-                self.script.runtime.queue.clear()
                 self.typed(kind, "Aria, hello there")
                 self.assertEqual(self.heard(), [("say", "Aria, hello there", PUBLIC)])
                 self.assertEqual(self.script.runtime.queue[0].speaker.key, "Char")
@@ -300,7 +300,6 @@ class TestOwnCommands(HearingTest):
         by_names = (Whisper, Murmur, Aside, Between, Apart, Picked, Matched, Sifted, Compared)
         for kind in (*by_names, Pray, PrayByModule, PrayToMany):
             with self.subTest(kind.__name__):
-                self.script.runtime.queue.clear()
                 self.typed(kind, "Aria=the key")
                 self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
 
@@ -316,7 +315,6 @@ class TestOwnCommands(HearingTest):
         ways = "tag attribute function captured called filtered generated comprehended locked"
         for way in ways.split():
             with self.subTest(way):
-                self.script.runtime.queue.clear()
                 self.typed(ToGuild, f"{way}=the key")
                 self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
 
@@ -333,7 +331,6 @@ class TestOwnCommands(HearingTest):
         """A loop over all picks those whom the typed words name, however it compares them."""
         for kind, to in ((Inline, "Aria"), (Began, "ar"), (Several, "Cora,Aria")):
             with self.subTest(kind.__name__):
-                self.script.runtime.queue.clear()
                 self.typed(kind, f"{to}=the key")
                 self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
 
@@ -342,7 +339,6 @@ class TestOwnCommands(HearingTest):
         for kind in (Say, Unmarked, Listed):
             for words in ("Aria, hello", "Aria", "Hello Aria"):
                 with self.subTest(f"{kind.__name__} {words}"):
-                    self.script.runtime.queue.clear()
                     self.typed(kind, words)
                     self.assertEqual([event[2] for event in self.heard()], [PUBLIC])
 

@@ -30,7 +30,7 @@ def sized(tokens=500, content=LONG, **fields):
     return numbered([result(content=content, tokens=tokens, metadata={}, **fields)])[0]
 
 
-class TestPlaceholder(unittest.TestCase):
+class TestMasking(unittest.TestCase):
     @MANY
     @given(awkward_texts, awkward_texts)
     def test_one_line_of_bounded_name(self, name, message_id):
@@ -39,8 +39,6 @@ class TestPlaceholder(unittest.TestCase):
         self.assertEqual(line.splitlines(), [line])
         self.assertLess(len(line), 240 + len(message_id))
 
-
-class TestPlan(unittest.TestCase):
     def test_large_results_only(self):
         """Only results of tools, larger than the least and not masked yet, are chosen."""
         history = [
@@ -61,8 +59,6 @@ class TestPlan(unittest.TestCase):
         self.assertIs(unmasked(message), message)
         self.assertEqual(rendered(message)["content"], LONG)
 
-
-class TestMask(unittest.TestCase):
     def test_flag(self):
         """A masked result is rendered as its line, counted as its line, and stored raw."""
         message = masked(sized(), AT, len)

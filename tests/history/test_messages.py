@@ -152,7 +152,7 @@ class TestRendered(unittest.TestCase):
             self.assertEqual(message_tokens(message, len), wanted)
 
 
-class TestInOrder(unittest.TestCase):
+class TestHistory(unittest.TestCase):
     @FEW
     @given(st.permutations(range(1, 9)))
     def test_by_place(self, places):
@@ -162,8 +162,6 @@ class TestInOrder(unittest.TestCase):
         shown = [m.id for m in in_order([late, *talk.values()])]
         self.assertEqual(shown, ["m1", "m9", *(f"m{n}" for n in range(2, 9))])
 
-
-class TestWidestView(unittest.TestCase):
     def test_private_talk_counts_for_its_parties_only(self):
         """Public tokens count for all, private ones for those they are between."""
         sizes = {"public": 10, "private:o1.a": 7, "private:o2.b": 3}

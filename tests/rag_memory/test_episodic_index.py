@@ -22,7 +22,7 @@ def entry(entry_id, days_ago, importance=5, timestamp=None):
     return JournalEntry(entry_id, at, "x", bounded(importance))
 
 
-class TestTurns(unittest.TestCase):
+class TestEpisodicIndex(unittest.TestCase):
     def turns(self, *messages):
         """The texts that stand in the index."""
         traits = ToolTraits(speaks=frozenset({"say"}))
@@ -45,8 +45,6 @@ class TestTurns(unittest.TestCase):
         for odd in ({"withdrawn": True}, {"source_type": RECALLED}, {"content": " "}):
             self.assertFalse(is_indexed(replace(kept, **odd), NOW))
 
-
-class TestPrune(unittest.TestCase):
     def test_only_the_old_and_unimportant_leave(self):
         """Either newness or importance keeps an entry; so does a time or rank that is none."""
         entries = [
@@ -60,8 +58,6 @@ class TestPrune(unittest.TestCase):
         result = prune_low_importance_entries(entries, NOW)
         self.assertEqual(result, {"pruned": 2, "kept": 4, "pruned_ids": ["old-low", "older-low"]})
 
-
-class TestConversations(unittest.TestCase):
     def test_only_what_goes_on(self):
         """What was said too long ago is over."""
         lines = [

@@ -193,7 +193,7 @@ class TestShown(unittest.TestCase):
         self.assertEqual(block[:4], [LEDGER_LABEL, "Rules:", row, "Preferences:"])
 
 
-class TestNewNote(unittest.TestCase):
+class TestNote(unittest.TestCase):
     def test_types(self):
         """Rules, tasks and preferences are recognised by their words; the rest are facts."""
         for text, kind in (
@@ -215,9 +215,7 @@ class TestNewNote(unittest.TestCase):
             with self.assertRaisesRegex(LedgerError, says):
                 note(**fields)
 
-
-class TestStates(unittest.TestCase):
-    def test_each(self):
+    def test_states(self):
         """A proposal is decided on, an approved note ends; nothing comes back from an end."""
         for state, allowed in (
             ("proposed", {"approved", "withdrawn"}),
@@ -234,9 +232,7 @@ class TestStates(unittest.TestCase):
                 with self.assertRaisesRegex(LedgerError, f"is {state}"):
                     moved(entry, wanted, 9.0, BOB)
 
-
-class TestStored(unittest.TestCase):
-    def test_others(self):
+    def test_no_note(self):
         """What has no words, or an unknown kind or state, is no note."""
         whole = note("Be kind").to_dict()
         odd_fields = ({"text": ""}, {"kind": "poem"}, {"state": "odd"})

@@ -118,9 +118,10 @@ class TestConsolidate(ConsolidationCase):
         self.assertEqual(self.consolidate()["consolidated"], PAGE_ENTRIES)
 
     def test_recalled_and_synthesised_text_never_becomes_a_memory(self):
-        """What was remembered or summarised is left out, once, and blocks nothing behind it."""
+        """What was remembered, summarised or taken back is left out and blocks nothing."""
         for source in DERIVED_SOURCES:
             self.journal.add("derived", source_type=source)
+        self.journal.withdraw([self.journal.add("taken back").id])
         self.journal.add("recalled by tag", tags=["recalled"])
         self.journal.add("   ")
         self.journal.add("lived through")

@@ -1,9 +1,12 @@
 """The preset for base models: count triggers, short memories, completion prompts, experiences."""
 
+from dataclasses import replace
+
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import UNSUMMARISED
 from evennia_ai.recall.values import Query
+from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.turns.heard import Group
 from evennia_ai.turns.options import FEWSHOT_PROMPT, PRESETS
 from evennia_ai.turns.tick import Tick
@@ -12,6 +15,8 @@ from tests.base import AssistantTest
 from tests.steps import verify_history
 from tests.waiting import wait_for
 from tests.wire_case import WireTest
+
+LINE = Message("user", "a line of talk " * 3)
 
 
 class TestCountTrigger(AssistantTest):
@@ -27,7 +32,7 @@ class TestCountTrigger(AssistantTest):
         """The numbers of the public lines at which a compaction came."""
         fired = []
         for number in range(1, lines + 1):
-            self.script.history.append([Message("user", "a line of talk " * 3)])
+            self.script.history.append([LINE])
             before = self.script.history.segment_count()
             self.tick()
             if self.script.history.segment_count() > before:
@@ -57,25 +62,16 @@ class TestCountTrigger(AssistantTest):
     def test_memories_come_back(self):
         """A summary is indexed once, and comes back when it fits."""
         self.model.default = "Bram swore to mend the mill wheel."
-        for _ in range(129):
-            self.script.history.append([Message("user", "a line of talk " * 3)])
+        self.script.history.append([LINE] * 129)
         self.tick()
         found = wait_for(self.script.memory.search(Query("mend the mill wheel")))
         self.assertEqual([hit.kind for hit in found], ["summary"])
         self.model.default = "They sang."
-        for _ in range(64):
-            self.script.history.append([Message("user", "a line of talk " * 3)])
+        self.script.history.append([LINE] * 64)
         self.tick()
-        (event,) = self.script.history.append(
-            [
-                Message(
-                    "user",
-                    "who swore to mend the wheel of the mill",
-                    speaker=Speaker(key="Char", id="o1.x"),
-                    channel="say",
-                )
-            ]
-        )
+        asked = Message("user", "who swore to mend the wheel of the mill", channel="say")
+        by = Speaker("Char", "o1.x")
+        (event,) = self.script.history.append([replace(asked, speaker=by)])
         wait_for(Tick(self.script).think(Group("public", (event,))))
         self.assertIn("Related past experiences", str(self.model.requests[-1].messages))
         self.assertIn("Bram swore", str(self.model.requests[-1].messages))
@@ -99,8 +95,6 @@ class TestCompletion(WireTest):
         self.assertNotRegex(body["prompt"], r"\[o\d")
         self.assertIn("Well met, traveller.", self.contents()[-1][1])
         self.fill(40, words=20)
-        from evennia_ai.sleep.compaction.compact import compact_conversation_history
-
         result = wait_for(compact_conversation_history(self.script, self.aria, force=True), 30)
         self.assertTrue(result["success"])
         self.assertTrue(self.server.bodies[-1]["prompt"].endswith("SUMMARY:"))

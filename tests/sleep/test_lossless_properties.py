@@ -108,22 +108,14 @@ def answered(request):
     return call("noop")
 
 
-class Run:
+class Run(MemoryWorld):
     """An assistant in memory whose messages have ids and times of their own, given in order."""
 
     def __init__(self, config):
-        self.world = MemoryWorld(**config)
-        self.world.model.default = answered
+        super().__init__(**config)
+        self.model.default = answered
         self.number, self.refusal = 0, ""
         self.compactions = self.taken_back = 0
-
-    @property
-    def script(self):
-        return self.world.script
-
-    @property
-    def body(self):
-        return self.world.body
 
     def store(self, messages):
         """Put messages into the history, ids and times the same in every run."""
@@ -144,8 +136,8 @@ class Run:
 
     def noting(self, do):
         """Do something while a model notes a fact and an observation of what it is shown."""
-        at = len(self.world.model.requests)
-        self.world.model.answers = [
+        at = len(self.model.requests)
+        self.model.answers = [
             call("add_journal_entry", content=f"Fact {at}.", lines=[1]),
             call("update_entity_observation", entity="Alice", observation=f"Owes {at}."),
             call("noop"),
@@ -153,7 +145,7 @@ class Run:
         try:
             return do()
         finally:
-            self.world.model.answers = []
+            self.model.answers = []
 
     def compact(self):
         return self.compact_with(force=True)
@@ -181,7 +173,7 @@ class Run:
 
         The newest exchange stays, however large it is.
         """
-        self.world.configure(compact_sleep_threshold=threshold)
+        self.configure(compact_sleep_threshold=threshold)
         result = self.compact_with()
         if result["success"] and not result.get("skipped") and not self.is_newest_huge():
             is_masked = result["level"] == "masked"
@@ -215,10 +207,7 @@ class Run:
         self.limit(limit)
 
     def limit(self, tokens):
-        self.world.configure(max_context_tokens=tokens)
-
-    def restart(self):
-        self.world.restart()
+        self.configure(max_context_tokens=tokens)
 
     def expand(self):
         """Looking at what summaries rest on changes nothing."""

@@ -127,30 +127,21 @@ class TestWhatModelsRead(MemoryWorldTest):
         self.assertEqual([m.to_dict() for m in archived], before[:left])
         self.assert_proven()
 
-
-ALICE = Speaker("Alice", "o1.alice")
-TALK = "I forge nails in the smithy by the river, word by word and nail by nail, all day long."
-TRUE = "Alice forges nails in the smithy by the river."
-FALSE = "She and Gustav have a son."
-
-
-class TestUnsupported(MemoryWorldTest):
     def test_struck_and_counted(self):
-        """The sentence is in no summary; receipt, record, log and audit log say so."""
-        self.world.model.default = f"{TRUE} {FALSE} The smithy is by the river."
-        self.fill(content=TALK, speaker=ALICE, channel="say")
+        """What a model invents is in no summary; receipt, record, log and audit log say so."""
+        told = "I forge nails in the smithy by the river, word by word and nail by nail, all day."
+        true, false = "Alice forges nails in the smithy by the river.", "She and Gustav have a son."
+        self.world.model.default = f"{true} {false} The smithy is by the river."
+        self.fill(content=told, speaker=Speaker("Alice", "o1.alice"), channel="say")
         result = self.compact()
         record = self.script.history.summary(result["summary_id"])
-        self.assertEqual(
-            (result["level"], result["unsupported"], record.unsupported), ("main", 1, 1)
-        )
-        self.assertEqual(record.text, f"{TRUE} The smithy is by the river.")
+        self.assertEqual((result["level"], result["unsupported"]), ("main", 1))
+        self.assertEqual(record.unsupported, 1)
+        self.assertEqual(record.text, f"{true} The smithy is by the river.")
         self.assertNotIn("Gustav", self.script.history.messages()[0].content)
         (audit,) = (fields for kind, fields in self.script.audits if kind == "unsupported")
         self.assertEqual((audit["struck"], audit["of"]), (1, 3))
-        self.assertEqual(audit["lines"], [f"name Gustav: {FALSE}"])
-        (told,) = (
-            text for kind, text in self.script.audits if kind == "log" if "compacted" in text
-        )
-        self.assertIn("1 sentence of the model struck as unsupported", told)
+        self.assertEqual(audit["lines"], [f"name Gustav: {false}"])
+        logged = str([text for kind, text in self.script.audits if kind == "log"])
+        self.assertIn("1 sentence of the model struck as unsupported", logged)
         self.assertIn("1 unsupported struck", summary_lines(record))
