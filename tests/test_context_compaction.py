@@ -203,11 +203,11 @@ class TestRoom(CompactionTest):
         self.fill(20, words=200)
         self.tick()
         self.assertEqual(self.troubles, [])
-        self.configure(max_context_tokens=2500)
+        self.configure(max_context_tokens=2200)
         for _ in range(3):
             self.tick()
         (told,) = self.troubles
-        self.assertRegex(told, r"hardly room to talk: of 2,500 tokens .* which leaves [\d,]+ ")
+        self.assertRegex(told, r"hardly room to talk: of 2,200 tokens .* which leaves [\d,]+ ")
         self.assertIn("Raise `max_context_tokens`", told)
         self.configure(compact_preserve_window=2)
         self.tick()
@@ -218,7 +218,7 @@ class TestRoom(CompactionTest):
         self.fill(6)
         self.tick()
         self.assertEqual(self.troubles, [])
-        self.configure(max_context_tokens=6000, persona="You keep bees. " * 530)
+        self.configure(max_context_tokens=5400, persona="You keep bees. " * 530)
         self.tick()
         self.assertRegex(" ".join(self.troubles), r"tools and ledger take [3-9],\d{3}, ")
 

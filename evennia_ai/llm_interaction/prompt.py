@@ -47,8 +47,9 @@ from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.recall.values import Hit, brief
 
-# When a tool is offered.
-SERVES = ("", "obeyed", "met", "things", "carried", "errand", "remember", "older", "full", "sleep")
+# When a tool is offered, to whoever speaks; the first of them may well serve any turn.
+USUAL = ("", "met", "things", "carried", "older")
+SERVES = (*USUAL, "obeyed", "errand", "remember", "full", "sleep")
 # Of so many of the newest lines, those of the one who asks may leave words for somebody, or ask to
 # remember something.
 WISH_LINES = 12
@@ -288,7 +289,7 @@ def _fixed(
     tools = tuple(
         tool.schema()
         for tool in script.tools.offered(not situation.speaks, is_small(script))
-        if tool.serves in serves and tool.name not in withdrawn
+        if (tool.serves in serves or not situation.speaks) and tool.name not in withdrawn
         # Nothing else may be done unasked.
         if request.context != CONTEXT_UNASKED or tool.silent or (tool.speaks and not tool.to_one)
     )
@@ -321,8 +322,8 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
 
     A call of another one is judged like any call; nothing depends on its being left out.
     """
-    if asker is None or script.model_name == OFFLINE_MODEL:
-        return SERVES  # the offline model pays nothing for them
+    if asker is None or script.model_name == OFFLINE_MODEL:  # which pays nothing for them
+        return USUAL if asker is None else SERVES
     game, seen = script.game, script.seen(audience)
     newest = islice(seen.newest(), WISH_LINES)
     lines = [message.content for message in newest if message.speaker_id == asker]

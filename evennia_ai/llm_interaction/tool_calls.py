@@ -119,9 +119,10 @@ def write_call(call: Call, main: Mapping[str, str] = MappingProxyType({})) -> st
 
 _KEYWORD = "TOOL"
 _NAME = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
-# A text that can stand behind a colon: one line, with no mark at its ends that is not read as text.
+# A text that can stand behind a colon: one line, without what may begin a mark, and with no mark at
+# its ends that is not read as text.
 _PLAIN = re.compile(
-    r"""[^\s"'`:<>(){}\[\]*](?:[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]*[^\s"'`:<>(){}\[\]*])?"""
+    r"""[^\s"'`:<>(){}\[\]*](?:[^<\r\n\v\f\x1c-\x1e\x85\u2028\u2029]*[^\s"'`:<>(){}\[\]*])?"""
 )
 
 

@@ -32,7 +32,7 @@ def read_ahead(script: Assistant, asker: str) -> None:
     prompt = draft_prompt(script, script.obj, TurnRequest(asker=asker))
     request = model_request(script, script.obj, prompt, READ_AHEAD, max_tokens=1)
     script.log(f"{script.model_name} reads {request.prompt_tokens:,} tokens ahead")
-    script.mind.model.complete(request).addCallbacks(
+    script.spend.ahead(request).addCallbacks(
         lambda reply: script.log(f"{script.model_name} has read ahead in {reply.seconds:.1f} s"),
         lambda failure: script.log(f"reading ahead: {failure.getErrorMessage()}"),
     )

@@ -254,6 +254,10 @@ class SpendHandler:
             return self._script.mind.model.complete(request)
         return self._paid(request, self._account(asker))
 
+    def ahead(self, request: ModelRequest) -> "Deferred[ModelReply]":
+        """Let a model of the game's own read ahead: nobody is billed, and no cap is used up."""
+        return self._script.mind.model.complete(request)
+
     def may_answer(self, asker: str | None) -> bool:
         """Whether somebody (stable id), or nobody, may cause a model call now."""
         return self.shared.may_call(self._payer(asker), self._script.now())

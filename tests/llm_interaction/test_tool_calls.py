@@ -59,6 +59,7 @@ class TestTextProtocol(unittest.TestCase):
     @FEW
     @given(st.text(), st.sampled_from(["say", "look"]))
     @example("null", "say")
+    @example(";<_", "say")
     def test_a_written_text_is_read_back(self, text, name):
         """A call with its main argument alone comes back the same, whatever the text."""
         made = tool_call("c1", name, json.dumps({"text": text}, ensure_ascii=False))
