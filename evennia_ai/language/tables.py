@@ -84,8 +84,8 @@ class Table:
     @cached_property
     def vocabulary(self) -> frozenset[str]:
         """Words by which a text is known to be in this language."""
-        keys = ("stop", "small", "starters", "before", "you", "subject", "cardinals", "tens")
-        return frozenset(word for key in keys for word in self.words(key))
+        lists = ("stop", "small", "starters", "before", "you", "subject", "cardinals", "tens")
+        return frozenset().union(*map(self.words, (*lists, "alike")))
 
 
 @cache

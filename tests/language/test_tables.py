@@ -106,6 +106,11 @@ class TestTables(unittest.TestCase):
             ("ru", "Паромщик спит на старой мельнице."),
             ("ja", "渡し守は古い水車小屋で眠る。"),
             ("zh", "船夫睡在旧磨坊里。"),
+            ("en", "I lost my red hat."),
+            ("en", "The war is over, my son."),
+            ("de", "Hat er Hunger?"),
+            ("de", "Der Krieg und die Katze"),
+            ("fr", "Mon fils a un car."),
             ("", "Xq 340 zzz"),
         ):
             self.assertEqual(language_of(text), code, text)
