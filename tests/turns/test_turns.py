@@ -8,6 +8,7 @@ from django.test import override_settings
 from evennia import create_object
 
 from evennia_ai.errors import BoundError, ModelError
+from evennia_ai.game.hearing import noticed_event
 from evennia_ai.game.people import SAME_LINE_S, is_to_answer
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC
@@ -436,6 +437,9 @@ class TestModelDown(TurnTest):
             self.script.notice(bell)
             self.assert_said(OFFLINE, reply, reply, OFFLINE, text="Aria, good evening!")
             self.talk("Aria, do you hear me?", "Aye.")
+        self.script.hear(noticed_event(self.aria, "Bob has entered the game.", self.bob, PUBLIC))
+        own = "Aria has entered the game."
+        self.assert_said(OFFLINE, own, own, OFFLINE, text="Aria, who is this?")
 
     def test_what_a_model_of_few_parameters_must_not_miss(self):
         """Where what was told surely answers, a reply without a word of it is not said."""

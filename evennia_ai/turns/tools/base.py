@@ -108,7 +108,9 @@ class ToolContext:
         own_name, people = self.character.key, self.game.present(self.asker)
         for lines in (heard, answered):
             lines += [unaddressed(line, [own_name]) for line in lines]
-        if small:  # it recites the row that says so, and says what the offline model said
+        if small:  # it recites rows, also as its own, and says what the offline model said
+            signs = (m for m in newest if m.speaker_name and m.channel not in SPEECH)
+            answered += [m.content.replace(m.speaker_name, own_name) for m in signs]
             heard += [f"I am {own_name} and speak to {person['key']}." for person in people]
             answered += [line_for("told_by_you", words=line) for line in answered]
             heard += answered
