@@ -61,7 +61,7 @@ class TestContexts(unittest.TestCase):
         self.assertEqual(written_language(AUTO, german), "de")
         self.assertEqual(written_language("ja", german), "ja")
         for lines, heard_last, name in (
-            (german, "", "German"),
+            ([line.removeprefix("Bob says: ") for line in german], "", "German"),
             ([], "", ""),
             (["It is late."], "", ""),
             (["..."], "", ""),
