@@ -332,7 +332,8 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
         "remember": partial(asks_to_remember, me=script.obj.key),
     }
     # A tool that was offered stays, as caches hold what begins alike.
-    script.runtime.wishes |= {wish for wish, is_in in asks.items() if any(map(is_in, lines))}
+    wishes = script.runtime.wishes
+    wishes |= {wish for wish in asks.keys() - wishes if any(map(asks[wish], lines))}
     serves = {
         "": True,
         "obeyed": game.obeys(asker),
@@ -342,7 +343,7 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
         "older": bool(seen.summaries()),
         "full": context_usage(script) >= script.config.compact_sleep_threshold / 2,
     }
-    return [*script.runtime.wishes, *(name for name, does in serves.items() if does)]
+    return [*wishes, *(name for name, does in serves.items() if does)]
 
 
 def is_small(script: Assistant) -> bool:

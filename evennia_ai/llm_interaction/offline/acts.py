@@ -84,7 +84,7 @@ def vocative(text: str, me: str) -> str:
 
 def asks_to_remember(text: str, me: str) -> bool:
     """Whether one asks `me` to keep something in mind."""
-    return any(act.kind == "remember" for act in _acts(sentences(vocative(text, me)), ""))
+    return any(map(_reminder, sentences(vocative(text, me))[:MAX_SENTENCES]))
 
 
 def told_part(text: str, me: str) -> str:
@@ -109,12 +109,18 @@ def _without_lead(text: str) -> str:
 
 def _acts(parts: Sequence[str], who: str) -> Iterator[Act]:
     for i, part in enumerate(parts):
-        speech = partial(table_of(part).expression, "speech")
-        asked = speech("remember").match(part)
-        if asked and not speech("asked_back").match(asked["rest"]) and not is_asked(part):
+        if asked := _reminder(part):
             yield Act("remember", " ".join([asked["rest"], *parts[i + 1 :]]).strip(), who)
             return
         yield _act(part, who)
+
+
+def _reminder(part: str) -> "regex.Match[str] | None":
+    """What a sentence asks to remember, in the group ``rest``; None if it does not ask that."""
+    speech = partial(table_of(part).expression, "speech")
+    asked = speech("remember").match(part)
+    is_meant = asked and not speech("asked_back").match(asked["rest"]) and not is_asked(part)
+    return asked if is_meant else None
 
 
 def _act(part: str, who: str) -> Act:
