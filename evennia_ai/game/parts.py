@@ -9,13 +9,14 @@ from twisted.internet.defer import Deferred
 from evennia_ai.errors import ModelError
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.pages import Store
 from evennia_ai.history.pairs import ANSWERED, ASKER, INTERRUPTED
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.tables import AUTO, language_of, line_in
 from evennia_ai.llm_interaction.budget import BudgetLog
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
-from evennia_ai.protocol import Character, GameHandler, Mind, Store
+from evennia_ai.protocol import Character, GameHandler, Mind
 from evennia_ai.rag_memory.bonds import Bonds
 from evennia_ai.rag_memory.indexing import memory_of, mend_index
 from evennia_ai.rag_memory.journal import JournalHandler

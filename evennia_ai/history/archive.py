@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message, in_order, total_tokens, unmasked
-from evennia_ai.history.pages import KEPT, records
+from evennia_ai.history.pages import KEPT, Store, records
 from evennia_ai.history.records import (
     COMMITTED,
     ROLLED_BACK,
@@ -19,7 +19,6 @@ from evennia_ai.history.records import (
     SummaryRecord,
     as_dict,
 )
-from evennia_ai.protocol import Store
 
 ARCHIVE, SUMMARIES, COMPACTIONS = "ai_archive", "ai_summaries", "ai_compactions"
 # Ids of messages that were forgotten at somebody's request, and when; no words, no names.

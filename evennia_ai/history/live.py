@@ -25,7 +25,7 @@ from evennia_ai.history.messages import (
     new_id,
     utc_iso,
 )
-from evennia_ai.history.pages import aside, put_aside
+from evennia_ai.history.pages import Store, aside, put_aside
 from evennia_ai.history.pairs import INTERRUPTED, answered, unanswered
 from evennia_ai.history.records import Segment, as_dict, as_text
 from evennia_ai.history.stored import Unreadable, each_readable
@@ -36,7 +36,6 @@ from evennia_ai.history.verification import (
     is_digest,
 )
 from evennia_ai.language.words import storable
-from evennia_ai.protocol import Store
 
 HISTORY, TAIL = "conversation_history", "conversation_tail"
 # When the record of ids was begun; once written it stays, so that its loss is noticed.

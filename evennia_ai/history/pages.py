@@ -4,12 +4,12 @@ A value read from an Attribute holds until the Attribute's stamp is another one.
 is put aside whole (`put_aside`) at that moment: a whole Attribute, or single items of a list.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Generic, Protocol, TypeVar
 
 from evennia_ai.history.records import as_list
 from evennia_ai.history.stored import Stored, Unreadable
-from evennia_ai.protocol import Store
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Stored)
@@ -18,6 +18,40 @@ R = TypeVar("R", bound=Stored)
 ASIDE = "ai_damaged"
 # Pages or segments that stay in memory, the latest read.
 KEPT = 64
+
+
+class Store(Protocol):
+    """Where plain data is kept by key and category: a game object's Attributes."""
+
+    def preload(self, keys: Iterable[str], category: str | None = None) -> None:
+        """Load values of a category that are not in memory yet, in one query."""
+
+    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
+        """A copy of a value as plain data, or the default."""
+
+    def get_own(self, key: str) -> list[Any]:
+        """The items of a stored list that this store has sealed, not those put in by hand."""
+
+    def stamp(self, key: str, category: str | None = None) -> object:
+        """The stored value's own object, which is another one after every change."""
+
+    def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
+        """The stamps of several keys of a category."""
+
+    def set(self, key: str, value: object, category: str | None = None) -> None:
+        """Store a value in one write."""
+
+    def delete(self, key: str, category: str | None = None) -> None:
+        """Remove a value."""
+
+    def keys(self, category: str) -> tuple[str, ...]:
+        """All keys of a category, sorted, without loading the values."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """All that is stored in this block, or nothing of it."""
+
+    def on_commit(self, callback: Callable[[], Any]) -> None:
+        """Call this once the present transaction is done; at once without one."""
 
 
 class Cache(Generic[T]):

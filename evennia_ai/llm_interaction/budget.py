@@ -13,11 +13,11 @@ from typing import Any, Self
 
 from evennia_ai.history.audience import PUBLIC, members
 from evennia_ai.history.messages import Counter, Message, total_tokens
+from evennia_ai.history.pages import Store
 from evennia_ai.history.pairs import cut_points
 from evennia_ai.history.records import as_dict, as_list
 from evennia_ai.history.stored import Stored, Unreadable, each_readable
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.protocol import Store
 
 KEY = "token_budgets"
 EVENTS_KEPT = 50

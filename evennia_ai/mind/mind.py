@@ -19,7 +19,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.tokens import counter_for
-from evennia_ai.protocol import MemoryBackend, ModelBackend
+from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Mind:
     """
 
     def __init__(
-        self, model: ModelBackend, memories: MemoryBackend, recall: RecallJobs, desk: Worker
+        self, model: ModelClient, memories: MemoryBackend, recall: RecallJobs, desk: Worker
     ):
         self.model, self.memories = model, memories
         self.recall, self.work = recall, desk.submit
@@ -209,7 +209,7 @@ def log_failures(results: Iterable[tuple[bool, Any]]) -> None:
 
 
 class UnusableBackend:
-    """A `protocol.MemoryBackend` whose every call fails with the reason; searches go on without."""
+    """A `MemoryBackend` whose every call fails with the reason; searches go on without."""
 
     def __init__(self, reason: str):
         self._reason = reason

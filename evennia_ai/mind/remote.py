@@ -23,7 +23,7 @@ from evennia_ai.llm_interaction.values import (
 )
 from evennia_ai.mind.link import Link
 from evennia_ai.mind.mind import MindSettings, log_failures, name_of
-from evennia_ai.protocol import MemoryBackend
+from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.rag_memory.entities import found_observations
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
@@ -49,7 +49,7 @@ class _Part:
 
 
 class RemoteMemories(_Part):
-    """`protocol.MemoryBackend` in the process."""
+    """`MemoryBackend` in the process."""
 
     @property
     def billed_embedder(self) -> str:

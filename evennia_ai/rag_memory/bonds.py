@@ -15,10 +15,9 @@ from evennia_ai.errors import Refusal
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import one_line, quoted
 from evennia_ai.history.messages import Speaker, new_id, utc_iso
-from evennia_ai.history.pages import Cache
+from evennia_ai.history.pages import Cache, Store
 from evennia_ai.history.stored import Stored
 from evennia_ai.language.words import mentions
-from evennia_ai.protocol import Store
 
 CATEGORY = "ai_bonds"
 GAME, GIFT, STAFF_NOTE, TALK = "game", "gift", "staff", "talk"

@@ -14,10 +14,9 @@ from typing import Any
 
 from evennia_ai.history.audience import normalised
 from evennia_ai.history.messages import new_id, utc_iso
-from evennia_ai.history.pages import KEPT, Cache
+from evennia_ai.history.pages import KEPT, Cache, Store
 from evennia_ai.history.records import as_count, as_dict, as_texts
 from evennia_ai.history.stored import each_readable
-from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.journal_entry import ID_CHARS, OWN, JournalEntry, bounded
 
 JOURNAL, PAGES = "journal", "ai_journal"

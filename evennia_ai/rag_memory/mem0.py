@@ -48,7 +48,7 @@ LOCAL_EMBEDDERS = ("ollama", "huggingface", "lmstudio", "fastembed", "langchain"
 
 
 class Mem0Backend:
-    """`protocol.MemoryBackend` in Mem0, with an embedded Qdrant on disk by default.
+    """`MemoryBackend` in Mem0, with an embedded Qdrant on disk by default.
 
     Deferreds fire on the reactor thread; a failure is a `StoreError` of one sentence, after which
     the next call opens the store anew. Nothing is imported or opened before the first call.

@@ -12,10 +12,10 @@ from typing import Any
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.history.pages import KEPT, Cache, records
+from evennia_ai.history.pages import KEPT, Cache, Store, records
 from evennia_ai.history.records import COMMITTED
 from evennia_ai.history.stored import Unreadable, as_plain
-from evennia_ai.protocol import Assistant, Character, Store
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.profile import Observation, Profile, current
 

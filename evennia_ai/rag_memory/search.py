@@ -15,7 +15,7 @@ from evennia_ai.background import Steps, in_time
 from evennia_ai.history.audience import viewer
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.protocol import MemoryBackend
+from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.rag_memory.episodic_index import is_indexed, turn_of_entry, turn_of_message
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import Note, found_notes

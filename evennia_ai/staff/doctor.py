@@ -25,6 +25,7 @@ from evennia_ai.background import Worker, pause
 from evennia_ai.errors import LocalModelError, ModelError, SpendError
 from evennia_ai.game.ports import shared_spend
 from evennia_ai.history.pages import ASIDE
+from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.local_models.files import (
     MISSING_EXTRA,
     PREFIX,
@@ -42,7 +43,7 @@ from evennia_ai.llm_interaction.local_models.process import (
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import DROPPED, OFFLINE_MODEL
 from evennia_ai.processes import is_running
-from evennia_ai.protocol import MemoryBackend, ModelBackend
+from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.staff.show import counted
 from evennia_ai.staff.status import status_lines
 from evennia_ai.turns.spend_book import caps_of, read_limits
@@ -80,7 +81,7 @@ class Patient:
     """The installation under examination."""
 
     game_dir: str | os.PathLike[str]
-    client: ModelBackend | None = None  # the game's if None
+    client: ModelClient | None = None  # the game's if None
     store: MemoryBackend | None = None  # if None, one is opened for the check, and closed
     worker: Worker = field(default_factory=lambda: Worker("evennia-ai-doctor"))
 

@@ -14,9 +14,10 @@ from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbac
 from evennia_ai.background import Steps
 from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import new_id
+from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
-from evennia_ai.protocol import Assistant, ModelBackend, SpendRows
+from evennia_ai.protocol import Assistant, SpendRows
 from evennia_ai.turns.spend_book import (
     CALLS_A_MINUTE,
     NEAR,
@@ -91,8 +92,8 @@ class SharedSpend:
         return self._setting() is None
 
     @inlineCallbacks
-    def probe(self, client: ModelBackend, model: str, now: float) -> Steps[ModelReply]:
-        """Try a model as `ModelBackend.probe`, counted for the game; `SpendError` at its cap."""
+    def probe(self, client: ModelClient, model: str, now: float) -> Steps[ModelReply]:
+        """Try a model as `ModelClient.probe`, counted for the game; `SpendError` at its cap."""
         for cap in caps_of("the game", self.limits(GAME), self.is_default):
             is_spared = cap.spares_own and self.runs_here(model)
             if not is_spared and cap.is_reached(self.row(GAME).at(now)):
@@ -244,7 +245,7 @@ class SpendHandler:
     def complete(self, request: ModelRequest, asker: str | None = None) -> "Deferred[ModelReply]":
         """Ask a model within the caps, for somebody (stable id) or for the assistant itself.
 
-        Fires with the reply; fails as `ModelBackend.complete`, and with `SpendError` at a cap or
+        Fires with the reply; fails as `ModelClient.complete`, and with `SpendError` at a cap or
         where a player has caused enough calls for a while.
         """
         if not self.may_answer(asker):

@@ -20,7 +20,7 @@ WHISPERED = private(["o1.a"])
 
 
 class Contract:
-    """The contract of `protocol.MemoryBackend`; a back end's test names its dotted path."""
+    """The contract of `MemoryBackend`; a back end's test names its dotted path."""
 
     path: str
 
