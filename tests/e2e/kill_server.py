@@ -57,11 +57,15 @@ def shelve():
 
 
 def lower(option):
-    """Set a trigger of the assistant just below its usage, for the game's command `py`."""
-    from evennia_ai.llm_interaction.prompt import context_usage
+    """Set a trigger of the assistant just below what its history takes, for the command `py`.
+
+    What waits to be heard does not count: a whisper may be no part of the largest view.
+    """
+    from evennia_ai.llm_interaction.prompt import room_of
 
     script = _assistant()
-    script.attributes.add(option, min(1.0, round(context_usage(script) * 0.99, 3)))
+    usage = room_of(script).usage(script.history.widest_tokens())
+    script.attributes.add(option, min(1.0, round(usage * 0.99, 3)))
     return f"The trigger `{option}` is low."
 
 
