@@ -22,7 +22,8 @@ JOURNALS_EVERY = 4
 FACTS = 3
 DELAY_S = 0.5
 SUMMARY_WORDS = 300
-USAGE = {"prompt_tokens": 2000, "completion_tokens": 40}
+# About so many characters are a token; an exact count would take time from what is measured.
+TOKEN_CHARS = 4
 
 
 def respond(body: Mapping[str, Any], number: int) -> Answer:
@@ -67,7 +68,9 @@ def main() -> None:
     server = LoopbackServer()
 
     def answer(body: Mapping[str, Any]) -> Answer:
-        return replace(respond(body, len(server.requests)), delay_s=DELAY_S, usage=USAGE)
+        tokens = len(str(body)) // TOKEN_CHARS
+        usage = {"prompt_tokens": tokens, "completion_tokens": 40}
+        return replace(respond(body, len(server.requests)), delay_s=DELAY_S, usage=usage)
 
     server.respond = answer
     print(server.start().port, flush=True)
