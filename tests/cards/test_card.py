@@ -1,7 +1,6 @@
 """What a card says, in all versions and wrong shapes, and what comes out again."""
 
 import json
-import time
 import unittest
 from dataclasses import replace
 
@@ -19,6 +18,7 @@ from evennia_ai.cards.cleaning import Cleaner
 from evennia_ai.cards.container import Contents, parsed
 from evennia_ai.errors import Refusal
 from tests.cards import card
+from tests.growth import assert_not_square
 
 TYPES = b"""\xef\xbb\xbf{"Spec": "chara_card_v2", "data": {"Name": "|rAri\\na\\u0000\\ud800",
 "tags": "elf, bar", "alternate_greetings": "1687194031049", "character_book": null,
@@ -191,15 +191,15 @@ class TestCards(unittest.TestCase):
 
     def test_hostile_texts_take_no_time(self):
         """Blanks, line breaks, marks and macros in masses."""
-        start = time.process_time()
-        for text in ("\n" * 31_999, " " * 16_000 + "\n" + " " * 15_000, "-\n" * 15_000):
-            Cleaner("A").clean(f"x{text}x", 8_000)
-            Cleaner("A").clean(f"{text}x", 8_000)
-        masses = ("{{a" * 8_000 + "}}" * 4_000, "[" * 32_000, "<" * 32_000, "[ " * 16_000)
-        masses += ("<style>" * 5_000, "<a " * 10_000, "<%" * 16_000, "{{roll:99d9999}}" * 2_000)
-        for text in masses:
-            Cleaner("A").clean(text, 8_000)
-        self.assertLess(time.process_time() - start, 2)
+        pieces = ("\n", "-\n", "[", "<", "[ ", "<style>", "<a ", "<%", "{{roll:99d9999}}")
+        masses = [(piece.__mul__, 32_000 // len(piece)) for piece in pieces]
+        masses.append((lambda size: " " * size + "\n" + " " * size, 16_000))
+        masses.append((lambda size: "{{a" * size + "}}" * size, 6_000))
+        for make, size in masses:
+            for before in ("", "x"):
+                assert_not_square(
+                    lambda text, x=before: Cleaner("A").clean(f"{x}{text}x", 8_000), make, size
+                )
 
     def test_frames(self):
         """Labels of the prompt lose their brackets behind marks, too; blank lines become one."""

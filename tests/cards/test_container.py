@@ -1,7 +1,6 @@
 """The files that cards come in, whole, odd and hostile."""
 
 import json
-import time
 import unittest
 import zlib
 
@@ -15,14 +14,10 @@ IDAT = chunk(b"IDAT", zlib.compress(b"\0" * 5))
 
 
 class Case(unittest.TestCase):
-    """Refusals come at once."""
-
     def refused(self, data, says):
         """Check that a file is refused, in one line that says something."""
-        began = time.monotonic()
         with self.assertRaises(Refusal) as caught:
             read(data)
-        self.assertLess(time.monotonic() - began, 2)  # 0.02 s, on a machine with nothing else to do
         self.assertIn(says, str(caught.exception))
         self.assertNotIn("\n", str(caught.exception))
 

@@ -1,6 +1,5 @@
 """Lore: what a line finds, in any language, under both locks."""
 
-import time
 import unittest
 from dataclasses import replace
 from unittest.mock import patch
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from evennia_ai.cards.books import ALL, NOT_ALL, NOT_ANY, Book, Fact
 from evennia_ai.rag_memory.lore import (
     FULL,
-    LINE_S,
     OFF,
     OVERRUNS,
     PATTERNS,
@@ -86,10 +84,9 @@ class TestKeys(unittest.TestCase):
         keys = [rf"/(\w+\s?)+[!?{chr(0x4E00 + n)}]$/" for n in range(200)]
         hostile = [Fact((key,), "x", id=f"w{n}") for n, key in enumerate(keys)]
         finder, line = Finder(hostile), Line("word " * 300 + "#")
-        start = time.monotonic()
         finder.keys_in(line)
-        self.assertLess(time.monotonic() - start, 10 * LINE_S)
         self.assertLessEqual(line.left_s, 0)
+        self.assertLess(len(line.fits), PATTERNS)
         many = [fact(f"w{n}", f"/fi[s{n}]h/") for n in range(PATTERNS + 10)]
         twice = [fact(f"v{n}", "/fi[s0]h/") for n in range(9)]
         with patch("evennia_ai.rag_memory.lore.LINE_S", 60):
