@@ -7,6 +7,7 @@ from unittest.mock import Mock, patch
 import evennia
 from django.apps import apps
 from django.conf import settings
+from django.db import connection
 from django.test import TestCase, override_settings
 from evennia import Command, DefaultCharacter, create_object
 from evennia.scripts.models import ScriptDB
@@ -66,84 +67,58 @@ def forget_instances():
             model.flush_instance_cache(force=True)
 
 
-class WorldTest(TestCase):
-    """The world of Evennia's own test class, made once for all tests of a class.
+class AssistantTest(TestCase):
+    """`self.aria` with `self.script`, in the world of Evennia's own test class.
 
     Two accounts, `account` and `account2`, with the characters `char1` (who is connected, by
-    `session`) and `char2`, the rooms `room1` and `room2`, `exit` from one to the other, and the
-    things `obj1` and `obj2`. Each test gets fresh Python objects for them, and what it changes in
-    the database is rolled back.
+    `session`, and stands beside her) and `char2`, the rooms `room1` and `room2`, `exit` from one to
+    the other, and the things `obj1` and `obj2`. Each test gets fresh Python objects for them, and
+    what it changes in the database is rolled back.
     """
+
+    answers = ()
+    default = ""
+    # Of each object its class and key, by name; and the statements that wrote them all.
+    world_rows, written = {}, []
 
     @classmethod
     def setUpTestData(cls):
-        cls.world_rows = {}
-        with patch.object(evennia.SESSION_HANDLER, "data_out"):
-            cls.make_world()
+        if AssistantTest.written and connection.vendor == "sqlite":  # with the same keys again
+            with connection.cursor() as cursor:
+                for statement in AssistantTest.written:
+                    cursor.execute(*statement)
+            return
+        written = []
+
+        def note(execute, sql, params, many, context):
+            if sql.startswith(("INSERT", "UPDATE", "DELETE")):
+                written.append((sql, params))
+            return execute(sql, params, many, context)
+
+        with patch.object(evennia.SESSION_HANDLER, "data_out"), connection.execute_wrapper(note):
+            AssistantTest.world_rows = cls.make_world()
+        AssistantTest.written = written
         forget_instances()
 
-    @classmethod
-    def make_world(cls):
-        """Make what all tests of the class find in the database."""
+    @staticmethod
+    def make_world():
+        """Make what all tests find in the database; returns each object's class and key by name."""
         world = EvenniaTestMixin()
         world.create_accounts()
         world.create_rooms()
         world.create_objs()
         world.create_chars()
         world.setup_session()
-        session = vars(world).pop("session")
-        del evennia.SESSION_HANDLER[session.sessid]
-        cls.keep_objects(**vars(world))
-
-    @classmethod
-    def keep_objects(cls, **objects):
-        """Give each test these objects of the database, under these names."""
-        for name, value in objects.items():
-            cls.world_rows[name] = (value.__dbclass__, value.pk)
-
-    @classmethod
-    def world_object(cls, name):
-        """An object that was made for all tests."""
-        model, pk = cls.world_rows[name]
-        return model.objects.get(pk=pk)
+        del evennia.SESSION_HANDLER[world.__dict__.pop("session").sessid]
+        world.aria = create_object(CHARACTER, key="Aria", location=world.room1)
+        world.script = world.aria.assistant
+        world.script.stop()
+        rows = {name: (value.__dbclass__, value.pk) for name, value in vars(world).items()}
+        world.script.pk = None  # what goes on behind this instance ends
+        return rows
 
     def setUp(self):
         super().setUp()
-        silent = {"data_out": Mock(), "disconnect": Mock()}
-        self.enterContext(patch.multiple(evennia.SESSION_HANDLER, **silent))
-        for name in self.world_rows:
-            setattr(self, name, self.world_object(name))
-        self.session = self.new_session()
-        self.addCleanup(forget_instances)
-
-    def new_session(self):
-        """A session as after a reload of the server."""
-        session = ServerSession()
-        session.init_session("telnet", ("localhost", "testmode"), evennia.SESSION_HANDLER)
-        session.sessid, session.account, session.puid = 1, self.account, self.char1.pk
-        session.uid, session.uname, session.logged_in = self.account.pk, self.account.key, True
-        session.cmdset_storage = settings.CMDSET_SESSION
-        evennia.SESSION_HANDLER[1] = session  # an object drops a session that is not there
-        session.at_sync()
-        self.addCleanup(evennia.SESSION_HANDLER.pop, 1, None)
-        return session
-
-
-class AssistantTest(WorldTest):
-    """Makes `self.aria` and `self.script`; `self.char1` stands beside her."""
-
-    answers = ()
-    default = ""
-
-    @classmethod
-    def make_world(cls):
-        super().make_world()
-        aria = create_object(CHARACTER, key="Aria", location=cls.world_object("room1"))
-        aria.assistant.stop()
-        cls.keep_objects(aria=aria, script=aria.assistant)
-        aria.assistant.pk = None  # what goes on behind this instance ends
-
-    def setUp(self):
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         path = Path(self.folder.name)
         names = ["scripted/*", "local/*", "offline/extractive", "gpt-4o"]
@@ -160,7 +135,24 @@ class AssistantTest(WorldTest):
             ready=True,
         )
         services.kept("disk", lambda: DISK)
-        super().setUp()
+        silent = {"data_out": Mock(), "disconnect": Mock()}
+        self.enterContext(patch.multiple(evennia.SESSION_HANDLER, **silent))
+        for name, (model, pk) in self.world_rows.items():
+            setattr(self, name, model.objects.get(pk=pk))
+        self.session = self.new_session()
+        self.addCleanup(forget_instances)
+
+    def new_session(self):
+        """A session as after a reload of the server."""
+        session = ServerSession()
+        session.init_session("telnet", ("localhost", "testmode"), evennia.SESSION_HANDLER)
+        session.sessid, session.account, session.puid = 1, self.account, self.char1.pk
+        session.uid, session.uname, session.logged_in = self.account.pk, self.account.key, True
+        session.cmdset_storage = settings.CMDSET_SESSION
+        evennia.SESSION_HANDLER[1] = session  # an object drops a session that is not there
+        session.at_sync()
+        self.addCleanup(evennia.SESSION_HANDLER.pop, 1, None)
+        return session
 
     def tearDown(self):
         # What ticks, or runs behind the ticks, must not write after the test: the assistants of
