@@ -16,7 +16,6 @@ from tests.rag_memory.tiny_backend import TinyBackend
 from tests.waiting import pump_until, wait_for
 
 KEY = "sk-loopback-secret-1"
-START_S = 60
 
 
 def is_alive(pid):
@@ -67,18 +66,18 @@ class MindTest(unittest.TestCase):
 
     def reach(self, mind):
         """Wait for the process; returns its id."""
-        wait_for(mind.recall.count("nobody"), START_S)
+        wait_for(mind.recall.count("nobody"))
         pid = mind.status().pid
         self.pids.add(pid)
         return pid
 
-    def wait_for_end(self, pid, timeout_s=20.0):
+    def wait_for_end(self, pid):
         """Wait until a process is gone, with the reactor running."""
-        pump_until(lambda: not is_alive(pid), timeout_s)
+        pump_until(lambda: not is_alive(pid))
 
     def asked(self, count):
         """Wait until the model's server has got so many requests in all."""
-        pump_until(lambda: len(self.server.requests) >= count, START_S)
+        pump_until(lambda: len(self.server.requests) >= count)
 
     def ask_model(self, mind, *answers, **fields):
         """Ask a model that will answer so; returns the Deferred once the request has come."""

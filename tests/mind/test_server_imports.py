@@ -26,12 +26,12 @@ from evennia_ai.recall.values import Query, Turn
 from tests.waiting import wait_for
 startstop.at_server_init()
 mind = services.mind()
-wait_for(services.warm_up(), 120)
-wait_for(mind.recall.add("a", [Turn("1", "Bob", "I keep bees", 1.0)]), 60)
-hits = wait_for(mind.recall.search("a", Query("bees")), 60)
-wait_for(mind.memories.search("a", "bees"), 60)
-reply = wait_for(mind.model.complete(ModelRequest(model="offline/extractive", prompt="Hi")), 60)
-wait_for(mind.work(count_tokens, "one two", TokenCounter("gpt-4")), 60)
+wait_for(services.warm_up())
+wait_for(mind.recall.add("a", [Turn("1", "Bob", "I keep bees", 1.0)]))
+hits = wait_for(mind.recall.search("a", Query("bees")))
+wait_for(mind.memories.search("a", "bees"))
+reply = wait_for(mind.model.complete(ModelRequest(model="offline/extractive", prompt="Hi")))
+wait_for(mind.work(count_tokens, "one two", TokenCounter("gpt-4")))
 names = ("litellm", "mem0", "numpy", "openai", "model2vec", "qdrant_client")
 loaded = [name for name in names if name in sys.modules]
 startstop.at_server_cold_stop()
