@@ -22,6 +22,7 @@ from evennia_ai.staff.lore import book_for, delete, take_book
 from tests.base import PLAYED
 from tests.command_line import WholePagesTest
 from tests.commands.test_commands_card import CardCase
+from tests.thoroughness import examples
 from tests.waiting import pump_until, wait_for
 
 FISH = "Fish is sold at the harbour market on the east quay."
@@ -265,7 +266,7 @@ class TestLore(WholePagesTest, CardCase):
             take_book(read_book(data)[0], book_for(name), "a.json")
             return self.shown_to((self.aria, *people), circles, name)
 
-        for n in range(40):
+        for n in range(examples(40)):
             chosen = pick.choices(texts, k=pick.randint(1, 5))
             facts = [
                 replace(fact, on=pick.random() < 0.8, id=f"w{n}", know=pick.choice(knows))
@@ -302,7 +303,7 @@ class TestLore(WholePagesTest, CardCase):
             return {"evennia_ai": {name: pick.choice(values) for name, values in asked.items()}}
 
         imported = 0
-        for n in range(300):
+        for n in range(examples(300, 60)):
             for name in ("Old", "Else"):
                 facts = []
                 for number, text in enumerate(pick.sample(texts, 2)):
@@ -324,7 +325,7 @@ class TestLore(WholePagesTest, CardCase):
             imported += bool(after)
             for book in list(lore().books().values()):
                 delete(book.name)
-        self.assertGreater(imported, 150)
+        self.assertGreater(imported, n // 2)
 
     def test_an_import_into_a_locked_book(self):
         """Its new facts have its locks; one with others in the file is off, and it is said."""

@@ -70,10 +70,10 @@ class TestBonds(MemoryWorldTest):
         self.assertNotIn("secret", prompt)
 
     def test_compliments(self):
-        """200 compliments in four days: three points a day, a point a scene, 14 in all."""
+        """60 compliments in four days: three points a day, a point a scene, 14 in all."""
         praise = call("note_feeling", change="better", because="pays a compliment")
-        for n in range(200):
-            if n % 50 == 0:
+        for n in range(60):
+            if n % 15 == 0:
                 self.world.later(DAY)
             self.world.later(700)
             self.world.configure(sleep_after_idle_s=None)

@@ -13,7 +13,7 @@ from tests.interleaving import Broken, Interleaving
 from tests.memory_assistant import MemoryWorld
 from tests.thoroughness import examples
 
-IN_MEMORY, ON_ATTRIBUTES = examples(150), examples(20)
+IN_MEMORY, ON_ATTRIBUTES = examples(150), examples(20, 5)
 
 
 class AttributeWorld:

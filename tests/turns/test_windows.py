@@ -77,7 +77,7 @@ class SmallWindow(WireTest):
         services.use(model=client)
         if names:
             self.small.pages["/props"] = {"default_generation_settings": {"n_ctx": names}}
-            wait_for(client.warm_up(), 60)
+            wait_for(client.warm_up())
 
     def live(self, turns):
         """So many turns; returns after which of them the server had refused how many requests."""
@@ -93,13 +93,13 @@ class SmallWindow(WireTest):
         """How many replies the model gave that were said."""
         return sum("Reply number" in text for text in self.recorded_contents("assistant"))
 
-    def assert_one_overflow(self, turns=30):
+    def assert_one_overflow(self):
         """The first turn is answered though the model refused it, and no later one is refused."""
         self.fill(self.LONG, words=60)
-        refused = self.live(turns)
+        refused = self.live(12)
         self.assertGreater(refused[0], 0)
         self.assertEqual(refused[-1], refused[0], refused)
-        self.assertEqual(self.said(), turns)
+        self.assertEqual(self.said(), 12)
         self.assertEqual(self.script.runtime.counts["model failures"], 0)
         self.assertGreater(len(self.script.history.compactions()), 0)
         self.assertEqual(verify_history(self.script), ())
@@ -107,7 +107,7 @@ class SmallWindow(WireTest):
 
 class TestOverflow(SmallWindow):
     def test_named_window(self):
-        """llama.cpp names its window: one refused request, thirty turns with compactions."""
+        """llama.cpp names its window: one refused request, twelve turns with a compaction."""
         self.serve()
         self.assert_one_overflow()
         self.assertEqual(len(self.small.refused), 1)
@@ -122,7 +122,7 @@ class TestOverflow(SmallWindow):
     def test_no_figures(self):
         """A server that names nothing: the prompt is halved until it fits, in the same turn."""
         self.serve(error=vague_error)
-        self.assert_one_overflow(turns=10)
+        self.assert_one_overflow()
         self.assertIn(HALVED, learned_window(self.script).source)
 
 
@@ -162,7 +162,7 @@ class TestSummaries(SmallWindow):
         """The first request is refused, then all of the source is in requests that succeed."""
         self.serve()
         messages = self.fill(self.LONG, words=60)
-        summary = wait_for(summarise(self.script, messages), 60)
+        summary = wait_for(summarise(self.script, messages))
         self.assertEqual((summary.level, len(self.small.refused)), ("main", 1))
         sent = "".join(r.body["messages"][-1]["content"] for r in self.small.succeeded)
         for message in messages:
@@ -172,9 +172,9 @@ class TestSummaries(SmallWindow):
         """Both recover from a refusal, and what leaves was shown to the extraction."""
         self.serve()
         self.fill(self.LONG, words=60)
-        done = wait_for(run_pre_compaction_extraction(self.script, self.aria), 60)
+        done = wait_for(run_pre_compaction_extraction(self.script, self.aria))
         self.assertTrue(done["success"], done)
-        done = wait_for(compact_conversation_history(self.script, self.aria, force=True), 60)
+        done = wait_for(compact_conversation_history(self.script, self.aria, force=True))
         self.assertTrue(done["success"], done)
         self.assertEqual(done["level"], "main")
         self.assertEqual(len(self.small.refused), 1)

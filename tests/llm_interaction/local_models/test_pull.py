@@ -19,17 +19,20 @@ NAME = "hf:owner/Small-GGUF:Q4_K_M"
 WEIGHTS = header() + bytes(range(256)) * 80_000  # the client takes 10 MB at a time
 # The client reads the hub's address when it is imported: each pull is a process.
 PULL = """
-import sys
+import sys, time
 from pathlib import Path
 from evennia_ai.errors import LocalModelError
 from evennia_ai.llm_interaction.local_models import pull
-room, memory = int(sys.argv[3]), int(sys.argv[4])
+folder, room, memory, *names = sys.argv[1:]
+time.sleep = lambda seconds: None  # the client pauses before it tries again
+room, memory = int(room), int(memory)
 if room:
     pull.shutil.disk_usage = lambda path: type("Usage", (), {"free": room})
-try:
-    print(pull.pull(sys.argv[1], Path(sys.argv[2]), free=lambda: memory or None))
-except LocalModelError as error:
-    print("refused:", error)
+for name in names:
+    try:
+        print(pull.pull(name, Path(folder), free=lambda: memory or None))
+    except LocalModelError as error:
+        print("refused:", error)
 """
 
 
@@ -82,14 +85,15 @@ class TestPull(unittest.TestCase):
         self.addCleanup(self.hub.server_close)
         self.addCleanup(self.hub.shutdown)
 
-    def pull(self, name=NAME, room=0, memory=0):
-        """What a pull prints on its last line."""
+    def pull(self, *names, room=0, memory=0):
+        """What a pull of one model prints on its last line, and of more on all lines."""
         env = {**os.environ, "HF_ENDPOINT": f"http://127.0.0.1:{self.hub.server_port}"}
         env |= {"HF_HUB_DOWNLOAD_TIMEOUT": "5", "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1"}
-        command = [sys.executable, "-c", PULL, name, self.folder, str(room), str(memory)]
+        command = [sys.executable, "-c", PULL, self.folder, str(room), str(memory)]
+        command += names or [NAME]
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         self.assertNotIn("Traceback", done.stderr)
-        return done.stdout.strip().rpartition("\n")[2]
+        return done.stdout if names else done.stdout.strip().rpartition("\n")[2]
 
     def test_a_pulled_model_is_installed(self):
         """The file of the quantisation arrives whole under its name; nothing else is left."""
@@ -134,7 +138,9 @@ class TestPull(unittest.TestCase):
 
     def test_other_names_are_refused(self):
         """An unknown quantisation is answered with those there are, an unknown repository too."""
-        self.assertIn("Small-Q8_0.gguf", self.pull("hf:owner/Small-GGUF:Q2_K"))
-        self.assertIn("no file of one part", self.pull("hf:owner/Small-GGUF:F16"))
-        self.assertIn("does not show `owner/None`", self.pull("hf:owner/None:Q4"))
-        self.assertIn("is not the name of a model", self.pull("hf:owner:Q4"))
+        of_one = (f"hf:owner/Small-GGUF:{wanted}" for wanted in ("Q2_K", "F16"))
+        q2, f16, none, odd = self.pull(*of_one, "hf:owner/None:Q4", "hf:owner:Q4").splitlines()
+        self.assertIn("Small-Q8_0.gguf", q2)
+        self.assertIn("no file of one part", f16)
+        self.assertIn("does not show `owner/None`", none)
+        self.assertIn("is not the name of a model", odd)
