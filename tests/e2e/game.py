@@ -171,7 +171,7 @@ class Game:
     def admin(self, timeout_s=20.0):
         """A telnet connection logged in as the owner."""
         player = Telnet(self.ports.telnet, timeout_s=timeout_s)
-        player.login(run.ADMIN, PASSWORD)
+        player.login(run.ADMIN, self.environ[run.PASSWORD_VARIABLE])
         return player
 
     def player(self, name, password="quite-a-long-1", timeout_s=20.0):

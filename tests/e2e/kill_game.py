@@ -31,7 +31,7 @@ CREATION_THROTTLE_LIMIT = None
 LOGIN_THROTTLE_LIMIT = None
 """
 PLAYERS = ("Alice", "Bob", "Carol")
-LIFE_S, ANSWER_S, LOOK_S = 60.0, 20.0, 90.0
+LIFE_S, ANSWER_S, LOOK_S = 240.0, 20.0, 90.0
 # Number of talks that grow a history by more than half of what a compaction leaves.
 TALKS = 4
 DEEDS = {
@@ -179,7 +179,7 @@ class Tavern:
         for _ in range(TALKS):
             self.talk()
         self._call("lower('compact_emergency_threshold')", "is low")
-        self._pause(3.0)
+        self._pause(10.0)
         self._call("restore()", "as ever")
 
     def _call(self, what, shown):
