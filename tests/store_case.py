@@ -27,25 +27,25 @@ class StoreCase(unittest.TestCase):
     def opened(self, **kwargs):
         kwargs.setdefault("embedder", HashingEmbedder())
         store = Mem0Backend(self.folder, **kwargs)
-        self.addCleanup(lambda: wait_for(store.close(), 60))
+        self.addCleanup(lambda: wait_for(store.close()))
         return store
 
     def reopened(self, **kwargs):
-        wait_for(self.store.close(), 60)
+        wait_for(self.store.close())
         self.store = self.opened(**kwargs)
         return self.store
 
     def add(self, *items, scope="aria"):
-        wait_for(self.store.add(scope, items), 60)
+        wait_for(self.store.add(scope, items))
 
     def ids(self, scope="aria"):
-        return wait_for(self.store.ids(scope), 60)
+        return wait_for(self.store.ids(scope))
 
     def delete(self, *ids, scope="aria"):
-        return wait_for(self.store.delete(scope, ids), 60)
+        return wait_for(self.store.delete(scope, ids))
 
     def status(self):
-        return wait_for(self.store.status(), 60)
+        return wait_for(self.store.status())
 
     def texts(self, query, scope="aria", **kwargs):
         return [hit.text for hit in wait_for(self.store.search(scope, query, **kwargs), 60)]

@@ -80,11 +80,10 @@ class TestAsyncioThread(unittest.TestCase):
         self.thread = AsyncioThread("test-loop")
 
     def test_many_at_a_time(self):
-        """A hundred waits take as long as one."""
-        began = time.monotonic()
-        for work in [self.thread.submit(asyncio.sleep(0.2, number)) for number in range(100)]:
+        """A hundred wait side by side, each for the others."""
+        barrier = asyncio.Barrier(100)
+        for work in [self.thread.submit(barrier.wait()) for _ in range(100)]:
             wait_for(work)
-        self.assertLess(time.monotonic() - began, 2)
 
     def test_cancelling_reaches_the_coroutine(self):
         """Cancelling the Deferred cancels the coroutine and fails with `CancelledError`."""
@@ -127,7 +126,6 @@ for _ in range(5):
     loop.submit(asyncio.sleep(60))
 worker.submit(time.sleep, 60)
 time.sleep(0.5)
-print("leaving", flush=True)
 """
 IMPORTING = """
 import sys
@@ -142,27 +140,20 @@ print("leaving", flush=True)
 
 class TestProcessEnd(unittest.TestCase):
     def end(self, source, *args):
-        """Seconds that a process takes to end, and what it prints meanwhile."""
-        process = subprocess.Popen(
-            [sys.executable, "-B", "-c", source, *args], stdout=subprocess.PIPE, text=True, cwd=ROOT
-        )
-        with process:
-            self.assertEqual(process.stdout.readline().strip(), "leaving")
-            began = time.monotonic()
-            rest = process.stdout.read()
-            self.assertEqual(process.wait(20), 0)
-        return time.monotonic() - began, rest
+        """What a process prints, which ends long before what hangs in it would."""
+        command = [sys.executable, "-B", "-c", source, *args]
+        return subprocess.check_output(command, text=True, cwd=ROOT, timeout=50)
 
     def test_hanging_work_does_not_hold_up_the_exit(self):
         """A process whose threads all hang ends at once when its main thread does."""
-        self.assertLess(self.end(HANGING)[0], 3)
+        self.end(HANGING)
 
     def test_an_import_is_waited_for(self):
         """Python would freeze its thread with the locks that other imports need."""
         with tempfile.TemporaryDirectory() as folder:
             body = "import time\ntime.sleep(1)\nprint('imported', flush=True)\n"
             Path(folder, "slow_to_import.py").write_text(body)
-            self.assertEqual(self.end(IMPORTING, folder)[1], "imported\n")
+            self.assertEqual(self.end(IMPORTING, folder), "leaving\nimported\n")
 
     def test_waiting_has_an_end(self):
         """A module that never finishes holds up the end for the stated time only."""

@@ -19,7 +19,7 @@ class WireTest(AssistantTest):
         super().setUp()
         self.server = LoopbackServer(self.respond).start()
         client = ModelClient(api_base=self.server.url, api_key="sk-test", retry=QUICK)
-        wait_for(client.warm_up(), 60)
+        wait_for(client.warm_up())
         services.use(model=client)
         self.configure(max_context_tokens=LIMIT, llm_timeout_s=2.0)
 

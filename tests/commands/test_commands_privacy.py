@@ -71,11 +71,11 @@ class ForgettingGameTest(WholePagesTest):
                 asker = {"asker": stable_id(self.char1)}
                 said = Message("assistant", reply, speaker=speaker_of(body), metadata=asker)
                 script.history.append([said])
-                wait_for(compact_conversation_history(script, body, force=True), 30)
+                wait_for(compact_conversation_history(script, body, force=True))
             self.char1.key = "Renamed"
         mine = next(m for m in self.lines(self.script) if SECRET in m.content and m.speaker)
         self.aria.journal.add("Char has a boat.", source_message_ids=[mine.id])
-        wait_for(self.script._run_sleep_tick(), 60)
+        wait_for(self.script._run_sleep_tick())
         self.script.audit("error", what=f"lost {SECRET}00x")
 
     @staticmethod
@@ -365,7 +365,7 @@ class TestBounds(ForgettingGameTest):
                     job._failures["the log"] = OSError()
 
         with patch.object(ForgettingJob, "at_step", at_step):
-            wait_for(forget_queued(all_scripts), 60)
+            wait_for(forget_queued(all_scripts))
         self.assertEqual(done, [utc_iso(number) for number in range(3)])
         self.assertEqual([request.at for request in queued()], [utc_iso(0)])
 
@@ -410,10 +410,10 @@ class TestInterrupted(ForgettingGameTest):
                 patch.object(type(self.script), "at_commit_step", at_step),
                 self.assertRaises(Stopped),
             ):
-                wait_for(forget_queued(all_scripts), 60)
+                wait_for(forget_queued(all_scripts))
             self.assertEqual(len(queued()), 1)
         startstop.warm_up()
-        pump_until(lambda: not queued(), 60)
+        pump_until(lambda: not queued())
         self.assert_forgotten()
 
     def test_an_index_that_fails_to_clear(self):

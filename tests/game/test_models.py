@@ -26,7 +26,7 @@ class TestAttack(WholePagesTest):
         self.server = self.enterContext(LoopbackServer())
         self.evil = f"oobabooga/{self.server.url}/x"
         client = ModelClient()
-        wait_for(client.warm_up(), 240)
+        wait_for(client.warm_up())
         services.use(model=client)
 
     def live(self):
@@ -36,13 +36,13 @@ class TestAttack(WholePagesTest):
         self.fill(30)
         self.configure(compact_preserve_window=4)
         done = compact_conversation_history(self.script, self.aria, force=True)
-        self.assertTrue(wait_for(done, 60)["success"])
+        self.assertTrue(wait_for(done)["success"])
 
     def test_the_attack_would_work(self):
         """LiteLLM asks the address in a model's name: only the check prevents it."""
         said = ({"role": "user", "content": "4711"},)
         request = ModelRequest(model=self.evil, messages=said, timeout_s=5.0)
-        wait_for(services.mind().model.complete(request).addErrback(lambda failure: None), 30)
+        wait_for(services.mind().model.complete(request).addErrback(lambda failure: None))
         self.assertTrue(self.server.wait_for_requests(1))
 
     def test_set_behind_our_back(self):

@@ -34,14 +34,14 @@ class TestTrial(unittest.TestCase):
 
     def client(self, server, **options):
         client = ModelClient(api_base=server.url, api_key="sk-test", **options)
-        wait_for(client.warm_up(), 120)
+        wait_for(client.warm_up())
         return client
 
     def sent(self, **fields):
         """What a server of the game's own gets for a request."""
         server = self.server()
         request = ModelRequest(**{"model": MODEL, "prompt": "Hi", **fields})
-        wait_for(self.client(server).complete(request), 30)
+        wait_for(self.client(server).complete(request))
         return server.bodies[-1]
 
     def test_dropped_and_carried(self):

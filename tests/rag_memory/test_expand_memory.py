@@ -32,7 +32,7 @@ class TestExpandMemory(AssistantTest):
         self.configure(pre_compact_extraction_enabled=False, compact_preserve_window=2)
         self.model.answers = []
         done = compact_conversation_history(self.script, self.aria, force=True)
-        return wait_for(done, 30)["summary_id"]
+        return wait_for(done)["summary_id"]
 
     def test_message_with_neighbours(self):
         """A message comes whole with three on either side, whispers of others left out."""
@@ -62,7 +62,7 @@ class TestExpandMemory(AssistantTest):
         entry = self.aria.journal.add("Elin has bees.", source_message_ids=[source])
         found = self.expand(entry.id)
         self.assertEqual((found["kind"], found["around"][0]["id"]), ("journal", source))
-        wait_for(self.script._run_sleep_tick(), 30)
+        wait_for(self.script._run_sleep_tick())
         (memory,) = wait_for(self.semantic.ids(self.script.scope))
         self.assertEqual(self.expand(memory)["id"], entry.id)
         self.aria.journal.withdraw([entry.id])

@@ -193,7 +193,7 @@ class TestForgetEntry(CommandLineTest):
     def test_forgotten(self):
         """The entry leaves index, semantic memory and profiles; the journal has it withdrawn."""
         self.aria.entities.put({"o9": new_profile("o9", "Bob", 0.0)})
-        wait_for(self.script._run_sleep_tick(), 30)
+        wait_for(self.script._run_sleep_tick())
         self.assertEqual(self.remembered(), [self.entry.id])
         self.assertEqual(len(self.aria.entities.get("o9").observations), 1)
         line = f"aimemory/forget Aria = {self.entry.id}"
@@ -206,9 +206,9 @@ class TestForgetEntry(CommandLineTest):
 
     def test_stays_forgotten(self):
         """Neither a night, nor a rebuilt index, nor a failing store brings it back."""
-        wait_for(self.script._run_sleep_tick(), 30)
+        wait_for(self.script._run_sleep_tick())
         self.aria.journal.withdraw([self.entry.id])
-        report = wait_for(self.script._run_sleep_tick(), 30)
+        report = wait_for(self.script._run_sleep_tick())
         self.assertTrue(report["orphaned_links"]["success"])
         self.assertEqual(wait_for(self.semantic.ids(self.script.scope)), set())
         self.typed("aimemory/rebuild Aria", until="holds 0 items")

@@ -30,7 +30,7 @@ import sys
 from tests.store_case import HashingEmbedder, Mem0Backend, item, wait_for
 store = Mem0Backend(sys.argv[1], embedder=HashingEmbedder())
 for n in range(1000):
-    wait_for(store.add('aria', [item(f'j{n}', f'fact {n}')]), 60)
+    wait_for(store.add('aria', [item(f'j{n}', f'fact {n}')]))
     print(n, flush=True)
 """
 
@@ -97,8 +97,8 @@ class TestFiles(StoreCase):
         self.add(item("j1", "text"))
         second = self.opened()
         with self.assertRaisesRegex(StoreError, "already accessed"):
-            wait_for(second.ids("aria"), 60)
-        self.assertFalse(wait_for(second.status(), 60)["ok"])
+            wait_for(second.ids("aria"))
+        self.assertFalse(wait_for(second.status())["ok"])
         wait_for(self.store.close())
         self.assertEqual(wait_for(second.ids("aria"), 60), {"j1"})
         with self.assertRaisesRegex(StoreError, "closed"):
@@ -240,7 +240,7 @@ class TestQuiet(unittest.TestCase):
             "import sys, json; sys.modules['mem0'] = None;"
             "from tests.store_case import HashingEmbedder, Mem0Backend, wait_for;"
             "store = Mem0Backend(sys.argv[1], embedder=HashingEmbedder());"
-            "print(json.dumps(wait_for(store.status(), 60)))"
+            "print(json.dumps(wait_for(store.status())))"
         )
         with tempfile.TemporaryDirectory() as folder:
             status = run(program, folder)

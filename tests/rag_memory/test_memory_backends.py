@@ -32,7 +32,7 @@ class Contract:
         self.addCleanup(lambda: self.done(self.backend.close()))
 
     def done(self, deferred):
-        return wait_for(deferred, 120)
+        return wait_for(deferred)
 
     def add(self, *items, scope="aria"):
         self.done(self.backend.add(scope, items))
@@ -121,7 +121,7 @@ class TestBySetting(AssistantTest):
         """What the journal holds is dreamt into it and found through it."""
         self.use(TINY)
         entry = self.aria.journal.add("Elin keeps bees behind the mill.")
-        wait_for(self.script._run_sleep_tick(), 30)
+        wait_for(self.script._run_sleep_tick())
         self.assertIsInstance(self.script.mind.memories, TinyBackend)
         self.assertEqual(wait_for(self.script.mind.memories.ids(self.script.scope)), {entry.id})
         wait_for(self.script.memory.forget([entry.id]))
@@ -140,5 +140,5 @@ class TestBySetting(AssistantTest):
         self.assertIn("EVENNIA_AI_MEMORY_BACKEND", status["detail"])
         with self.assertRaises(StoreError):
             wait_for(self.script.mind.memories.ids("aria"))
-        wait_for(self.script._run_sleep_tick(), 30)
+        wait_for(self.script._run_sleep_tick())
         self.assertEqual([e.id for e in self.aria.journal.unconsolidated()], [entry.id])

@@ -57,8 +57,8 @@ class TestParaphrases(AssistantTest):
         for question in ASKED:
             self.say(question)
             self.tick()
-        wait_for(run_pre_compaction_extraction(self.script, self.aria), 60)
-        wait_for(self.script._run_sleep_tick(), 60)
+        wait_for(run_pre_compaction_extraction(self.script, self.aria))
+        wait_for(self.script._run_sleep_tick())
         return len(wait_for(self.semantic.ids(self.script.scope)))
 
     def test_the_store_stays_bounded(self):
@@ -100,7 +100,7 @@ class TestToldAgain(AssistantTest):
         self.assertEqual(entry.source_type, "assistant")
         hits = wait_for(self.script.memory.search(Query("who keeps bees")))
         self.assertIn(entry.id, {hit.turn_id for hit in hits})
-        wait_for(self.script._run_sleep_tick(), 60)
+        wait_for(self.script._run_sleep_tick())
         self.assertIn(entry.id, wait_for(self.semantic.ids(self.script.scope)))
         self.aria.journal.add("The key is red.")
         again = self.asked_to_remember("Char's sister Elin keeps bees, behind the mill!")
@@ -126,9 +126,9 @@ class TestThrownAway(AssistantTest):
         def night():
             store = Mem0Backend(folder, embedder=HashingEmbedder())
             services.use(memories=store)
-            report = wait_for(self.script._run_sleep_tick(), 120)
-            held = wait_for(store.ids(self.script.scope), 60)
-            wait_for(store.close(), 60)
+            report = wait_for(self.script._run_sleep_tick())
+            held = wait_for(store.ids(self.script.scope))
+            wait_for(store.close())
             return report, held
 
         self.assertEqual(night()[1], {entry.id for entry in [*entries, forgotten]})

@@ -58,10 +58,10 @@ class ConsolidationCase(MemoryWorldTest):
         self.journal._newest.set(JOURNAL, replace(self.journal.page(JOURNAL), consolidated=()))
 
     def consolidate(self):
-        return wait_for(consolidate_memories_to_semantic(self.script, self.body), 60)
+        return wait_for(consolidate_memories_to_semantic(self.script, self.body))
 
     def prune(self):
-        return wait_for(prune_orphaned_memory_links(self.script, self.body), 60)
+        return wait_for(prune_orphaned_memory_links(self.script, self.body))
 
 
 class TestConsolidate(ConsolidationCase):

@@ -95,6 +95,6 @@ class TestCompletion(WireTest):
         self.assertNotRegex(body["prompt"], r"\[o\d")
         self.assertIn("Well met, traveller.", self.contents()[-1][1])
         self.fill(40, words=20)
-        result = wait_for(compact_conversation_history(self.script, self.aria, force=True), 30)
+        result = wait_for(compact_conversation_history(self.script, self.aria, force=True))
         self.assertTrue(result["success"])
         self.assertTrue(self.server.bodies[-1]["prompt"].endswith("SUMMARY:"))

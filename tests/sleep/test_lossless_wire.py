@@ -95,7 +95,7 @@ class TestHostileSummariser(WireTest):
             self.talk()
             before = len(self.client.answered)
             done = compact_conversation_history(self.script, self.aria, force=True)
-            result = wait_for(done, 60)
+            result = wait_for(done)
             self.assertTrue(result["success"], (self.generation, result))
             yield result, self.client.answered[before:]
 

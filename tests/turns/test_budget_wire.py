@@ -56,10 +56,10 @@ class TestBudgetOnTheWire(WireTest):
         """Extractions and summaries are logged as they are sent, too."""
         self.configure(compact_preserve_window=4)
         self.fill(40, words=30)
-        wait_for(run_pre_compaction_extraction(self.script, self.aria), 60)
-        done = wait_for(compact_conversation_history(self.script, self.aria, force=True), 60)
+        wait_for(run_pre_compaction_extraction(self.script, self.aria))
+        done = wait_for(compact_conversation_history(self.script, self.aria, force=True))
         self.assertTrue(done["success"], done)
-        wait_for(self.script.run_turn(TurnRequest()), 60)
+        wait_for(self.script.run_turn(TurnRequest()))
         events = self.assert_logged()
         self.assertEqual({e.purpose for e in events}, {"pre_compaction", "summary", "awake"})
         self.assertGreater(events[-1].regions["Summaries"], 0)
@@ -72,7 +72,7 @@ class TestBudgetOnTheWire(WireTest):
         self.server.script(loopback.text("The sea."), loopback.text("Words."))
         self.talk("Aria, what do you see?")
         self.script.history.append([Message("user", "word " * 3000)])
-        wait_for(self.script.run_turn(TurnRequest()), 60)
+        wait_for(self.script.run_turn(TurnRequest()))
         for event, body in zip(self.script.budgets.events(), self.server.bodies, strict=True):
             self.assertNotIn("tools", body)
             self.assert_near(event.total - event.regions["Reserve"], count_tokens(body))

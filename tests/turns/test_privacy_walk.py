@@ -220,7 +220,7 @@ class TestWalks(WholePagesTest):
             self.assertEqual(self.leaks, [])
 
     def _settle(self):
-        pump_until(lambda: self.script.runtime.lock.running is None, 30)
+        pump_until(lambda: self.script.runtime.lock.running is None)
 
     def _line(self, circle=None):
         """Something to say; a secret where it is for a circle."""
@@ -274,7 +274,7 @@ class TestWalks(WholePagesTest):
 
     def _tick(self):
         self.script.runtime.last_turn_at = 0.0
-        wait_for(self.script.at_tick(), 30)
+        wait_for(self.script.at_tick())
 
     def _move(self):
         person = self.rng.choice(self.people)
@@ -295,7 +295,7 @@ class TestWalks(WholePagesTest):
         """Run something under the turn lock; what is refused does no harm."""
         done = self.script.run_exclusive(lambda: function(self.script, self.aria, **options))
         try:
-            return wait_for(done, 30)
+            return wait_for(done)
         except AssistantError:
             return None
 

@@ -41,7 +41,7 @@ class TestOffline(AssistantTest):
     def setUp(self):
         super().setUp()
         client = ModelClient()
-        wait_for(client.warm_up(), 60)
+        wait_for(client.warm_up())
         services.use(model=client)
         self.configure(llm_model="offline/extractive", compact_preserve_window=4)
         self.people = {}
@@ -62,7 +62,7 @@ class TestOffline(AssistantTest):
         for n, (who, text) in enumerate(TOLD):
             self.heard(who, text)
             self.heard("Bob", CHATTER[n % len(CHATTER)])
-        done = wait_for(compact_conversation_history(self.script, self.aria, force=True), 30)
+        done = wait_for(compact_conversation_history(self.script, self.aria, force=True))
         self.assertTrue(done["success"], done)
         live = " ".join(m.content for m in self.script.history.messages() if m.role == "user")
         self.assertNotIn("blue pot", re.sub(r"(?s)\[CONTEXT SUMMARY\].*", "", live))
