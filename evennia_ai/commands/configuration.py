@@ -2,17 +2,13 @@
 
 from evennia.utils.utils import crop
 
-from evennia_ai.assistant_script import AssistantScript, all_assistants
+from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand, named
-from evennia_ai.errors import Refusal
-from evennia_ai.game.ports import former_of_group, typed_groups
 from evennia_ai.kinds import shown
 from evennia_ai.staff.configuration import (
-    change_group_option,
     change_option,
     option_called,
     take_preset,
-    undo_group_option,
     undo_options,
 )
 from evennia_ai.staff.show import escaped
@@ -33,9 +29,6 @@ class CmdAIConfig(AssistantCommand):
       aiconfig <assistant> <option> = default
       aiconfig <assistant> preset = <name>
       aiconfig/undo <assistant> [<option>]
-      aiconfig/group
-      aiconfig/group <group> <option> = <value or default>
-      aiconfig/undo <group> [<option>]
 
     The first form lists all options with their values and where they come from,
     the second explains one, the third changes it at once, and the fourth
@@ -49,11 +42,8 @@ class CmdAIConfig(AssistantCommand):
 
     Models must be among those of the game's setting EVENNIA_AI_MODELS. This
     holds for admins too. Only admins raise or remove spend limits. The setting
-    EVENNIA_AI_OPTIONS gives options to groups of assistants, and so does
-    aiconfig/group: to 'tag:guard', 'prototype:town_guard' or
-    'class:typeclasses.npcs.Guard'. A tag wins over a prototype, this over a
-    class, and an assistant's own value over all. Builders may do so for groups
-    of their own assistants; spend limits of groups are for admins.
+    EVENNIA_AI_OPTIONS gives options to groups of assistants, by typeclass, tag
+    or prototype; an assistant's own value wins.
 
     Options are Attributes of the assistant's script, so Evennia's own command
     'set/script' changes them as well; spend limits for admins alone.
@@ -64,28 +54,9 @@ class CmdAIConfig(AssistantCommand):
     key = "aiconfig"
     locks = "cmd:perm(Builder);admin:perm(Admin)"
 
-    def do_group(self) -> None:
-        """Show the options of groups, or give one to a group."""
-        group, _, option = self.lhs.strip().rpartition(" ")
-        if not self.args.strip():
-            lines = [
-                f"{group}: {name} = {shown(value)}"
-                for group, options in sorted(typed_groups().items())
-                for name, value in options.items()
-            ]
-            return self.page(escaped("\n".join(lines) or "No group has options."))
-        if self.rhs is None or not group:
-            raise Refusal(self.usage)
-        lines = change_group_option(group.strip(), option, self.rhs, self.caller, all_assistants())
-        self.tell("\n".join(lines))
-
     def do_undo(self) -> None:
         """Bring back what an option was before it was changed."""
         name, option = self._names()
-        if ":" in self.lhs:  # a group, whose name may hold spaces; no assistant's holds a colon
-            name, option = (self.lhs, "") if former_of_group(self.lhs) else (name, option)
-            lines = undo_group_option(name, option, self.caller, all_assistants())
-            return self.tell("\n".join(lines))
         script = self.own_assistant(name)
         self._report(script, undo_options(script, option, self.caller.key, self.is_admin))
 

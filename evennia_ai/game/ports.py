@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import DatabaseError
-from evennia import AccountDB, ServerConfig
+from evennia import AccountDB
 from evennia.locks.lockhandler import get_all_lockfuncs
-from evennia.prototypes.prototypes import PROTOTYPE_TAG_CATEGORY
 from evennia.utils import logger
 from evennia.utils.utils import lazy_property
 
@@ -24,7 +23,6 @@ from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.game.world import GameHandler, literal
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Speaker
-from evennia_ai.history.records import as_dict
 from evennia_ai.kinds import SAMPLING, Allowed
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
@@ -46,8 +44,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LONG = 300
-# Where the options of groups are kept.
-GROUPS = "evennia_ai_groups"
 
 
 class AssistantPorts(Assistant):
@@ -83,22 +79,17 @@ class AssistantPorts(Assistant):
         return Allowed(conf.allowed_models(), set(self.tools.tools), locks, SAMPLING)
 
     def shared_options(self) -> tuple[Layer, ...]:
-        """The options of ``EVENNIA_AI_OPTIONS`` for its body's typeclasses, tags and prototype.
-
-        Behind them those that `aiconfig/group` gave to its class, then its prototype, its tags.
-        """
-        groups, typed, body = conf.setting("OPTIONS"), typed_groups(), self.obj
-        if not (groups or typed) or body is None:
+        """The options of ``EVENNIA_AI_OPTIONS`` for its body's typeclasses, tags and prototype."""
+        groups, body = conf.setting("OPTIONS"), self.obj
+        if not groups or body is None:
             return ()
-        own, allowed = groups_of(body), Allowed(lock_functions=set(get_all_lockfuncs()))
-        names = {group.partition(":")[2] for group in own}
-        return (
-            *(
-                Layer(f'EVENNIA_AI_OPTIONS["{group}"]', values, allowed)
-                for group, values in groups.items()
-                if group in names or group.lower() in names
-            ),
-            *(Layer(group, typed[group], self.allowed) for group in own if group in typed),
+        names = {f"{each.__module__}.{each.__qualname__}" for each in type(body).mro()}
+        names.update(body.tags.all())  # a prototype is one of them
+        allowed = Allowed(lock_functions=set(get_all_lockfuncs()))
+        return tuple(
+            Layer(f'EVENNIA_AI_OPTIONS["{group}"]', values, allowed)
+            for group, values in groups.items()
+            if group in names or group.lower() in names
         )
 
     def who(self, person: Any) -> Speaker:
@@ -283,47 +274,6 @@ class AssistantPorts(Assistant):
         able = self.model_name != OFFLINE_MODEL and self.config.llm_api == "chat"
         is_on = conf.setting("MEM0_CONFIG").get("infer") is True
         return is_on and able and not self.over_spend()
-
-
-def _stored_groups() -> dict[str, dict[str, dict[str, Any]]]:
-    """What `aiconfig/group` gave, by group and option: ``now``, and what it was, ``former``."""
-
-    def read() -> dict[str, dict[str, dict[str, Any]]]:
-        stored = as_dict(json.loads(ServerConfig.objects.conf(GROUPS, default="") or "{}"))
-        parts = {part: as_dict(stored.get(part)) for part in ("now", "former")}
-        return {part: {g: as_dict(each) for g, each in parts[part].items()} for part in parts}
-
-    return services.kept("groups", read)
-
-
-def typed_groups() -> Mapping[str, Mapping[str, Any]]:
-    """The options that `aiconfig/group` gave to groups, as ``tag:guard``."""
-    return _stored_groups()["now"]
-
-
-def former_of_group(group: str) -> Mapping[str, Any]:
-    """What the options of a group were before, as `staff.configuration` keeps it."""
-    return _stored_groups()["former"].get(group, {})
-
-
-def change_group(group: str, name: str, value: object, former: Mapping[str, object]) -> None:
-    """Give a group an option in its stored form, or take it away with None."""
-    groups, changed = _stored_groups(), {}
-    for part, given in (("now", value), ("former", dict(former))):
-        options = {**groups[part].get(group, {}), name: given}
-        left = {each: options[each] for each in options if options[each] is not None}
-        changed[part] = {g: each for g, each in {**groups[part], group: left}.items() if each}
-    # A text, because Evennia returns dicts as objects that are tied to their row.
-    ServerConfig.objects.conf(GROUPS, json.dumps(changed))
-    groups.update(changed)
-
-
-def groups_of(body: "DefaultObject") -> tuple[str, ...]:
-    """The groups of a body by their names, the least special first."""
-    classes = [f"class:{each.__module__}.{each.__qualname__}" for each in type(body).mro()[::-1]]
-    made = body.tags.get(category=PROTOTYPE_TAG_CATEGORY, return_list=True)
-    tags = sorted(tag for tag in body.tags.all() if tag not in made)
-    return (*classes, *(f"prototype:{each}" for each in made), *(f"tag:{tag}" for tag in tags))
 
 
 def shared_spend() -> SharedSpend:

@@ -1,23 +1,17 @@
 """Changes of an assistant's options, as `aiconfig` and the options page make them."""
 
 import difflib
-import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from evennia.locks.lockhandler import get_all_lockfuncs
-
-from evennia_ai import conf
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.errors import ConfigError
-from evennia_ai.game.ports import change_group, former_of_group, groups_of, typed_groups
 from evennia_ai.history.records import as_dict
-from evennia_ai.kinds import SAMPLING, Allowed, parsed, shown
+from evennia_ai.kinds import parsed, shown
 from evennia_ai.staff.show import ago
 from evennia_ai.turns.options import OPTIONS, PRESETS, check_option
 from evennia_ai.turns.spend_book import OWN_LIMITS, lifts
 
-GROUP_KINDS = ("tag", "prototype", "class")
 # Category of the Attributes that hold what an option was, and by whom and when it was changed.
 FORMER = "ai_former"
 
@@ -86,7 +80,15 @@ def undo_options(script: AssistantScript, called: str, by: str, is_admin: bool) 
     """
     store, name = script.store, script.obj.key
     stored = {each: as_dict(store.get(each, FORMER)) for each in store.keys(FORMER)}
-    former = _undone(stored, called, name)
+    former = {each: was for each, was in stored.items() if each in OPTIONS and was.get("at")}
+    if called:
+        wanted = option_called(called)[0]
+        former = {wanted: former[wanted]} if wanted in former else {}
+    else:
+        newest = max((was["at"] for was in former.values()), default=0.0)
+        former = {each: was for each, was in former.items() if was["at"] == newest}
+    if not former:
+        raise ConfigError(f"No change of {f'{name} {called}'.strip()} can be undone.")
     values = {
         option: check_option(option, was["value"], script.allowed)
         for option, each in former.items()
@@ -100,78 +102,6 @@ def undo_options(script: AssistantScript, called: str, by: str, is_admin: bool) 
         f"{each['by']} changed it {ago(script.now() - each['at'])}."
         for option, each in former.items()
     ]
-
-
-def _undone(former: Mapping[str, Any], called: str, whose: str) -> dict[str, Mapping[str, Any]]:
-    """What is kept of the options that are to be brought back, by name; `ConfigError` for none."""
-    former = {name: each for name, each in former.items() if name in OPTIONS and each.get("at")}
-    wanted = [option_called(called)[0]] if called else [*former]
-    newest = max((each["at"] for each in former.values()), default=0.0)
-    undone = {
-        name: former[name]
-        for name in wanted
-        if name in former and (called or former[name]["at"] == newest)
-    }
-    if not undone:
-        raise ConfigError(f"No change of {f'{whose} {called}'.strip()} can be undone.")
-    return undone
-
-
-def change_group_option(
-    group: str, called: str, text: str, caller: Any, scripts: Sequence[AssistantScript]
-) -> list[str]:
-    """Give an option to a group, as ``tag:guard``; `default` or nothing takes it away again.
-
-    `caller` must be an admin, or may change all that are in the group (of `scripts`) now. Spend
-    limits of groups are for admins alone. Returns lines on what it is now; raises `AssistantError`.
-    """
-    name, key = option_called(called)
-    if key:
-        raise ConfigError(f"Give {group} the whole of `{name}`, as a dict.")
-    value = None
-    if text.strip().lower() not in ("", "default"):
-        value = parsed(name, OPTIONS[name].kind, text, _allowed_to_groups())
-    return _give_group(group, name, value, caller, scripts)
-
-
-def undo_group_option(
-    group: str, called: str, caller: Any, scripts: Sequence[AssistantScript]
-) -> list[str]:
-    """Bring back what an option of a group was before it was changed, as `undo_options` does."""
-    lines = []
-    for name, former in _undone(former_of_group(group), called, group).items():
-        was = former.get("was")
-        value = None if was is None else check_option(name, was, _allowed_to_groups())
-        lines += _give_group(group, name, value, caller, scripts)
-    return lines
-
-
-def _allowed_to_groups() -> Allowed:
-    return Allowed(conf.allowed_models(), None, set(get_all_lockfuncs()), SAMPLING)
-
-
-def _give_group(
-    group: str, name: str, value: object, caller: Any, scripts: Sequence[AssistantScript]
-) -> list[str]:
-    kind, _, own = group.partition(":")
-    if kind not in GROUP_KINDS or not own:
-        raise ConfigError(
-            f"A group is one of {', '.join(f'{each}:<name>' for each in GROUP_KINDS)}."
-        )
-    members = [script for script in scripts if group in groups_of(script.obj)]
-    others = [script.obj.key for script in members if not script.may_change(caller)]
-    is_admin = bool(caller.is_superuser or caller.check_permstring("Admin"))
-    if not is_admin and (name == "spend_caps" or others):
-        why = f"it holds {others[0]}, who is not yours" if others else "it is a spend limit"
-        raise ConfigError(f"Only admins give `{name}` to {group}: {why}.")
-    was = typed_groups().get(group, {}).get(name)
-    change_group(group, name, value, {"was": was, "by": caller.key, "at": time.time()})
-    for script in members:
-        script.audit("configured", act="group", group=group, option=name, by=caller.key)
-    says = "has no value any more" if value is None else f"is now {shown(value)}".removesuffix(".")
-    names = ", ".join(script.obj.key for script in members) or "no assistant"
-    lines = [f"{group}: {name} {says}. In the group: {names}. An assistant's own value wins."]
-    return lines + ([f"It was: {shown(was)}"] if was not in (None, value) else [])
 
 
 def take_preset(script: AssistantScript, name: str, by: str) -> list[str]:
