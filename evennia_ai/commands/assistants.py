@@ -2,20 +2,16 @@
 
 import re
 import time
-import unicodedata
 from typing import Any
 
 from django.conf import settings
-from evennia import create_object
-from evennia.utils.utils import class_from_module
 
 from evennia_ai import conf, services
-from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.history import why
-from evennia_ai.commands.wizard import ask_builder
+from evennia_ai.commands.wizard import ask_builder, body_class, good_name, new_body
 from evennia_ai.errors import Refusal
 from evennia_ai.game.hearing import IGNORED_TAG, is_ignored
 from evennia_ai.game.seeing import name_of, stable_id
@@ -45,11 +41,6 @@ from evennia_ai.staff.status import (
 )
 from evennia_ai.turns.tools.execution import approve, refuse, waiting_calls
 
-TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
-NAME_CHARS = 40
-NAMES = ("Aria", "Cora", "Finn", "Greta", "Odo", "Tilda")
-# Marks that commands and prompts are written with stand in no name.
-_NAME = re.compile(r"[^\W_][^=:;,/|#*{}\[\]\"<>\\]*")
 # A player's reports: how often, how many of the last lines, and characters of each.
 REPORT_EVERY_S, REPORT_LINES, REPORT_CHARS = 60, 10, 300
 
@@ -229,18 +220,8 @@ class CmdAI(AssistantCommand):
 
     def do_new(self) -> None:
         """Ask what a new assistant is to be, and make it."""
-        taken = {script.obj.key for script in all_assistants()}
-        # None is the beginning of another: both would hear a call.
-        names = (*NAMES, *(f"{name}{n}" for n in range(2, 1_000) for name in NAMES))
-        free = next(name for name in names if name not in taken)
-
-        def make(name: str, options: dict[str, Any]) -> str:
-            body = new_body(self.caller, good_name(name), TYPECLASS)
-            body.assistant.state.configure(options)
-            return f"{body.key} is here and listens. More options: aiconfig {body.key}"
-
         # Of the session, because a menu of the body would go on at the next login.
-        ask_builder(self.session or self.caller, good_name, free, make)
+        ask_builder(self.session or self.caller, self.caller)
 
     def do_start(self) -> None:
         script = self.own_assistant()
@@ -400,43 +381,3 @@ def _figures(spent: dict[str, Any]) -> tuple[str, ...]:
     """Calls, tokens, cached tokens with their price, and cost."""
     cached = f"{spent['cached']:,} ({price(spent['cached_cost'])})" if spent["cached"] else "0"
     return f"{spent['calls']:,}", f"{spent['tokens']:,}", cached, spent["price"]
-
-
-def new_body(caller: Any, key: str, typeclass: str) -> AssistantMixin:
-    """A new assistant in somebody's room, which is theirs."""
-    room, locks = getattr(caller, "location", None), OWNER_LOCKS.format(id=caller.id)
-    if room is None:
-        raise Refusal("You are nowhere; go into a room first.")
-    body = create_object(typeclass, key=key, location=room, home=room, locks=locks)
-    body.ensure_assistant().log(f"made by {caller.key}")
-    return body
-
-
-def good_name(text: str) -> str:
-    """A valid, free name for an assistant; raises `Refusal` otherwise."""
-    name = unicodedata.normalize("NFC", text.strip())
-    if not name:
-        raise Refusal("Usage: ai/create <name>[:<typeclass>]")
-    if len(name) > NAME_CHARS or not _NAME.fullmatch(name) or not name.isprintable():
-        raise Refusal(
-            f"`{name[:NAME_CHARS]}` cannot be a name: use up to {NAME_CHARS} characters, begin "
-            "with a letter or digit, and use none of = : ; , / | # * { } [ ] < > and quotes."
-        )
-    for script in all_assistants():
-        if script.obj.key.lower() == name.lower():
-            where = script.obj.location.key if script.obj.location else "nowhere"
-            raise Refusal(f"There is an assistant called {script.obj.key} already, in {where}.")
-    return name
-
-
-def body_class(path: str) -> str:
-    """The typeclass of a new body, checked; raises `Refusal` if it cannot be an assistant."""
-    if not path:
-        return TYPECLASS
-    try:
-        found = class_from_module(path)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise Refusal(f"There is no typeclass `{path}`: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, AssistantMixin)):
-        raise Refusal(f"`{path}` is no assistant: it must inherit from `AssistantMixin`.")
-    return path

@@ -4,8 +4,8 @@ from evennia import search_object
 
 from evennia_ai.background import Steps
 from evennia_ai.cards.card import report
-from evennia_ai.commands.assistants import body_class, good_name, new_body
 from evennia_ai.commands.base import AssistantCommand, named
+from evennia_ai.commands.wizard import body_class, good_name, new_body
 from evennia_ai.errors import Refusal, only_one
 from evennia_ai.game.seeing import is_person
 from evennia_ai.services import on_disk

@@ -1,18 +1,26 @@
-"""`ai/new`: a new assistant in a minute, question by question. Nothing exists before the last."""
+"""New assistants: their names, their bodies, and the questions of `ai/new`."""
 
-from collections.abc import Callable
+import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
+from evennia import create_object
 from evennia.utils.evmenu import EvMenu
-from evennia.utils.utils import wrap
+from evennia.utils.utils import class_from_module, wrap
 
-from evennia_ai.errors import AssistantError
+from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
+from evennia_ai.assistant_script import all_assistants
+from evennia_ai.errors import AssistantError, Refusal
 from evennia_ai.kinds import parsed, shown
 from evennia_ai.staff.show import escaped
 from evennia_ai.turns.options import OPTIONS
 
-Answers = dict[str, Any]
+TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
+NAME_CHARS = 40
+NAMES = ("Aria", "Cora", "Finn", "Greta", "Odo", "Tilda")
+# Marks that commands and prompts are written with stand in no name.
+_NAME = re.compile(r"[^\W_][^=:;,/|#*{}\[\]\"<>\\]*")
 WIDTH = 76
 _HELP = "Enter takes {default}; 'back' goes back, 'quit' leaves. Nothing is made before the end."
 _PEOPLE = (
@@ -74,21 +82,13 @@ STEPS = (
 )
 
 
-def ask_builder(
-    caller: Any,
-    check_name: Callable[[str], str],
-    free_name: str,
-    make: Callable[[str, Answers], str],
-) -> None:
-    """Ask a builder all questions, then make an assistant.
-
-    Args:
-        caller: Who asked, or their session.
-        check_name: Returns a name as it may be used; raises `AssistantError`.
-        free_name: The name that is taken where none is typed.
-        make: Makes it of its name and options; returns what the caller is told.
-    """
-    answers: Answers = {}
+def ask_builder(asked: Any, maker: Any) -> None:
+    """Ask a builder (or a session) all questions, then make an assistant of theirs (`maker`)."""
+    taken = {script.obj.key for script in all_assistants()}
+    # None is the beginning of another: both would hear a call.
+    names = (*NAMES, *(f"{name}{n}" for n in range(2, 1_000) for name in NAMES))
+    free_name = next(name for name in names if name not in taken)
+    answers: dict[str, Any] = {}
     steps = (Step("name", "What is it called?", free_name), *STEPS)
 
     def ask(caller: Any, raw_string: str, place: int = 0, error: str = "", **_: Any) -> Any:
@@ -105,18 +105,64 @@ def ask_builder(
         typed = raw_string.strip()
         try:
             if place < len(steps):
-                value = steps[place].value(typed) if place else check_name(typed or free_name)
+                value = steps[place].value(typed) if place else good_name(typed or free_name)
                 answers[steps[place].name] = value
                 return "ask", {"place": place + 1}
             if typed.lower() not in ("", "y", "yes"):
                 raise AssistantError("Type 'yes' to make it, 'back' or 'quit'.")
-            own = {name: each for name, each in answers.items() if name != "name"}
-            own = {n: v for n, v in own.items() if v not in (None, OPTIONS[n].default)}
-            caller.msg(make(answers["name"], own))
+            body = new_body(maker, good_name(answers["name"]), TYPECLASS)
+            chosen = {name: answers[name] for name in answers.keys() & OPTIONS.keys()}
+            chosen = {n: v for n, v in chosen.items() if v not in (None, OPTIONS[n].default)}
+            body.assistant.state.configure(chosen)
+            caller.msg(f"{body.key} is here and listens. More options: aiconfig {body.key}")
             return "made"
         except AssistantError as error:
             return "ask", {"place": place, "error": str(error)}
 
+    def leave(caller: Any, menu: EvMenu) -> None:
+        if menu.nodename != "made":
+            caller.msg("You left the questions; nothing was made.")
+
     nodes = {"ask": ask, "made": lambda caller, raw_string, **_: ("", None)}
-    options = {"cmd_on_exit": None, "auto_look": False, "auto_help": False}
-    EvMenu(caller, nodes, startnode="ask", **options)
+    options = {"cmd_on_exit": leave, "auto_look": False, "auto_help": False}
+    EvMenu(asked, nodes, startnode="ask", **options)
+
+
+def new_body(caller: Any, key: str, typeclass: str) -> AssistantMixin:
+    """A new assistant in somebody's room, which is theirs."""
+    room, locks = getattr(caller, "location", None), OWNER_LOCKS.format(id=caller.id)
+    if room is None:
+        raise Refusal("You are nowhere; go into a room first.")
+    body = create_object(typeclass, key=key, location=room, home=room, locks=locks)
+    body.ensure_assistant().log(f"made by {caller.key}")
+    return body
+
+
+def good_name(text: str) -> str:
+    """A valid, free name for an assistant; raises `Refusal` otherwise."""
+    name = unicodedata.normalize("NFC", text.strip())
+    if not name:
+        raise Refusal("Usage: ai/create <name>[:<typeclass>]")
+    if len(name) > NAME_CHARS or not _NAME.fullmatch(name) or not name.isprintable():
+        raise Refusal(
+            f"`{name[:NAME_CHARS]}` cannot be a name: use up to {NAME_CHARS} characters, begin "
+            "with a letter or digit, and use none of = : ; , / | # * { } [ ] < > and quotes."
+        )
+    for script in all_assistants():
+        if script.obj.key.lower() == name.lower():
+            where = script.obj.location.key if script.obj.location else "nowhere"
+            raise Refusal(f"There is an assistant called {script.obj.key} already, in {where}.")
+    return name
+
+
+def body_class(path: str) -> str:
+    """The typeclass of a new body, checked; raises `Refusal` if it cannot be an assistant."""
+    if not path:
+        return TYPECLASS
+    try:
+        found = class_from_module(path)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise Refusal(f"There is no typeclass `{path}`: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, AssistantMixin)):
+        raise Refusal(f"`{path}` is no assistant: it must inherit from `AssistantMixin`.")
+    return path
