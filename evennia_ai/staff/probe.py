@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError
 from evennia_ai.llm_interaction.budget import TokenBudget
@@ -13,9 +14,6 @@ from evennia_ai.llm_interaction.prompt import context_limit, model_request
 from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply
 from evennia_ai.turns.tools.game import Look
-
-if TYPE_CHECKING:
-    from evennia_ai.assistant_script import AssistantScript
 
 # The word for water in each language.
 WATER = {
@@ -32,8 +30,6 @@ WATER = {
     "Korean": "물",
     "Thai": "น้ำ",
 }
-# The longest prompt of a trial, and how much smaller the server's count of it is if it was cut.
-LONG_TOKENS, CUT_PART = 5_000, 0.6
 # Longest time of a short answer, and fewest tokens a second, with which a talk is a pleasure.
 PATIENCE_S, FLUENT = 12.0, 6.0
 LEAST_WINDOW = 4_096
@@ -43,8 +39,6 @@ ASKED_NAME = ("What is your name? Answer with one word.",)
 SEVERAL = ("My dog is called Fenwick.", "What is my dog called? Answer with one word.")
 LOOKED = ("Look at the chest with the tool `look`.",)
 LANGUAGES = (f"Write the word for water in these languages, one a line: {', '.join(WATER)}.",)
-LONG = "The password is Halberd. " + "The mill wheel turns slowly. " * 800
-ASKED_BACK = (LONG, "What is the password, which stands at the beginning? Answer with one word.")
 
 
 @dataclass
@@ -58,8 +52,6 @@ class Trial:
     seconds: float = 0.0  # time of the first, short answer
     speed: float = 0.0  # tokens a second of a longer one
     languages: Sequence[str] = ()  # those it wrote a word in
-    # Tokens after which the server cuts a long prompt; 0: it does not, or was not tried.
-    cut: int = 0
     failed: list[str] = field(default_factory=list)  # why a call failed
 
     def lines(self, facts: ModelFacts) -> list[str]:
@@ -67,7 +59,6 @@ class Trial:
         calls = {"native": "called by the provider's tool calling", "text": "called as text"}
         missing = [language for language in WATER if language not in self.languages]
         known = ", ".join(self.languages) or "none"
-        window = f"cut without a word after {self.cut:,} tokens" if self.cut else facts.window
         return [
             f"Speed: a short answer in {self.seconds:.1f} s, {self.speed:.0f} tokens a second",
             f"System text: {'followed' if self.follows else 'not followed'}",
@@ -75,7 +66,7 @@ class Trial:
             f"Tools: {calls.get(self.calls, 'not called')}",
             f"Thinking: {'it thinks before it speaks' if self.thinks else 'none seen'}",
             f"Languages: {known}" + (f"; not {', '.join(missing)}" if missing else ""),
-            f"Window: {window or 'unknown'}",
+            f"Window: {facts.window or 'unknown'}",
             "Learned: " + ("; ".join(facts.profile) or "nothing that it cannot do"),
             *(f"Failed: {why}" for why in self.failed),
             f"Advice: {self.advice(facts)}",
@@ -83,10 +74,9 @@ class Trial:
 
     def advice(self, facts: ModelFacts) -> str:
         """What to do about the worst that was found."""
-        window = self.cut or (facts.window.tokens if facts.window else LEAST_WINDOW)
         if len(self.failed) > 1:
             return "it fails too often to be played with; `ai/doctor` says more."
-        if window < LEAST_WINDOW:
+        if facts.window and facts.window.tokens < LEAST_WINDOW:
             larger = "give its server a larger window, 8,192 tokens or more"
             return f"{larger} (Ollama: OLLAMA_CONTEXT_LENGTH)."
         if not (self.follows and self.talks):
@@ -104,7 +94,7 @@ class Trial:
 
 
 @inlineCallbacks
-def try_out(script: "AssistantScript", asker: str | None = None) -> Steps[list[str]]:
+def try_out(script: AssistantScript, asker: str | None = None) -> Steps[list[str]]:
     """Try an assistant's model out, for somebody (stable id); fires with what was found, in lines.
 
     Fails as `SpendHandler.complete` does where not even the first call is answered.
@@ -113,10 +103,7 @@ def try_out(script: "AssistantScript", asker: str | None = None) -> Steps[list[s
     named: ModelReply = yield asked(script, asker, ASKED_NAME, 32)
     trial.follows, trial.seconds = "quillon" in named.content.lower(), named.seconds
     replies = [named]
-    for messages, tokens in ((SEVERAL, 32), (LOOKED, 96), (LANGUAGES, 256), (ASKED_BACK, 32)):
-        facts = script.mind.model.facts(script.model_name)
-        if messages is ASKED_BACK and not (facts.own and context_limit(script) > LONG_TOKENS):
-            break
+    for messages, tokens in ((SEVERAL, 32), (LOOKED, 96), (LANGUAGES, 256)):
         try:
             tools = (Look().schema(),) if messages is LOOKED else ()
             reply: ModelReply = yield asked(script, asker, messages, tokens, tools=tools)
@@ -132,15 +119,12 @@ def try_out(script: "AssistantScript", asker: str | None = None) -> Steps[list[s
         elif messages is LANGUAGES:
             trial.languages = [language for language, word in WATER.items() if word in said]
             trial.speed = reply.completion_tokens / max(reply.seconds, 0.01)
-        elif messages is ASKED_BACK and "halberd" not in said:
-            sent = script.count(LONG)
-            trial.cut = reply.prompt_tokens if reply.prompt_tokens < CUT_PART * sent else 0
     trial.thinks = any(reply.thought for reply in replies)
     return trial.lines(script.mind.model.facts(script.model_name))
 
 
 def asked(
-    script: "AssistantScript",
+    script: AssistantScript,
     asker: str | None,
     said: Sequence[str],
     tokens: int | None = None,

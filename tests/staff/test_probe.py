@@ -46,22 +46,10 @@ class TestTrial(MemoryWorldTest):
         self.assertEqual(lines["Tools"], "called by the provider's tool calling")
         self.assertEqual(lines["Languages"], ", ".join(WATER))
         self.assertEqual(self.script.history.messages(), ())
-        self.assertEqual(len(self.world.model.requests), 4)  # the long prompt costs too much
+        self.assertEqual(len(self.world.model.requests), 4)
         lines = self.found(WELL[0], WELL[1], call("look"), model_down())
         self.assertEqual((lines["Tools"], lines["Languages"][:4]), ("called as text", "none"))
         self.assertIn("no model answered", lines["Failed"])
-
-    def test_a_server_that_cuts_prompts(self):
-        """One of the game's own is asked for what stands at the beginning of a long prompt."""
-        self.world.model.own = True
-        for said, tokens, window in (
-            ("Halberd", 5000, "unknown"),
-            ("I do not know.", 2040, "cut without a word after 2,040 tokens"),
-            ("I do not know.", 5000, "unknown"),
-        ):
-            with self.subTest(said=said, tokens=tokens):
-                reply = ModelReply(content=said, prompt_tokens=tokens)
-                self.assertEqual(self.found(*WELL, reply)["Window"], window)
 
     def test_a_model_that_is_down(self):
         """The first call says so."""
