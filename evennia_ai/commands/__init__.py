@@ -17,7 +17,7 @@ from evennia_ai.commands.history import CmdAIHistory
 from evennia_ai.commands.journal import CmdAIJournal
 from evennia_ai.commands.ledger import CmdAIRemember
 from evennia_ai.commands.lore import CmdAILore
-from evennia_ai.commands.memory import CmdAIMemory, CmdMemoryStatus
+from evennia_ai.commands.memory import CmdAIMemory
 from evennia_ai.commands.privacy import CmdAIForget
 from evennia_ai.commands.status import CmdAIStatus
 from evennia_ai.commands.talk import CmdAIPage
@@ -32,7 +32,6 @@ COMMANDS = (
     CmdAIHistory,
     CmdCompact,
     CmdAIMemory,
-    CmdMemoryStatus,
     CmdAIJournal,
     CmdAIRemember,
     CmdAIBond,

@@ -42,7 +42,6 @@ class CmdAIBond(AssistantCommand):
     admin_switches = ("note", "forget")
 
     def do(self) -> None:
-        """Show one's own bond, or all."""
         script = self.assistant()
         name, now = script.obj.key, script.now()
         if self.audience == STAFF:
@@ -58,7 +57,6 @@ class CmdAIBond(AssistantCommand):
         self.page(escaped("\n".join(lines)) or nothing)
 
     def do_note(self) -> None:
-        """Add an event."""
         parts = [part.strip() for part in self.words().split(":", 2)]
         if len(parts) < 3 or not re.fullmatch(r"[+-]?\d{1,3}", parts[1]):
             raise Refusal(self.usage)
@@ -70,7 +68,6 @@ class CmdAIBond(AssistantCommand):
         self.tell(f"{script.obj.key} on {person.key}: {event.line}")
 
     def do_forget(self) -> None:
-        """Take an event back."""
         script, wanted = self.assistant(), self.words()
         if not script.bonds.drop(wanted):
             raise Refusal(f"There is no event `{wanted}`. See: aibond {script.obj.key}")

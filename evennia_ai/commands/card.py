@@ -54,16 +54,13 @@ class CmdAICard(AssistantCommand):
     locks = "cmd:perm(Builder);admin:perm(Admin)"
 
     def do(self) -> Steps[None]:
-        """The files that are there."""
         self.tell_records((yield on_disk(file_names)) or ["There are no files yet."])
 
     def do_show(self) -> Steps[None]:
-        """What a file holds."""
         contents = yield card_contents(self.args)
         self.page(as_records((yield on_disk(report, contents))))
 
     def do_import(self) -> Steps[None]:
-        """A new assistant, or another card for one that is here."""
         file, _, typeclass = self.lhs.partition(":")
         typeclass, file = body_class(typeclass.strip()), file.strip()
         card = yield usable_card(file, (self.rhs or "").strip())
@@ -87,12 +84,10 @@ class CmdAICard(AssistantCommand):
         self.tell_records(lines)
 
     def do_export(self) -> Steps[None]:
-        """A file with the card of an assistant."""
         path = yield export_card(self.own_assistant(), self.rhs or "")
         self.tell(f"Written: {path}")
 
     def do_chat(self) -> Steps[None]:
-        """An old talk, as if it had been whispered here."""
         file, comma, name = self.words().rpartition(",")
         if not comma:
             raise Refusal(self.usage)

@@ -55,13 +55,11 @@ class CmdAIConfig(AssistantCommand):
     locks = "cmd:perm(Builder);admin:perm(Admin)"
 
     def do_undo(self) -> None:
-        """Bring back what an option was before it was changed."""
         name, option = self._names()
         script = self.own_assistant(name)
         self._report(script, undo_options(script, option, self.caller.key, self.is_admin))
 
     def do(self) -> None:
-        """Show all options, explain one, or change it."""
         name, option = self._names()
         script, by = self.own_assistant(name), self.caller.key
         if not option:

@@ -97,20 +97,17 @@ class CmdAIRemember(AssistantCommand):
         self.tell(f"{script.obj.key} no longer uses note {note.id}.")
 
     def do_tell(self) -> None:
-        """Leave words for somebody."""
         head, text = self._head_and_text()
         name, _, when = head.partition(",")
         script = self.assistant()
         self._take(script, Speaker(*script.game.player_called(name)), text, when)
 
     def do_at(self) -> None:
-        """Leave words for oneself."""
         when, text = self._head_and_text()
         script = self.assistant()
         self._take(script, speaker_of(self.caller, script.obj), text, when)
 
     def do_errands(self) -> None:
-        """List what it has still to tell for the caller."""
         script = self.assistant()
         errands, name = self._errands(script), script.obj.key
         head = f"What {name} has still to tell for you ({len(errands)}):"

@@ -56,20 +56,17 @@ class CmdAILore(AssistantCommand):
     locks = "cmd:perm(Builder);admin:perm(Admin)"
 
     def do(self) -> None:
-        """All books."""
         books = lore().books().values()
         rows = [f"{b.name}: {len(b.facts)} facts, known to {acts.know_text(b.know)}" for b in books]
         self.page(as_records(rows) or "There is no lore yet. See: help ailore")
 
     def do_list(self) -> None:
-        """The facts of a book."""
         book = acts.book_named(self.args)
         told = f", told to {book.tell}" if book.tell else ""
         head = f"{book.name}, known to {acts.know_text(book.know)}{told}:"
         self.listing(book.facts, lambda fact: as_record(acts.fact_line(fact)), head, head)
 
     def do_add(self) -> None:
-        """A new fact."""
         keys, colon, text = self.words().partition(":")
         if not colon:
             raise Refusal(self.usage)
@@ -77,11 +74,9 @@ class CmdAILore(AssistantCommand):
         self.tell(f"Added: {acts.fact_line(fact)}")
 
     def do_know(self) -> None:
-        """Who knows a fact."""
         self.tell(acts.set_know(self.lhs, self.words(), getattr(self.caller, "location", None)))
 
     def do_tell(self) -> None:
-        """Who may hear a fact."""
         self.tell(acts.set_tell(self.lhs, self.words()))
 
     def do_on(self) -> None:
@@ -91,14 +86,12 @@ class CmdAILore(AssistantCommand):
     do_off = do_on
 
     def do_delete(self) -> None:
-        """Delete a fact or a book, after a question."""
         book, fact = acts.place_of(self.lhs)
         what = acts.fact_line(fact) if fact else f"the book {book.name} of {len(book.facts)} facts"
         if self.confirms(f"lore {self.lhs}", f"Delete {what}?", self.lhs):
             self.tell(acts.delete(self.lhs))
 
     def do_import(self) -> Steps[None]:
-        """A book of another program; one of its name is replaced after a question."""
         contents = yield card_contents(self.lhs)
         read, said = yield on_disk(read_book, contents.value)
         stem = re.sub(r"[=:/,.]", " ", self.lhs.rpartition(".")[0])
@@ -109,7 +102,6 @@ class CmdAILore(AssistantCommand):
         self.tell_records([f"{book.name}: {said[0]}.", *notes, *said[1:]])
 
     def do_export(self) -> Steps[None]:
-        """A file with a book."""
         book = acts.book_named(self.args)
         data = json.dumps(exported(book), indent=1).encode()
         name = re.sub(r"[^\w-]+", "_", book.name)
@@ -117,10 +109,8 @@ class CmdAILore(AssistantCommand):
         self.tell(f"Written: {path}")
 
     def do_test(self) -> Steps[None]:
-        """What a line finds, said aloud."""
         lines = yield acts.found_lines(self.assistant(), self.words())
         self.page(as_records(lines))
 
     def do_knows(self) -> None:
-        """All that an assistant knows."""
         self.page(as_records(acts.known_lines(self.assistant())))

@@ -56,12 +56,14 @@ class CmdAIMemory(AssistantCommand):
     again). What the player says from now on is answered, but not kept in mind.
 
     With a query it shows what the assistant would find for it, with scores, ids,
-    kinds, times and speakers; without one, how much it remembers.
+    kinds, times and speakers; without one, how much it remembers, and so does
+    '@memory-status'. Without a name it means the only assistant here.
 
-    See also: @memory-status, aijournal, airemember, aihistory/search
+    See also: aijournal, airemember, aihistory/search
     """
 
     key = "aimemory"
+    aliases = ("@memory-status",)
     # A game may open the command to others: they may read what is public but change nothing.
     admin_switches = ("approve", "reject", "forget", "rebuild", "quarantine", "release")
 
@@ -133,24 +135,6 @@ class CmdAIMemory(AssistantCommand):
             f"{name}'s search index holds {indexed} items again, in {seconds:.1f} s. "
             f"{restored or 'No memory was missing'}."
         )
-
-
-class CmdMemoryStatus(AssistantCommand):
-    """
-    show how much an assistant remembers
-
-    Usage:
-      @memory-status [<assistant>]
-
-    The same as 'aimemory/status'. Without a name it is the only assistant here.
-
-    See also: aimemory
-    """
-
-    key = "@memory-status"
-
-    def do(self) -> Steps[None]:
-        self.tell_records((yield memory_status(self.assistant())))
 
 
 @inlineCallbacks
