@@ -24,10 +24,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def memory_backend(worker: Worker | None = None) -> MemoryBackend:
+def memory_backend() -> MemoryBackend:
     """The memory back end of the settings, or one that says why it cannot be used."""
     path = str(conf.setting("MEMORY_BACKEND", local.MEM0_BACKEND))
-    return local.memory_backend(path, conf.data_dir(), conf.setting, worker)
+    return local.memory_backend(path, conf.data_dir(), conf.setting)
 
 
 _parts: dict[str, Any] = {}

@@ -7,21 +7,15 @@ calls it with the words after ``evennia ai``, Django set up and the reactor not 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from twisted.internet.defer import inlineCallbacks
+from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.python.failure import Failure
 
 from evennia_ai.errors import AssistantError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from twisted.internet.defer import Deferred
-
-    from evennia_ai.staff.doctor import Check
 
 USAGE = """evennia ai doctor    check this game's assistants and suggest remedies
 evennia ai remove    export every assistant to a file, then delete it with all it remembers"""
@@ -40,7 +34,6 @@ def main(*args: str) -> None:
 def doctor() -> int:
     """Run all checks on the game of the loaded settings, print them; returns how many faults."""
     import evennia
-    from django.conf import settings
     from django.db import DatabaseError
 
     unread: DatabaseError | None = None
@@ -49,17 +42,17 @@ def doctor() -> int:
     except DatabaseError as error:  # Evennia reads the database as it is loaded
         unread = error
     # Only now are the names that the package imports from `evennia` more than None.
-    from evennia_ai.staff.doctor import Patient, report, run_checks, unreadable
+    from evennia_ai.staff.doctor import report, run_checks, unreadable
 
     if unread is not None:
         print(report([replace(unreadable(unread), name="database")]), flush=True)
         return 1
-    found: list[Check] = _run(lambda: run_checks(Patient(settings.GAME_DIR)))
+    found = _run(lambda: run_checks(in_game=False))
     print(report(found), flush=True)
     return sum(check.ok is False for check in found)
 
 
-def _run(work: "Callable[[], Deferred[Any]]") -> Any:
+def _run(work: Callable[[], Deferred[Any]]) -> Any:
     """Run the reactor until a Deferred fires; its result."""
     from twisted.internet import reactor
 

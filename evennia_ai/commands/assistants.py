@@ -4,8 +4,6 @@ import re
 import time
 from typing import Any
 
-from django.conf import settings
-
 from evennia_ai import conf, services
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.background import Steps
@@ -31,6 +29,7 @@ from evennia_ai.staff.show import (
     log_fields,
     log_line,
     price,
+    price_of,
 )
 from evennia_ai.staff.status import (
     facts_or_trouble,
@@ -43,7 +42,8 @@ from evennia_ai.turns.tools.execution import approve, refuse, waiting_calls
 
 # A player's reports: how often, how many of the last lines, and characters of each.
 REPORT_EVERY_S, REPORT_LINES, REPORT_CHARS = 60, 10, 300
-
+# Lines of the log that are shown, and bytes among which they are looked for.
+LOG_LINES, LOG_BYTES = 20, 65_536
 
 # What of the command's help is not for players.
 _FOR_STAFF = re.compile(
@@ -100,7 +100,7 @@ class CmdAI(AssistantCommand):
       usage  - what model calls cost today and this month (UTC): of each
                assistant, of the game, and for admins of the accounts that
                cost most; with the spend limits
-      test   - try its model out in five short calls: speed, persona, tools,
+      test   - try its model out in four short calls: speed, persona, tools,
                thinking, languages and window, with one line of advice; or ask
                it something. It remembers nothing of this
       model  - what is known of its model: the window, how it is told of tools,
@@ -219,7 +219,6 @@ class CmdAI(AssistantCommand):
         self.tell(f"{body.key} is here and listens. Describe who it is: {hint}")
 
     def do_new(self) -> None:
-        """Ask what a new assistant is to be, and make it."""
         # Of the session, because a menu of the body would go on at the next login.
         ask_builder(self.session or self.caller, self.caller)
 
@@ -252,7 +251,6 @@ class CmdAI(AssistantCommand):
     do_wake = do_sleep
 
     def do_cue(self) -> None:
-        """Give it a reason to speak unasked."""
         script, text = self.own_assistant(), self.words()
         why, name = script.cue(text), script.obj.key
         later = f"{name} speaks unasked only if this changes within five minutes: {why}."
@@ -360,10 +358,8 @@ class CmdAI(AssistantCommand):
         self.tell(f"{name} is deleted. Its export is in {path}")
 
     def do_doctor(self) -> Steps[None]:
-        mind = services.mind()
         self.tell("Checking the installation. This takes a moment...")
-        patient = doctor.Patient(settings.GAME_DIR, mind.model, mind.memories)
-        self.page(escaped(doctor.report((yield doctor.run_checks(patient)))))
+        self.page(escaped(doctor.report((yield doctor.run_checks(in_game=True)))))
 
     def do_follow(self) -> None:
         script = self.assistant()
@@ -373,11 +369,13 @@ class CmdAI(AssistantCommand):
 
     def do_log(self) -> Steps[None]:
         name = self.assistant().key if self.args else None
-        rows = yield services.on_disk(log_fields, conf.log_path(), name)
-        self.page(as_records(map(log_line, rows)) or "The audit log has no lines for this yet.")
+        rows = yield services.on_disk(log_fields, conf.log_path(), LOG_BYTES)
+        lines = [log_line(row) for row in rows if name in (None, row.get("assistant"))]
+        self.page(as_records(lines[-LOG_LINES:]) or "The audit log has no lines for this yet.")
 
 
 def _figures(spent: dict[str, Any]) -> tuple[str, ...]:
     """Calls, tokens, cached tokens with their price, and cost."""
     cached = f"{spent['cached']:,} ({price(spent['cached_cost'])})" if spent["cached"] else "0"
-    return f"{spent['calls']:,}", f"{spent['tokens']:,}", cached, spent["price"]
+    cost = price_of(spent["calls"], spent["cost"], spent["unpriced"])
+    return f"{spent['calls']:,}", f"{spent['tokens']:,}", cached, cost

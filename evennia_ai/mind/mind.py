@@ -227,14 +227,12 @@ class UnusableBackend:
         return succeed(None)
 
 
-def memory_backend(
-    path: str, directory: Path, setting: Callable[..., Any], worker: Worker | None = None
-) -> MemoryBackend:
+def memory_backend(path: str, directory: Path, setting: Callable[..., Any]) -> MemoryBackend:
     """A new memory back end by its dotted path; one that says why, where it cannot be used."""
     try:
         module, _, name = path.rpartition(".")
         backend: MemoryBackend = getattr(import_module(module), name).from_settings(
-            directory, setting, worker
+            directory, setting
         )
     except Exception as error:  # noqa: BLE001 - a game's own module may raise anything
         unusable = f"which cannot be used: {type(error).__name__}: {error}"

@@ -1,31 +1,34 @@
 """What is wrong with an installation, and the remedy, in one line each.
 
 The same checks run from a shell (`evennia ai doctor`) and in the game (`ai/doctor`). A check is a
-function that takes a `Patient` and returns a `Check`, or a Deferred of one; none blocks the
-reactor. Its name in the report is the function's, without ``check_``.
+function that takes whether it runs in the game, and returns a `Check` or a Deferred of one; none
+blocks the reactor. Its name in the report is the function's, without ``check_``.
 """
 
-import os
 import re
 import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.core.checks import ERROR
-from django.db import DatabaseError
+from django.db import DatabaseError, connection, transaction
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+from django.urls import get_resolver
+from django.utils.module_loading import import_string
 from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred, succeed
 from twisted.python.failure import Failure
 
 from evennia_ai import checks, conf, services
-from evennia_ai.background import Worker, pause
+from evennia_ai.background import pause
 from evennia_ai.errors import LocalModelError, ModelError, SpendError
 from evennia_ai.game.ports import shared_spend
 from evennia_ai.history.pages import ASIDE
-from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.local_models.files import (
     MISSING_EXTRA,
     PREFIX,
@@ -43,7 +46,6 @@ from evennia_ai.llm_interaction.local_models.process import (
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import DROPPED, OFFLINE_MODEL
 from evennia_ai.processes import is_running
-from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.staff.show import counted
 from evennia_ai.staff.status import status_lines
 from evennia_ai.turns.spend_book import caps_of, read_limits
@@ -76,17 +78,7 @@ class Check:
 _fine, _remark, _fault = (partial(Check, ok) for ok in (True, None, False))
 
 
-@dataclass
-class Patient:
-    """The installation under examination."""
-
-    game_dir: str | os.PathLike[str]
-    client: ModelClient | None = None  # the game's if None
-    store: MemoryBackend | None = None  # if None, one is opened for the check, and closed
-    worker: Worker = field(default_factory=lambda: Worker("evennia-ai-doctor"))
-
-
-def check_settings(patient: Patient) -> Check:
+def check_settings(in_game: bool) -> Check:
     """The settings by Django's system checks."""
     problems = checks.check_settings()
     if not problems and conf.model_name() == OFFLINE_MODEL:
@@ -102,12 +94,8 @@ def check_settings(patient: Patient) -> Check:
     return found(f"{worst.id}: {worst.msg}{more}", worst.hint or "")
 
 
-def check_wiring(patient: Patient) -> Check:
+def check_wiring(in_game: bool) -> Check:
     """The three lines: app, command set, pages."""
-    from django.conf import settings
-    from django.urls import get_resolver
-    from django.utils.module_loading import import_string
-
     if "evennia_ai" not in str(settings.INSTALLED_APPS):
         return _fault("`evennia_ai` is not in `INSTALLED_APPS`", _INSTALL)
     ours = import_string("evennia_ai.commands.AssistantCmdSet")()
@@ -124,7 +112,7 @@ def check_wiring(patient: Patient) -> Check:
     return _fine("app, commands and pages are in place")
 
 
-def check_tools(patient: Patient) -> Check:
+def check_tools(in_game: bool) -> Check:
     """The game's own tools can be loaded, made and described."""
     broken: list[str] = []
     tools = conf.usable_tools(lambda error: broken.append(str(error)))
@@ -136,21 +124,17 @@ def check_tools(patient: Patient) -> Check:
 
 
 @inlineCallbacks
-def check_database(patient: Patient) -> Any:
+def check_database(in_game: bool) -> Any:
     """Tables are up to date, the database can be written, and the game's disk has room.
 
     Migrations are read on a thread.
     """
-    from django.conf import settings
-    from django.db import connection, transaction
-    from django.db.migrations.loader import MigrationLoader
-    from django.db.migrations.recorder import MigrationRecorder
     from evennia.scripts.models import ScriptDB
     from evennia.server.models import ServerConfig
 
     from evennia_ai.assistant_script import AssistantScript
 
-    nodes = (yield patient.worker.submit(MigrationLoader, None)).graph.nodes
+    nodes = (yield services.on_disk(MigrationLoader, None)).graph.nodes
     try:
         done = set(MigrationRecorder(connection).applied_migrations())
         done |= {
@@ -176,20 +160,18 @@ def check_database(patient: Patient) -> Any:
 
 def _is_kind(path: str, kind: type) -> bool:
     """Whether a typeclass is a class or one a game derived from it."""
-    from django.utils.module_loading import import_string
-
     try:
         return issubclass(import_string(path), kind)
-    except (ImportError, TypeError):
+    except Exception:  # noqa: BLE001 - a game's module may raise anything
         return False
 
 
 @inlineCallbacks
-def check_tokenizer(patient: Patient) -> Any:
+def check_tokenizer(in_game: bool) -> Any:
     """A real tokenizer for the model."""
     from evennia_ai.llm_interaction.tokens import counter_name
 
-    name = yield patient.worker.submit(counter_name, conf.model_name())
+    name = yield services.on_disk(counter_name, conf.model_name())
     if name == "estimate":
         remedy = "Install it again: `pip install --force-reinstall tiktoken litellm`."
         return _remark("tokens are estimated from bytes, rather too many than too few", remedy)
@@ -197,7 +179,7 @@ def check_tokenizer(patient: Patient) -> Any:
 
 
 @inlineCallbacks
-def check_embedder(patient: Patient) -> Any:
+def check_embedder(in_game: bool) -> Any:
     """The embedder shipped with the package, where the game's mind is."""
     from evennia_ai.recall.embedding import dimensions
 
@@ -206,14 +188,14 @@ def check_embedder(patient: Patient) -> Any:
 
 
 @inlineCallbacks
-def check_memory(patient: Patient) -> Any:
+def check_memory(in_game: bool) -> Any:
     """The semantic memory store can be opened."""
-    if patient.store is None and is_running(patient.game_dir):
+    if not in_game and is_running(settings.GAME_DIR):
         detail = "the game is running and holds the memory store, as it should"
         return _remark(detail, "For its state type ai/doctor in the game.")
-    store = patient.store or services.memory_backend(patient.worker)
+    store = services.mind().memories if in_game else services.memory_backend()
     status = yield store.status()
-    if patient.store is None:
+    if not in_game:
         yield store.close()
     detail = str(status["detail"]).rstrip(".")
     if status["ok"]:
@@ -223,7 +205,7 @@ def check_memory(patient: Patient) -> Any:
 
 
 @inlineCallbacks
-def check_moderation(patient: Patient) -> Any:
+def check_moderation(in_game: bool) -> Any:
     """The game's function for moderation can be called."""
     judge = services.moderator()
     if judge is None:
@@ -241,12 +223,12 @@ def check_moderation(patient: Patient) -> Any:
 
 
 @inlineCallbacks
-def check_assistants(patient: Patient) -> Any:
+def check_assistants(in_game: bool) -> Any:
     """What stands in each assistant's Attributes can be used; what cannot is put aside."""
     from evennia_ai.assistant_script import AssistantScript
 
     # From a shell, a running game's Attributes are read only: the game has copies in memory.
-    mends = patient.store is not None or not is_running(patient.game_dir)
+    mends = in_game or not is_running(settings.GAME_DIR)
     found = [*_without_script()]
     scripts = sorted(AssistantScript.objects.all_family(), key=lambda script: script.pk)
     for script in scripts:
@@ -324,7 +306,7 @@ def _examined(script: Any, mends: bool, name: str, found: list[Check]) -> Iterat
 
 
 @inlineCallbacks
-def check_index(patient: Patient) -> Any:
+def check_index(in_game: bool) -> Any:
     """The search index of each assistant is complete."""
     from evennia_ai.assistant_script import all_assistants
     from evennia_ai.rag_memory.indexing import missing_oldest
@@ -346,12 +328,12 @@ def check_index(patient: Patient) -> Any:
     return _fault(detail, f"Type in the game: aimemory/rebuild {incomplete[0]}")
 
 
-def check_local_model(patient: Patient) -> Any:
+def check_local_model(in_game: bool) -> Any:
     """The game's local model is installed, fits into memory, and its process answers."""
     model = conf.model_name()
     if not model.startswith(PREFIX):
         return _fine("none is set")
-    return patient.worker.submit(_local_model, conf.local_models(), model)
+    return services.on_disk(_local_model, conf.local_models(), model)
 
 
 def _local_model(models: LocalModels, model: str) -> Check:
@@ -387,9 +369,9 @@ def _sentences(text: str) -> tuple[str, str]:
     return first.rstrip("."), rest
 
 
-def check_mind(patient: Patient) -> Check:
+def check_mind(in_game: bool) -> Check:
     """Where models and memory run."""
-    if patient.client is None:  # not in the game
+    if not in_game:
         return _fine("a process of its own while the game runs")
     status = services.mind().status()
     if status.trouble:
@@ -397,7 +379,7 @@ def check_mind(patient: Patient) -> Check:
     return _fine(str(status))
 
 
-def check_spend(patient: Patient) -> Check:
+def check_spend(in_game: bool) -> Check:
     """What model calls may cost in a day or month."""
     value, here = conf.spend_caps(), conf.runs_here(conf.model_name())
     caps = caps_of("the game", read_limits(value)[0].get("game", {}))
@@ -411,10 +393,9 @@ def check_spend(patient: Patient) -> Check:
 
 
 @inlineCallbacks
-def check_model(patient: Patient) -> Any:
+def check_model(in_game: bool) -> Any:
     """The model answers."""
-    model = conf.model_name()
-    client = patient.client or services.mind().model
+    model, client = conf.model_name(), services.mind().model
     try:
         reply = yield shared_spend().probe(client, model, time.time())
     except SpendError as error:
@@ -432,7 +413,7 @@ def check_model(patient: Patient) -> Any:
     return _fine(detail)
 
 
-CHECKS: tuple[Callable[[Patient], Any], ...] = (
+CHECKS: tuple[Callable[[bool], Any], ...] = (
     check_settings,
     check_wiring,
     check_tools,
@@ -469,16 +450,16 @@ _REMEDIES = {
 
 
 @inlineCallbacks
-def run_checks(patient: Patient, which: Iterable[Callable[[Patient], Any]] = CHECKS) -> Any:
+def run_checks(in_game: bool, which: Iterable[Callable[[bool], Any]] = CHECKS) -> Any:
     """Run the checks in order; fires with a list of `Check`. One that raises is a fault."""
     found = []
     for check in which:
-        result = yield maybeDeferred(check, patient).addErrback(_as_fault)
+        result = yield maybeDeferred(check, in_game).addErrback(_as_fault)
         found.append(replace(result, name=name_of(check)))
     return found
 
 
-def name_of(check: Callable[[Patient], Any]) -> str:
+def name_of(check: Callable[[bool], Any]) -> str:
     """A check's name in the report."""
     return check.__name__.removeprefix("check_")
 

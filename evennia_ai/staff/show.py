@@ -16,7 +16,6 @@ from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.llm_interaction.budget import TokenBudget
 
-LOG_LINES, LOG_BYTES = 20, 65_536
 # Letters of Persian and Hindi, and the parts of an emoji, are joined or kept apart by these.
 _JOINERS = "\u200c\u200d"
 # What requests are for, in the words of people.
@@ -151,10 +150,8 @@ def request_text(event: TokenBudget) -> str:
     return "\n".join([head, figures, *cuts(event)])
 
 
-def log_fields(
-    path: Path, name: str | None = None, count: int = LOG_LINES, most_bytes: int = LOG_BYTES
-) -> list[dict[str, Any]]:
-    """The end of the audit log, oldest first, of one assistant or of all; read it on a thread."""
+def log_fields(path: Path, most_bytes: int) -> list[dict[str, Any]]:
+    """The lines at the end of the audit log, oldest first; read it on a thread."""
     if not path.exists():
         return []
     with path.open("rb") as log:
@@ -167,9 +164,9 @@ def log_fields(
             fields = json.loads(row)
         except (ValueError, RecursionError):
             continue  # a damaged line
-        if isinstance(fields, dict) and name in (None, fields.get("assistant")):
+        if isinstance(fields, dict):
             lines.append(fields)
-    return lines[-count:]
+    return lines
 
 
 def log_line(fields: dict[str, Any]) -> str:

@@ -204,10 +204,8 @@ def compaction_state(script: "AssistantScript") -> str:
 
 def warnings(script: "AssistantScript") -> list[str]:
     """What does not work as configured, with the numbers."""
-    offered, tools = (
-        measure_fixed(script, script.obj).tools,
-        script.tools.offered(False, is_small(script)),
-    )
+    offered = measure_fixed(script, script.obj).tools
+    tools = script.tools.offered(False, is_small(script))
     name, place = script.obj.key, script.obj.location
     config, caps, limit = script.config, context_caps(script), context_limit(script)
     found = []
@@ -292,10 +290,7 @@ def shared_usage(spend: SpendHandler) -> list[dict[str, Any]]:
 
 
 def _spent(row: SpendRow, caps: Iterable[Cap]) -> dict[str, Any]:
-    sums = {"day": row.day.spent, "month": row.month.spent}
-    windows = {
-        span: {**asdict(sum_), "price": price_of(sum_.calls, sum_.cost, sum_.unpriced)}
-        for span, sum_ in sums.items()
-    }
-    words = {"today": spent_line(windows["day"]), "this_month": spent_line(windows["month"])}
-    return {**windows, **words, "caps": [f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps]}
+    day, month = asdict(row.day.spent), asdict(row.month.spent)
+    words = {"today": spent_line(day), "this_month": spent_line(month)}
+    limits = [f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps]
+    return {"day": day, "month": month, **words, "caps": limits}

@@ -19,7 +19,6 @@ from evennia_ai.history.pairs import ASKER
 from evennia_ai.history.records import ABSORBED, COMMITTED, SummaryRecord
 from evennia_ai.kinds import Kind, shown
 from evennia_ai.llm_interaction.contributors import contributors
-from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import STATES
 from evennia_ai.rag_memory.profile import Profile, current
 from evennia_ai.recall.values import Query
@@ -31,7 +30,7 @@ from evennia_ai.staff.show import moment, request_text, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
 from evennia_ai.turns.heard import ANSWER
 from evennia_ai.turns.metrics import PROMPT_DAYS, stacked
-from evennia_ai.turns.options import OPTIONS, PRESETS, Option
+from evennia_ai.turns.options import OPTIONS, PRESETS
 from evennia_ai.web.site import Visit, number, plain
 
 PAGE_LINES, SCENE_LINES, FOUND, JOURNAL_LINES = 50, 60, 30, 50
@@ -55,15 +54,28 @@ def talk(visit: Visit) -> Steps[dict[str, Any]]:
     script, asked = visit.assistant, visit.asked
     wants = {key: asked.get(key, "").strip() for key in ("who", "channel", "audience", "q")}
     since, until, before = (asked.get(key, "") for key in ("since", "until", "before"))
+    private = {"public": False, "private": True}.get(wants["audience"])
     found: list[Message] = []
     skipping = bool(before)
+
+    def fits(message: Message) -> bool:
+        who = message.speaker_name or (script.obj.key if message.role == "assistant" else "")
+        return (
+            wants["who"].casefold() in who.casefold()
+            and wants["channel"] in ("", message.channel)
+            and (private is None or (message.audience != PUBLIC) == private)
+            and wants["q"].casefold() in spoken(message, script.tools.traits.speaks).casefold()
+            and (not since or message.created_at >= since)
+            and (not until or message.created_at[: len(until)] <= until)
+        )
+
     for stretch in visit.seen.stretches():
         for message in stretch:
             if message.is_summary:
                 continue
             if skipping:
                 skipping = message.id != before
-            elif _fits(script, message, wants, since, until):
+            elif fits(message):
                 found.append(message)
         if len(found) > PAGE_LINES:
             break
@@ -116,21 +128,6 @@ def scene(visit: Visit) -> dict[str, Any]:
         "lines": rows,
         "most": SCENE_LINES,
     }
-
-
-def _fits(
-    script: AssistantScript, message: Message, wants: dict[str, str], since: str, until: str
-) -> bool:
-    who = message.speaker_name or (script.obj.key if message.role == "assistant" else "")
-    private = {"public": False, "private": True}.get(wants["audience"])
-    return (
-        wants["who"].casefold() in who.casefold()
-        and wants["channel"] in ("", message.channel)
-        and (private is None or (message.audience != PUBLIC) == private)
-        and wants["q"].casefold() in spoken(message, script.tools.traits.speaks).casefold()
-        and (not since or message.created_at >= since)
-        and (not until or message.created_at[: len(until)] <= until)
-    )
 
 
 def message_row(script: AssistantScript, message: Message) -> dict[str, Any]:
@@ -239,7 +236,10 @@ def memory(visit: Visit) -> Steps[dict[str, Any]]:
     note_look(visit, "memory", [each.audience for each in (*entries, *notes, *facts)])
     return {
         "status": status[1:],
-        "entries": [_entry(each) for each in entries],
+        "entries": [
+            plain(each, sources=[m for m in each.source_message_ids if m[:1] == "m"])
+            for each in entries
+        ],
         "entry_count": count,
         "older": last - JOURNAL_LINES if last > JOURNAL_LINES else 0,
         "notes": [plain(note, by=note.by.key) for note in notes],
@@ -249,10 +249,6 @@ def memory(visit: Visit) -> Steps[dict[str, Any]]:
             for each, about in script.memory.quarantine.people.items()
         ],
     }
-
-
-def _entry(entry: JournalEntry) -> dict[str, Any]:
-    return plain(entry, sources=[each for each in entry.source_message_ids if each[:1] == "m"])
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
@@ -292,13 +288,14 @@ def options(visit: Visit) -> dict[str, Any]:
     config, sources = script.config, script.state.sources
     groups: dict[str, list[dict[str, Any]]] = {}
     for option in OPTIONS.values():
-        value = getattr(config, option.name)
+        kind, value = option.kind, getattr(config, option.name)
+        parts = [_field(f"{option.name}.{key}", kind.of, value.get(key)) for key in kind.keys]
         row = {
             "option": option,
             "label": _label(option.name),
             "source": sources.get(option.name, ""),
             "default": shown(option.default),
-            "fields": [_field(*each) for each in _values(option, value)],
+            "fields": parts or [_field(option.name, kind, value)],
         }
         groups.setdefault(option.group, []).append(row)
     return {
@@ -310,17 +307,8 @@ def options(visit: Visit) -> dict[str, Any]:
     }
 
 
-def _values(option: Option, value: Any) -> Iterable[tuple[str, Kind, Any]]:
-    """The values of an option that have a field of their own: name, kind, value."""
-    kind = option.kind
-    if kind.of is None or not kind.keys:
-        yield option.name, kind, value
-    else:
-        for key in kind.keys:
-            yield f"{option.name}.{key}", kind.of, value.get(key)
-
-
 def _field(name: str, kind: Kind, value: Any) -> dict[str, Any]:
+    """The field of a form for an option, or for one of its values."""
     text = shown(value)
     words = kind.words and [(word, word.lower() == text.lower()) for word in kind.words]
     if kind.field == "list":

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.conf import settings
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai import conf, services
@@ -86,8 +85,7 @@ def spend(visit: Visit) -> Steps[dict[str, Any]]:
         if len(caps) % ROWS_AT_ONCE == 0:
             yield pause()
     caps += shared_usage(scripts[0].spend) if scripts else []
-    titles = {"day": "day", "assistant": "assistant", "purpose": "purpose"}
-    titles |= {"model": "model", "account": "player"}
+    titles = {by: "player" if by == "account" else by for by in SPEND_BY}
     return {
         "days": days,
         "only": f"{titles[column]} {', '.join(r['name'] for r in tables[column])}" if where else "",
@@ -114,33 +112,22 @@ def _spent(
 
 @inlineCallbacks
 def log(visit: Visit) -> Steps[dict[str, Any]]:
-    """The end of the audit log, newest first."""
-    name, kind = visit.asked.get("assistant") or None, visit.asked.get("kind", "")
-    raw, kinds = yield services.on_disk(_log_end, name, kind)
-    return {
-        "lines": [log_line(fields) for fields in reversed(raw)],
-        "kinds": kinds,
-        "kind": kind,
-        "assistant": name or "",
-        "names": [script.obj.key for script in all_assistants()],
-    }
-
-
-def _log_end(name: str | None, kind: str) -> tuple[list[dict[str, Any]], list[str]]:
-    """The newest lines of a kind, or of all, and the kinds there are. On a thread."""
-    lines = log_fields(conf.log_path(), name, LOG_BYTES, LOG_BYTES)
-    kinds = sorted({str(line.get("kind", "")) for line in lines})
-    return [line for line in lines if kind in ("", line.get("kind"))][-LOG_LINES:], kinds
+    """The end of the audit log, newest first, of the names and kinds that stand there."""
+    wanted = {part: visit.asked.get(part, "") for part in ("assistant", "kind")}
+    rows = yield services.on_disk(log_fields, conf.log_path(), LOG_BYTES)
+    names, kinds = (sorted({str(row.get(part, "")) for row in rows}) for part in wanted)
+    chosen = [row for row in rows if all(v in ("", row.get(part)) for part, v in wanted.items())]
+    lines = [log_line(fields) for fields in chosen[: -LOG_LINES - 1 : -1]]
+    return {**wanted, "lines": lines, "names": names, "kinds": kinds}
 
 
 @inlineCallbacks
 def examination(visit: Visit) -> Steps[dict[str, Any]]:
     """What the doctor finds: quick checks, and the others if the address asks for them."""
-    mind, wanted = services.mind(), visit.asked.get("check", "")
+    wanted = visit.asked.get("check", "")
     names = {doctor.name_of(check): check for check in doctor.CHECKS}
     chosen = names if wanted == "all" else (wanted,) if wanted in names else QUICK_CHECKS
-    patient = doctor.Patient(settings.GAME_DIR, mind.model, mind.memories)
-    done = yield doctor.run_checks(patient, [names[name] for name in chosen])
+    done = yield doctor.run_checks(True, [names[name] for name in chosen])
     found = {each.name: each for each in done}
     checks = [(name, name.replace("_", " "), found.get(name)) for name in names]
     return {"checks": checks, "all": len(found) == len(names)}

@@ -48,7 +48,7 @@ class Visit:
     account: "AccountDB"  # who asks
     rank: int  # `BUILDER` or `ADMIN`
     # The assistant that the page is about; None for a page about all.
-    script: "AssistantScript | None" = None
+    assistant: "AssistantScript | None" = None
     # What stands in the address, as ``{"q": "boat"}`` or a message's id.
     asked: Mapping[str, str] = field(default_factory=dict)
     # What a form sent; empty where nothing is to be done.
@@ -67,23 +67,9 @@ class Visit:
         return self.assistant.seen(self.audience)
 
     @property
-    def head(self) -> dict[str, Any]:
-        """What a page shows at its top: whose it is, if it is about one, and who looks."""
-        script = self.script
-        own = {"pk": script.pk, "name": script.obj.key} if script else {}
-        return {**own, "is_admin": self.is_admin}
-
-    @property
     def is_admin(self) -> bool:
         """Whether an admin looks."""
         return self.rank >= ADMIN
-
-    @property
-    def assistant(self) -> "AssistantScript":
-        """The assistant of a page that is about one."""
-        if self.script is None:
-            raise Http404("no such assistant")
-        return self.script
 
 
 @dataclass(frozen=True)
@@ -144,7 +130,9 @@ class Page:
                 if script is None:
                     raise Http404("There is no such assistant.")
             visitor = Visit(account, rank, script, asked, sent, files)
-            return maybeDeferred(work, visitor).addCallback(lambda shown: (visitor.head, shown))
+            head = {"pk": script.pk, "name": script.obj.key} if script else {}
+            head["is_admin"] = visitor.is_admin
+            return maybeDeferred(work, visitor).addCallback(lambda shown: (head, shown))
 
         try:
             head, shown = on_reactor(visit, SLOW_S)

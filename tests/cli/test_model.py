@@ -12,7 +12,7 @@ from evennia_ai.cli.model import keep_model
 from evennia_ai.llm_interaction.local_models.files import models_folder, place_of
 from evennia_ai.llm_interaction.local_models.process import Serving, state_file
 from evennia_ai.staff import doctor
-from evennia_ai.staff.doctor import Patient, run_checks
+from evennia_ai.staff.doctor import run_checks
 from tests.cli.test_cli import run
 from tests.gguf_files import engine_module, write_model
 from tests.waiting import wait_for
@@ -67,7 +67,7 @@ class TestDoctorsLine(ModelCase, TestCase):
             override_settings(EVENNIA_AI_LLM_MODEL=model, GAME_DIR=str(self.game)),
             mock.patch.dict(sys.modules, {"xllamacpp": engine_module() if engine else None}),
         ):
-            return wait_for(run_checks(Patient(self.game), [doctor.check_local_model]))[0].line()
+            return wait_for(run_checks(False, [doctor.check_local_model]))[0].line()
 
     def test_each_state_is_a_line_with_its_remedy(self):
         """No extra, no weights, no memory, not started, dead, not answering."""

@@ -202,8 +202,9 @@ class TestSwitches(CommandLineTest):
         path = Path(self.folder.name) / "long.log"
         rows = ["{broken", *(json.dumps({"kind": "call", "n": n}) for n in range(9000)), "[1]"]
         path.write_text("\n".join(rows), encoding="utf-8")
-        self.assertEqual([line["n"] for line in log_fields(path, count=3)], [8997, 8998, 8999])
-        self.assertEqual(log_fields(path, "Nobody"), [])
+        lines = log_fields(path, 65_536)
+        self.assertEqual([line["n"] for line in lines[-3:]], [8997, 8998, 8999])
+        self.assertLess(len(lines), 9000)
 
 
 class TestDelete(CommandLineTest):
@@ -213,20 +214,16 @@ class TestDelete(CommandLineTest):
         return self.typed("ai/delete Aria = yes", until)
 
     def test_asks_first(self):
-        """The first time, and after more than a minute, it only says what it would do."""
+        """It only says what it would do: at first, after a minute, after a yes to another."""
         asked = ("Delete Aria (#", "A file is written first.", "ai/delete Aria = yes")
         self.assertTold("ai/delete Aria = yes", *asked)
         self.assertTold("ai/delete Aria", *asked)
         with patch("time.time", return_value=time.time() + 61):
             self.assertTold("ai/delete Aria = yes", *asked)
         self.assertTold("ai/delete Aria = no", "Only `yes`")
-        self.assertTrue(self.aria.pk)
-
-    def test_a_yes_to_something_else(self):
-        """A yes counts for the assistant it was asked about only."""
         create_object(CHARACTER, key="Bo", location=self.room1)
         self.typed("ai/delete Bo")
-        self.assertTold("ai/delete Aria = yes", "Delete Aria (#")
+        self.assertTold("ai/delete Aria = yes", *asked)
         self.assertTrue(self.aria.pk)
 
     def test_exports_then_deletes(self):
@@ -329,21 +326,15 @@ class TestDelete(CommandLineTest):
 
 
 class TestWhisper(CommandLineTest):
-    def test_the_circle(self):
-        """All who are whispered to are of the talk; a name that means nobody is not."""
-        self.char2.location = self.aria.location
-        self.assertTold("whisper Aria, Char2, Nobody = at dawn", "You whisper to", '"at dawn"')
-        (event,) = self.script.runtime.queue
-        circle = {stable_id(self.char1), stable_id(self.char2)}
-        self.assertEqual((event.content, members(event.audience)), ("at dawn", circle))
-
     def test_the_answer_reaches_the_circle(self):
-        """An answer is whispered to each of them, and to nobody else."""
+        """All who are whispered to get the answer, and nobody else; a name may mean nobody."""
         odo = create_object("evennia.objects.objects.DefaultCharacter", key="Odo")
         odo.location = self.char2.location = self.aria.location
         theirs, others = self.lines_of(self.char2), self.lines_of(odo)
         self.model.answers = ["I will be there."]
-        self.typed("whisper Aria, Char2 = at dawn")
+        self.assertTold("whisper Aria, Char2, Nobody = at dawn", "You whisper to", '"at dawn"')
+        (event,) = self.script.runtime.queue
+        self.assertEqual(members(event.audience), {stable_id(self.char1), stable_id(self.char2)})
         self.tick()
         self.assertIn("I will be there.", self.shown())
         self.assertIn("I will be there.", theirs[-1])

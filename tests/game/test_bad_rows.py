@@ -6,7 +6,6 @@ from datetime import datetime
 from itertools import cycle, product
 from pathlib import Path
 
-from django.conf import settings
 from evennia import ScriptDB, create_object
 from evennia.utils.create import create_script
 from evennia.utils.dbserialize import deserialize
@@ -72,8 +71,7 @@ class BadRowTest(WholePagesTest):
 
     def examined(self):
         """What the doctor says of the assistants, as a line."""
-        patient = doctor.Patient(settings.GAME_DIR, self.model, self.semantic)
-        [found] = wait_for(doctor.run_checks(patient, [doctor.check_assistants]))
+        [found] = wait_for(doctor.run_checks(True, [doctor.check_assistants]))
         return found.line()
 
     def look_around(self):
@@ -158,8 +156,7 @@ class TestBreaks(BadRowTest):
         with subprocess.Popen(["twistd", "60"], executable="/bin/sleep") as game:
             pid.write_text(str(game.pid))
             pump_until(Path(f"/proc/{game.pid}/cmdline").read_bytes)  # empty during the exec
-            patient = doctor.Patient(self.folder.name)
-            [found] = wait_for(doctor.run_checks(patient, [doctor.check_assistants]))
+            [found] = wait_for(doctor.run_checks(False, [doctor.check_assistants]))
             game.kill()
         self.assertIn("`followers` holds what cannot be used -> Type in the game", found.line())
         self.assertEqual(self.bad.db.followers, "lots")

@@ -25,7 +25,7 @@ from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.cycle import prune_episodic_index
-from evennia_ai.staff.doctor import Patient, check_index, run_checks
+from evennia_ai.staff.doctor import check_index, run_checks
 from evennia_ai.testing import InlineWorker
 from tests.base import AssistantTest
 from tests.search_case import SearchTest, ids
@@ -238,7 +238,7 @@ class TestLostFile(unittest.TestCase):
 
 class TestDoctor(AssistantTest):
     def looked(self):
-        (found,) = wait_for(run_checks(Patient("."), [check_index]))
+        (found,) = wait_for(run_checks(False, [check_index]))
         return found
 
     def test_index(self):

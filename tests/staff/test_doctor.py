@@ -1,10 +1,10 @@
 """The doctor: each check on a healthy and on a broken installation."""
 
-import shutil
 import tempfile
 
 from django.db import DatabaseError, OperationalError, connection
 from django.test import TestCase, override_settings
+from evennia.scripts.models import ScriptDB
 from evennia.server.models import ServerConfig
 from evennia.utils.create import create_script
 from twisted.internet.defer import fail, succeed
@@ -13,8 +13,8 @@ from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.errors import ModelError
 from evennia_ai.staff import doctor
-from evennia_ai.staff.doctor import Check, Patient, report, run_checks
-from evennia_ai.testing import InlineWorker, MemorySemanticStore, ScriptedModel
+from evennia_ai.staff.doctor import Check, report, run_checks
+from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from evennia_ai.turns.tools import Tool
 from tests.waiting import wait_for
 
@@ -62,18 +62,13 @@ class Locked(MemorySemanticStore):
 
 class DoctorCase(TestCase):
     def setUp(self):
-        self.folder = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        services.use(model=ScriptedModel(), memories=MemorySemanticStore())
+        self.addCleanup(services.reset)
 
-    def patient(self, client=None, store=None):
-        """An installation with this model and store, or with some that work."""
-        parts = client or ScriptedModel(), store or MemorySemanticStore()
-        return Patient(self.folder, *parts, worker=InlineWorker())
-
-    def outcome(self, check, patient=None, **options):
+    def outcome(self, check, in_game=True, **options):
         """What one check finds, under these settings."""
         with override_settings(**{f"EVENNIA_AI_{name}": value for name, value in options.items()}):
-            (found,) = self.outcomes([check], patient)
+            (found,) = wait_for(run_checks(in_game, [check]))
         return found
 
     def assert_bad(self, found, *words):
@@ -82,12 +77,6 @@ class DoctorCase(TestCase):
         for word in words:
             self.assertIn(word, found.line())
         self.assertTrue(found.remedy)
-
-    def outcomes(self, which, patient=None):
-        """What checks find, which must be there at once."""
-        results = []
-        run_checks(patient or self.patient(), which).addCallback(results.extend)
-        return results
 
 
 class TestChecks(DoctorCase):
@@ -126,13 +115,17 @@ class TestChecks(DoctorCase):
         self.assertRegex(found.detail, "read-?only")
 
     def test_assistants_are_counted(self):
-        """None are worth a note; a game's own class counts. Nothing of the trial write stays."""
+        """None are worth a note; a game's own class counts. Nothing of the trial write stays.
+
+        A class whose module cannot be imported is none.
+        """
         found = self.outcome(doctor.check_database)
         self.assertIsNone(found.ok)
         self.assertIn("no assistant", found.detail)
         self.assertFalse(ServerConfig.objects.filter(db_key="evennia_ai_doctor").exists())
         create_script(f"{__name__}.OwnScript", key="Own")
-        create_script("evennia.scripts.scripts.DefaultScript", key="Other")
+        other = create_script("evennia.scripts.scripts.DefaultScript", key="Other")
+        ScriptDB.objects.filter(pk=other.pk).update(db_typeclass_path=BROKEN_TOOLS[-1])
         found = self.outcome(doctor.check_database)
         self.assertIs(found.ok, True)
         self.assertIn("1 assistant", found.detail)
@@ -148,53 +141,50 @@ class TestChecks(DoctorCase):
     def test_the_tokenizer_and_the_embedder_are_real(self):
         """Tokens are counted, not estimated, and a text becomes a vector."""
         checks = [doctor.check_tokenizer, doctor.check_embedder]
-        counter, embedder = wait_for(run_checks(self.patient(), checks))
+        counter, embedder = wait_for(run_checks(True, checks))
         self.assertEqual((counter.ok, embedder.ok), (True, True))
         self.assertRegex(embedder.detail, r"\d+ dimensions")
 
     def test_a_memory_store(self):
         """Its own sentence or the setting is shown; one made for the check is closed again."""
-        found = self.outcome(doctor.check_memory, self.patient(store=Locked()))
-        self.assert_bad(found, "The folder is locked")
-        patient, wrong = Patient(self.folder), "no_such_module.Backend"
-        found = self.outcome(doctor.check_memory, patient, MEMORY_BACKEND=wrong)
+        services.use(memories=Locked())
+        self.assert_bad(self.outcome(doctor.check_memory), "The folder is locked")
+        wrong = "no_such_module.Backend"
+        found = self.outcome(doctor.check_memory, in_game=False, MEMORY_BACKEND=wrong)
         self.assert_bad(found, "EVENNIA_AI_MEMORY_BACKEND")
-        patient = Patient(self.folder, worker=InlineWorker())
+        folder = self.enterContext(tempfile.TemporaryDirectory())
         for _ in range(2):
-            found = self.outcome(doctor.check_memory, patient, DATA_DIR=self.folder)
+            found = self.outcome(doctor.check_memory, in_game=False, DATA_DIR=folder)
             self.assertIs(found.ok, True)
 
     def test_an_unreachable_model_is_bad_with_a_remedy_of_its_kind(self):
         """A refused key and a dead server have different remedies."""
         remedies = set()
         for kind in ("auth", "connection", "not_found", "something new"):
-            patient = self.patient(Down(default=ModelError("no", kind=kind)))
-            found = self.outcome(doctor.check_model, patient)
+            services.use(model=Down(default=ModelError("no", kind=kind)))
+            found = self.outcome(doctor.check_model)
             self.assert_bad(found)
             remedies.add(found.remedy)
         self.assertEqual(len(remedies), 4)
 
     def test_a_model(self):
-        """Its name stands there once; the game's own client asks where none is given."""
+        """Its name stands there once."""
         self.assertIsNone(self.outcome(doctor.check_model).ok)  # the offline model, with a note
-        self.assertIs(self.outcome(doctor.check_model, LLM_MODEL="openai/x").ok, True)
-        refused = self.patient(Down(default=ModelError("`openai/x` refused", kind="connection")))
-        found = self.outcome(doctor.check_model, refused, LLM_MODEL="openai/x")
-        self.assertEqual(found.line().count("openai/x"), 1)
-        services.use(model=ScriptedModel())
-        self.addCleanup(services.close)
-        found = self.outcome(doctor.check_model, Patient(self.folder), LLM_MODEL="openai/x")
+        found = self.outcome(doctor.check_model, LLM_MODEL="openai/x")
         self.assertEqual((found.ok, found.detail), (True, "`openai/x` answered in 0.0 s"))
+        services.use(model=Down(default=ModelError("`openai/x` refused", kind="connection")))
+        found = self.outcome(doctor.check_model, LLM_MODEL="openai/x")
+        self.assertEqual(found.line().count("openai/x"), 1)
 
 
 class TestRunChecks(DoctorCase):
     def found(self, error):
         """What a check finds that breaks so, and what the check after it finds."""
 
-        def check_broken(patient):
+        def check_broken(in_game):
             raise error
 
-        return self.outcomes([check_broken, doctor.check_settings])
+        return wait_for(run_checks(True, [check_broken, doctor.check_settings]))
 
     def test_a_database_that_breaks(self):
         """One without tables is answered with what to type; one that is damaged needs a backup."""

@@ -18,7 +18,7 @@ from evennia_ai.history.messages import Message, new_id
 from evennia_ai.history.sealed import unseal
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
 from evennia_ai.recall.values import Query
-from evennia_ai.staff.doctor import Patient, check_moderation, run_checks
+from evennia_ai.staff.doctor import check_moderation, run_checks
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.heard import UNJUDGED
 from evennia_ai.turns.moderation import THREADS, TIMEOUT_S, Moderator, moderate
@@ -321,7 +321,7 @@ class TestDoctor(unittest.TestCase):
             ("tests.moderators.asked", False, ""),
         ):
             with self.subTest(path), override_settings(EVENNIA_AI_MODERATE=path):
-                [found] = wait_for(run_checks(Patient("."), [check_moderation]))
+                [found] = wait_for(run_checks(False, [check_moderation]))
                 self.assertIs(found.ok, is_fine)
                 self.assertIn(words, found.detail)
             services.reset()

@@ -5,6 +5,7 @@ import re
 from html import unescape
 from html.parser import HTMLParser
 from unittest.mock import patch
+from urllib.parse import urljoin
 
 from django.test import Client, override_settings
 from evennia import create_account
@@ -66,7 +67,7 @@ class Harmless(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.text, self.faults = "", []
+        self.text, self.faults, self.links, self.labels = "", [], [], 0
 
     @classmethod
     def read(cls, response):
@@ -80,6 +81,11 @@ class Harmless(HTMLParser):
         if not self.TAGS.fullmatch(tag):
             self.faults.append(f"<{tag}>")
         given = dict(attrs)
+        self.labels += tag == "label"
+        self.links += [given["href"]] if tag == "a" else []
+        is_field = tag in ("input", "select", "textarea") and given.get("type") != "hidden"
+        if is_field and not self.labels and "aria-label" not in given:
+            self.faults.append(f"{tag} without a name")
         if tag == "script" and "src" not in given and given.get("type") != "application/json":
             self.faults.append("a script")
         for name, value in given.items():
@@ -87,6 +93,9 @@ class Harmless(HTMLParser):
                 self.faults.append(f"{tag} {name}")
             if name in self.PLACES and not re.match(r"(/(?!/)|[?#])", value or ""):
                 self.faults.append(f"{tag} {name}={value}")
+
+    def handle_endtag(self, tag):
+        self.labels -= tag == "label"
 
     def handle_comment(self, data):
         self.faults.append(f"<!--{data}-->")
@@ -289,6 +298,25 @@ class TestWhatTheyShow(PagesTest):
         self.script.runtime.forget(["o9.abc"], "")
         self.assertShows(self.client.get(f"/ai/{self.script.pk}/why/{reply.id}/"), "It is not kept")
 
+    def test_links_lead_on(self):
+        """After a talk that was compacted each link of each page leads to a page."""
+        self.configure(compact_preserve_window=4)
+        for number in range(8):
+            self.talk(f"Aria, where is mill {number}?", f"By the river, {number} steps on.")
+        self.model.default = "Bob asked for the mills by the river."
+        self.typed("compact Aria", until="compacted")
+        reply = next(m.id for m in self.script.history.messages() if m.role == "assistant")
+        [summary] = self.script.history.summary_ids()
+        links = set()
+        for page, address in self.addresses(reply):
+            address = address.replace("/s1/", f"/{summary}/")
+            read = Harmless.read(self.client.get(address))
+            self.assertEqual(read.faults, [], page.name)
+            links |= {urljoin(address, link) for link in read.links}
+        for link in links:
+            with self.subTest(link=link):
+                self.assertEqual(self.client.get(link, follow=True).status_code, 200)
+
     def test_a_scene(self):
         """Who said what to whom in a room, in order; what was whispered is marked and noted."""
         self.talk("Aria, is there ale?", "Dark ale and light.")
@@ -307,6 +335,17 @@ class TestWhatTheyShow(PagesTest):
         self.assertHides(self.client.get(at), "is there ale?")
         self.assertShows(self.client.get(f"{at}?room={stable_id(self.room1)}"), "is there ale?")
         self.assertShows(self.client.get(f"{at}?room=o999.x"), "Nothing was heard here yet")
+
+    def test_the_log(self):
+        """Lines of one name or kind; it offers the names that stand there, also after a rename."""
+        self.script.audit("tool", name="look")
+        self.aria.key = "Cora"
+        self.script.audit("error", what="lost")
+        wait_for(services.on_disk(lambda: None))
+        page = self.client.get("/ai/log/?assistant=Aria")
+        self.assertShows(page, "Aria tool: name look", "<option>Cora</option>")
+        self.assertHides(page, "what lost")
+        self.assertShows(self.client.get("/ai/log/?kind=error"), "Cora error: what lost")
 
     def test_answers_that_fell_back(self):
         """Their number and share stand in the list and in the state."""
@@ -414,14 +453,6 @@ class TestActs(PagesTest):
         self.assertIsNone(self.script.config.spend_caps["tokens_day"])
         refused = self.send("options", act="set", option="max_react_iterations", value="")
         self.assertShows(refused, "not 'None'")
-
-    def test_spend_caps_are_for_admins(self):
-        """A builder who owns the assistant cannot lift its cap."""
-        self.script.state.configure({"spend_caps": {"tokens_day": 100}})
-        self.be("Builder")
-        self.script.obj.locks.add("control:all()")
-        shown = self.send("options", act="set", option="spend_caps.tokens_day", value="100000")
-        self.assertShows(shown, "Only admins raise or remove spend limits")
 
     def test_a_journal_entry_is_corrected(self):
         """The old entry is withdrawn, the new one rests on the same lines."""
