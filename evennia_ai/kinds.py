@@ -236,6 +236,8 @@ def text(most_chars: int, field: str = "text") -> Kind:
 
 
 def _names(value: object) -> tuple[str, ...]:
+    if _is_none(value):
+        return ()
     if isinstance(value, str):
         value = [part for part in re.split(r"[,\s]+", value.strip("()[] ")) if part]
     if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
@@ -257,10 +259,10 @@ def texts(most: int, most_chars: int) -> Kind:
 
 
 def _texts_of_game(value: object) -> tuple[str, ...]:
-    parts = value.split(",") if isinstance(value, str) else value
+    parts = [] if _is_none(value) else value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, list | tuple):
         raise TypeError(value)
-    names = [re.sub(r"\s*:\s*", ":", _text(part)) for part in parts if part != "none"]
+    names = [re.sub(r"\s*:\s*", ":", _text(part)) for part in parts]
     if not all(map(_TEXTS.fullmatch, names)):
         raise ValueError(value)
     return tuple(names)

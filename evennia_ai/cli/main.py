@@ -69,23 +69,11 @@ def _parser() -> argparse.ArgumentParser:
     model.add_parser(commands)
     card.add_parser(commands)
     for name, run, says in (
-        (
-            "start",
-            lambda args: _start_and_show(game_folder(args.folder)),
-            "start a game made by `new`",
-        ),
+        ("start", _start_and_show, "start a game made by `new`"),
         ("stop", _stop, "stop a game"),
-        (
-            "install",
-            lambda args: install(game_folder(args.folder), apply=args.apply),
-            "add assistants to a game: show or make the edits",
-        ),
+        ("install", _install, "add assistants to a game: show or make the edits"),
         ("uninstall", _uninstall, "take assistants out of a game: show or make the edits"),
-        (
-            "doctor",
-            lambda args: run_in(game_folder(args.folder)),
-            "check a game and suggest remedies",
-        ),
+        ("doctor", _doctor, "check a game and suggest remedies"),
     ):
         command = commands.add_parser(name, help=says)
         command.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
@@ -109,8 +97,16 @@ def _new(args: argparse.Namespace) -> None:
     if args.no_start:
         print(f"Start it with: evennia-ai start {args.folder}")
     else:
-        _start_and_show(folder)
+        _start_and_show(args)
     print(_CAP)
+
+
+def _install(args: argparse.Namespace) -> None:
+    install(game_folder(args.folder), args.apply)
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    return run_in(game_folder(args.folder))
 
 
 def _stop(args: argparse.Namespace) -> None:
@@ -123,20 +119,21 @@ def _stop(args: argparse.Namespace) -> None:
 
 def _uninstall(args: argparse.Namespace) -> None:
     folder = game_folder(args.folder)
-    if args.apply and is_running(folder):
+    if not args.apply:
+        return uninstall(folder)
+    if is_running(folder):
         raise ConfigError(f"The game is running: stop it first (evennia-ai stop {args.folder}).")
-    if args.apply:
-        uninstall(folder, say=lambda _: None)  # raises before anything is deleted
-    if args.apply and is_installed(folder) and run_in(folder, "remove"):
+    uninstall(folder, say=lambda _: None)  # raises before anything is deleted
+    if is_installed(folder) and run_in(folder, "remove"):
         raise ConfigError("Not all assistants could be deleted; no file was changed.")
-    uninstall(folder, apply=args.apply)
-    if args.apply:
-        data = ", ".join(f"server/{name}" for name in DATA if (folder / "server" / name).exists())
-        print(f"Delete {data} when you need them no longer." if data else "Nothing is left over.")
+    uninstall(folder, apply=True)
+    data = ", ".join(f"server/{name}" for name in DATA if (folder / "server" / name).exists())
+    print(f"Delete {data} when you need them no longer." if data else "Nothing is left over.")
 
 
-def _start_and_show(folder: Path) -> None:
+def _start_and_show(args: argparse.Namespace) -> None:
     """Start a game, and print how to connect to it."""
+    folder = game_folder(args.folder)
     connection = start_game(folder, say=lambda line: print(line, flush=True))
     ports = connection.ports
     in_make = os.environ.get("EVENNIA_AI_MAKE")

@@ -5,10 +5,11 @@ import re
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from django.core.paginator import Paginator
 from evennia import default_cmds
+from evennia.typeclasses.models import TypedObject
 from evennia.utils import logger
 from evennia.utils.evmore import EvMore
 from evennia.utils.evtable import EvTable
@@ -23,13 +24,10 @@ from evennia_ai.language.script import folded as letters
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.show import as_records, cell, escaped
 
-if TYPE_CHECKING:
-    from evennia.typeclasses.models import TypedObject
-
 T = TypeVar("T")
 PAGE_ITEMS = 12
 _NARROWEST, _USUAL_WIDTH = 40, 78
-# Seconds in which a question of `AssistantCommand.confirmed` can be answered.
+# Seconds in which a question of `AssistantCommand.confirms` can be answered.
 CONFIRM_S = 60
 MuxCommand: Any = default_cmds.MuxCommand
 
@@ -210,7 +208,7 @@ class AssistantCommand(MuxCommand):
         return self.session is not None and bool(self.caller.sessions.get())
 
 
-def find_assistant(caller: "TypedObject", name: str = "") -> AssistantScript:
+def find_assistant(caller: TypedObject, name: str = "") -> AssistantScript:
     """The assistant a name means: whole names before beginnings, those here before others.
 
     `name` may be an alias, the beginning of a name, or ``#dbref``. Empty, it means the only one

@@ -1,7 +1,9 @@
 """`aiforget`: players who want to be forgotten, or to see what assistants keep of them."""
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from evennia.typeclasses.models import TypedObject
 
 from evennia_ai.assistant_script import all_assistants, all_scripts
 from evennia_ai.background import Steps
@@ -18,10 +20,6 @@ from evennia_ai.privacy.requests import (
     queued,
 )
 from evennia_ai.staff.memory import people_called
-
-if TYPE_CHECKING:
-    from evennia.typeclasses.models import TypedObject
-
 
 # How often a player may ask, and how soon again after a run that failed: each time the game's
 # database is rewritten.
@@ -101,7 +99,7 @@ class CmdAIForget(AssistantCommand):
         self.tell(f"Written to {path} on the server. `aiforget me` deletes it.")
 
     @property
-    def _asker(self) -> "TypedObject":
+    def _asker(self) -> TypedObject:
         """Who gets the report: the account, whichever character it plays by then."""
         return getattr(self.caller, "account", None) or self.caller
 

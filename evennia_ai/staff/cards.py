@@ -4,8 +4,9 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from evennia import DefaultObject
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai import conf, services
@@ -25,9 +26,6 @@ from evennia_ai.history.records import as_dict
 from evennia_ai.staff.configuration import set_options
 from evennia_ai.staff.lore import book_for, take_book
 from evennia_ai.turns.options import check_option
-
-if TYPE_CHECKING:
-    from evennia import DefaultObject
 
 # Where a script keeps the card it was made from.
 KEY, CATEGORY = "card", "ai_card"
@@ -152,7 +150,7 @@ def export_card(script: AssistantScript, form: str) -> "Deferred[Path]":
 
 @inlineCallbacks
 def take_chat(
-    script: AssistantScript, person: "DefaultObject", file: str, by: str
+    script: AssistantScript, person: DefaultObject, file: str, by: str
 ) -> Steps[list[str]]:
     """Take an old talk between an assistant without a history and a player; fires with a report.
 

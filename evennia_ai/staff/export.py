@@ -5,8 +5,9 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from evennia.typeclasses.models import TypedObject
 from twisted.internet.defer import inlineCallbacks
 from twisted.internet.task import cooperate
 
@@ -18,9 +19,6 @@ from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.privacy.export import write_export
 from evennia_ai.turns.options import OPTIONS
-
-if TYPE_CHECKING:
-    from evennia.typeclasses.models import TypedObject
 
 
 @inlineCallbacks
@@ -98,7 +96,7 @@ def _collected(script: AssistantScript, data: dict[str, Any]) -> Iterator[None]:
     data["journal"].sort(key=lambda entry: str(entry["timestamp"]))
 
 
-def _attributes(owner: "TypedObject") -> Iterator[dict[str, Any]]:
+def _attributes(owner: TypedObject) -> Iterator[dict[str, Any]]:
     """Every Attribute of an object, one loaded at a time, its value as plain data."""
     store = AttributeStore(owner)
     rows = owner.db_attributes.filter(db_attrtype__isnull=True).order_by("pk")

@@ -1,8 +1,9 @@
 """Acts on the game's lore, as `ailore` and its page do them: facts, locks, books in and out."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from evennia import DefaultObject
 from evennia.locks.lockhandler import get_all_lockfuncs
 from twisted.internet.defer import inlineCallbacks
 
@@ -25,9 +26,6 @@ from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.kinds import LOCK, Allowed, parsed
 from evennia_ai.rag_memory.lore import next_id
-
-if TYPE_CHECKING:
-    from evennia import DefaultObject
 
 BOOKS, NAME_CHARS = 100, 60
 _ALL = ("everybody", "all", "all()")
@@ -208,7 +206,7 @@ def _lock(text: str) -> str:
     return str(parsed("lock", LOCK, text, Allowed(lock_functions=set(get_all_lockfuncs()))))
 
 
-def set_know(wanted: str, text: str, place: "DefaultObject | None") -> str:
+def set_know(wanted: str, text: str, place: DefaultObject | None) -> str:
     """Say who knows a fact or the facts of a book; returns a sentence.
 
     `text` is `everybody`, an assistant's name, `here` (whoever is or lives in `place`), or a lock.

@@ -6,9 +6,9 @@ Each act notes in the audit log who did it, and raises `Refusal` if it cannot be
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from evennia import AccountDB
+from evennia.typeclasses.models import TypedObject
 from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
 
 from evennia_ai.assistant_script import AssistantScript
@@ -19,9 +19,6 @@ from evennia_ai.rag_memory.indexing import forget_entry
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN, Note
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.status import stored_lines
-
-if TYPE_CHECKING:
-    from evennia.typeclasses.models import TypedObject
 
 # The source of an entry that staff wrote in place of another.
 CORRECTION = "correction"
@@ -65,7 +62,7 @@ class MemoryActs:
 
     script: AssistantScript  # the assistant
     seen: Seen  # what whoever does it may see
-    by: "TypedObject"  # who does it
+    by: TypedObject  # who does it
     # What it is done to: an ``id``, a ``player``, a ``profile``; a ``text`` to put there.
     sent: Mapping[str, str]
 

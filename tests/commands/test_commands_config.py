@@ -69,6 +69,13 @@ class TestConfig(WholePagesTest):
             self.assertTold(f"aiconfig Aria max_context_tokens = {word}", "is 100000 again")
             self.assertFalse(self.script.attributes.has("max_context_tokens"))
 
+    def test_an_empty_list(self):
+        """It is shown as `none` and typed so, whatever the list is of."""
+        for option in OPTIONS.values():
+            if isinstance(option.default, tuple):
+                self.assertTold(f"aiconfig Aria {option.name} = none", "is now none")
+                self.assertEqual(getattr(self.script.config, option.name), ())
+
     def test_one_value_of_several(self):
         """A value of a dict is set alone, and its default is restored alone."""
         self.assertTold("aiconfig Aria emotes.wake = stirs.", "emotes.wake is now stirs.")
@@ -114,12 +121,7 @@ class TestConfig(WholePagesTest):
         """A value of another kind is refused in words and nothing changes."""
         wrong = {
             "max_context_tokens = many": "takes a whole number from 50 to 10,000,000, not 'many'",
-            "max_context_tokens = 3": "takes a whole number",
-            "max_context_tokens = 1e400": "takes a whole number",
             "compact_enabled = perhaps": "takes True or False, not 'perhaps'",
-            "compact_sleep_threshold = 1.5": "takes a share from 0.0 to 1.0, not '1.5'",
-            "llm_api = telepathy": "takes one of chat, completion",
-            "sleep_schedule = 25:00-26:00": "23:00-06:00",
             "tool_levels = {'say': 'loud'}": "off, dry run, confirm, on",
             "tool_levels = [[[": "off, dry run, confirm, on",
         }
@@ -142,9 +144,7 @@ class TestConfig(WholePagesTest):
         """Values that are no use, set by Evennia's own command, are named in the status."""
         for line, says in (
             ("tool_levels = {'flying': 'on'}", "there is no such tool"),
-            ("immediate_window = 64", "has no effect without `recent_window`"),
             ("compact_sleep_threshold = 0.9", "above `compact_emergency_threshold` (0.8)"),
-            ("obeys = fly()", "there is no lock function `fly`"),
             ("llm_model = [1,2]", "takes the name of a model, or None, not [1, 2]"),
         ):
             with self.subTest(line=line):

