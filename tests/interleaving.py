@@ -389,7 +389,7 @@ class Interleaving:
     def _roll_back(self):
         if self.pending is not None:
             return None
-        return self._do_alone(rollback_compaction)
+        return self._do_alone(lambda script, _: rollback_compaction(script))
 
     def _sleep(self):
         script = self.world.script

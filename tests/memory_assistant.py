@@ -218,7 +218,7 @@ class MemoryWorldTest(unittest.TestCase):
         return wait_for(run_pre_compaction_extraction(self.script, self.body))
 
     def roll_back(self):
-        return wait_for(rollback_compaction(self.script, self.body))
+        return rollback_compaction(self.script)
 
     def prompt(self):
         return build_llm_messages(self.script, self.body)

@@ -14,7 +14,7 @@ READS = {
     "history": "messages by_ids around segment segments summaries summary below raw_back archived",
     "journal": "recent stretch all get oldest",
     "entities": "profiles get archived archived_profiles profiles_for",
-    "ledger": "entries shown closed everything get",
+    "ledger": "entries closed everything get",
     "bonds": "all get",
     "memory": "search",
     "budgets": "events newest",

@@ -113,9 +113,7 @@ class CmdCompact(AssistantCommand):
         if not self.confirms(f"rollback {record.id}", question, self.lhs or name):
             return
         # Refused if it is not the latest any more once the turn is over.
-        report = yield script.run_exclusive(
-            lambda: rollback_compaction(script, script.obj, record.id)
-        )
+        report = yield script.run_exclusive(lambda: rollback_compaction(script, record.id))
         text = (
             f"Taken back: compaction {report['compaction_id']} of {name}; "
             f"{counted(report['restored_messages'], 'message')} live again, "

@@ -242,23 +242,23 @@ def living_of(notes: Iterable[Note], person: str) -> list[Note]:
     return [note for note in notes if note.is_living and person in (note.by.id, *note.about)]
 
 
-def shown_to(notes: Iterable[Note], viewer: str) -> tuple[Note, ...]:
-    """The approved notes a turn for an audience may see, in the order to show them.
+def in_prompt_order(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """The approved ones of some notes, in the order to show them.
 
     Those of staff come first; of the rest `NOTES_AT_ONCE` of each author before more of anybody.
     Within these groups rules come first, then the heavier, then the newer.
     """
-    seen = [note for note in notes if note.state == APPROVED and visible(note.audience, viewer)]
-    seen.sort(key=lambda note: (note.at, note.id), reverse=True)
-    seen.sort(key=lambda note: (note.kind != RULE, -note.weight))
+    approved = [note for note in notes if note.state == APPROVED]
+    approved.sort(key=lambda note: (note.at, note.id), reverse=True)
+    approved.sort(key=lambda note: (note.kind != RULE, -note.weight))
     written: Counter[str] = Counter()
     rounds: dict[str, int] = {}
-    for note in seen:
+    for note in approved:
         # Only staff approve a note about nobody.
         if note.about and not (note.staff or note.decided_by):
             rounds[note.id] = 1 + written[note.by.id] // NOTES_AT_ONCE
             written[note.by.id] += 1
-    return tuple(sorted(seen, key=lambda note: rounds.get(note.id, 0)))
+    return tuple(sorted(approved, key=lambda note: rounds.get(note.id, 0)))
 
 
 def found_notes(notes: Iterable[Note], query: str, viewer: str) -> list[Hit]:

@@ -26,7 +26,7 @@ from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.bonds import TALK, Bond, mood_line
 from evennia_ai.rag_memory.journal_entry import JournalEntry
-from evennia_ai.rag_memory.ledger import Note, shown_to
+from evennia_ai.rag_memory.ledger import Note, in_prompt_order
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.recall.values import Hit, Query
 
@@ -147,7 +147,7 @@ class Seen:
 
     def pinned(self) -> tuple[Note, ...]:
         """The approved notes of the ledger, in the order of the prompt."""
-        return self._pinnable(shown_to(self._script.ledger.entries(), self.audience))
+        return in_prompt_order(self.notes())
 
     def notes(self) -> tuple[Note, ...]:
         """The living notes of the ledger, oldest first."""

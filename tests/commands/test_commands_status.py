@@ -142,7 +142,7 @@ class TestStatus(WholePagesTest):
         """Where no summary can be made, or compaction is off, nothing is changed."""
         self.fill(60)
         wait_for(compact_conversation_history(self.script, self.aria, force=True))
-        wait_for(rollback_compaction(self.script, self.aria))
+        rollback_compaction(self.script)
         self.typed("compact/off Aria")
         self.typed("compact Aria", until="compaction is off")
         self.assertTrue(self.script.state.hold)

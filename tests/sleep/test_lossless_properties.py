@@ -190,7 +190,7 @@ class Run(MemoryWorld):
     def roll_back(self):
         """True if something was taken back; False if there was nothing, or it does not fit."""
         try:
-            wait_for(rollback_compaction(self.script, self.body))
+            rollback_compaction(self.script)
         except AssistantError as error:
             self.refusal = str(error)
             return False

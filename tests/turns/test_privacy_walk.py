@@ -303,7 +303,7 @@ class TestWalks(WholePagesTest):
         self._exclusively(compact_conversation_history, force=True)
 
     def _roll_back(self):
-        self._exclusively(rollback_compaction)
+        self._exclusively(lambda script, _: rollback_compaction(script))
 
     def _sleep(self):
         self.script.fall_asleep()

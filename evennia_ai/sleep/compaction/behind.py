@@ -67,9 +67,9 @@ def _behind(script: Assistant, character: Character, work: Compaction | str) -> 
     try:
         yield script.breathe()
         if isinstance(work, str):
-            yield better_summaries(script, character, background=True)
+            yield better_summaries(script, character, script.between_turns)
         else:
-            work.background = True
+            work.locked = script.between_turns
             yield work.extract_and_run()
     except CancelledError:
         raise

@@ -55,6 +55,7 @@ from evennia_ai.sleep.compaction.report import (
 
 # Masks are enough if they bring usage this far under the trigger.
 HEADROOM = 0.9
+Locked = Callable[[Callable[[], Any]], Deferred[Any]]
 # The first wait after a try in vain, in seconds; each further one is four times as long.
 WAIT_S, MOST_WAIT_S = 60.0, 3600.0
 # Staff are told once so many have failed in a row.
@@ -93,7 +94,8 @@ class Compaction:
     # Whether to ask no model but the offline one, as nobody may wait. Better summaries are then
     # owed (`StateHandler.owed`).
     extracts: bool = False
-    background: bool = False  # Whether turns go on meanwhile. If not, run it under the turn lock.
+    # Runs something short that no turn may come between; by default it is run under the turn lock.
+    locked: Locked = maybeDeferred
     extraction: Extraction = field(default_factory=Extraction)  # what was noted of what leaves
 
     def planned(self) -> Plan:
@@ -129,7 +131,7 @@ class Compaction:
         """Fires with the outcome; nothing is raised for a failing model."""
         script = self.script
         with self._waiting_after_failures():
-            outcome: Outcome | None = yield self._locked(self._begin)
+            outcome: Outcome | None = yield self.locked(self._begin)
             if outcome is None:
                 yield script.breathe()
                 outcome = yield self._summarise()
@@ -149,10 +151,6 @@ class Compaction:
             if self.trigger != MANUAL:
                 wait_longer(self.script)
             raise
-
-    def _locked(self, function: Callable[[], Any]) -> Deferred[Any]:
-        """Run something short that no turn may come between."""
-        return (self.script.between_turns if self.background else maybeDeferred)(function)
 
     def _begin(self) -> Outcome | None:
         """The outcome if there is nothing to summarise; masks are committed."""
@@ -255,7 +253,7 @@ class Compaction:
                     return Failed("the summaries would be as long as what they stand for")
                 if not script.config.compact_enabled:  # switched off while the model was writing
                     return Skipped("compaction disabled")
-                outcome: Outcome = yield self._locked(partial(self._commit, plan, folds, original))
+                outcome: Outcome = yield self.locked(partial(self._commit, plan, folds, original))
                 return outcome
         except ModelError as error:
             script.log_error("compaction", error)

@@ -30,7 +30,6 @@ from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summa
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal_entry import COVERAGE, SYNTHESIS, JournalEntry, synthesis_id
-from evennia_ai.rag_memory.ledger import shown_to
 from evennia_ai.sleep.compaction.plan import due_groups, roots
 
 SYNTHESIS_IMPORTANCE = 7
@@ -127,7 +126,7 @@ class Fold:
         script, own = self.script, self.script.obj.key.lower()
         names = [profile.name for profile in script.entities.profiles().values()]
         names = [name for name in names if name.lower() != own]
-        elsewhere = [note.text for note in shown_to(script.ledger.entries(), self.scope)]
+        elsewhere = [note.text for note in script.seen(self.scope).pinned()]
         # Entries that repeat a summary do not count: with them a merge of summaries could drop all.
         elsewhere += [
             entry.content

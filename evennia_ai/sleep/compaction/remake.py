@@ -5,12 +5,11 @@ and with it the marker, the journal entry and the summaries above, which are owe
 message moves. Each is stored by itself, the deepest first, so a later run goes on where one ended.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
+from twisted.internet.defer import CancelledError, inlineCallbacks, maybeDeferred
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
@@ -21,7 +20,7 @@ from evennia_ai.llm_interaction.summary import summary_levels
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal_entry import JournalEntry, synthesis_id
-from evennia_ai.sleep.compaction.compact import at_work, longer, summary_cap
+from evennia_ai.sleep.compaction.compact import Locked, at_work, longer, summary_cap
 from evennia_ai.sleep.compaction.due import BETTER
 from evennia_ai.sleep.compaction.extraction import Extraction, Extractor, write_notes
 from evennia_ai.sleep.compaction.folding import Fold
@@ -31,8 +30,6 @@ from evennia_ai.sleep.compaction.report import Failed, Outcome, Skipped
 
 # Tries in vain, with the facts extracted, after which the summaries stay as they are.
 MOST_TRIES = 6
-
-Locked = Callable[[Callable[[], Any]], Deferred[Any]]
 
 
 def next_owed(script: Assistant, tried: Collection[str] = ()) -> SummaryRecord | None:
@@ -127,16 +124,15 @@ def is_better_due(script: Assistant) -> bool:
 
 @inlineCallbacks
 def better_summaries(
-    script: Assistant, character: Character, background: bool = False
+    script: Assistant, character: Character, locked: Locked = maybeDeferred
 ) -> Steps[Outcome | dict[str, int]]:
     """Extract facts behind emergencies, and have a model make the owed summaries again.
 
-    `background` is whether turns go on meanwhile. If not, call it under the turn lock. Fires with
-    ``{"remade"}``, how many, or why there is none.
+    `locked` runs something that no turn may come between; by default call it under the turn lock.
+    Fires with ``{"remade"}``, how many, or why there is none.
     """
     if not is_better_due(script):
         return Skipped("no better summary is due")
-    locked: Locked = script.between_turns if background else maybeDeferred
     count = 0
     try:
         written = yield _facts(script, character, locked)

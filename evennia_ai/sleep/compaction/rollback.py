@@ -4,63 +4,53 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from twisted.internet.defer import Deferred, maybeDeferred
-
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.messages import Message, in_order, unmasked, utc_iso, widest_view_tokens
 from evennia_ai.history.records import LIVE, ROLLED_BACK, CompactionRecord, Segment
 from evennia_ai.llm_interaction.prompt import room_of
-from evennia_ai.protocol import Assistant, Character
+from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.due import usage_of
 from evennia_ai.sleep.compaction.outbox import empty_outbox, with_text
 
 
-def rollback_compaction(
-    script: Assistant, character: Character, compaction_id: str | None = None
-) -> Deferred[dict[str, Any]]:
-    """Make the messages of the latest compaction live again.
+def rollback_compaction(script: Assistant, compaction_id: str | None = None) -> dict[str, Any]:
+    """Make the messages of the latest compaction live again. Call it under the turn lock.
 
     Its segment counts as restored. Its summaries, its synthesis and what the extraction before it
     made are withdrawn; semantic memory and the recall index follow soon after. Automatic triggers
     hold until the next manual compaction or an overflow.
 
-    Returns:
-        A Deferred that fires with ``{"compaction_id", "restored_messages", "masks_removed",
-        "original_tokens", "new_tokens"}``. It fails with `AssistantError` if there is none, if the
-        one asked for is no longer the latest, if its archive is damaged (with the segment), or if
-        its messages no longer fit (with the numbers).
+    Returns ``{"compaction_id", "restored_messages", "masks_removed", "original_tokens",
+    "new_tokens"}``. Raises `AssistantError` if there is none, if the one asked for is no longer the
+    latest, if its archive is damaged (with the segment), or if its messages no longer fit (with the
+    numbers).
     """
-
-    def roll_back() -> dict[str, Any]:
-        record = latest(script)
-        if compaction_id not in (None, record.id):
-            raise AssistantError(
-                "Another compaction was made meanwhile. Type `compact/rollback` again."
-            )
-        before, history = script.history.tokens(), undo(script, record)
-        tokens = widest_view_tokens(history)
-        if usage_of(script, tokens) > 1.0:
-            room = room_of(script)
-            raise AssistantError(
-                f"The messages no longer fit: the history would hold {tokens:,} tokens, and there "
-                f"is room for {room.tokens:,} of the {room.limit:,} that a request may hold. Raise "
-                "`max_context_tokens` first."
-            )
-        _commit(script, record, history)
-        segments = filter(None, map(script.history.segment, record.segments))
-        restored = sum(len(segment.messages) for segment in segments)
-        report = {
-            "compaction_id": record.id,
-            "restored_messages": restored,
-            "masks_removed": len(record.masked),
-            "original_tokens": before,
-            "new_tokens": script.history.tokens(),
-        }
-        script.audit("rollback", **report)
-        empty_outbox(script)  # not waited for: a store that hangs must not hold up a turn
-        return report
-
-    return maybeDeferred(roll_back)
+    record = latest(script)
+    if compaction_id not in (None, record.id):
+        raise AssistantError(
+            "Another compaction was made meanwhile. Type `compact/rollback` again."
+        )
+    before, history = script.history.tokens(), undo(script, record)
+    tokens = widest_view_tokens(history)
+    if usage_of(script, tokens) > 1.0:
+        room = room_of(script)
+        raise AssistantError(
+            f"The messages no longer fit: the history would hold {tokens:,} tokens, and there is "
+            f"room for {room.tokens:,} of the {room.limit:,} that a request may hold. Raise "
+            "`max_context_tokens` first."
+        )
+    _commit(script, record, history)
+    segments = filter(None, map(script.history.segment, record.segments))
+    report = {
+        "compaction_id": record.id,
+        "restored_messages": sum(len(segment.messages) for segment in segments),
+        "masks_removed": len(record.masked),
+        "original_tokens": before,
+        "new_tokens": script.history.tokens(),
+    }
+    script.audit("rollback", **report)
+    empty_outbox(script)  # not waited for: a store that hangs must not hold up a turn
+    return report
 
 
 def latest(script: Assistant) -> CompactionRecord:
