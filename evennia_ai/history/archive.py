@@ -4,7 +4,7 @@ Segments hold the messages, word for word. Records of summaries and of compactio
 became. Records are held in memory (`history.pages`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 
@@ -37,19 +37,8 @@ class Archive:
         self._compactions = records(store, COMPACTIONS, CompactionRecord)
 
     def archive(self, segment: Segment) -> None:
-        """Write a segment of messages that leave the live history. Never rewritten."""
+        """Write a segment of messages that leave the live history, or what is left of one."""
         self._segments.set(segment.id, segment)
-
-    def revise(
-        self,
-        segment_id: str,
-        message_ids: Collection[str],
-        at: str,
-        change: Callable[[Message], Message],
-    ) -> None:
-        """Put tombstones in place of messages, or change them; see `Segment.revised`."""
-        if segment := self.segment(segment_id):
-            self._segments.set(segment_id, segment.revised(message_ids, at, change))
 
     def tombstones(self) -> dict[str, str]:
         """When messages were forgotten, by their ids."""

@@ -4,6 +4,7 @@ Storing a turn writes only the open page; a checkpoint merges it into the list. 
 kept by audience and summed as messages come, so that usage costs the same at any length.
 """
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,12 +30,7 @@ from evennia_ai.history.pages import Store, aside, put_aside
 from evennia_ai.history.pairs import INTERRUPTED, answered, unanswered
 from evennia_ai.history.records import Segment, as_dict, as_text
 from evennia_ai.history.stored import Unreadable, each_readable
-from evennia_ai.history.verification import (
-    EMPTY_DIGEST,
-    Evidence,
-    digest_add,
-    is_digest,
-)
+from evennia_ai.history.verification import EMPTY_DIGEST, Evidence, digest_add
 from evennia_ai.language.words import storable
 
 HISTORY, TAIL = "conversation_history", "conversation_tail"
@@ -281,7 +277,7 @@ class HistoryHandler(Archive):
         self._rebuilt_at = as_text(tail.get("rebuilt_at"))
         record = as_dict(tail.get("recorded"))
         count, digest = record.get("count"), as_text(record.get("digest"))
-        if isinstance(count, int) and is_digest(digest):
+        if isinstance(count, int) and re.fullmatch("[0-9a-f]{64}", digest):
             self._recorded = (count, digest)
             return False
         restored = self.restored_segments()

@@ -283,12 +283,8 @@ def is_talk(message: Message) -> bool:
     """
     if message.role not in ("user", "assistant") or message.channel in _NOT_TALK:
         return False
-    calls = (call.get("function") for call in message.tool_calls)
-    return bool(message.content) or any(
-        '"text"' in str(function.get("arguments"))
-        for function in calls
-        if isinstance(function, Mapping)
-    )
+    calls = (call["function"]["arguments"] for call in message.tool_calls)
+    return bool(message.content) or any('"text"' in arguments for arguments in calls)
 
 
 # Masking: a large old tool result is shown as one line that says how to bring it back. JetBrains'
@@ -321,11 +317,9 @@ def is_maskable(message: Message) -> bool:
 def masked(message: Message, at_iso: str, count: Counter) -> Message:
     """A tool result that is shown as a placeholder from now on.
 
-    Its content is still the raw text, its `tokens` are those of what is shown. One that is masked
-    already, or has somebody's own `masked` in place of the flag, is returned as it is.
+    Its content is still the raw text, its `tokens` are those of what is shown. It must be one that
+    `is_maskable`.
     """
-    if "masked" in message.metadata:
-        return message
     flag = {
         "original_tool": message.name,
         "archived_at": at_iso,

@@ -8,7 +8,6 @@ has none yet.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from evennia_ai.history.messages import COMINGS, Message, call_ids, tool_calls
 
@@ -86,7 +85,7 @@ def said_and_done(messages: Sequence[Message], traits: ToolTraits) -> list[Messa
                 short = f"{message.content[:RESULT_CHARS]}..."
                 message = replace(message, content=short, tokens=0)
         elif made := tool_calls(message):
-            calls = tuple(call for call in made if _tool_of(call) not in traits.recalls)
+            calls = tuple(c for c in made if c["function"]["name"] not in traits.recalls)
             if not calls and not message.content:
                 continue
             if len(calls) < len(made):
@@ -130,15 +129,8 @@ def unanswered(messages: Sequence[Message]) -> list[tuple[int, str, str]]:
             if answers[key] > 0:
                 answers[key] -= 1
             else:
-                missing.append((*key, _tool_of(call)))
+                missing.append((*key, call["function"]["name"]))
     return missing
-
-
-def _tool_of(call: Mapping[str, Any]) -> str:
-    """The name of the tool that is called; empty if the call does not say."""
-    function = call.get("function")
-    name = function.get("name") if isinstance(function, Mapping) else function
-    return str(name or "")
 
 
 def answered(

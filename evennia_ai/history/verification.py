@@ -14,7 +14,6 @@ From plain data `verify` checks, and names what fails:
 """
 
 import hashlib
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -46,11 +45,6 @@ def digest_add(digest: str, ids: Iterable[str]) -> str:
     for one in ids:
         total += int.from_bytes(hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest())
     return f"{total % _MODULUS:064x}"
-
-
-def is_digest(text: str) -> bool:
-    """Whether a text is a digest as `digest_add` gives it."""
-    return re.fullmatch("[0-9a-f]{64}", text) is not None
 
 
 @dataclass(frozen=True)

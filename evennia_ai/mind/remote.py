@@ -3,7 +3,7 @@
 import gc
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
@@ -24,10 +24,7 @@ from evennia_ai.llm_interaction.values import (
 from evennia_ai.mind.link import Link
 from evennia_ai.mind.mind import MindSettings, log_failures, name_of
 from evennia_ai.rag_memory.backend import MemoryBackend
-from evennia_ai.rag_memory.entities import found_observations
-from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
-from evennia_ai.recall.values import Hit, Query
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,21 +67,10 @@ class RemoteMemories(_Part):
 class RemoteRecall(_Part):
     """`RecallJobs` in the process."""
 
-    def __init__(self, link: Link, desk: Worker):
-        super().__init__(link, "recall")
-        self._desk = desk
-
     @property
     def replaced(self) -> tuple[int, int]:
         """How often the process and its index were replaced; with it, what it was to index."""
         return self._link.restarts, self._link.facts.get("replaced", 0)
-
-    def observations(self, profiles: Mapping[str, Profile], query: Query) -> "Deferred[list[Hit]]":
-        """Fires with what profiles hold about those in a query, from a thread of the Server.
-
-        Profiles are in the Server's memory; they would take longer to send than to read.
-        """
-        return self._desk.submit(found_observations, profiles, query.text, query.audience)
 
 
 class RemoteModel(_Part):
@@ -153,7 +139,7 @@ class RemoteMind:
         self._desk, self._models = Worker("evennia-ai-desk"), models
         self.model = RemoteModel(self.link)
         self.memories = cast(MemoryBackend, RemoteMemories(self.link, "memories"))
-        self.recall = cast(RecallJobs, RemoteRecall(self.link, self._desk))
+        self.recall = cast(RecallJobs, RemoteRecall(self.link, "recall"))
         self.down: set[str] = set()
 
     def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "Deferred[T]":

@@ -167,8 +167,9 @@ class _Removal:
         gone = ids & (self.plan.theirs | self.plan.replies)
 
         def revise(key: str) -> None:
-            here = gone & self.plan.parts[key]
-            self.script.history.revise(key, here, self.at, self._without_copies)
+            here, history = gone & self.plan.parts[key], self.script.history
+            if segment := history.segment(key):
+                history.archive(segment.revised(here, self.at, self._without_copies))
             self._live(here)  # what a rollback restored is live too
 
         yield from self._each([k for k, here in self.plan.parts.items() if here & ids], revise)

@@ -15,7 +15,7 @@ from evennia_ai.errors import Refusal
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import one_line, quoted
 from evennia_ai.history.messages import Speaker, new_id, utc_iso
-from evennia_ai.history.pages import Cache, Store
+from evennia_ai.history.pages import Store, records
 from evennia_ai.history.stored import Stored
 from evennia_ai.language.words import mentions
 
@@ -122,9 +122,7 @@ class Bonds:
         who: Callable[[Any], Speaker] = lambda person: person,
     ):
         self._store, self._now, self._who = store, now, who
-        self._bonds: Cache[Bond] = Cache(
-            store, CATEGORY, lambda key, raw, odd: Bond.from_dict(raw), lambda bond: bond.to_dict()
-        )
+        self._bonds = records(store, CATEGORY, Bond)
 
     def all(self) -> Mapping[str, Bond]:
         """All bonds, by stable id."""

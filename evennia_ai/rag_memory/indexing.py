@@ -42,6 +42,7 @@ def memory_of(script: Assistant) -> Memory:
         traits=lambda: script.tools.traits,
         may_embed=lambda texts: script.spend.may_embed(texts),
         quarantine=Quarantine(script),
+        work=script.mind.work,
     )
 
 

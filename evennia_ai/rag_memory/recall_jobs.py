@@ -1,13 +1,11 @@
 """Work on the recall index, on the daemon thread that owns it."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from twisted.internet.defer import Deferred, gatherResults
 
 from evennia_ai.background import Worker
-from evennia_ai.rag_memory.entities import found_observations
-from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.ranking import DEEP, once, ranked
 from evennia_ai.recall.values import Hit, Query, Turn
 
@@ -72,10 +70,6 @@ class RecallJobs:
             return ranked(hits, [*others, *outputs], query)
 
         return self.worker.submit(self._done, search)
-
-    def observations(self, profiles: Mapping[str, Profile], query: Query) -> Deferred[list[Hit]]:
-        """Fires with what profiles hold about those in a query."""
-        return self.worker.submit(found_observations, profiles, query.text, query.audience)
 
     def _later(self, work: Callable[["RecallIndex"], T]) -> Deferred[T]:
         """Do work, in the order of these calls; searches come first, as somebody waits for them."""

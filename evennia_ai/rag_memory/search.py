@@ -7,15 +7,16 @@ daemon thread.
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, succeed
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred, succeed
 
 from evennia_ai.background import Steps, in_time
 from evennia_ai.history.audience import viewer
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.backend import MemoryBackend
+from evennia_ai.rag_memory.entities import found_observations
 from evennia_ai.rag_memory.episodic_index import is_indexed, turn_of_entry, turn_of_message
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import Note, found_notes
@@ -51,6 +52,7 @@ class Memory:
     # Returns whether the store may embed texts now, for which a model may be billed.
     may_embed: Callable[[Iterable[str]], bool] = lambda texts: True
     quarantine: Quarantine = field(default_factory=Quarantine)
+    work: Callable[..., Deferred[Any]] = maybeDeferred  # calls a function that only computes
 
     def __post_init__(self) -> None:
         self._known_replaced = self.recall.replaced
@@ -108,7 +110,8 @@ class Memory:
         notes = found_notes(self.quarantine.notes(self.notes()), query.text, query.audience)
         others = [*notes, *(yield self._memories(query))]
         if query.observations and (profiles := self.profiles()):
-            observed = self.recall.observations(profiles, query)
+            # Not in the mind's process: profiles would take longer to send than to read.
+            observed = self.work(found_observations, profiles, query.text, query.audience)
             others += yield self._watched(in_time(observed, SEARCH_TIMEOUT_S), [])
         # Twice as many, as some may not be used.
         found = self.recall.search(self.scope, replace(query, limit=2 * query.limit), others)

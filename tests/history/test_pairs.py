@@ -98,12 +98,6 @@ class TestUnanswered(unittest.TestCase):
         missing = Counter((index, call_id) for index, call_id, _ in unanswered(history))
         self.assertEqual(answered + missing, made)
 
-    def test_a_function_that_is_a_text(self):
-        """It counts as the name; what is neither text nor mapping is no name."""
-        for function, name in (("look", "look"), ({"name": "say"}, "say"), (None, "")):
-            message = Message("assistant", "", tool_calls=({"id": "c1", "function": function},))
-            self.assertEqual(unanswered([message]), [(0, "c1", name)])
-
 
 class TestMended(unittest.TestCase):
     @MANY

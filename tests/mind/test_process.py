@@ -50,7 +50,6 @@ class TestRequests(MindTest):
         self.assertIn("v1", [hit.turn_id for hit in found])
         self.assertEqual(wait_for(recall.remove("a", ("t0",))), 1)
         self.assertEqual(wait_for(recall.clear("a")), 3)
-        self.assertEqual(wait_for(recall.observations({}, Query("bees"))), [])
         self.assertEqual(recall.replaced, (0, 0))
 
     def test_memories(self):

@@ -149,7 +149,7 @@ class TestWholeIndex(SearchTest):
         def narrowed(message):
             return replace(message, audience="private:o1.a") if message.id == second.id else message
 
-        history.revise("000", {first.id}, "2026-01-01", narrowed)
+        history.archive(history.segment("000").revised({first.id}, "2026-01-01", narrowed))
         wait_for(self.world.script.memory.forget([first.id, second.id]))
         while not done.called:
             clock.advance(1)

@@ -170,7 +170,7 @@ class Compaction:
             new_tokens=total_tokens(history),
         )
         record = self._record(report, masked=tuple(ids))
-        return self._announced(commit_masks(self.script, history, record))
+        return announce(self.script, commit_masks(self.script, history, record))
 
     def _skip_reason(self) -> str:
         script = self.script
@@ -201,9 +201,9 @@ class Compaction:
         script, plan = self.script, self.planned()
         if self.trigger in (COUNT, MANUAL):
             return None
-        at = utc_iso(script.now())
-        ids = {message.id for message in plan.leaving if is_maskable(message)}
+        at, leaving = utc_iso(script.now()), {message.id for message in plan.leaving}
         live = script.history.messages()
+        ids = {m.id for m in live if m.id in leaving and is_maskable(m)}
         history = [masked(m, at, script.count) if m.id in ids else m for m in live]
         usage = usage_of(script, widest_view_tokens(history))
         if not ids or usage >= self._threshold * HEADROOM:
@@ -216,33 +216,20 @@ class Compaction:
             id=new_id("c"), at=at, trigger=self.trigger, report=report, **fields
         )
 
-    def _announced(self, record: CompactionRecord) -> Done:
-        announce(self.script, record)
-        return Done(record)
-
     @inlineCallbacks
     def _summarise(self) -> Steps[Outcome]:
         """Summaries first, then the commit."""
-        script, plan, notes = self.script, self.planned(), self.extraction.notes
+        script, plan = self.script, self.planned()
         original, cap, folds = script.history.tokens(), summary_cap(script, plan), list[Fold]()
         try:
             with at_work(script, self.trigger, self.extracts):
                 yield script.breathe()
                 for scope in plan.scopes:
+                    part, segment = plan.part(scope), new_id("g")
                     fold = Fold(
-                        script,
-                        scope,
-                        plan.part(scope),
-                        cap,
-                        new_id("g"),
-                        [note.text for note in notes if note.scope == scope],
-                        self.instructions,
-                        self.extraction.summaries.get(scope),
+                        script, scope, part, cap, segment, self.instructions, self.extraction
                     )
-                    if scope in plan.unsummarised:
-                        yield fold.archive()
-                    else:
-                        yield fold.fold()
+                    yield fold.archive() if scope in plan.unsummarised else fold.fold()
                     yield script.breathe()
                     former = [m for m in plan.folded if m.audience == scope]
                     if total_tokens(fold.markers) < total_tokens((*fold.leaving, *former)):
@@ -286,7 +273,7 @@ class Compaction:
         )
         leaving = tuple(message.id for message in plan.leaving)
         record = self._record(report, leaving=leaving)
-        return self._announced(commit(script, plan, folds, record, self.extraction.notes))
+        return announce(script, commit(script, plan, folds, record, self.extraction.notes))
 
 
 def due(script: Assistant, character: Character, *triggers: str) -> Compaction | None:

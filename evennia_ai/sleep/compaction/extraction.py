@@ -249,18 +249,15 @@ class Extractor:
             yield script.breathe()
             reply, calls = yield self._ask(prompt, scope)
             extraction.iterations += 1
-            if not calls:
-                extraction.stopped_by = "no_tool_call"
             results = []
             for call in calls:
                 results.append(self._noted(call, scope, owners))
                 yield script.breathe()
-            if calls:
-                names = {call["function"]["name"] for call in calls}
-                if names - {ENTRY, OBSERVATION} - script.tools.ending:
-                    extraction.stopped_by = "other_tool"
-                elif names & script.tools.ending:
-                    extraction.stopped_by = "noop"
+            names = {call["function"]["name"] for call in calls}
+            if names - {ENTRY, OBSERVATION} - script.tools.ending:
+                extraction.stopped_by = "other_tool"
+            elif names & script.tools.ending or not calls:
+                extraction.stopped_by = "noop" if calls else "no_tool_call"
             summary = _closing(reply) if self.summarises else None
             if summary is not None and extraction.stopped_by != "other_tool":
                 extraction.stopped_by = "summary"

@@ -27,9 +27,9 @@ from evennia_ai.history.records import (
 )
 from evennia_ai.llm_interaction.items import Covered, covered, items_of, source_items
 from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summarise_lines
-from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal_entry import COVERAGE, SYNTHESIS, JournalEntry, synthesis_id
+from evennia_ai.sleep.compaction.extraction import Extraction
 from evennia_ai.sleep.compaction.plan import due_groups, roots
 
 SYNTHESIS_IMPORTANCE = 7
@@ -52,9 +52,9 @@ class Fold:
     cap: int = 0  # most tokens of one of its summaries
     # Id of the archive segment to make of them; empty if they are archived already.
     segment: str = ""
-    notes: Sequence[str] = ()  # what the extraction before it saves of the messages
     instructions: str | None = None  # additional instructions for the summary
-    written: ModelReply | None = None  # a reply that may hold the recent summary already
+    # What was noted of the messages before, and a reply that may hold the recent summary already.
+    extraction: Extraction = field(default_factory=Extraction)
     # The new summary messages, long-term first.
     markers: list[Message] = field(default_factory=list)
     # Summary records to write, new and changed, by id.
@@ -98,7 +98,8 @@ class Fold:
         """Fires with the summary of the messages, and its text with what it must not lose."""
         script = self.script
         told = script.memory.quarantine.messages(self.leaving)
-        summary: Summary = yield summarise(script, told, self.instructions, self.cap, self.written)
+        written = self.extraction.summaries.get(self.scope)
+        summary: Summary = yield summarise(script, told, self.instructions, self.cap, written)
         text = yield self._covered(told, summary.text)
         self.summaries.append(summary)
         self.coverage, self.query = text.share, " ".join(text.named)
@@ -137,7 +138,7 @@ class Fold:
         if isinstance(source, str):
             items = yield script.mind.work(items_of, source, names)
         else:
-            elsewhere += self.notes
+            elsewhere += [n.text for n in self.extraction.notes if n.scope == self.scope]
             traits = script.tools.traits
             said = said_and_done(source, traits)
             items = yield script.mind.work(source_items, said, traits, names)

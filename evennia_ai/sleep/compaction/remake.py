@@ -62,7 +62,9 @@ def remake(
     """
     history = script.history
     cap = summary_cap(script, Plan((), (), history.messages()))
-    fold = Fold(script, record.audience, (), cap, written=written, generation=record.generation)
+    fold = Fold(script, record.audience, (), cap, generation=record.generation)
+    if written:
+        fold.extraction.summaries[record.audience] = written
     if record.segment:
         segment = history.segment(record.segment)
         if segment is None:

@@ -56,7 +56,7 @@ def as_result(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def announce(script: Assistant, record: CompactionRecord) -> None:
+def announce(script: Assistant, record: CompactionRecord) -> Done:
     """Announce a compaction that is committed; it stands, whatever fails here.
 
     The log gets the report without the names by which what left is found again.
@@ -72,6 +72,7 @@ def announce(script: Assistant, record: CompactionRecord) -> None:
             act()
         except Exception as error:  # noqa: BLE001
             script.log_error("announcing a compaction", error)
+    return Done(record)
 
 
 def report_line(name: str, record: CompactionRecord) -> str:
