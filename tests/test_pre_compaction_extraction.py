@@ -8,7 +8,7 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES
 from evennia_ai.rag_memory.profile import current
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
+from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.testing import call
 from tests.asked import model_down
 from tests.base import AssistantTest
@@ -195,13 +195,6 @@ class TestPreCompactionExtraction(AssistantTest):
         self.configure(pre_compact_extraction_enabled=False)
         self.assertEqual(self.extract()["stopped_by"], "disabled")
         self.assertEqual(self.model.requests, [])
-
-    def test_never_inside_a_compaction(self):
-        """`compact_conversation_history` itself asks for a summary and nothing else."""
-        self.fill(60)
-        self.model.default = SUMMARY
-        wait_for(compact_conversation_history(self.script, self.aria, force=True))
-        self.assertEqual({request.purpose for request in self.model.requests}, {"summary"})
 
 
 class TestCallers(AssistantTest):

@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from evennia_ai.errors import AssistantError, BoundError
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
@@ -104,45 +103,6 @@ class Note(Stored):
     def is_living(self) -> bool:
         """Whether it is proposed or approved, not closed."""
         return self.state in LIVING
-
-
-def new_note(
-    text: str,
-    note_id: str,
-    at: float,
-    by: Speaker,
-    *,
-    state: str,
-    kind: str | None = None,
-    weight: int = DEFAULT_WEIGHT,
-    source: str = "command",
-    about: Iterable[str] = (),
-    audience: str = PUBLIC,
-    staff: bool = False,
-) -> Note:
-    """A new note; the arguments are the fields of `Note`.
-
-    `at` is in seconds since the epoch, `state` one of `LIVING`; without a `kind` it is `kind_of`
-    the text. `LedgerError` if the text is empty or longer than `TEXT_CHARS`, or the kind unknown.
-    """
-    line = " ".join(text.split())
-    if not line:
-        raise LedgerError("A note needs words.")
-    if len(line) > TEXT_CHARS:
-        raise LedgerError(f"A note holds at most {TEXT_CHARS} characters; this has {len(line)}.")
-    return Note(
-        note_id,
-        line,
-        checked_kind(kind) if kind else kind_of(text),
-        min(10, max(1, int(weight))),
-        source,
-        tuple(about),
-        normalised(audience),
-        state,
-        utc_iso(at),
-        by,
-        bool(staff),
-    )
 
 
 def checked_kind(kind: str) -> str:
@@ -297,14 +257,46 @@ class LedgerHandler:
         notes = [note for note in self.everything() if not note.is_living]
         return sorted(notes, key=lambda note: (note.decided_at, note.id), reverse=True)
 
-    def add(self, text: str, by: Speaker, *, state: str, **fields: Any) -> Note:
-        """Add a note; arguments and errors are those of `new_note`.
+    def add(
+        self,
+        text: str,
+        by: Speaker,
+        *,
+        state: str,
+        kind: str | None = None,
+        weight: int = DEFAULT_WEIGHT,
+        source: str = "command",
+        about: Iterable[str] = (),
+        audience: str = PUBLIC,
+        staff: bool = False,
+    ) -> Note:
+        """Add a note; the arguments are the fields of `Note`.
 
-        Returns the note, with the ids of those it `replaces`, or a known one of the same words,
-        author and audience. `LedgerError` if its author has too many.
+        `state` is one of `LIVING`; without a `kind` it is `kind_of` the text. Returns the note,
+        with the ids of those it `replaces`, or a known one of the same words, author and audience.
+        `LedgerError` if the text is empty or longer than `TEXT_CHARS`, the kind unknown, or if its
+        author has too many.
         """
-        now, notes = self._now(), self.entries()
-        note = new_note(text, new_id("l"), now, by, state=state, **fields)
+        line, now, notes = " ".join(text.split()), self._now(), self.entries()
+        if not line:
+            raise LedgerError("A note needs words.")
+        if len(line) > TEXT_CHARS:
+            raise LedgerError(
+                f"A note holds at most {TEXT_CHARS} characters; this has {len(line)}."
+            )
+        note = Note(
+            new_id("l"),
+            line,
+            checked_kind(kind) if kind else kind_of(text),
+            min(10, max(1, int(weight))),
+            source,
+            tuple(about),
+            normalised(audience),
+            state,
+            utc_iso(now),
+            by,
+            bool(staff),
+        )
         known = same_note(notes, text, by.id, note.audience)
         if known is not None:
             return known

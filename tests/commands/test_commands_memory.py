@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from evennia import CmdSet
@@ -18,7 +19,6 @@ from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.episodic_index import turn_of_message
-from evennia_ai.rag_memory.ledger import new_note
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
@@ -377,7 +377,8 @@ class TestMemory(MemoryLineTest):
     def test_an_id_that_begins_another(self):
         """A whole id names its note, though another's begins so; a beginning must be of one."""
         by = Speaker("Char", "o1")
-        notes = [new_note("Tea", each, 0.0, by, state="approved") for each in ("l1", "l10")]
+        tea = self.script.ledger.add("Tea", by, state="approved")
+        notes = [replace(tea, id=each) for each in ("l1", "l10")]
         self.assertEqual(note_called(notes, " L1 "), notes[0])
         self.assertEqual(note_called(notes, "l10"), notes[1])
         with self.assertRaises(Refusal):

@@ -80,10 +80,3 @@ class TestVisible(unittest.TestCase):
         self.assertTrue(visible(first, first))
         if visible(first, second) and visible(second, third):
             self.assertTrue(visible(first, third))
-
-    @FEW
-    @given(audiences, audiences)
-    def test_mutual_sight_is_equality(self, first, second):
-        """Two audiences that may see each other are the same, staff left out."""
-        if visible(first, second) and visible(second, first):
-            self.assertEqual(first, second)

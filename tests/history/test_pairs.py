@@ -72,32 +72,6 @@ class TestCutPoints(unittest.TestCase):
         self.assertEqual(cut_points(history), legal)
         self.assertEqual((legal[0], legal[-1]), (0, len(history)))
 
-    @MANY
-    @given(histories())
-    def test_pairs_survive_a_cut(self, history):
-        """Behind a legal cut the same results belong to the same calls as before."""
-        pairs = pairing(history)
-        for point in cut_points(history):
-            moved = {i - point: caller - point for i, caller in pairs.items() if i >= point}
-            self.assertEqual(pairing(history[point:]), moved)
-
-
-class TestUnanswered(unittest.TestCase):
-    @MANY
-    @given(histories())
-    def test_all_calls_are_answered_or_listed(self, history):
-        """Paired results and unanswered calls together are all calls made."""
-        made = Counter(
-            (index, call["id"])
-            for index, message in enumerate(history)
-            for call in message.tool_calls
-        )
-        answered = Counter(
-            (caller, history[index].tool_call_id) for index, caller in pairing(history).items()
-        )
-        missing = Counter((index, call_id) for index, call_id, _ in unanswered(history))
-        self.assertEqual(answered + missing, made)
-
 
 class TestMended(unittest.TestCase):
     @MANY
@@ -105,13 +79,6 @@ class TestMended(unittest.TestCase):
     def test_a_strict_provider_takes_it(self, history):
         """Each call is answered once, at once, and no result stands alone."""
         self.assertEqual(faults(mended(history)), [])
-
-    @MANY
-    @given(histories())
-    def test_again_changes_nothing(self, history):
-        """Mending what is mended gives the same messages."""
-        once = mended(history)
-        self.assertEqual(mended(once), once)
 
     @MANY
     @given(histories())

@@ -10,7 +10,8 @@ from evennia_ai.history.stored import Unreadable
 from evennia_ai.llm_interaction.regions import HEADINGS, Caps, Regions, fit_prompt, note_line
 from evennia_ai.rag_memory import ledger
 from evennia_ai.rag_memory.entities import new_profile
-from evennia_ai.rag_memory.ledger import STATES, LedgerError, Note, kind_of, moved, new_note
+from evennia_ai.rag_memory.ledger import STATES, LedgerError, LedgerHandler, Note, kind_of, moved
+from evennia_ai.testing import MemoryStore
 
 ALICE = Speaker("Alice", "o1")
 BOB = Speaker("Bob", "o2")
@@ -24,7 +25,8 @@ PEOPLE = {
 
 def note(text, number=1, state="approved", by=ALICE, **fields):
     """A note with an id that says its number."""
-    return new_note(text, f"l{number}", float(number), by, state=state, **fields)
+    made = LedgerHandler(MemoryStore(), lambda: float(number)).add(text, by, state=state, **fields)
+    return replace(made, id=f"l{number}")
 
 
 def ledger_block(entries, cap):

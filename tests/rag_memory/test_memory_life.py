@@ -1,19 +1,12 @@
-"""Memory over days: nothing recalled becomes a memory, and what is derived can be made anew."""
+"""Memory over days: nothing recalled becomes a memory."""
 
-import shutil
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
-from evennia_ai import services
 from evennia_ai.game.seeing import stable_id
-from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.profile import current
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.testing import call
 from tests.base import AssistantTest
-from tests.stand_ins import HashingEmbedder
 from tests.waiting import wait_for
 
 FACTS = (
@@ -112,28 +105,3 @@ class TestToldAgain(AssistantTest):
         self.say(FACTS[0])
         self.tick()
         self.assertEqual(self.asked_to_remember().source_type, "assistant")
-
-
-class TestThrownAway(AssistantTest):
-    """What is derived, thrown away; the index: `tests/rag_memory/test_indexing.py`."""
-
-    def test_semantic_store(self):
-        """Mem0's files, thrown away between two runs, are made again by the next night."""
-        folder = Path(self.enterContext(TemporaryDirectory()), "mem0")
-        entries = [self.aria.journal.add(fact) for fact in FACTS]
-        forgotten = self.aria.journal.add("a thing to forget")
-
-        def night():
-            store = Mem0Backend(folder, embedder=HashingEmbedder())
-            services.use(memories=store)
-            report = wait_for(self.script._run_sleep_tick())
-            held = wait_for(store.ids(self.script.scope))
-            wait_for(store.close())
-            return report, held
-
-        self.assertEqual(night()[1], {entry.id for entry in [*entries, forgotten]})
-        self.aria.journal.withdraw([forgotten.id])
-        shutil.rmtree(folder)
-        report, held = night()
-        self.assertEqual(report["memory_links"]["consolidated"], len(FACTS))
-        self.assertEqual(held, {entry.id for entry in entries})

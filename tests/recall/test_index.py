@@ -188,15 +188,6 @@ class TestAudiences(RecallCase):
         self.assertTrue(all(visible(hit.audience, viewer) for hit in hits))
         self.assertEqual(hits, part.search("aria", query, 50))
 
-    def test_who_whispers_is_no_name_to_others(self):
-        """Somebody who only whispered changes no public search for a word like their name."""
-        said = ["The rose garden is by the mill.", "Rose wood burns well.", "A rose for you!"]
-        self.index.add("aria", [Turn(f"r{n}", "Bram", text, 700.0) for n, text in enumerate(said)])
-        query = "Where is the rose garden?"
-        before = self.index.search("aria", query, 50, "public")
-        self.index.add("aria", [whispered("I have the key.", speaker="Rose")])
-        self.assertEqual(self.index.search("aria", query, 50, "public"), before)
-
     @settings(max_examples=60)
     @given(
         st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), min_size=1, max_size=25),

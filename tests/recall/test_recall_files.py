@@ -81,17 +81,6 @@ class FileCase(unittest.TestCase):
 
 
 class TestFile(FileCase):
-    def test_opened_again(self):
-        """A file that is opened again answers as before, whatever was added in which pieces."""
-        index = self.filled(self.turns[:70])
-        answers(index)
-        for start in range(70, 200, 9):
-            index.add("aria", self.turns[start : start + 9])
-        before = answers(index)
-        index.close()
-        self.assertEqual(answers(self.opened()), before)
-        self.assertEqual(before, answers_anew(self.turns))
-
     def test_an_older_file_is_emptied(self):
         """A file of another version keeps nothing of what it held."""
         self.filled([Turn("s", "Eve", SECRET, 99.0)]).close()
@@ -153,16 +142,6 @@ class TestFile(FileCase):
 
 
 class TestRemoval(FileCase):
-    def test_nothing_stays_in_the_file(self):
-        """Removed and replaced text is in no byte of the index's files."""
-        index = self.filled([*talk(), Turn("s", "Eve", f"{SECRET} is my secret", 99.0)])
-        self.assertIn(SECRET.encode(), self.bytes())
-        index.remove("aria", ["s"])
-        self.assertNotIn(SECRET.encode(), self.bytes())
-        index.add("aria", [Turn("s", "Eve", f"{SECRET} is my secret", 99.0)])
-        index.add("aria", [Turn("s", "Eve", "no more secrets", 99.0)])
-        self.assertNotIn(SECRET.encode(), self.bytes())
-
     @settings(max_examples=30)
     @given(
         st.lists(

@@ -4,13 +4,12 @@ import json
 import re
 import unittest
 
-from evennia_ai.history.frames import LEDGER_LABEL, MESSAGES_LABEL
-from evennia_ai.history.messages import Speaker
+from evennia_ai.history.frames import LEDGER_LABEL, MESSAGES_LABEL, heard_line, source_line
+from evennia_ai.history.messages import Speaker, utc_iso
 from evennia_ai.llm_interaction.offline.prose import LINES, QUOTING, is_question, line_for, listed
 from evennia_ai.llm_interaction.offline.summary import summarise
 from evennia_ai.llm_interaction.offline.transcript import SUMMARY, note_lines, told_lines
 from evennia_ai.llm_interaction.regions import note_line
-from evennia_ai.rag_memory.ledger import APPROVED, new_note
 
 
 def read(row, source=SUMMARY):
@@ -38,12 +37,19 @@ class TestTranscript(unittest.TestCase):
             with self.subTest(row):
                 self.assertEqual(read(row), [])
 
+    def test_raw_outputs(self):
+        """What a tool gave out is in no extract, though it has more names than what was said."""
+        told = heard_line("Alice", "o1.a", "say", "My boat is called Heron and lies at the quay.")
+        output = source_line("tool", "The Tower of Ash near Oldtown. Exits: gate.", "look")
+        text = summarise("\n".join([MESSAGES_LABEL, told, output, told.replace("boat", "barge")]))
+        self.assertIn("Heron", text)
+        self.assertNotIn("Oldtown", text)
+
     def test_ledger(self):
         """Notes of the ledger are read with their giver, written small or not."""
         for name in ("Bob", "bob"):
             by = Speaker(name, "o29.1ng0pb1")
-            entry = new_note("I like plum brandy", "l1abc", 0.0, by, state=APPROVED)
-            shown = note_line(entry.id, entry.at, entry.by, entry.text)
+            shown = note_line("l1abc", utc_iso(0.0), by, "I like plum brandy")
             (line,) = note_lines(f"{LEDGER_LABEL}\nPreferences:\n{shown}")
             self.assertEqual((line.who, line.text, line.id), (name, "I like plum brandy", "l1abc"))
 
