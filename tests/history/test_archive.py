@@ -1,4 +1,4 @@
-"""Records of summaries are read once: what a question about an old archive loads, counted."""
+"""Records come back as stored, and are read once: what a question about an old archive loads."""
 
 import unittest
 from dataclasses import replace
@@ -10,7 +10,8 @@ from evennia.typeclasses.attributes import Attribute
 from evennia_ai.history.archive import ARCHIVE, SUMMARIES
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, new_id, utc_iso
-from evennia_ai.history.records import Segment, SummaryRecord
+from evennia_ai.history.records import CompactionRecord, Segment, SummaryRecord
+from evennia_ai.history.stored import Unreadable
 from evennia_ai.history.verification import verify
 from tests.base import AssistantTest
 from tests.stand_ins import CountingStore
@@ -153,3 +154,54 @@ class TestQueries(AssistantTest):
         self.assertEqual(self.fresh.summary(self.leaves[0]).text, "by hand")
         self.script.attributes.add("s1", record("s1").to_dict(), category=SUMMARIES)
         self.assertIn("s1", [r.id for r in self.fresh.summaries()])
+
+
+def same(message):
+    return message
+
+
+class TestRecords(unittest.TestCase):
+    """Compactions and segments, and segments some of whose messages are forgotten."""
+
+    def setUp(self):
+        messages = [Message("user", text, id=f"m{n}", tokens=1) for n, text in enumerate("abc")]
+        self.whole = Segment.sealed("g1", "s1", messages)
+
+    def test_others(self):
+        """What is of another form is no record."""
+        record = CompactionRecord(id="c1", at="", trigger="sleep").to_dict()
+        segment = self.whole.to_dict()
+        for kind, odd in (
+            (CompactionRecord, ["c1"]),
+            (CompactionRecord, {"id": "c1"}),
+            (CompactionRecord, {**record, "summaries_before": {"s1": ["live"]}}),
+            (Segment, {**segment, "messages": [{"role": "nobody", "content": "a"}]}),
+            (Segment, {**segment, "sha256": None}),
+        ):
+            with self.assertRaises(Unreadable):
+                kind.from_dict(odd)
+
+    def test_sealed_again(self):
+        """The tombstones say when, and are under the seal; a second time adds to them."""
+        left = self.whole.revised({"m1", "m9"}, "now", same).revised({"m2"}, "later", same)
+        self.assertEqual(left.tombstones, {"m1": "now", "m2": "later"})
+        self.assertEqual((left.message_ids, [m.id for m in left.messages]), (["m0"], ["m0"]))
+        self.assertEqual(left.checksum, left.sha256)
+        self.assertNotEqual(left.sha256, self.whole.sha256)
+
+    def test_changed(self):
+        """Messages that change take the place of the old ones, under a new seal."""
+
+        def change(message):
+            return replace(message, content="[forgotten]") if message.id == "m1" else message
+
+        left = self.whole.revised((), "now", change)
+        self.assertEqual([m.content for m in left.messages], ["a", "[forgotten]", "c"])
+        self.assertEqual(Segment.from_dict(left.to_dict()).messages, left.messages)
+        self.assertEqual(left.checksum, left.sha256)
+        self.assertNotIn("tombstones", left.to_dict())
+
+    def test_damage_is_not_covered_up(self):
+        """One whose checksum was wrong keeps it."""
+        damaged = replace(self.whole, sha256="0")
+        self.assertEqual(damaged.revised({"m1"}, "now", same).sha256, "0")
