@@ -17,7 +17,6 @@ LONGEST = (
     "test_lossless_properties",
     "test_hardening",
     "test_attacks",
-    "test_long_talk",
     "test_interleavings",
 )
 

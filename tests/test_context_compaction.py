@@ -88,15 +88,6 @@ class TestCompactConversationHistoryExecution(CompactionTest):
         self.assertEqual(marker.metadata["source_ids"], [m.id for m in stored[:30]])
         self.assertEqual([m.id for m in rest], [m.id for m in stored[30:]])
 
-    def test_archive(self):
-        """What left is in one segment, raw, under its checksum."""
-        stored = self.fill(50)
-        result = self.compact(force=True)
-        (segment,) = self.script.history.segments()
-        self.assertEqual(segment.messages, stored[:30])
-        self.assertEqual(segment.sha256, segment.checksum)
-        self.assertEqual(segment.summary_id, result["summary_id"])
-
     def test_request_is_prompt_and_messages(self):
         """Another model gets the prompt, and the messages that leave, and nothing else."""
         self.fill(50)
@@ -152,12 +143,6 @@ class TestCompactConversationHistoryJournal(CompactionTest):
         self.assertEqual(entry.source_type, "compaction")
         self.assertEqual(entry.importance, 7)
         self.assertEqual(entry.tags, ("compaction", "synthesis"))
-
-    def test_synthesis_is_no_fact(self):
-        """It is never consolidated into semantic memory."""
-        self.fill(50)
-        self.compact(force=True)
-        self.assertEqual(self.aria.journal.unconsolidated(), ())
 
     def test_private_is_folded_apart(self):
         """What was whispered has a summary of its own, for those it was between."""

@@ -94,18 +94,6 @@ class TestHeardMeanwhile(AssistantTest):
         self.script.at_server_start()
         self.assertIn("public", [audience for audience, _ in self.script.runtime.unanswered])
 
-    def test_nothing_comes_between_a_call_and_its_result(self):
-        """In a turn lines wait in the queue; it answers what it was begun for."""
-        self.model.held = True
-        self.say("Aria, sing")
-        running = self.script.at_tick()
-        pump_until(lambda: self.model.requests)
-        self.hear(100)
-        self.assertEqual(len(self.script.runtime.queue), 100)
-        self.model.release()
-        self.assertEqual(wait_for(running), "turn")
-        self.assertEqual(self.contents()[1], ("assistant", "So it was."))
-
     def test_a_call_that_waits_holds_lines_back(self):
         """In an extraction lines are stored between its calls only."""
         self.compact()

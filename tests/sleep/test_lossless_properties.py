@@ -22,7 +22,6 @@ from evennia_ai.history.records import ROLLED_BACK
 from evennia_ai.llm_interaction.budget import TARGET_SHARE
 from evennia_ai.llm_interaction.prompt import (
     build_prompt,
-    context_limit,
     context_usage,
     measure_fixed,
     room_of,
@@ -33,10 +32,9 @@ from evennia_ai.sleep.compaction.compact import HEADROOM
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import call
 from tests.asked import source_of
-from tests.loopback import check_pairs
 from tests.memory_assistant import START, MemoryWorld, extract_and_compact
 from tests.steps import verify_history
-from tests.strategies import PEOPLE, foldable_histories, histories, result
+from tests.strategies import PEOPLE, foldable_histories, result
 from tests.thoroughness import examples
 from tests.waiting import wait_for
 
@@ -56,20 +54,6 @@ TIGHT = st.fixed_dictionaries(
         "max_context_tokens": st.sampled_from((12_000, 30_000)),
         "compact_preserve_token_share": st.sampled_from((0.0, 0.2, 0.8)),
     }
-)
-DEED_NAMES = ("compact", "extract_and_compact", "mask", "extract", "roll_back", "take_back")
-DEED_NAMES += ("restart", "say", "expand")
-# Something is folded and taken back, with whatever else before, between and after.
-BEFORE = st.lists(st.sampled_from(("say", "extract", "compact", "restart", "expand")), max_size=1)
-FOLDS = st.sampled_from((("compact",), ("mask",), ("extract", "compact"), ("extract_and_compact",)))
-BETWEEN = st.lists(st.sampled_from(("say", "extract", "restart", "expand")), max_size=2)
-AFTER = st.lists(st.sampled_from(DEED_NAMES), max_size=2)
-DEEDS = st.builds(
-    lambda before, folds, between, after: (*before, *folds, *between, "take_back", *after),
-    BEFORE,
-    FOLDS,
-    BETWEEN,
-    AFTER,
 )
 # Before all else, so that enough lines leave for a summary.
 OLDER = tuple(
@@ -197,22 +181,8 @@ class Run(MemoryWorld):
         self.taken_back += 1
         return True
 
-    def take_back(self):
-        """Roll back; if the messages do not fit, under a higher limit that is lowered again."""
-        if self.roll_back() or "no longer fit" not in self.refusal:
-            return
-        limit = self.script.config.max_context_tokens
-        self.limit(ROOM)
-        assert self.roll_back(), self.refusal
-        self.limit(limit)
-
     def limit(self, tokens):
         self.configure(max_context_tokens=tokens)
-
-    def expand(self):
-        """Looking at what summaries rest on changes nothing."""
-        for record in self.script.history.summaries():
-            list(self.script.history.below(record.id))
 
     def prompts(self):
         """What would be sent to each audience; summaries in use are named by their number."""
@@ -365,34 +335,7 @@ class TestRollback(Counted):
         self.assertEqual(run.prompts(), control.prompts())
 
 
-class TestAnySequence(Counted):
-    @EXAMPLES
-    @given(
-        talks(pieces=8, least=4),
-        st.lists(histories(markers=False, pieces=4), max_size=3),
-        CONFIGS,
-        DEEDS,
-    )
-    def test_proof_and_prompts_hold(self, first, others, config, deeds):
-        """The proof is clean and every prompt is legal and fits, after each deed."""
-        run, said, parts = Run(config), 0, [first, *others]
-        for number, deed in enumerate(deeds):
-            run.store(parts[number % len(parts)])
-            getattr(run, deed)()
-            self.assertEqual(verify_history(run.script), ())
-            self.assertGreaterEqual(run.script.history.recorded[0], said)
-            said = run.script.history.recorded[0]
-            self.assert_prompts_are_legal(run)
-        assume(run.taken_back)
-        self.note({*SHAPES, *DEED_NAMES}, {*deeds, *shapes([m for part in parts for m in part])})
-
-    def assert_prompts_are_legal(self, run):
-        for viewer in VIEWERS:
-            prompt = build_prompt(run.script, run.body, TurnRequest(viewer))
-            self.assertTrue(prompt.fits, prompt.budget)
-            self.assertLessEqual(prompt.budget.total, context_limit(run.script))
-            check_pairs({"messages": self.distinct(prompt.messages)})
-
+class TestTrigger(Counted):
     @EXAMPLES
     @given(
         st.lists(st.tuples(talks(pieces=8, least=1), st.integers(0, 60)), min_size=1, max_size=3),
@@ -420,14 +363,3 @@ class TestAnySequence(Counted):
         short = (threshold - context_usage(run.script)) * room_of(run.script).tokens
         run.store([TALK] * (int(short // 80) + 1))
         assert context_usage(run.script) >= threshold
-
-    @staticmethod
-    def distinct(messages):
-        """Call ids that stand twice in one message, as no client lets through, made different."""
-        renamed = []
-        for message in messages:
-            ids = [made["id"] for made in message.get("tool_calls") or ()]
-            renamed.append(message)
-            if len(set(ids)) < len(ids):
-                return renamed[:-1]
-        return renamed
