@@ -24,7 +24,7 @@ from evennia_ai.background import Steps, Worker, in_time
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, viewer, visible
 from evennia_ai.language.words import storable, telling_words
-from evennia_ai.recall.embedding import Embedder
+from evennia_ai.recall.embedding import StaticEmbedder
 from evennia_ai.recall.values import Hit, Turn
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class Mem0Backend:
         self,
         directory: str | os.PathLike[str],
         config: Mapping[str, Any] | None = None,
-        embedder: Embedder | None = None,
+        embedder: StaticEmbedder | None = None,
         worker: Worker | None = None,
     ):
         self._directory = Path(directory).absolute()
@@ -305,7 +305,7 @@ class Mem0Backend:
 class Adapter:
     """An embedder as Mem0 calls it, and in place of a model, which nothing asks here."""
 
-    embedder: Embedder | None = None
+    embedder: StaticEmbedder | None = None
 
     def __init__(self, config: object):
         self.config = config

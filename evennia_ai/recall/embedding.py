@@ -5,7 +5,7 @@ import threading
 from collections.abc import Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from evennia_ai.errors import StoreError
 
@@ -17,17 +17,6 @@ DATA = Path(__file__).resolve().parent / "data"
 # Characters of a text that are embedded. More hardly moves the mean, and could stall a search.
 MAX_CHARACTERS = 4_000
 _BATCH = 1_024
-
-
-class Embedder(Protocol):
-    """What turns texts into vectors."""
-
-    @property
-    def dims(self) -> int:
-        """Dimensions of a vector."""
-
-    def embed(self, texts: Sequence[str]) -> "NDArray[np.floating[Any]]":
-        """Vectors of texts, shape ``(len(texts), dims)``."""
 
 
 class StaticEmbedder:

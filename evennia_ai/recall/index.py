@@ -19,7 +19,7 @@ import numpy as np
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import normalised, viewer, visible
 from evennia_ai.language.words import storable
-from evennia_ai.recall.embedding import Embedder, default_embedder
+from evennia_ai.recall.embedding import StaticEmbedder, default_embedder
 from evennia_ai.recall.lexicon import Lexicon, stem_of, turn_words
 from evennia_ai.recall.ranking import LinearModel, ranked
 from evennia_ai.recall.values import Hit, Turn, stored_moment
@@ -78,7 +78,10 @@ class RecallIndex:
     """
 
     def __init__(
-        self, path: Path | str, embedder: Embedder | None = None, model: LinearModel | None = None
+        self,
+        path: Path | str,
+        embedder: StaticEmbedder | None = None,
+        model: LinearModel | None = None,
     ):
         self._path, self._model = str(path), model
         self._embedder = embedder if embedder is not None else default_embedder()

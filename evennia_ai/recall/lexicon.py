@@ -11,7 +11,7 @@ import regex
 from evennia_ai.language.script import akin, folded
 from evennia_ai.language.tables import DEFAULT
 from evennia_ai.language.words import ALSO_NAMES, STOP_WORDS, names_among, stem, words
-from evennia_ai.recall.embedding import Embedder
+from evennia_ai.recall.embedding import StaticEmbedder
 from evennia_ai.recall.query import ParsedQuery
 from evennia_ai.recall.view import Floats, Ints, norms_of, quantised
 
@@ -63,7 +63,7 @@ def members() -> Mapping[str, frozenset[str]]:
 class Lexicon:
     """Words numbered in order of first use, with the numbers of their stems and their vectors."""
 
-    def __init__(self, embedder: Embedder):
+    def __init__(self, embedder: StaticEmbedder):
         self.embedder = embedder
         self._numbers: dict[str, int] = {}
         self._beginnings: dict[str, list[str]] = {}

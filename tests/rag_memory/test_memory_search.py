@@ -11,7 +11,7 @@ from evennia_ai.turns.heard import by_speaker
 from evennia_ai.turns.tick import Tick
 from evennia_ai.turns.tools.base import ToolContext
 from evennia_ai.turns.tools.memory import SearchMemory
-from tests.search_case import ECHO, FACT, MOVED, QUESTION, SearchTest, ids
+from tests.search_case import SearchTest, ids
 from tests.strategies import call
 from tests.waiting import wait_for
 
@@ -28,22 +28,6 @@ class InjectionTest(SearchTest):
         (group,) = by_speaker(asked)
         seen = script.seen(group.audience, trusted=True)
         return wait_for(Tick(script)._retrieved(group, seen))[0]
-
-
-class TestInjected(InjectionTest):
-    def test_what_holds_now(self):
-        """The newest telling is quoted and no echo of the older."""
-        lines = [("Bram", FACT)]
-        for number in range(12):
-            lines += [(f"Guest{number}", QUESTION), ("Aria", f"{ECHO} That was {number}.")]
-        lines += [("Bram", MOVED), *(("Cole", f"Rain, {n}.") for n in range(30))]
-        self.index.add(
-            "Aria",
-            [Turn(f"m{n}", who, said, 1.7e9 + 9e4 * n) for n, (who, said) in enumerate(lines)],
-        )
-        quoted = self.injected(QUESTION, Speaker("Dora"))
-        self.assertIn(MOVED, [hit.text for hit in quoted])
-        self.assertFalse({"Aria", "Guest"} & {hit.speaker[:5] for hit in quoted}, quoted)
 
 
 class TestSaidByTool(SearchTest):

@@ -323,14 +323,6 @@ class TestEmergency(BehindTest):
         self.assertEqual(self.script.state.owed, {})
         self.assert_proven()
 
-    def test_a_restart_keeps_the_note(self):
-        self.emergency()
-        self.begin_and_restart()
-        self.assertEqual(len(self.script.state.owed), 1)
-        self.begin()
-        self.assertEqual(self.script.state.owed, {})
-        self.assert_proven()
-
     def test_in_sleep(self):
         """Asleep, the sleep cycle makes it."""
         self.emergency()

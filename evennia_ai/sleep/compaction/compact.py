@@ -8,7 +8,7 @@ there.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
@@ -89,7 +89,6 @@ class Compaction:
     script: Assistant
     character: Character
     trigger: str  # what fired (`due.TRIGGERS`)
-    plan: Plan | None = None  # what to do; by default what the trigger asks for when it runs
     instructions: str | None = None  # additional instructions for the summary
     # Whether to ask no model but the offline one, as nobody may wait. Better summaries are then
     # owed (`StateHandler.owed`).
@@ -98,15 +97,15 @@ class Compaction:
     locked: Locked = maybeDeferred
     extraction: Extraction = field(default_factory=Extraction)  # what was noted of what leaves
 
-    def planned(self) -> Plan:
-        """The plan, made now if there is none yet."""
-        self.plan = self.plan or make_plan(self.script, self.trigger)
-        return self.plan
+    @cached_property
+    def plan(self) -> Plan:
+        """What to do, as of when it was first asked for."""
+        return make_plan(self.script, self.trigger)
 
     @inlineCallbacks
     def extract(self) -> Steps[None]:
         """The extraction before a compaction, if one follows that calls a model."""
-        script, plan = self.script, self.planned()
+        script, plan = self.script, self.plan
         if plan.empty or not script.config.compact_enabled:
             return
         if script.over_spend() or self._masked_history() is not None:
@@ -156,7 +155,7 @@ class Compaction:
         """The outcome if there is nothing to summarise; masks are committed."""
         if reason := self._skip_reason():
             return Skipped(reason)
-        plan = self.planned()
+        plan = self.plan
         if plan.empty:
             return Skipped("history within preserve window")
         if (masks := self._masked_history()) is None:
@@ -198,7 +197,7 @@ class Compaction:
 
         Masks are no relief if there are too many messages, or somebody wants a summary.
         """
-        script, plan = self.script, self.planned()
+        script, plan = self.script, self.plan
         if self.trigger in (COUNT, MANUAL):
             return None
         at, leaving = utc_iso(script.now()), {message.id for message in plan.leaving}
@@ -219,7 +218,7 @@ class Compaction:
     @inlineCallbacks
     def _summarise(self) -> Steps[Outcome]:
         """Summaries first, then the commit."""
-        script, plan = self.script, self.planned()
+        script, plan = self.script, self.plan
         original, cap, folds = script.history.tokens(), summary_cap(script, plan), list[Fold]()
         try:
             with at_work(script, self.trigger, self.extracts):
@@ -278,9 +277,8 @@ class Compaction:
 
 def due(script: Assistant, character: Character, *triggers: str) -> Compaction | None:
     """The compaction of the first of these triggers that fires, if it has something to do."""
-    trigger = firing(script, *triggers)
-    plan = make_plan(script, trigger) if trigger else None
-    return Compaction(script, character, trigger, plan) if plan and not plan.empty else None
+    job = Compaction(script, character, firing(script, *triggers))
+    return job if job.trigger and not job.plan.empty else None
 
 
 @contextmanager
