@@ -18,14 +18,7 @@ from twisted.internet.interfaces import IReactorTime
 from evennia_ai.background import Steps, pause
 from evennia_ai.history.archive import ARCHIVE, COMPACTIONS, Archive
 from evennia_ai.history.audience import widest_of
-from evennia_ai.history.messages import (
-    Message,
-    call_ids,
-    is_talk,
-    made_at,
-    new_id,
-    utc_iso,
-)
+from evennia_ai.history.messages import Message, call_ids, is_talk, made_at, new_id, utc_iso
 from evennia_ai.history.pages import Store, aside, put_aside
 from evennia_ai.history.pairs import INTERRUPTED, answered, unanswered
 from evennia_ai.history.records import Segment, as_dict, as_text

@@ -263,13 +263,4 @@ def _unreadable(evidence: Evidence) -> Iterator[Violation]:
             yield Violation("unreadable", detail)
 
 
-CHECKS = (
-    _places,
-    _recorded,
-    _segments,
-    _records,
-    _chains,
-    _markers,
-    _restored,
-    _unreadable,
-)
+CHECKS = (_places, _recorded, _segments, _records, _chains, _markers, _restored, _unreadable)

@@ -15,12 +15,7 @@ from evennia_ai import __version__
 from evennia_ai.background import Worker
 from evennia_ai.errors import WindowError
 from evennia_ai.llm_interaction.tokens import counter_for
-from evennia_ai.llm_interaction.values import (
-    OFFLINE_MODEL,
-    ModelFacts,
-    ModelReply,
-    ModelRequest,
-)
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelFacts, ModelReply, ModelRequest
 from evennia_ai.mind.link import Link
 from evennia_ai.mind.mind import MindSettings, log_failures, name_of
 from evennia_ai.rag_memory.backend import MemoryBackend

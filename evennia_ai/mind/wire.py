@@ -89,11 +89,7 @@ class Wire(Int32StringReceiver):
     MAX_LENGTH = MAX_FRAME
     transport: Any  # Twisted's interfaces have no types of their own
 
-    def __init__(
-        self,
-        received: Callable[["Wire", Any], object],
-        lost: Callable[["Wire"], object],
-    ):
+    def __init__(self, received: Callable[["Wire", Any], object], lost: Callable[["Wire"], object]):
         self.received, self.lost = received, lost
 
     def stringReceived(self, string: bytes) -> None:

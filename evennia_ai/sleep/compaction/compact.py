@@ -44,14 +44,7 @@ from evennia_ai.sleep.compaction.due import (
 from evennia_ai.sleep.compaction.extraction import Extraction, Extractor
 from evennia_ai.sleep.compaction.folding import Fold
 from evennia_ai.sleep.compaction.plan import Plan, spliced
-from evennia_ai.sleep.compaction.report import (
-    Done,
-    Failed,
-    Outcome,
-    Skipped,
-    announce,
-    as_result,
-)
+from evennia_ai.sleep.compaction.report import Done, Failed, Outcome, Skipped, announce, as_result
 
 # Masks are enough if they bring usage this far under the trigger.
 HEADROOM = 0.9

@@ -139,10 +139,7 @@ def write_notes(script: Assistant, notes: Sequence[Note]) -> list[str]:
         if note.tool == ENTRY:
             importance = note.fields.get("importance") or score_importance(note.text)
             entry = script.journal.add(
-                note.text,
-                importance=importance,
-                audience=note.scope,
-                source_message_ids=sources,
+                note.text, importance=importance, audience=note.scope, source_message_ids=sources
             )
             ids.append(entry.id)
             continue
