@@ -5,15 +5,7 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.cards.books import Book
-from evennia_ai.cards.card import (
-    Card,
-    acts,
-    exported,
-    fields_of,
-    read_card,
-    report,
-    spoken_lines,
-)
+from evennia_ai.cards.card import Card, acts, exported, fields_of, read_card, report, spoken_lines
 from evennia_ai.cards.cleaning import Cleaner
 from evennia_ai.cards.container import Contents, parsed
 from evennia_ai.errors import Refusal

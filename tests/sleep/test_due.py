@@ -6,14 +6,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.compact import due
-from evennia_ai.sleep.compaction.due import (
-    BACKGROUND,
-    COUNT,
-    EMERGENCY,
-    REQUEST,
-    SLEEP,
-    firing,
-)
+from evennia_ai.sleep.compaction.due import BACKGROUND, COUNT, EMERGENCY, REQUEST, SLEEP, firing
 from evennia_ai.testing import FakeAssistant, ScriptedModel
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import wait_for

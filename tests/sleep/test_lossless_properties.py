@@ -20,12 +20,7 @@ from evennia_ai.history.messages import Message, utc_iso, widest_view_tokens
 from evennia_ai.history.pairs import cut_points, unanswered
 from evennia_ai.history.records import ROLLED_BACK
 from evennia_ai.llm_interaction.budget import TARGET_SHARE
-from evennia_ai.llm_interaction.prompt import (
-    build_prompt,
-    context_usage,
-    measure_fixed,
-    room_of,
-)
+from evennia_ai.llm_interaction.prompt import build_prompt, context_usage, measure_fixed, room_of
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import HEADROOM
