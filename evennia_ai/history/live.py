@@ -120,12 +120,6 @@ class HistoryHandler(Archive):
         self._refresh()
         return self._recorded
 
-    @property
-    def rebuilt_at(self) -> str:
-        """When the record of ids was found lost and rebuilt from what was left; empty if never."""
-        self._refresh()
-        return self._rebuilt_at
-
     def tokens(self) -> int:
         """Summed tokens of all messages."""
         self._refresh()
@@ -200,7 +194,7 @@ class HistoryHandler(Archive):
             tombstones=frozenset(self.tombstones()),
             recorded_count=count,
             recorded_digest=digest,
-            rebuilt_at=self.rebuilt_at,
+            rebuilt_at=self._rebuilt_at,
             aside=aside(self.store),
         )
 
@@ -264,7 +258,7 @@ class HistoryHandler(Archive):
     def _load_recorded(self, live: list[Message]) -> bool:
         """Load the record of ids; without one, make it of what is there.
 
-        Returns True, with `rebuilt_at` set, if there was one before and it is lost.
+        Returns True, with `_rebuilt_at` set, if there was one before and it is lost.
         """
         tail = as_dict(self.store.get(TAIL))
         self._rebuilt_at = as_text(tail.get("rebuilt_at"))

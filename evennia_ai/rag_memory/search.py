@@ -118,31 +118,25 @@ class Memory:
         hits = yield self._watched(in_time(found, SEARCH_TIMEOUT_S), others)
         return list(self.quarantine.hits(hits)[: query.limit])
 
-    @inlineCallbacks
-    def _memories(self, query: Query) -> Steps[list[Hit]]:
-        """What semantic memory finds."""
-        try:
-            backend = self.semantic()
-            if backend is None or not self.may_embed([query.text]):
-                return []
-            found = backend.search(self.scope, query.text, query.limit, query.audience)
-            return list((yield in_time(found, SEARCH_TIMEOUT_S)))
-        except CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a turn goes on without; it may be a game's
-            self.report("memory back end", error)
-            return []
+    def _memories(self, query: Query) -> Deferred[list[Hit]]:
+        """Fires with what semantic memory finds."""
+        backend = self.semantic()
+        if backend is None or not self.may_embed([query.text]):
+            return succeed([])
+        # It may be a game's own.
+        found = maybeDeferred(backend.search, self.scope, query.text, query.limit, query.audience)
+        return self._watched(in_time(found, SEARCH_TIMEOUT_S), [], "memory back end")
 
     @inlineCallbacks
-    def _watched(self, done: Deferred[T], default: D) -> Steps[T | D]:
-        """Fires with the index's result, or with the default if that failed and was reported."""
+    def _watched(self, done: Deferred[T], default: D, what: str = "recall index") -> Steps[T | D]:
+        """Fires with a result, or with the default if getting it failed, which is reported."""
         try:
             result: T = yield done
             return result
         except CancelledError:  # a cancelled turn must not go on without its memories
             raise
         except Exception as error:  # noqa: BLE001 - a turn goes on without
-            self.report("recall index", error)
+            self.report(what, error)
             return default
         finally:
             if self.recall.replaced != self._known_replaced:
