@@ -91,7 +91,7 @@ def measured(limit):
     measure_fixed(aria, aria.obj)
     aria.history.append(scene())
     before, talk = context_usage(aria), sum(map(is_talk, scene()))
-    job, outcomes = Compaction(aria, aria.obj, MANUAL), []
+    job, outcomes = Compaction(aria, MANUAL), []
     job.extract().addCallback(lambda _: job.run()).addCallback(outcomes.append)
     kept = [m for m in aria.history.messages() if is_talk(m)]
     entries = [e for e in aria.journal.recent() if "Windhover" in e.content]

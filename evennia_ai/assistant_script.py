@@ -161,7 +161,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
                 rest_s = min(quiet_s * REST_PART, runtime.rest_s)
             self.survived("the timer", lambda: pace(self, max(self.tick_interval_s, rest_s)), None)
             if is_done:
-                self.survived("a compaction", lambda: begin_behind(self, self.obj), None)
+                self.survived("a compaction", lambda: begin_behind(self), None)
             if result in GOES_ON and runtime.is_called():
                 self._tick_soon()
 

@@ -310,7 +310,7 @@ class Interleaving:
         return self._do_alone(compact_conversation_history, force=True, instructions=hint)
 
     def _extract_and_compact(self):
-        return self._do_alone(extract_and_compact)
+        return self._do_alone(lambda script, _: extract_and_compact(script))
 
     def _extract(self):
         return self._do_alone(run_pre_compaction_extraction, max_iterations=2)
@@ -345,7 +345,7 @@ class Interleaving:
         self._lower(is_full=self.rng.random() < 0.5)
         script.runtime.better_tries = (0, 0.0)
         self.world.model.held = self.rng.random() < 0.8
-        begun = begin_behind(script, self.world.body)
+        begun = begin_behind(script)
         self.world.model.held = False
         if begun and script.runtime.behind is not None:
             self.slow, self.world.model._waiting = self.world.model._waiting, []

@@ -179,9 +179,9 @@ class MemoryWorld:
         return copy.deepcopy(self.storage.script.get(name))
 
 
-def extract_and_compact(script, body, trigger=MANUAL, **options):
+def extract_and_compact(script, trigger=MANUAL, **options):
     """A compaction whose commit writes what was extracted before it; fires with its result."""
-    return Compaction(script, body, trigger, **options).extract_and_run().addCallback(as_result)
+    return Compaction(script, trigger, **options).extract_and_run().addCallback(as_result)
 
 
 class MemoryWorldTest(unittest.TestCase):
@@ -210,7 +210,7 @@ class MemoryWorldTest(unittest.TestCase):
 
     def compact(self, force=True, **options):
         options.setdefault("trigger", MANUAL if force else SLEEP)
-        job = Compaction(self.script, self.body, **options)
+        job = Compaction(self.script, **options)
         return as_result(wait_for(job.run()))
 
     def extract(self, *answers):

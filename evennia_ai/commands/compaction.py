@@ -163,7 +163,7 @@ def compact_now(
     rollback also ends if there is nothing to compact, but not if the compaction fails. Fires with
     the outcome and a sentence on what else was done.
     """
-    job = Compaction(script, script.obj, MANUAL, instructions=instructions)
+    job = Compaction(script, MANUAL, instructions=instructions)
     outcome = yield job.extract_and_run()
     if isinstance(outcome, Skipped) and script.config.compact_enabled and script.state.hold:
         script.state.hold = False

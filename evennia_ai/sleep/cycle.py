@@ -59,7 +59,7 @@ def extract_before_compaction(
     script: Assistant, character: Character
 ) -> Steps[Outcome | dict[str, Any]]:
     """The extraction, only when a compaction will follow; what it gives the compaction stores."""
-    script.runtime.prepared, job = None, due(script, character, SLEEP, COUNT)
+    script.runtime.prepared, job = None, due(script, SLEEP, COUNT)
     if job is None:
         return Skipped("no compaction will follow")
     yield job.extract()
@@ -72,7 +72,7 @@ def compact_if_needed(script: Assistant, character: Character) -> "Deferred[Outc
     if not script.config.compact_auto:
         return Skipped("automatic compaction is off")
     job, script.runtime.prepared = script.runtime.prepared, None
-    return (job or Compaction(script, character, SLEEP)).run()
+    return (job or Compaction(script, SLEEP)).run()
 
 
 def link_memories(script: Assistant, character: Character) -> Deferred[dict[str, int]]:
@@ -93,7 +93,7 @@ SLEEP_STEPS: tuple[SleepStep, ...] = (
             reversed(script.history.messages()), script.now()
         ),
     ),
-    SleepStep("better_summaries", better_summaries),
+    SleepStep("better_summaries", lambda script, _: better_summaries(script)),
     SleepStep("pre_compaction_extraction", extract_before_compaction, every_tick=True),
     SleepStep("context_compaction", compact_if_needed, every_tick=True),
 )

@@ -128,7 +128,7 @@ class Tick:
 
         With `compact_background` no model is asked but the offline one: the better summary follows.
         """
-        job = due(self.script, self.script.obj, EMERGENCY)
+        job = due(self.script, EMERGENCY)
         if job is None:
             return False
         behind, share = self.runtime.behind, context_usage(self.script)
@@ -153,7 +153,7 @@ class Tick:
         """
         if self.script.config.compact_background:
             return
-        job = due(self.script, self.script.obj, COUNT, REQUEST)
+        job = due(self.script, COUNT, REQUEST)
         self.runtime.compaction_requested = False
         if job is not None:
             yield job.extract_and_run()

@@ -171,7 +171,7 @@ class TestBudgetLog(unittest.TestCase):
     def test_a_compaction(self):
         """Extraction and summary are logged with what triggered their compaction."""
         script = self.aria
-        wait_for(extract_and_compact(script, script.obj, EMERGENCY))
+        wait_for(extract_and_compact(script, EMERGENCY))
         events = script.budgets.events()
         self.assertEqual({e.purpose for e in events}, {"pre_compaction", "summary"})
         self.assertEqual({e.trigger for e in events}, {"emergency"})

@@ -77,7 +77,7 @@ class TestInTheBackground(ForgettingTest):
         """Begin a compaction whose model call of this number waits; False if it makes fewer."""
         self.begin_at(kind)
         self.held_at = number
-        self.assertTrue(begin_behind(self.script, self.body))
+        self.assertTrue(begin_behind(self.script))
         return self.script.runtime.behind is not None
 
     def at_each_call(self, kind):
@@ -161,7 +161,7 @@ class TestInTheBackground(ForgettingTest):
                             asked.append(self.forgetting())
 
                     self.script.at_commit_step = at_step
-                    self.assertTrue(begin_behind(self.script, self.body))
+                    self.assertTrue(begin_behind(self.script))
                     [done] = asked
                     wait_for(done)
                     made = len(self.script.history.compactions()) - before

@@ -61,7 +61,7 @@ class BehindTest(MemoryWorldTest):
         return wait_for(Tick(self.script).run())
 
     def begin(self):
-        return begin_behind(self.script, self.body)
+        return begin_behind(self.script)
 
     def emergency(self):
         self.fill_to(0.85)

@@ -27,14 +27,14 @@ class TestDue(unittest.TestCase):
         """By usage of the room, in the order asked."""
         aria = assistant(400, max_context_tokens=12_000)
         self.assertEqual(firing(aria, EMERGENCY, SLEEP), EMERGENCY)
-        self.assertEqual(due(aria, aria.obj, COUNT, REQUEST, BACKGROUND).trigger, BACKGROUND)
+        self.assertEqual(due(aria, COUNT, REQUEST, BACKGROUND).trigger, BACKGROUND)
         aria.runtime.compaction_requested = True
-        self.assertEqual(due(aria, aria.obj, COUNT, REQUEST, BACKGROUND).trigger, REQUEST)
+        self.assertEqual(due(aria, COUNT, REQUEST, BACKGROUND).trigger, REQUEST)
         for window in ("immediate_window", "recent_window"):
             aria.store.set(window, 10)
-        self.assertEqual(due(aria, aria.obj, COUNT, REQUEST, BACKGROUND).trigger, COUNT)
+        self.assertEqual(due(aria, COUNT, REQUEST, BACKGROUND).trigger, COUNT)
         aria = assistant(20)
-        self.assertIsNone(due(aria, aria.obj, EMERGENCY, COUNT, REQUEST, BACKGROUND, SLEEP))
+        self.assertIsNone(due(aria, EMERGENCY, COUNT, REQUEST, BACKGROUND, SLEEP))
 
     def test_what_may_not(self):
         """Nothing fires where it is switched off, or waits after failures."""

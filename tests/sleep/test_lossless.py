@@ -31,7 +31,7 @@ class LosslessTest(AssistantTest):
 
     def compact(self, **options):
         trigger = options.pop("trigger", MANUAL if options.pop("force", True) else SLEEP)
-        return as_result(wait_for(Compaction(self.script, self.aria, trigger, **options).run()))
+        return as_result(wait_for(Compaction(self.script, trigger, **options).run()))
 
     def roll_back(self):
         """Take the latest one back, with what follows from it outside the database."""
@@ -269,7 +269,7 @@ class TestNotes(LosslessTest):
         told = call("update_entity_observation", entity="Wren", observation="Sells tar.", lines=[2])
         told += call("update_entity_observation", entity="Nell", observation="Bakes.", lines=[2])
         self.model.answers = [first, second or told + call("noop")]
-        wait_for(extract_and_compact(self.script, self.aria))
+        wait_for(extract_and_compact(self.script))
 
     def test_exception_at_each_step(self):
         """A failing commit leaves nothing, in the database and in Evennia's caches."""
@@ -327,7 +327,7 @@ class TestWaits(LosslessTest):
 
     def is_due(self, after_s):
         self.at += after_s
-        return due(self.script, self.aria, SLEEP) is not None
+        return due(self.script, SLEEP) is not None
 
     def test_longer_each_time(self):
         """Until one succeeds, of whatever kind; a manual one waits for nothing."""

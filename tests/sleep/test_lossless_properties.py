@@ -131,7 +131,7 @@ class Run(MemoryWorld):
 
     def extract_and_compact(self):
         """A compaction whose commit writes what was extracted before it."""
-        done = self.noting(lambda: extract_and_compact(self.script, self.body))
+        done = self.noting(lambda: extract_and_compact(self.script))
         return self.counted(wait_for(done))
 
     def compact_with(self, **how):

@@ -174,7 +174,7 @@ class TestWritten(MemoryWorldTest):
     def prepared_and_compacted(self, *answers, instructions=None):
         """The result, with the purposes of the requests made for it."""
         self.world.model.answers = list(answers)
-        done = extract_and_compact(self.script, self.body, instructions=instructions)
+        done = extract_and_compact(self.script, instructions=instructions)
         result = wait_for(done)
         self.assertTrue(result["success"], result)
         (self.record,) = self.script.history.summaries()

@@ -51,6 +51,6 @@ class TestAlerts(AssistantTest):
         self.script.runtime.compaction_waits = 2, 0.0
         self.model.default = ValueError("spoilt")
         with self.assertRaises(ValueError):
-            wait_for(Compaction(self.script, self.aria, EMERGENCY).run())
+            wait_for(Compaction(self.script, EMERGENCY).run())
         (line,) = self.told[self.account]
         self.assertIn("3 compactions in a row failed", line)

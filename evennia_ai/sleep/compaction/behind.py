@@ -8,7 +8,7 @@ from twisted.internet.defer import CancelledError, inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage, only_speaks
-from evennia_ai.protocol import Assistant, Character
+from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.compact import Compaction, due
 from evennia_ai.sleep.compaction.due import BACKGROUND, BETTER, COUNT, EMERGENCY, REQUEST
 from evennia_ai.sleep.compaction.remake import better_summaries, is_better_due
@@ -25,7 +25,7 @@ def better_follows(script: Assistant) -> bool:
     return config.compact_background and models != {OFFLINE_MODEL} and not script.over_spend()
 
 
-def begin_behind(script: Assistant, character: Character) -> bool:
+def begin_behind(script: Assistant) -> bool:
     """Begin a compaction in the background if one is due and none runs; returns whether it did.
 
     Call it when a tick has ended.
@@ -35,24 +35,24 @@ def begin_behind(script: Assistant, character: Character) -> bool:
         return False
     if not (script.ready and script.enabled) or script.state.mode != "awake":
         return False
-    if (work := _due(script, character)) is None:
+    if (work := _due(script)) is None:
         return False
     trigger = work if isinstance(work, str) else work.trigger
-    runtime.run_behind(lambda: _behind(script, character, work), trigger)
+    runtime.run_behind(lambda: _behind(script, work), trigger)
     return True
 
 
-def _due(script: Assistant, character: Character) -> Compaction | str | None:
+def _due(script: Assistant) -> Compaction | str | None:
     """What fires now: a compaction, or better summaries (`BETTER`); None if nothing does."""
     config = script.config
-    if (emergency := due(script, character, EMERGENCY)) and better_follows(script):
+    if (emergency := due(script, EMERGENCY)) and better_follows(script):
         emergency.extracts = True
         return emergency
     if script.is_flooded():
         return None  # model calls wait for a lull
     if is_better_due(script):
         return BETTER
-    job = due(script, character, COUNT, REQUEST, BACKGROUND)
+    job = due(script, COUNT, REQUEST, BACKGROUND)
     half = (config.compact_sleep_threshold + config.compact_emergency_threshold) / 2
     is_early = script.runtime.is_called() and context_usage(script) < half
     if job is None or (job.trigger != COUNT and is_early):
@@ -62,12 +62,12 @@ def _due(script: Assistant, character: Character) -> Compaction | str | None:
 
 
 @inlineCallbacks
-def _behind(script: Assistant, character: Character, work: Compaction | str) -> Steps[None]:
+def _behind(script: Assistant, work: Compaction | str) -> Steps[None]:
     """One compaction; what it fails with is logged."""
     try:
         yield script.breathe()
         if isinstance(work, str):
-            yield better_summaries(script, character, script.between_turns)
+            yield better_summaries(script, script.between_turns)
         else:
             work.locked = script.between_turns
             yield work.extract_and_run()

@@ -71,7 +71,7 @@ def compact_conversation_history(
         figures of what was done. Nothing is raised for a failing model.
     """
     trigger = MANUAL if force else SLEEP
-    job = Compaction(script, character, trigger, instructions=instructions)
+    job = Compaction(script, trigger, instructions=instructions)
     return job.run().addCallback(as_result)
 
 
@@ -80,7 +80,6 @@ class Compaction:
     """One compaction of an assistant's history."""
 
     script: Assistant
-    character: Character
     trigger: str  # what fired (`due.TRIGGERS`)
     instructions: str | None = None  # additional instructions for the summary
     # Whether to ask no model but the offline one, as nobody may wait. Better summaries are then
@@ -106,7 +105,7 @@ class Compaction:
             return
         parts = {scope: plan.part(scope) for scope in plan.summarised}
         with self._waiting_after_failures():
-            extractor = Extractor(script, self.character, self.trigger, self.instructions, True)
+            extractor = Extractor(script, self.trigger, self.instructions, True)
             self.extraction = yield extractor.run(parts)
 
     @inlineCallbacks
@@ -268,9 +267,9 @@ class Compaction:
         return announce(script, commit(script, plan, folds, record, self.extraction.notes))
 
 
-def due(script: Assistant, character: Character, *triggers: str) -> Compaction | None:
+def due(script: Assistant, *triggers: str) -> Compaction | None:
     """The compaction of the first of these triggers that fires, if it has something to do."""
-    job = Compaction(script, character, firing(script, *triggers))
+    job = Compaction(script, firing(script, *triggers))
     return job if job.trigger and not job.plan.empty else None
 
 

@@ -117,7 +117,7 @@ def run_pre_compaction_extraction(
     raw = [message for message in script.history.messages() if not message.is_summary]
     scopes = dict.fromkeys(message.audience for message in raw)
     parts = {scope: [m for m in raw if m.audience == scope] for scope in scopes}
-    extraction = yield Extractor(script, character, MANUAL, most=max_iterations).run(parts)
+    extraction = yield Extractor(script, MANUAL, most=max_iterations).run(parts)
     if extraction.notes:
         with script.history.store.transaction():
             written = write_notes(script, extraction.notes)
@@ -161,7 +161,6 @@ class Extractor:
     """Looks through the lines of scopes for what to note; stores nothing."""
 
     script: Assistant
-    character: Character
     trigger: str  # what fired the compaction
     instructions: str | None = None  # additional instructions for the summary
     summarises: bool = False  # whether a pass may close with the summary of its lines
@@ -229,7 +228,7 @@ class Extractor:
             prompt = summary_prompt(script, self.instructions or "")
             rules, more = f"{rules}\n{CLOSE_WITH_SUMMARY}\n{prompt}", context_caps(script).summary
         tools = script.tools.note_schemas()
-        return job_prompt(script, self.character, rules, text, tokens, tools, more)
+        return job_prompt(script, script.obj, rules, text, tokens, tools, more)
 
     @inlineCallbacks
     def _pass(
@@ -272,7 +271,7 @@ class Extractor:
         script, purpose = self.script, CONTEXT_PRE_COMPACTION
         event = note_request(script, prompt.budget, purpose, script.model_name, scope, self.trigger)
         model = OFFLINE_MODEL if only_speaks(script) else ""
-        request = model_request(script, self.character, prompt, purpose, model=model)
+        request = model_request(script, script.obj, prompt, purpose, model=model)
         reply = yield script.spend.complete(request)
         script.spent(reply, purpose, script.budgets.answered(event, reply))
         calls = reply.tool_calls

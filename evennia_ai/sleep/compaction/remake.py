@@ -18,7 +18,7 @@ from evennia_ai.history.records import COMMITTED, ROLLED_BACK, CompactionRecord,
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.summary import summary_levels
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.protocol import Assistant, Character
+from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal_entry import JournalEntry, synthesis_id
 from evennia_ai.sleep.compaction.compact import Locked, at_work, longer, summary_cap
 from evennia_ai.sleep.compaction.due import BETTER
@@ -126,7 +126,7 @@ def is_better_due(script: Assistant) -> bool:
 
 @inlineCallbacks
 def better_summaries(
-    script: Assistant, character: Character, locked: Locked = maybeDeferred
+    script: Assistant, locked: Locked = maybeDeferred
 ) -> Steps[Outcome | dict[str, int]]:
     """Extract facts behind emergencies, and have a model make the owed summaries again.
 
@@ -137,7 +137,7 @@ def better_summaries(
         return Skipped("no better summary is due")
     count = 0
     try:
-        written = yield _facts(script, character, locked)
+        written = yield _facts(script, locked)
         with at_work(script, BETTER):
             while summary_levels(script)[0][1] != OFFLINE_MODEL and (record := next_owed(script)):
                 yield script.breathe()
@@ -164,7 +164,7 @@ def _close(script: Assistant) -> None:
 
 
 @inlineCallbacks
-def _facts(script: Assistant, character: Character, locked: Locked) -> Steps[dict[str, ModelReply]]:
+def _facts(script: Assistant, locked: Locked) -> Steps[dict[str, ModelReply]]:
     """Extract facts from the messages that left with emergencies, once, and store them.
 
     Fires with the summaries with which the passes closed, by the ids of the extracts.
@@ -177,7 +177,7 @@ def _facts(script: Assistant, character: Character, locked: Locked) -> Steps[dic
         extracts = filter(None, map(history.summary, new))
         segments = {each.id: history.segment(each.segment) for each in extracts if each.segment}
         parts = {key: segment.messages for key, segment in segments.items() if segment}
-        extractor = Extractor(script, character, BETTER, summarises=True)
+        extractor = Extractor(script, BETTER, summarises=True)
         extraction: Extraction = yield extractor.run(parts)
         yield locked(partial(_store_facts, script, record, extraction, new))
         if extraction.error:
