@@ -23,10 +23,8 @@ evennia ai remove    export every assistant to a file, then delete it with all i
 
 def main(*args: str) -> None:
     """Run ``evennia ai <args>`` and end the process; its exit code is 1 on a fault."""
-    if args and args[0] == "doctor":
-        sys.exit(1 if doctor() else 0)
-    if args and args[0] == "remove":
-        sys.exit(1 if remove() else 0)
+    if args and (work := {"doctor": doctor, "remove": remove}.get(args[0])):
+        sys.exit(1 if work() else 0)
     print(USAGE)
     sys.exit(0 if not args or args[0] in ("help", "--help", "-h") else 2)
 

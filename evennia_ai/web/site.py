@@ -2,7 +2,7 @@
 
 import queue
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -46,15 +46,12 @@ class Visit:
     """One request for a page, on the reactor thread."""
 
     account: "AccountDB"  # who asks
-    rank: int  # `BUILDER` or `ADMIN`
-    # The assistant that the page is about; None for a page about all.
-    assistant: "AssistantScript | None" = None
-    # What stands in the address, as ``{"q": "boat"}`` or a message's id.
-    asked: Mapping[str, str] = field(default_factory=dict)
-    # What a form sent; empty where nothing is to be done.
-    sent: Mapping[str, str] = field(default_factory=dict)
+    is_admin: bool  # or else a builder
+    assistant: "AssistantScript | None"  # whom the page is about; None for a page about all
+    asked: Mapping[str, str]  # what stands in the address, as ``{"q": "boat"}`` or a message's id
+    sent: Mapping[str, str]  # what a form sent; empty where nothing is to be done
     # Files that a form sent, by name; of one that is too large only the beginning.
-    files: Mapping[str, bytes] = field(default_factory=dict)
+    files: Mapping[str, bytes]
 
     @property
     def audience(self) -> str:
@@ -65,11 +62,6 @@ class Visit:
     def seen(self) -> "Seen":
         """What may be shown of the assistant of a page that is about one."""
         return self.assistant.seen(self.audience)
-
-    @property
-    def is_admin(self) -> bool:
-        """Whether an admin looks."""
-        return self.rank >= ADMIN
 
 
 @dataclass(frozen=True)
@@ -87,9 +79,6 @@ class Page:
 
     def pattern(self) -> URLPattern:
         """The address."""
-        return path(self.route, self._view(), name=self.name)
-
-    def _view(self) -> Callable[..., HttpResponse]:
         methods = ["GET", "HEAD", *(["POST"] if self.act else [])]
 
         @never_cache
@@ -102,7 +91,7 @@ class Page:
             response["X-Content-Type-Options"] = "nosniff"
             return response
 
-        return view
+        return path(self.route, view, name=self.name)
 
     def _answer(
         self, request: HttpRequest, assistant: int | None, parts: Mapping[str, str]
@@ -129,7 +118,7 @@ class Page:
                 script = next((s for s in all_assistants() if s.pk == assistant), None)
                 if script is None:
                     raise Http404("There is no such assistant.")
-            visitor = Visit(account, rank, script, asked, sent, files)
+            visitor = Visit(account, rank >= ADMIN, script, asked, sent, files)
             head = {"pk": script.pk, "name": script.obj.key} if script else {}
             head["is_admin"] = visitor.is_admin
             return maybeDeferred(work, visitor).addCallback(lambda shown: (head, shown))

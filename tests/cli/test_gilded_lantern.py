@@ -7,7 +7,7 @@ from pathlib import Path
 
 from django.test import override_settings
 from evennia import ObjectDB, create_object
-from evennia.commands.default.general import CmdGet, CmdGive
+from evennia.commands.default.general import CmdGet
 from evennia.server.models import ServerConfig
 
 from evennia_ai.cli.new import create_game
@@ -120,12 +120,6 @@ class TestGildedLantern(AssistantTest):
         other = create_object("typeclasses.tap.Tap", key="cider barrel", location=self.room1)
         other.at_pre_get(self.aria)
         self.assertEqual(len(self.aria.contents), 2)
-
-    def test_a_coin_for_aria(self):
-        """A player finds a coin and pays."""
-        self.type(CmdGet, "coin", self.char2)
-        self.type(CmdGive, "coin to Aria", self.char2)
-        self.assertEqual([thing.key for thing in self.aria.contents], ["copper coin"])
 
     def test_looks(self):
         """Aria sees barrel, mug and coin by the names people use."""

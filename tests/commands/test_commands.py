@@ -60,7 +60,7 @@ class TestLocks(CommandLineTest):
         self.assertTold("aistatus Aria", "Mode: awake")
         for line in ("aihistory Aria", "compact Aria", "aimemory Aria", "aijournal Aria"):
             self.assertIn("is not available", self.typed(line))
-        for switch in ("delete Aria", "doctor", "log", "test Aria = hi"):
+        for switch in ("delete Aria", "doctor", "log", "test Aria = hi", "why Aria"):
             self.assertTold(f"ai/{switch}", "is for admins")
 
     def test_builders_tune_only_their_own(self):

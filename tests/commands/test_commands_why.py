@@ -114,11 +114,6 @@ class TestWhyDidSheSayThat(WhyTest):
             self.script.history.append([Message("assistant", "Ho.", metadata={TRACE: raw})])
             self.why(until="no trace that can be read")
 
-    def test_only_admins(self):
-        """Builders read no talk."""
-        self.be("Builder")
-        self.assertTold("ai/why Aria", "`ai/why` is for admins.")
-
     def test_sources_of_others(self):
         """Where a game opens it to others, a private source is not shown to them."""
         secret = Message("user", "I stole the pot.", speaker=BOB, audience=private(["o2.b"]))

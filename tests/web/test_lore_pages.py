@@ -56,11 +56,3 @@ class TestLorePages(BrowsingTest, CardCase):
         self.assertContains(self.client.get(asked), f"off: ({wanted})")
         page = self.client.post("/ai/lore/", {"act": "burn"}, follow=True)
         self.assertContains(page, "There is no such act.")
-
-    def test_players_see_nothing(self):
-        """Neither the pages nor their acts."""
-        self.be("Player")
-        for address in ("/ai/cards/", "/ai/lore/"):
-            self.assertEqual(self.client.get(address).status_code, 403)
-            self.assertEqual(self.client.post(address, {"act": "add"}).status_code, 403)
-        self.assertEqual(lore().books(), {})

@@ -198,6 +198,9 @@ class TestWhoSeesWhat(PagesTest):
                 f"/ai/{self.script.pk}/memory/", {"act": "forget", "id": "e1"}
             )
             self.assertEqual(response.status_code, 403)
+            if rank == "Player":
+                for address in ("/ai/cards/", "/ai/lore/"):
+                    self.assertEqual(self.client.post(address, {"act": "add"}).status_code, 403)
         self.be("Admin")
         strict = Client(enforce_csrf_checks=True)
         strict.force_login(self.account)
