@@ -413,21 +413,9 @@ def check_model(in_game: bool) -> Any:
     return _fine(detail)
 
 
-CHECKS: tuple[Callable[[bool], Any], ...] = (
-    check_settings,
-    check_wiring,
-    check_tools,
-    check_database,
-    check_tokenizer,
-    check_embedder,
-    check_memory,
-    check_moderation,
-    check_assistants,
-    check_index,
-    check_local_model,
-    check_mind,
-    check_spend,
-    check_model,
+# In the order in which they stand here.
+CHECKS: tuple[Callable[[bool], Any], ...] = tuple(
+    check for name, check in dict(globals()).items() if name.startswith("check_")
 )
 
 _DAMAGED = (
