@@ -27,7 +27,7 @@ from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.mind.link import PAID
 from evennia_ai.mind.mind import Mind, MindSettings, find, make_mind, memory_mb
 from evennia_ai.mind.wire import Wire, dumps, socket_path
-from evennia_ai.processes import locked
+from evennia_ai.processes import locked, pids
 
 _log = Logger("evennia_ai.mind")
 
@@ -84,7 +84,7 @@ class Desk:
                 self._drop(call.number)
         if self._wires:
             self._seen = now
-        is_game_there = (folder / "socket").exists() and _is_alive(folder.parent / "portal.pid")
+        is_game_there = (folder / "socket").exists() and "portal" in pids(folder.parents[1])
         if now - self._seen > (ALONE_S if is_game_there else GAME_GONE_S):
             self.end()
 
@@ -170,14 +170,6 @@ class Desk:
         call = self._calls.pop(number, None)
         if call is not None and call.running is not None:
             call.running.cancel()
-
-
-def _is_alive(pid_file: Path) -> bool:
-    try:
-        os.kill(int(pid_file.read_text(encoding="ascii")), 0)
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def main() -> None:

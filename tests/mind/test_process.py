@@ -6,6 +6,8 @@ import pickle
 import signal
 import socket
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from unittest import mock
 
@@ -298,10 +300,16 @@ class TestDeaths(MindTest):
         mind.leave()
 
     def test_it_ends_without_a_game(self):
-        """No Portal, no Server: within seconds it is gone. A reload, with Portal, takes longer."""
+        """No Portal, no Server: within seconds it is gone. A reload, with Portal, takes longer.
+
+        A program that has Portal's old pid is no Portal.
+        """
         waiting, ended = self.mind("reloaded"), self.mind("ended")
         waiting_pid, ended_pid = self.reach(waiting), self.reach(ended)
-        (self.base / "reloaded" / "server" / "portal.pid").write_text(str(os.getpid()))
+        portal = [sys.executable, "-c", "import sys; sys.stdin.read()", "twistd"]
+        portal = self.enterContext(subprocess.Popen(portal, stdin=subprocess.PIPE))
+        for game, pid in (("reloaded", portal.pid), ("ended", os.getpid())):
+            (self.base / game / "server" / "portal.pid").write_text(str(pid))
         waiting.leave()
         ended.leave()
         self.wait_for_end(ended_pid)
