@@ -105,10 +105,7 @@ SETTINGS: dict[str, Setting] = {
         "towards, and 20 calls a minute for a player",
     ),
     "TOOLS": Setting(
-        _PATHS,
-        "Dotted paths of additional [tools](developing.md).",
-        value=(),
-        is_module=True,
+        _PATHS, "Dotted paths of additional [tools](developing.md).", value=(), is_module=True
     ),
     "MEMORY_BACKEND": Setting(
         PATH, "Dotted path of the [memory back end](developing.md).", "Mem0", is_module=True

@@ -768,10 +768,7 @@ class GameHandler:
         return thing
 
     def _thing(
-        self,
-        name: str,
-        among: Sequence[DefaultObject] | None = None,
-        asker: str | None = None,
+        self, name: str, among: Sequence[DefaultObject] | None = None, asker: str | None = None
     ) -> DefaultObject:
         """The thing or person that a name means, in the room or carried, or only `among` some.
 

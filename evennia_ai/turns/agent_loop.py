@@ -29,12 +29,7 @@ from evennia_ai.llm_interaction.prompt import (
 from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, told_apart
 from evennia_ai.llm_interaction.tool_calls import batches, storable_call, tool_call
-from evennia_ai.llm_interaction.values import (
-    ModelReply,
-    ModelRequest,
-    TurnReport,
-    TurnRequest,
-)
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.provenance import drawn_on, hits_in
 from evennia_ai.recall.values import brief

@@ -69,10 +69,7 @@ RULES: tuple[tuple[str, Callable[["Assistant"], bool]], ...] = (
     ("it is on the offline model", lambda s: s.model_name != OFFLINE_MODEL),
     ("it is switched off or asleep", lambda s: s.enabled and s.state.mode == "awake"),
     ("no player who is not idle is here", lambda s: bool(s.game.company(IDLE_S))),
-    (
-        "somebody spoke in the last two minutes",
-        lambda s: s.runtime.quiet_s(s.now()) >= QUIET_S,
-    ),
+    ("somebody spoke in the last two minutes", lambda s: s.runtime.quiet_s(s.now()) >= QUIET_S),
     (
         "an assistant spoke unasked here in the last two minutes",
         lambda s: not 0 <= s.now() - s.game.manners.cued_at < QUIET_S,

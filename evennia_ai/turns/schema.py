@@ -10,14 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from evennia_ai.history.pages import Store, put_aside
-from evennia_ai.history.records import (
-    as_dict,
-    as_dicts,
-    as_list,
-    as_text,
-    as_texts,
-    as_time,
-)
+from evennia_ai.history.records import as_dict, as_dicts, as_list, as_text, as_texts, as_time
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
 from evennia_ai.rag_memory.quarantine import Quarantined
 from evennia_ai.turns.errands import KEY as ERRANDS

@@ -34,14 +34,7 @@ from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import better_follows
 from evennia_ai.sleep.compaction.compact import due
-from evennia_ai.sleep.compaction.due import (
-    COUNT,
-    EMERGENCY,
-    REQUEST,
-    SLEEP,
-    check_room,
-    firing,
-)
+from evennia_ai.sleep.compaction.due import COUNT, EMERGENCY, REQUEST, SLEEP, check_room, firing
 from evennia_ai.sleep.compaction.extraction import SIGNAL
 from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.ahead import see_company

@@ -23,8 +23,7 @@ class TestAlerts(AssistantTest):
         """Connected admins are told, once each, whether they follow or not; others are not."""
         self.script.alert("automatic compaction is stopped")
         self.assertEqual(
-            self.told,
-            {self.account: ["Aria: automatic compaction is stopped"], self.account2: []},
+            self.told, {self.account: ["Aria: automatic compaction is stopped"], self.account2: []}
         )
         self.assertIn("automatic compaction is stopped", self.script.runtime.last_error)
         self.script.state.follow(self.account.pk)

@@ -6,10 +6,7 @@ from unittest.mock import patch
 
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.values import TurnRequest
-from evennia_ai.sleep.compaction import (
-    compact_conversation_history,
-    run_pre_compaction_extraction,
-)
+from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from tests import loopback
 from tests.loopback import count_tokens
 from tests.waiting import wait_for

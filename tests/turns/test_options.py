@@ -7,12 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.errors import ConfigError
-from evennia_ai.kinds import (
-    SAMPLING,
-    Allowed,
-    parsed,
-    shown,
-)
+from evennia_ai.kinds import SAMPLING, Allowed, parsed, shown
 from evennia_ai.turns.options import (
     EMOTES,
     OPTIONS,

@@ -12,13 +12,7 @@ from typing import Any
 from twisted.internet.defer import CancelledError, inlineCallbacks, maybeDeferred
 
 from evennia_ai.background import Steps, in_time
-from evennia_ai.errors import (
-    AssistantError,
-    BoundError,
-    ConfigError,
-    NotObeyedError,
-    ToolError,
-)
+from evennia_ai.errors import AssistantError, BoundError, ConfigError, NotObeyedError, ToolError
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
