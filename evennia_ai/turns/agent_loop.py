@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twisted.internet.defer import inlineCallbacks
+from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, SpendError, StoreError, ToolError, WindowError
@@ -194,10 +195,9 @@ class _Turn:
         report.iterations += 1
         if answer is None:
             return None
-        self._count(answer.reply)
         self.budget = script.budgets.answered(event, answer.reply)
+        self._count(answer.reply, self.budget)
         script.runtime.keep_prompt(self.budget.at, [*prompt.messages, *prompt.tools])
-        script.spent(answer.reply, request.context, self.budget)
         yield script.breathe()
         return answer
 
@@ -235,7 +235,7 @@ class _Turn:
             script.model_answered()
             if not (answer.is_lost and is_needed and wants_offline):
                 return answer
-            self._discard(answer)
+            self._count(answer.reply)
         offline = yield self._offline(prompt)
         return offline
 
@@ -247,14 +247,12 @@ class _Turn:
         """Whether the offline model answers where the assistant's own does not."""
         return self.script.config.llm_offline_fallback and self.script.model_name != OFFLINE_MODEL
 
-    @inlineCallbacks
-    def _offline(self, prompt: Prompt) -> Steps[_Answer]:
-        """The offline model's answer; it answers what else this turn asks, too."""
-        self.is_offline, purpose = True, self.request.context
-        self.report.fell_back = True
+    def _offline(self, prompt: Prompt) -> Deferred[_Answer]:
+        """Fires with the offline model's answer; it answers what else this turn asks, too."""
+        self.is_offline = self.report.fell_back = True
+        purpose, asker = self.request.context, self.request.asker
         asked = model_request(self.script, self.character, prompt, purpose, model=OFFLINE_MODEL)
-        reply = yield self.script.spend.complete(asked, self.request.asker)
-        return self._read(reply)
+        return self.script.spend.complete(asked, asker).addCallback(self._read)
 
     @inlineCallbacks
     def _asked(self, asked: ModelRequest, may_repeat: bool) -> Steps[_Answer]:
@@ -276,43 +274,29 @@ class _Turn:
         reply = yield script.spend.complete(asked, request.asker if is_counted else None)
         yield script.breathe()
         answer = self._read(reply)
-        if (yield self._misses(asked, answer)):
-            cuts = (*answer.cuts, MISSES)
-            answer = replace(answer, text="", calls=(), cuts=cuts, is_staged=False)
+        may_miss = only_speaks(script) and self.is_needed() and self.wants_offline()
+        if may_miss and answer.text and asked.messages:
+            with suppress(StoreError):  # the reply is there, and paid
+                if (yield script.mind.work(misses, [*asked.messages], answer.text)):
+                    answer = _Answer(reply, "", (), (*answer.cuts, MISSES))
         if answer.cuts:
             self.cuts += answer.cuts
             script.audit("guard", model=reply.model, cut=answer.cuts, lost=answer.is_lost)
         is_slow = self.wants_offline() and reply.seconds > slow_s
         if answer.is_lost and may_repeat and not is_slow and MISSES not in answer.cuts:
-            self._discard(answer)
+            self._count(answer.reply)
             answer = yield self._asked(asked_once_more(again), may_repeat=False)
         return answer
 
-    @inlineCallbacks
-    def _misses(self, asked: ModelRequest, answer: _Answer) -> Steps[bool]:
-        """Whether a model that only speaks has missed what it is for, and another can answer."""
-        script = self.script
-        is_held = only_speaks(script) and self.is_needed() and self.wants_offline()
-        if not (is_held and answer.text and asked.messages):
-            return False
-        try:
-            missed: bool = yield script.mind.work(misses, [*asked.messages], answer.text)
-        except StoreError:  # the reply is there, and paid
-            return False
-        return missed
-
-    def _discard(self, answer: _Answer) -> None:
-        """Count and log a reply that is not used."""
-        self._count(answer.reply)
-        self.script.spent(answer.reply, self.request.context)
-
-    def _count(self, reply: ModelReply) -> None:
+    def _count(self, reply: ModelReply, budget: TokenBudget | None = None) -> None:
+        """Count and log a reply, with the budget of its prompt if it is used."""
         report = self.report
         report.prompt_tokens += reply.prompt_tokens
         report.completion_tokens += reply.completion_tokens
         report.cached_tokens += reply.cached_tokens
         if report.cost is not None:
             report.cost = None if reply.cost is None else report.cost + reply.cost
+        self.script.spent(reply, self.request.context, budget)
 
     def _read(self, reply: ModelReply) -> _Answer:
         """What a reply says and calls."""

@@ -4,7 +4,6 @@ A `SpendRow` holds the spend of one holder: an assistant, an account, or the who
 are plain and frozen; `assistant.spend` reads, changes and stores them.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, replace
 from math import copysign, inf, isfinite
@@ -37,10 +36,6 @@ CALLS_A_MINUTE = 20
 DEFAULT: Mapping[str, Mapping[str, float]] = {"game": {"tokens_day": 2_000_000}}
 # What holds while the setting cannot be read: no call that costs anything.
 CLOSED: Mapping[str, Mapping[str, float]] = {"game": {"tokens_day": 0}}
-# Tokens that providers add to a request, most: their own instructions on tools, and each message's.
-_FRAME_TOKENS, _MESSAGE_TOKENS = 1_000, 16
-# Characters of a prompt in a token, fewest, where nobody has counted.
-_TOKEN_CHARS = 3
 # A reply shorter than this is not worth a call.
 LEAST_REPLY_TOKENS = 16
 
@@ -173,19 +168,9 @@ Price = tuple[float, float]
 
 def likely(request: ModelRequest, price: Price | None) -> Amount:
     """What a call will cost at most if its prompt was counted well."""
-    prompt = prompt_tokens(request)
+    prompt, reply = request.prompt_tokens, request.max_tokens
     per_prompt, per_reply = price or (0.0, 0.0)
-    cost = prompt * per_prompt + request.max_tokens * per_reply
-    return Amount(1, prompt + request.max_tokens, cost)
-
-
-def prompt_tokens(request: ModelRequest) -> int:
-    """Tokens of a request's prompt, as counted or else estimated from its bytes."""
-    if request.prompt_tokens:
-        return request.prompt_tokens
-    sent = [request.messages, request.tools, request.prompt]
-    text = json.dumps(sent, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
-    return (len(text) + _FRAME_TOKENS + _MESSAGE_TOKENS * len(request.messages)) // _TOKEN_CHARS
+    return Amount(1, prompt + reply, prompt * per_prompt + reply * per_reply)
 
 
 def fitted(
@@ -198,7 +183,7 @@ def fitted(
         price: Of its model; a cap of money does nothing where it is unknown.
         limits: ``tokens`` and ``cost`` of a call, as far as there are caps.
     """
-    prompt, room = prompt_tokens(request), request.max_tokens
+    prompt, room = request.prompt_tokens, request.max_tokens
     least = min(LEAST_REPLY_TOKENS, room)
     for unit, limit in limits.items():
         rates = price if unit == "cost" else (1.0, 1.0)
