@@ -69,7 +69,6 @@ class Figures:
     # Runs a function with arguments off the reactor thread, in order.
     on_thread: Callable[..., "Deferred[Any]"]
     _writes: int = 0
-    _fails: bool = False
 
     def note_prompt(self, scope: str, event: TokenBudget) -> None:
         """Note the budget of a request that is made by the assistant of a scope."""
@@ -90,19 +89,7 @@ class Figures:
         self._note("spend", row)
 
     def _note(self, table: str, row: tuple[Any, ...]) -> None:
-        self.on_thread(self._write, table, row).addCallbacks(self._written, self._lost)
-
-    def _written(self, _: object) -> None:
-        self._fails = False
-
-    def _lost(self, failure: Failure) -> Failure | None:
-        """Note the first of several writes that fail, as on a full disk."""
-        if not isinstance(failure.value, sqlite3.Error | OSError):
-            return failure
-        if not self._fails:
-            _log.error("figures for the charts are not written: {why}", why=str(failure.value))
-        self._fails = True
-        return None
+        self.on_thread(self._write, table, row).addErrback(_lost)
 
     def prompts(self, scope: str, since: float) -> "Deferred[list[TokenBudget]]":
         """Fires with the prompts of a scope since epoch seconds `since`, oldest first."""
@@ -172,6 +159,11 @@ class Figures:
         except sqlite3.DatabaseError:
             self.path.unlink(missing_ok=True)
             return _with_tables(self.path)
+
+
+def _lost(failure: Failure) -> None:
+    failure.trap(sqlite3.Error, OSError)  # as on a full disk
+    _log.error("a figure for the charts is not written: {why}", why=str(failure.value))
 
 
 def _with_tables(path: Path) -> sqlite3.Connection:

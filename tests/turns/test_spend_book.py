@@ -10,7 +10,6 @@ from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.turns.spend_book import (
     CLOSED,
     LIMITS,
-    SET_BACK_S,
     Amount,
     Cap,
     SpendRow,
@@ -45,13 +44,8 @@ junk = st.recursive(
 )
 
 
-def request(text="hello", **fields):
-    """A request of one message."""
-    return ModelRequest(model="m", messages=({"role": "user", "content": text},), **fields)
-
-
 class TestWindows(unittest.TestCase):
-    """Days and months, and clocks that go wrong."""
+    """Days and months, and clocks that are set back."""
 
     @FEW
     @given(rows)
@@ -73,19 +67,7 @@ class TestWindows(unittest.TestCase):
         """What was spent stays spent, however far the clock is set back."""
         early, late = sorted((one, other))
         row = SpendRow().at(late).plus(amount)
-        back = row.at(early)
-        self.assertEqual((back.day.spent, back.month.spent), (row.day.spent, row.month.spent))
-        self.assertEqual(back.at(late).day.spent.tokens in (0, amount.tokens), True)
-
-    @MANY
-    @given(amounts, times, times)
-    def test_a_clock_once_far_ahead_blocks_nobody(self, amount, one, other):
-        """However wrong the clock was, what was spent then is over in a few days or two months."""
-        early, late = sorted((one, other))
-        row = SpendRow().at(late).plus(amount).at(early)
-        later = row.at(early + SET_BACK_S + DAY)
-        self.assertEqual(later.day.spent, Amount())
-        self.assertEqual(later.at(early + 65 * DAY).month.spent, Amount())
+        self.assertEqual(row.at(early), row)
 
 
 class TestCaps(unittest.TestCase):
@@ -156,15 +138,6 @@ class TestSetting(unittest.TestCase):
 class TestCalls(unittest.TestCase):
     """What a call may cost."""
 
-    def test_all_of_a_request_counts(self):
-        """Tools, calls and numbers in them are sent as well; an unknown price counts nothing."""
-        plain = likely(request(), None)
-        tools = ({"type": "function", "function": {"name": "look", "most": 5, "of": ["a", None]}},)
-        self.assertGreater(likely(request(tools=tools), None).tokens, plain.tokens + 10)
-        whole = ModelRequest(model="m", api="completion", prompt="word " * 100)
-        self.assertGreater(likely(whole, None).tokens, 160)
-        self.assertEqual(plain.cost, 0.0)
-
     def test_a_reply_is_an_amount(self):
         """Tokens in and out, cached ones apart; an unknown cost counts 0 and as unpriced."""
         reply = ModelReply(content="", prompt_tokens=100, completion_tokens=5, cached_tokens=80)
@@ -180,7 +153,7 @@ class TestCalls(unittest.TestCase):
     )
     def test_a_call_fits_its_caps_or_is_not_made(self, counted, room, tokens, cost, price):
         """A fitted request stays under the caps of a call; a refused one would not."""
-        asked = request(prompt_tokens=counted, max_tokens=room)
+        asked = ModelRequest(model="m", prompt_tokens=counted, max_tokens=room)
         found = fitted(asked, price, {"tokens": tokens, "cost": cost})
         if isinstance(found, Cap):
             least = counted + min(16, room)
