@@ -261,41 +261,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
                 shown.add(group.audience)
                 self.game.show(emote, group.audience, first.channel, first.speaker_id or None)
 
-    def fall_asleep(self) -> None:
-        """Go to sleep; the next tick dreams."""
-        self.state.set_mode("sleep", "sleeping")
-        self._show("sleep")
-        self.hurry()
-        self.log("falls asleep")
-
-    def wake(self) -> None:
-        """Wake up."""
-        self.state.set_mode("sleep", "waking")
-        self._show("wake")
-        self.state.set_mode("awake")
-        self.runtime.last_turn_at = 0.0
-        self.runtime.last_heard_at = self.now()
-        self.hurry()
-        self.log("wakes up")
-
-    def dreamt(self, report: dict[str, Any]) -> None:
-        """Keep the report of a sleep cycle, for `aistatus`.
-
-        What a later tick of the same sleep did joins the report of the dream.
-        """
-        if self.state.dreamt:
-            dream = self.state.last_sleep
-            later = {name: step for name, step in report.items() if not step.get("skipped")}
-            self.db.last_sleep = {**dream, "steps": {**dream.get("steps", {}), **later}}
-        else:
-            self.db.last_sleep = {"at": self.now(), "steps": report}
-
-    def compacted(self) -> None:
-        """Show a compaction to players present, if that is wanted."""
-        if self.config.compact_notice:
-            self._show("compact")
-
-    def _show(self, occasion: str) -> None:
+    def pose(self, occasion: str) -> None:
+        """Show the emote of an occasion to the players present."""
         emote = self.emote(occasion)
         if emote and self.obj and self.obj.location:
             self.game.emote(emote)

@@ -502,7 +502,7 @@ class FakeAssistant(Assistant):
     def _nothing(self, *about: object) -> None:
         """Nothing: there is no timer, and nobody is told."""
 
-    called = compacted = dreamt = note_reply = spent = _nothing
+    called = hurry = pose = note_reply = spent = _nothing
 
     def shared_options(self) -> tuple[Layer, ...]:
         return ()
@@ -530,14 +530,6 @@ class FakeAssistant(Assistant):
 
     def log_error(self, what: str, error: BaseException) -> None:
         self.errors.append((what, error))
-
-    def fall_asleep(self) -> None:
-        self.state.set_mode("sleep", "sleeping")
-
-    def wake(self) -> None:
-        self.state.set_mode("awake")
-        self.runtime.last_turn_at = 0.0
-        self.runtime.last_heard_at = self.now()
 
     def at_server_start(self) -> None:
         self.repair_at_start()

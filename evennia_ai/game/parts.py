@@ -81,10 +81,8 @@ class Assistant:
     shared_options: Callable[[], tuple[Layer, ...]]
     breathe: Callable[[], Deferred[None]]
     called: Callable[[], None]
-    fall_asleep: Callable[[], None]
-    wake: Callable[[], None]
-    dreamt: Callable[[dict[str, Any]], None]
-    compacted: Callable[[], None]
+    hurry: Callable[[], None]
+    pose: Callable[[str], None]
     note_reply: Callable[[str], None]
     trouble: Callable[[str], None]
     alert: Callable[[str], None]
@@ -166,8 +164,25 @@ class Assistant:
         """The configuration now."""
         return self.state.config()
 
+    def fall_asleep(self) -> None:
+        """Go to sleep; the next tick dreams."""
+        self.state.set_mode("sleep", "sleeping")
+        self.pose("sleep")
+        self.hurry()
+        self.log("falls asleep")
+
+    def wake(self) -> None:
+        """Wake up."""
+        self.state.set_mode("sleep", "waking")
+        self.pose("wake")
+        self.state.set_mode("awake")
+        self.runtime.last_turn_at = 0.0
+        self.runtime.last_heard_at = self.now()
+        self.hurry()
+        self.log("wakes up")
+
     def run_turn(self, request: TurnRequest) -> Deferred[TurnReport]:
-        """Think and act until done; see `assistant.react_loop.run_turn`."""
+        """Think and act until done; see `turns.agent_loop.run_turn`."""
         return run_turn(self, request)
 
     def run_exclusive(self, function: Callable[[], Any]) -> Deferred[Any]:
@@ -254,7 +269,9 @@ class Assistant:
 
     def is_flooded(self) -> bool:
         """Whether one of those heard last goes on talking beyond what is answered."""
-        return self.spend.is_flooded({m.speaker_id for m in self.history.messages()[-HEARD_LAST:]})
+        busy = self.shared_spend.busy(self.now())
+        newest = self.history.messages()[-HEARD_LAST:] if busy else ()
+        return any(self.game.payer(each) in busy for each in {m.speaker_id for m in newest} if each)
 
     def save_queue(self) -> None:
         """Save what was heard but not stored or not answered yet, if that changed."""

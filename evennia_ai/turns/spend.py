@@ -138,10 +138,6 @@ class SharedSpend:
         self._rows.pop(OWN + scope, None)
         self.store.save(OWN + scope, "")
 
-    def pending(self, holder: str) -> Amount:
-        """What the calls that go on are likely to cost a holder."""
-        return sum((a for holders, a in self.calls.values() if holder in holders), Amount())
-
 
 def _read(text: str) -> SpendRow:
     """A row; an empty one if it cannot be read."""
@@ -260,11 +256,6 @@ class SpendHandler:
         """Whether somebody (stable id), or nobody, may cause a model call now."""
         return self.shared.may_call(self._payer(asker), self._script.now())
 
-    def is_flooded(self, speakers: Iterable[str]) -> bool:
-        """Whether one of these (stable ids) has caused as many calls as one may."""
-        busy = self.shared.busy(self._script.now())
-        return bool(busy) and any(self._payer(speaker) in busy for speaker in speakers)
-
     def _payer(self, asker: str | None) -> str:
         return self._script.game.payer(asker) if asker else ""
 
@@ -284,10 +275,12 @@ class SpendHandler:
             self._alert("", asked, asked.limit, self.row().day.label)
             raise SpendError(f"{asked} leaves no room for it")
         if cap := self._reached(account, models):
-            self._tell_staff(account)
+            self.tell_staff(account)
             raise SpendError(f"{cap} is reached, {cap.until}")
         for key, cap in self._all_caps(account, models):
-            if cap.is_reached(self.row(key).plus(shared.pending(key or self._own))):
+            holder = key or self._own
+            going_on = (each for holders, each in shared.calls.values() if holder in holders)
+            if cap.is_reached(self.row(key).plus(sum(going_on, Amount()))):
                 raise SpendError(f"calls that go on may use all that {cap} leaves")
         amount = likely(asked, price).on(all(map(shared.runs_here, models)))
         call = new_id("s")
@@ -319,18 +312,14 @@ class SpendHandler:
     def _count(self, amount: Amount, account: str) -> None:
         """Add an amount to the rows of all its holders."""
         self.shared.count(self._keys(account), amount, self._script.now())
-        self._tell_staff(account)
+        self.tell_staff(account)
 
     def _keys(self, account: str) -> list[str]:
         own = self._own if self._script.pk else ""  # a deleted assistant has nothing to keep
         return list(filter(None, (own, GAME, account)))
 
-    def tell_staff(self, asker: str | None) -> None:
-        """Alert staff of the caps that allow somebody no answer, if they were not yet."""
-        self._tell_staff(self._account(asker))
-
-    def _tell_staff(self, account: str) -> None:
-        """Alert staff of caps that are reached or nearly so, once in a window for each."""
+    def tell_staff(self, account: str) -> None:
+        """Alert staff of an account's caps that are reached or nearly so, once in a window each."""
         for key, cap in self._all_caps(account):
             row = self.row(key)
             self._alert(key, cap, cap.spent(row), row.window(cap.window).label)
@@ -357,7 +346,7 @@ class SpendHandler:
         if not model:
             return True
         if self._reached("", ()) is not None:
-            self._tell_staff("")
+            self.tell_staff("")
             return False
         tokens = sum(len(text.encode()) for text in texts) // _EMBEDDED_BYTES
         price = self._script.mind.model.facts(model).price

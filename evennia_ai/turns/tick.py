@@ -234,7 +234,7 @@ class Tick:
         runtime.counts["declined"] += 1
         runtime.unanswered.pop(group.key, None)
         if emote == "spend":
-            self.script.spend.tell_staff(group.events[-1].speaker_id or None)
+            self.script.spend.tell_staff(self.script.game.account_id(group.key[1]))
         if not 0 <= now - runtime.declined.get(group.key, float("-inf")) < RATE_S:
             runtime.declined[group.key] = now
             self.script.show_to(group, self.script.emote(emote))
@@ -414,15 +414,21 @@ class Tick:
     def _sleeping(self) -> Steps[str]:
         """A tick in sleep: run the sleep cycle once, then only compact while usage is high."""
         self._store_many()
-        first = not self.script.state.dreamt
+        state = self.script.state
+        first = not state.dreamt
         if not first and not firing(self.script, SLEEP, COUNT):
             return "asleep"
-        self.script.state.set_mode("sleep", "dreaming")
+        state.set_mode("sleep", "dreaming")
         report = yield run_sleep_tick(self.script, self.script.obj, first=first)
-        self.script.dreamt(report)
-        if self.script.state.mode == "sleep":  # nobody woke it meanwhile
-            self.script.state.dreamt = True
-            self.script.state.set_mode("sleep", "sleeping")
+        if first:
+            state.last_sleep = {"at": self.script.now(), "steps": report}
+        else:  # what it did joins the report of the dream
+            did = {name: step for name, step in report.items() if not step.get("skipped")}
+            dream = state.last_sleep
+            state.last_sleep = {**dream, "steps": {**dream.get("steps", {}), **did}}
+        if state.mode == "sleep":  # nobody woke it meanwhile
+            state.dreamt = True
+            state.set_mode("sleep", "sleeping")
         return "dreamt"
 
     def _bedtime(self) -> bool:

@@ -64,7 +64,7 @@ def announce(script: Assistant, record: CompactionRecord) -> Done:
     name, report = str((script.obj or script).key), record.report
     logged = replace(record, report=replace(report, query=""))
     for act in (
-        script.compacted,
+        lambda: script.config.compact_notice and script.pose("compact"),
         lambda: script.audit("compaction", trigger=record.trigger, **as_result(Done(record))),
         lambda: script.tell_staff(report_line(name, record), report_line(name, logged)),
     ):
