@@ -53,10 +53,6 @@ class Used(Stored):
         at = tuple(each for each in self.at if 0 <= now - each < HOUR_S or each == self.at[-1])
         return Used(at, 0 if is_answered else self.unanswered)
 
-    def within_hour(self, now: float) -> int:
-        """How many there were in the last hour."""
-        return sum(0 <= now - each < HOUR_S for each in self.at)
-
 
 def lately(script: "Assistant") -> Used:
     """What counts now of how often it spoke unasked."""
@@ -76,7 +72,7 @@ RULES: tuple[tuple[str, Callable[["Assistant"], bool]], ...] = (
     ),
     (
         "it has spoken unasked often enough for this hour",
-        lambda s: lately(s).within_hour(s.now()) < s.config.initiative,
+        lambda s: sum(0 <= s.now() - at < HOUR_S for at in lately(s).at) < s.config.initiative,
     ),
     ("half of a spend limit is used up", lambda s: s.spend.reached(share=SPEND_SHARE) is None),
     (

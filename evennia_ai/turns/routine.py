@@ -21,7 +21,8 @@ _STOP = re.compile(
     r"([01]?\d|2[0-3]):([0-5]\d)\s+([^:;\s](?:[^:;]{0,78}[^:;\s])?)\s*"
     r"(?::\s*([^;\s](?:[^;]{0,198}[^;\s])?)?\s*)?"
 )
-_SLEEP = "sleep"
+# In place of a room: it sleeps then, wherever it is.
+SLEEP = "sleep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,6 @@ class Stop:
     minute: int
     place: str
     doing: str = ""
-
-    @property
-    def is_sleep(self) -> bool:
-        """Whether it sleeps then, wherever it is."""
-        return self.place.lower() == _SLEEP
 
     @property
     def label(self) -> str:
@@ -99,7 +95,7 @@ def follow_routine(script: Assistant) -> str:
         runtime.stop, runtime.stop_told = (stop.label, now), False
     is_asleep, is_done = script.state.mode == "sleep", script.state.routine == stop.label
     quiet_s = runtime.quiet_s(now)
-    if stop.is_sleep:
+    if stop.place.lower() == SLEEP:
         script.state.routine_alert = ""  # the next day it tries again
         if is_asleep or quiet_s < BED_S:
             return ""

@@ -148,7 +148,6 @@ class TestRules(MemoryWorldTest):
     def test_clock_set_back(self):
         """Times ahead of the clock count for nothing."""
         self.assertEqual(Used((900.0, 5000.0), 1).since(1000.0, 0.0), Used((900.0, 5000.0), 1))
-        self.assertEqual(Used((900.0, 5000.0), 1).within_hour(1000.0), 1)
         self.assertEqual(Used((900.0,), 2).since(1000.0, 950.0), Used((900.0,), 0))
         self.assertEqual(Used().since(1000.0, 950.0), Used())
 

@@ -10,7 +10,7 @@ from evennia_ai.errors import ConfigError, ToolError
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.testing import FakeGame
 from evennia_ai.turns.options import check_option
-from evennia_ai.turns.routine import BARRED, LOST, THERE, WALKS, Routine, Stop, read_routine
+from evennia_ai.turns.routine import BARRED, LOST, SLEEP, THERE, WALKS, Routine, Stop, read_routine
 from evennia_ai.turns.tick import Tick
 from tests.base import AssistantTest
 from tests.memory_assistant import MemoryWorldTest
@@ -30,7 +30,7 @@ class TestPlan(unittest.TestCase):
         self.assertFalse(read_routine(f"real {PLAN}").is_game)
         self.assertEqual(routine.at(19, 59), Stop(360, "Kitchen", "kneads dough."))
         self.assertEqual(routine.at(20, 0).label, "20:00 Taproom")
-        self.assertTrue(routine.at(3, 0).is_sleep)
+        self.assertEqual(routine.at(3, 0), Stop(1380, SLEEP))
         self.assertEqual(read_routine("GAME 9:05 home"), Routine((Stop(545, "home"),)))
         self.assertEqual(check_option("routine", f" {PLAN} ; "), PLAN)
         self.assertIsNone(check_option("routine", None))

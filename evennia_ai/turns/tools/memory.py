@@ -212,21 +212,18 @@ class RequestCompaction(Tool):
     def run(self, ctx: ToolContext) -> str:
         """Grant it above the sleep threshold; the next tick carries it out."""
         config, state = ctx.script.config, ctx.script.state
+        runtime, now = ctx.script.runtime, ctx.script.now()
         share, needed = context_usage(ctx.script), config.compact_sleep_threshold
-        for refused, why in (
-            (not config.compact_enabled, "compaction is switched off"),
-            (not config.compact_auto, "compaction is done only when staff start it"),
-            (
-                ctx.script.now() < ctx.script.runtime.compaction_waits[1],
-                "the last one failed; it is tried again in a while",
-            ),
-            (state.hold, "staff took the last one back; it waits for them"),
-        ):
-            if refused:
+        for why, holds in {
+            "compaction is switched off": not config.compact_enabled,
+            "compaction is done only when staff start it": not config.compact_auto,
+            "the last one failed; it is tried again in a while": now < runtime.compaction_waits[1],
+            "staff took the last one back; it waits for them": state.hold,
+            f"not needed: {share:.0%} of the context is used, under {needed:.0%}": share < needed,
+        }.items():
+            if holds:
                 raise ToolError(why)
-        if share < needed:
-            raise ToolError(f"not needed: {share:.0%} of the context is used, under {needed:.0%}")
-        ctx.script.runtime.compaction_requested = True
+        runtime.compaction_requested = True
         return "Granted: it is done when this turn is over."
 
 
