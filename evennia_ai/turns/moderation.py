@@ -43,23 +43,21 @@ class Moderator:
 
     Args:
         load: Imports the function, at the first question.
-        heard: Runs it for what was heard.
-        said: Runs it for what is about to be said, which must not wait for a flood of lines.
+        submit: Runs it. By default threads do, other ones for what is about to be said than for
+            what was heard: it must not wait for a flood of lines.
         clock: Measures the timeout.
     """
 
     def __init__(
         self,
         load: Callable[[], Function],
-        heard: Submit | None = None,
-        said: Submit | None = None,
+        submit: Submit | None = None,
         clock: IReactorTime | None = None,
     ):
         self._load, self._clock = cache(load), clock
-        threads = THREADS + SPARE_THREADS
         self._submit = {
-            "heard": heard or Worker("evennia-ai-heard", threads).submit,
-            "said": said or Worker("evennia-ai-said", threads).submit,
+            kind: submit or Worker(f"evennia-ai-{kind}", THREADS + SPARE_THREADS).submit
+            for kind in ("heard", "said")
         }
         self._lines = {kind: DeferredSemaphore(THREADS) for kind in self._submit}
         self._shared: dict[tuple[object, ...], list[Deferred[str | None]]] = {}

@@ -80,7 +80,10 @@ class StateHandler:
         self._reported: set[tuple[str, str]] = set()
         self._stamps: tuple[object, ...] | None = None
         self._shared: tuple[Layer, ...] = ()
-        self._configuration = Configuration()
+        self._config = AssistantConfig()
+        self.problems: tuple[Problem, ...] = ()  # of the configuration, as it was last read
+        # The source of each option that does not have its default.
+        self.sources: Mapping[str, str] = {}
         self._pinned: AssistantConfig | None = None
         self.store.preload((*OPTIONS, *RUNTIME_KEYS))
 
@@ -102,12 +105,17 @@ class StateHandler:
         stamps, before = (*self.store.stamps(OPTIONS), limits), self._stamps
         if before is None or layers != self._shared or any(map(is_not, before, stamps)):
             self._stamps, self._shared = stamps, layers
-            self._configuration = self._read(layers, limits)
-            for problem in self._configuration.problems:
+            result = self._read(layers, limits)
+            self._config, self.problems, self.sources = (
+                result.config,
+                result.problems,
+                result.sources,
+            )
+            for problem in self.problems:
                 if (problem.name, problem.value) not in self._reported:
                     self._reported.add((problem.name, problem.value))
                     self._assistant.trouble(str(problem))
-        return self._configuration.config
+        return self._config
 
     def _read(self, layers: tuple[Layer, ...], limits: Mapping[str, float]) -> Configuration:
         values = {name: self.store.get(name, default=_UNSET) for name in OPTIONS}
@@ -119,22 +127,12 @@ class StateHandler:
         config = replace(result.config, spend_caps={**caps, **kept})
         return replace(result, config=config)
 
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the configuration, as it was last read."""
-        return self._configuration.problems
-
     def own(self, name: str) -> Any:
         """An option as it is stored for this assistant, in a form that can be used; else None."""
         try:
             return check_option(name, self.store.get(name))
         except ConfigError:
             return None
-
-    @property
-    def sources(self) -> Mapping[str, str]:
-        """Where the value of each option comes from that does not have its default."""
-        return self._configuration.sources
 
     def set_mode(self, mode: str, phase: str | None = None) -> None:
         """Change mode and phase together."""

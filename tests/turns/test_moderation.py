@@ -219,8 +219,8 @@ class TestSlow(unittest.TestCase):
     def setUp(self):
         self.clock, self.begun, self.answers = Clock(), [], {}
         self.aria = FakeAssistant(ScriptedModel(["Good evening."]), clock=self.clock)
-        judge = self.judge = Moderator(lambda: self.verdict, self.submit, self.submit, self.clock)
-        self.aria.moderator = judge
+        self.judge = Moderator(lambda: self.verdict, self.submit, self.clock)
+        self.aria.moderator = self.judge
 
     def verdict(self, text, about):
         """Some are kept, some dropped, all others changed."""
