@@ -72,13 +72,6 @@ class TestEndlessLoops(AssistantTest):
             pump_until(lambda: self.script.runtime.lock.running is None)
         self.assertEqual(self.script.runtime.compaction_waits, (0, 0.0))
 
-    def test_heard_while_off_is_saved(self):
-        """What is heard while switched off or asleep survives a kill."""
-        self.script.store.set("enabled", False)
-        self.say("Aria, can you hear me?")
-        self.assertEqual(self.tick(), "disabled")
-        self.assertEqual(len(self.script.db.event_queue), 1)
-
     def test_heard_before_a_long_compaction_is_saved(self):
         """What is heard survives a kill once a tick began, whatever that tick waits for first."""
         self.configure(max_context_tokens=4000, pre_compact_extraction_enabled=False)

@@ -1,9 +1,8 @@
-"""People who are renamed, deleted in mid-talk, guests, and accounts with several characters."""
+"""People who are renamed, deleted in mid-talk, and accounts with several characters."""
 
 import unicodedata
 
-from evennia import create_account, create_object
-from evennia.server.serversession import ServerSession
+from evennia import create_object
 
 from evennia_ai.errors import ToolError
 from evennia_ai.game.seeing import plain, stable_id
@@ -103,30 +102,6 @@ class TestPeople(AssistantTest):
         self.say("Aria, and now?", self.dora)
         self.assertEqual(self.script.runtime.queue[-1].speaker.key, "Lady Theodora")
         self.assertEqual(self.script.runtime.counts["errors"], 0)
-
-    def guest(self, number, address):
-        """The character of a guest from an address."""
-        kind = "evennia.accounts.accounts.DefaultGuest"
-        account = create_account(f"Guest{number}", "", "long enough", typeclass=kind)
-        person = create_object(PLAYED, key=f"Guest{number}", location=self.room1)
-        session = ServerSession()
-        session.sessid, session.address, session.account = 10 + number, address, account
-        account.sessions.all = lambda: [session]
-        person.account = account
-        return person
-
-    def test_guests(self):
-        """What a guest may use goes by the address, also in the calls of a day."""
-        game = self.script.game
-        addresses = ("10.0.0.1", "10.0.0.1", "10.0.0.2")
-        guests = [self.guest(number, address) for number, address in enumerate(addresses)]
-        first = guests[0]
-        for of in (game.account_id, game.payer):
-            ids = [of(stable_id(guest)) for guest in guests]
-            self.assertEqual([each == ids[0] for each in ids], [True, True, False])
-        before = game.account_id(stable_id(first))
-        first.account.sessions.all = list
-        self.assertEqual(game.account_id(stable_id(first)), before)
 
     def test_two_characters_of_one_account(self):
         """Two characters of one account are two people; either can be answered alone."""

@@ -8,6 +8,7 @@ from evennia.server.serversession import ServerSession
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.testing import MemoryRows, call
@@ -217,7 +218,7 @@ class TestWhoPays(RateTest):
             self.assertGreater(self.answered(f"n{number}."), 0)
 
     def test_guests_share_an_address(self):
-        """A guest who logs in again is the same player; one from elsewhere is not."""
+        """A guest who logs in again, or is gone, is the same player; one from elsewhere is not."""
         guest = "evennia.accounts.accounts.DefaultGuest"
         first, again, other = (
             self.player(f"Guest{n}", 10 + n, address, guest)
@@ -226,5 +227,9 @@ class TestWhoPays(RateTest):
         for who, lines in ((first, 25), (again, 4)):
             self.flood(lambda n: f"Boris, what is thing {n}?", lines, [who])
             self.assertEqual(len(self.model.requests), CALLS_A_MINUTE)
+        first.account.sessions.all = list
+        game, ids = self.script.game, [stable_id(guest) for guest in (first, again, other)]
+        self.assertEqual(game.account_id(ids[0]), game.account_id(ids[1]))
+        self.assertNotEqual(game.account_id(ids[0]), game.account_id(ids[2]))
         self.flood(lambda n: f"Boris, what is gold {n}?", 4, [other])
         self.assertGreater(len(self.model.requests), CALLS_A_MINUTE)

@@ -7,8 +7,7 @@ from unittest.mock import patch
 from twisted.internet.defer import Deferred
 
 from evennia_ai import services
-from evennia_ai.game.seeing import stable_id
-from evennia_ai.history.audience import PUBLIC, STAFF, private
+from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.values import READ_AHEAD
@@ -49,14 +48,6 @@ class TestAwakeTick(AssistantTest):
             self.contents(), [("user", "hello Aria"), ("assistant", "Good evening, Char.")]
         )
         self.assertIn("Good evening, Char.", heard[-1])
-
-    def test_a_private_room(self):
-        """What is said in a room marked private is for those who stand there."""
-        self.room1.tags.add("private", category="evennia_ai")
-        self.char2.location = self.room1
-        self.talk("the key is under the stone")
-        circle = private([stable_id(self.char1), stable_id(self.char2)])
-        self.assertEqual({m.audience for m in self.script.history.messages()}, {circle})
 
     def test_cooldown(self):
         """A line right after a turn waits until it is over; a call ends with its turn."""

@@ -111,16 +111,6 @@ class TestForWhom(TurnTest):
         wait_for(boris.assistant.at_tick())
         self.assertEqual(len(self.model.requests), 2)
 
-    def test_scripted_characters_get_two_replies(self):
-        """One nobody plays does not keep her talking; a player's line counts anew."""
-        parrot = self.parrot()
-        for number in range(4):
-            self.talk(f"Aria, squawk {number}!", speaker=parrot)
-        self.assertEqual(len(self.model.requests), 2)
-        self.say("Aria, hello!")
-        self.talk("Aria, squawk!", speaker=parrot)
-        self.assertEqual(len(self.model.requests), 4)
-
 
 class TestOneDecision(TurnTest):
     """What a room decides for all its assistants, and remembers."""

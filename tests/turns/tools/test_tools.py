@@ -99,12 +99,6 @@ class TestBuiltinTools(AskedTest):
             self.assertIn(own, prompt)
             self.assertNotIn(other, prompt)
 
-    def test_two_of_one_name(self):
-        """A name that two people bear is refused with their ids."""
-        self.char2.key = "Char"
-        (refused,) = self.use(call("whisper", target="Char", text="psst"))
-        self.assertIn(stable_id(self.char2), refused)
-
     def test_a_stop_while_a_tool_waits(self):
         """A turn that is stopped in a tool says nothing more; the call gets its result later."""
         self.semantic.search = lambda *args, **kwargs: Deferred()
