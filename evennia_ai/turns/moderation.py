@@ -99,18 +99,10 @@ class Moderator:
 @inlineCallbacks
 def moderate(script: Assistant, event: Message) -> Steps[None]:
     """Have a queued event judged; it stays in its place in the queue, or leaves it."""
-    runtime, text = script.runtime, event.content
-    speaker = Speaker(event.speaker_name, event.speaker_id)
-    try:
-        text = yield _judge(
-            script, "heard", text, speaker, event.channel, is_private(event.audience)
-        )
-    except (GeneratorExit, CancelledError):
-        raise  # the server stops; the next start asks again
-    except BaseException as error:  # noqa: BLE001 - one that waits for ever holds up all behind it
-        script.log(f"moderation broke off ({type(error).__name__}); a line passed", warning=True)
-    runtime.judged(event.id, text)
-    if script.pk and runtime.is_called():
+    speaker, is_secret = Speaker(event.speaker_name, event.speaker_id), is_private(event.audience)
+    text = yield _judge(script, "heard", event.content, speaker, event.channel, is_secret)
+    script.runtime.judged(event.id, text)
+    if script.pk and script.runtime.is_called():
         script.called()
 
 
@@ -162,9 +154,9 @@ def _judge(
     about = {"kind": kind, "assistant": script.key, "speaker": speaker.key, **facts}
     try:
         answer = yield moderator.ask(text, about)
-    except CancelledError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a game's own function may raise anything
+    except (GeneratorExit, CancelledError):
+        raise  # the server stops; the next start asks again
+    except BaseException as error:  # noqa: BLE001 - a game's own function may raise anything
         why = where(error)
         script.audit("moderation", verdict="failed", of=kind, **facts, why=why)
         if script.now() - moderator.told_at > ALERT_EVERY_S:

@@ -139,7 +139,7 @@ class TestHeard(ModeratedTest):
         self.assertEqual(len(self.alerts), 1)
         self.assertIn("ValueError in moderators.py", self.alerts[0])
         self.assertNotIn("xylophone", self.alerts[0])
-        self.assertEqual([line["verdict"] for line in self.audits()], ["failed"] * 2)
+        self.assertEqual([line["verdict"] for line in self.audits()], ["failed"] * 3)
 
     def test_audit(self):
         """The log names speaker and verdict of what was refused or replaced, never the words."""
