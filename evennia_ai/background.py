@@ -50,8 +50,6 @@ def in_time(
     running: Deferred[T], timeout_s: float, reactor: IReactorTime | None = None
 ) -> Deferred[T]:
     """Cancel a Deferred that has not fired after `timeout_s`; it fails with `TimeoutError`."""
-    if running.called:
-        return running
     return running.addTimeout(timeout_s, reactor or cast(IReactorTime, _default_reactor()))
 
 

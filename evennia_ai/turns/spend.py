@@ -274,10 +274,10 @@ class SpendHandler:
         if isinstance(asked, Cap):
             self._alert("", asked, asked.limit, self.row().day.label)
             raise SpendError(f"{asked} leaves no room for it")
-        if cap := self._reached(account, models):
-            self.tell_staff(account)
-            raise SpendError(f"{cap} is reached, {cap.until}")
         for key, cap in self._all_caps(account, models):
+            if cap.is_reached(self.row(key)):
+                self.tell_staff(account)
+                raise SpendError(f"{cap} is reached, {cap.until}")
             holder = key or self._own
             going_on = (each for holders, each in shared.calls.values() if holder in holders)
             if cap.is_reached(self.row(key).plus(sum(going_on, Amount()))):

@@ -12,7 +12,7 @@ from typing import Any
 from twisted.internet.defer import CancelledError, inlineCallbacks, maybeDeferred
 
 from evennia_ai.background import Steps, in_time
-from evennia_ai.errors import AssistantError, BoundError, ConfigError, NotObeyedError, ToolError
+from evennia_ai.errors import AssistantError, BoundError, NotObeyedError, ToolError
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
@@ -51,8 +51,6 @@ class ToolRegistry:
         self._levels = levels
         self.tools: dict[str, Tool] = {}
         for tool in tools:
-            if not tool.name:
-                raise ConfigError(f"The tool `{tool.__name__}` has no name.")
             self.tools[tool.name] = tool()
         self.traits = ToolTraits.of(self.tools)
         self.ending = frozenset(name for name, tool in self.tools.items() if tool.ends_turn)
