@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from evennia_ai.errors import Refusal
 from evennia_ai.history.messages import Speaker
-from evennia_ai.history.stored import Stored, Unreadable
+from evennia_ai.history.stored import Stored
 from evennia_ai.language.times import EXAMPLES, due, is_coming
 from evennia_ai.protocol import Assistant
 
@@ -28,11 +28,6 @@ class Errand(Stored):
     # until the person comes to the assistant.
     due: float = 0.0
     game: bool = False  # whether that clock is the game's own
-
-    def check(self) -> None:
-        """It has words, and somebody they are for."""
-        if not (self.id and self.text and self.to.id and self.by.id):
-            raise Unreadable("an errand without words or people")
 
     def is_over(self, now: float) -> bool:
         """Whether it has waited too long; one that is due comes first."""

@@ -12,7 +12,6 @@ from evennia_ai.errors import Refusal, ToolError
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.history.stored import Unreadable
 from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.privacy.export import export_player
@@ -146,8 +145,6 @@ class TestErrands(MemoryWorldTest):
         errand = take(self.script, ALICE, BOB, WORDS, "game 21:00")
         self.assertTrue(errand.game)
         self.assertEqual(Errand.from_dict(errand.to_dict()), errand)
-        with self.assertRaises(Unreadable):
-            Errand.from_dict({**errand.to_dict(), "text": ""})
         self.assertEqual(Errands((errand,)).without(["x"]).errands, (errand,))
         self.world.write(KEY, {"errands": "nonsense"})
         self.assertEqual(self.errands(), ())

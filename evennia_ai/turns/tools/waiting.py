@@ -13,7 +13,7 @@ from evennia_ai.errors import BoundError, ToolError
 from evennia_ai.history.audience import STAFF
 from evennia_ai.history.frames import quoted
 from evennia_ai.history.records import as_dict
-from evennia_ai.history.stored import Stored, Unreadable
+from evennia_ai.history.stored import Stored
 
 KEY = "waiting_calls"
 # How long a call waits, and how many do: of one assistant, and for one person.
@@ -37,11 +37,6 @@ class WaitingCall(Stored):
     channel: str = "say"  # how the one who asked spoke
     at: float = 0.0  # when it was made, seconds since the epoch
     sources: tuple[str, ...] = ()  # ids of the messages the turn answered
-
-    def check(self) -> None:
-        """It has a number and names a tool."""
-        if self.number < 1 or not self.tool:
-            raise Unreadable("a call without number or tool")
 
     def is_like(self, other: "WaitingCall") -> bool:
         """Whether another call would do the same for the same person."""
@@ -75,12 +70,6 @@ class WaitingCalls(Stored):
 
     calls: tuple[WaitingCall, ...] = ()
     next: int = 1
-
-    def check(self) -> None:
-        """Each call has a number of its own, below the next."""
-        numbers = [call.number for call in self.calls]
-        if len(set(numbers)) < len(numbers) or max(numbers, default=0) >= self.next:
-            raise Unreadable("a number twice, or one that is still to come")
 
     def with_call(self, call: WaitingCall) -> "WaitingCalls":
         """With one more call, under the next number; `ToolError` if there are enough."""
