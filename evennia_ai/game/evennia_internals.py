@@ -29,7 +29,6 @@ from django.conf import settings
 from django.db import connection
 from django.db import transaction as db_transaction
 from evennia.commands.cmdhandler import _ERROR_UNTRAPPED
-from evennia.scripts.monitorhandler import MONITOR_HANDLER
 from evennia.server.models import ServerConfig
 from evennia.utils.dbserialize import deserialize
 from evennia.utils.picklefield import DEFAULT_PROTOCOL, PickledObject
@@ -96,8 +95,6 @@ def write(attribute: "Attribute", value: object, owner: str = "") -> None:
         attribute.value = plain  # the row is gone: what Evennia does then
         return
     attribute.db_value = plain
-    # As Evennia does after each save, for games that watch an Attribute.
-    MONITOR_HANDLER.at_update(attribute, "db_value")
 
 
 # Stands for a stored None, which must differ from nothing stored.

@@ -4,7 +4,7 @@ import contextlib
 from collections import OrderedDict
 
 from django.db.transaction import TransactionManagementError
-from evennia import MONITOR_HANDLER, search_object
+from evennia import search_object
 from evennia.typeclasses.attributes import Attribute
 from evennia.utils.test_resources import BaseEvenniaTest
 from hypothesis import given, settings
@@ -19,11 +19,6 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
 )
 ITS_OWN = ("id", "db_key", "db_date_created")
-
-
-def note_update(obj, fieldname, who, **kwargs):
-    """A game's monitor that stores what it sees."""
-    AttributeStore(who).set("seen", obj.value["n"])
 
 
 class TestAttributeStore(BaseEvenniaTest):
@@ -140,17 +135,6 @@ class TestAttributeStore(BaseEvenniaTest):
             with contextlib.suppress(OSError), transaction():
                 raise OSError("disk full")
         self.assertIsNone(self.stored("kept"))
-
-    def test_a_monitor_is_told(self):
-        """With the new value in place; what it stores is a part of the transaction."""
-        self.store.set("kept", {"n": 1})
-        self.store.set("seen", 0)
-        MONITOR_HANDLER.add(self.obj1, "kept", note_update, who=self.obj1)
-        self.store.set("kept", {"n": 2})
-        self.assertEqual(self.stored("seen"), 2)
-        with transaction():
-            self.store.set("kept", {"n": 3})
-        self.assertEqual(self.stored("seen"), 3)
 
     def test_stamps_are_those_of_each_key(self):
         """Asked for together or alone, known to Evennia's cache or not."""
