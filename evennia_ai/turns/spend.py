@@ -185,17 +185,16 @@ class SpendHandler:
         """Count what was spent without a call through `complete`."""
         self._count(Amount(1, tokens, cost or 0.0, unpriced=int(cost is None)), "")
 
-    def reached(self, asker: str | None = None, share: float = 1.0) -> Cap | None:
+    def reached(
+        self, asker: str | None = None, share: float = 1.0, models: Iterable[str] | None = None
+    ) -> Cap | None:
         """The cap that lets no call be made now, of what somebody (stable id) asks; None if none.
 
         Without `asker` it is a call for the assistant itself. `share` is how much of a cap may be
-        used up.
+        used up. `models` are its own, if not given.
         """
-        models = self._script.model_name, *self._script.config.llm_fallback_models
-        return self._reached(self._account(asker), models, share)
-
-    def _reached(self, account: str, models: Iterable[str], share: float = 1.0) -> Cap | None:
-        caps = self._all_caps(account, models)
+        own = self._script.model_name, *self._script.config.llm_fallback_models
+        caps = self._all_caps(self._account(asker), own if models is None else models)
         return next((cap for key, cap in caps if cap.is_reached(self.row(key), share)), None)
 
     def _all_caps(self, account: str, models: Iterable[str] = ()) -> list[tuple[str, Cap]]:
@@ -215,8 +214,7 @@ class SpendHandler:
     def name_of(self, holder: str) -> str:
         """Who that is, in words."""
         if not holder:
-            body = self._script.obj
-            return body.key if body is not None else self._script.key
+            return self._script.key
         if holder == GAME:
             return "the game"
         return f"account {self._script.game.account_name(holder)}"
@@ -345,7 +343,7 @@ class SpendHandler:
         model = getattr(self._script.mind.memories, "billed_embedder", "")
         if not model:
             return True
-        if self._reached("", ()) is not None:
+        if self.reached(models=()) is not None:
             self.tell_staff("")
             return False
         tokens = sum(len(text.encode()) for text in texts) // _EMBEDDED_BYTES
