@@ -98,18 +98,6 @@ class TestWhoPays(SpendGameTest):
         self.assertEqual(self.ask(), "turn")
         self.assertEqual((self.spent().calls, self.spent(GAME).calls), (0, 0))
 
-    def test_an_account_s_cap(self):
-        """The player sees that it is held up, staff are told who, and it is answered later."""
-        with override_settings(EVENNIA_AI_SPEND_CAPS={"account": {"tokens_day": 1000}}):
-            self.assertEqual(self.ask(), "turn")
-            self.assertIn("TestAccount's spend limit of 1,000 tokens a day is", self.shown())
-            self.told.clear()
-            self.assertEqual(self.ask("Aria, and my cat?"), "over budget")
-            self.assertIn("has talked enough", self.shown())
-            self.assertEqual(self.tick(), "idle")
-            self.assertEqual(len(self.model.requests), 1)
-            self.assertIn("spend limit", self.log_lines("spend limit")[0]["cap"])
-
 
 class TestWhoLiftsCaps(SpendGameTest):
     """Builders lower caps; only admins raise or remove them."""
