@@ -23,7 +23,6 @@ from evennia_ai.kinds import (
     Allowed,
     Kind,
     checked,
-    literal,
     parsed,
     table,
 )
@@ -33,7 +32,7 @@ from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.mind.mind import MindSettings
 from evennia_ai.turns.options import check_option
-from evennia_ai.turns.spend_book import read_limits
+from evennia_ai.turns.spend_book import CLOSED, read_limits
 
 PREFIX = "EVENNIA_AI_"
 
@@ -103,6 +102,7 @@ SETTINGS: dict[str, Setting] = {
         "anything is made.",
         "2,000,000 tokens a day for the game, which models on its own machine do not count "
         "towards, and 20 calls a minute for a player",
+        closed=CLOSED,
     ),
     "TOOLS": Setting(
         _PATHS, "Dotted paths of additional [tools](developing.md).", value=(), is_module=True
@@ -208,12 +208,6 @@ def allowed_models() -> tuple[str, ...]:
     """
     names = setting("MODELS") or (OFFLINE_MODEL, *local_models().installed())
     return (model_name(), *names)
-
-
-def spend_caps() -> Any:
-    """The setting ``EVENNIA_AI_SPEND_CAPS``, unchecked; see `read_limits`."""
-    value = raw_setting("SPEND_CAPS")
-    return literal(value) if isinstance(value, str) else value
 
 
 def runs_here(model: str) -> bool:

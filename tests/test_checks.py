@@ -95,7 +95,7 @@ class TestCheckSettings(unittest.TestCase):
             self.assertEqual(conf.model_name(), "offline/extractive")
             self.assertEqual((conf.setting("TOOLS"), conf.setting("OPTIONS")), ((), {}))
             self.assertTrue(conf.listening_notice())
-            self.assertEqual(read_limits(conf.spend_caps())[0], CLOSED)
+            self.assertEqual(read_limits(conf.setting("SPEND_CAPS"))[0], CLOSED)
             with self.assertRaises(ConfigError):
                 conf.moderate_function()
 
@@ -148,7 +148,7 @@ class TestCheckSettings(unittest.TestCase):
         ):
             self.assertEqual(conf.setting("TOOLS"), ("a.B",))
         with mock.patch.dict(os.environ, {"EVENNIA_AI_SPEND_CAPS": CAPS}):
-            self.assertEqual(read_limits(conf.spend_caps())[0]["player"], {"calls_minute": 5})
+            self.assertEqual(conf.setting("SPEND_CAPS")["player"], {"calls_minute": 5})
         for name in ("TOOLS", "MEM0_CONFIG"):
             with mock.patch.dict(os.environ, {f"EVENNIA_AI_{name}": "{broken"}):
                 self.assertEqual(ids(), ["E001"])

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -278,8 +279,8 @@ def shared_spend() -> SharedSpend:
     """The rows of the game and of accounts, and the calls that go on."""
 
     def make() -> SharedSpend:
-        note = services.figures().note_spend
-        return SharedSpend(SpendRows(), conf.spend_caps, note, conf.runs_here)
+        note, caps = services.figures().note_spend, partial(conf.setting, "SPEND_CAPS")
+        return SharedSpend(SpendRows(), caps, note, conf.runs_here)
 
     return services.kept("spend", make)
 

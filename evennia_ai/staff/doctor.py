@@ -381,7 +381,7 @@ def check_mind(in_game: bool) -> Check:
 
 def check_spend(in_game: bool) -> Check:
     """What model calls may cost in a day or month."""
-    value, here = conf.spend_caps(), conf.runs_here(conf.model_name())
+    value, here = conf.setting("SPEND_CAPS"), conf.runs_here(conf.model_name())
     caps = caps_of("the game", read_limits(value)[0].get("game", {}))
     shown = ", ".join(f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps)
     if value is None:
