@@ -55,7 +55,7 @@ class Moderator:
         clock: IReactorTime | None = None,
     ):
         self._load, self._clock = cache(load), clock
-        self._submit = {
+        self._submit: dict[str, Submit] = {
             kind: submit or Worker(f"evennia-ai-{kind}", THREADS + SPARE_THREADS).submit
             for kind in ("heard", "said")
         }

@@ -63,11 +63,13 @@ def announce(script: Assistant, record: CompactionRecord) -> Done:
     """
     name, report = str((script.obj or script).key), record.report
     logged = replace(record, report=replace(report, query=""))
-    for act in (
-        lambda: script.config.compact_notice and script.pose("compact"),
+    acts = [
         lambda: script.audit("compaction", trigger=record.trigger, **as_result(Done(record))),
         lambda: script.tell_staff(report_line(name, record), report_line(name, logged)),
-    ):
+    ]
+    if script.config.compact_notice:
+        acts.append(lambda: script.pose("compact"))
+    for act in acts:
         try:
             act()
         except Exception as error:  # noqa: BLE001
