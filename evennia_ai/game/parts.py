@@ -52,6 +52,9 @@ class Assistant:
         scope: The stable id under which its memory is filed.
         enabled: Whether it thinks: switched on, in a body, and nobody puppets that body.
         ready: Whether everything slow is loaded, so that ticks may think.
+        runtime: What is in memory while the server runs.
+        mind: What computes or waits for it.
+        moderator: Asks the game's own function what may be heard and said; None if there is none.
         count: Tokens of a short text for its model; long ones are counted by way of `mind.work`.
         breathe: Lets others have a turn between two steps of long work; fires when that is over.
         tick_interval_s: Time between two ticks. With nothing to do they become rarer, up to half a

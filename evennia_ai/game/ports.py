@@ -27,11 +27,9 @@ from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.protocol import Mind
 from evennia_ai.turns.heard import Group, by_speaker, wants_answer
-from evennia_ai.turns.moderation import Moderator
 from evennia_ai.turns.options import Layer
-from evennia_ai.turns.runtime import REPEATED_S, RUNTIMES, Runtime
+from evennia_ai.turns.runtime import REPEATED_S, RUNTIMES
 from evennia_ai.turns.schema import SCRIPT
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.tools.execution import ToolRegistry
@@ -49,16 +47,21 @@ class AssistantPorts(Assistant):
     """Mixed into `AssistantScript`: what only a game has, and reports to staff."""
 
     now = staticmethod(time.time)
+    breathe = staticmethod(services.breathe)
+    # What `Assistant` says of each.
+    runtime = property(lambda self: RUNTIMES[self.scope])
+    game = property(lambda self: GameHandler(self.obj))
+    model_name = property(lambda self: self.config.llm_model or conf.model_name())
+    count = property(lambda self: TokenCounter(self.model_name))
+    ready = property(lambda self: services.ready())
+    mind = property(lambda self: services.mind())
+    moderator = property(lambda self: services.moderator())
+    shared_spend = property(lambda self: shared_spend())
 
     @lazy_property
     def scope(self) -> str:
         """The assistant's own stable id, under which its memory is filed."""
         return stable_id(self)
-
-    @property
-    def runtime(self) -> Runtime:
-        """What is held in memory while the server runs."""
-        return RUNTIMES[self.scope]
 
     @lazy_property
     def store(self) -> AttributeStore:
@@ -94,43 +97,6 @@ class AssistantPorts(Assistant):
     def who(self, person: Any) -> Speaker:
         """Name and stable id of a person, who may be given as an object of the game."""
         return person if isinstance(person, Speaker) else speaker_of(person, self.obj)
-
-    @property
-    def mind(self) -> Mind:
-        """What computes or waits for it."""
-        return services.mind()
-
-    @property
-    def moderator(self) -> Moderator | None:
-        """Asks the game's own function what may be heard and said; None if there is none."""
-        return services.moderator()
-
-    @property
-    def ready(self) -> bool:
-        """Whether ticks may think."""
-        return services.ready()
-
-    @property
-    def shared_spend(self) -> SharedSpend:
-        """The rows of the game and of accounts, and the calls that go on."""
-        return shared_spend()
-
-    @property
-    def model_name(self) -> str:
-        """The assistant's model, or the game's."""
-        return self.config.llm_model or conf.model_name()
-
-    @property
-    def game(self) -> GameHandler:
-        """The game, to act in."""
-        return GameHandler(self.obj)
-
-    @property
-    def count(self) -> Callable[[str], int]:
-        """Counts tokens of a short text for its model; of long ones by way of `mind.work`."""
-        return TokenCounter(self.model_name)
-
-    breathe = staticmethod(services.breathe)
 
     def note_reply(self, to: str) -> None:
         """Note that somebody (stable id) was answered, so that the talk goes on."""
