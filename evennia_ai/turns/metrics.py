@@ -162,7 +162,7 @@ class Figures:
 
 
 def _lost(failure: Failure) -> None:
-    failure.trap(sqlite3.Error, OSError)  # as on a full disk
+    failure.trap(sqlite3.Error, OSError)  # type: ignore[no-untyped-call] # as on a full disk
     _log.error("a figure for the charts is not written: {why}", why=str(failure.value))
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall
+from twisted.python.failure import Failure
 
 from evennia_ai.history.messages import SPEECH, Message, is_by
 from evennia_ai.llm_interaction.budget import EVENTS_KEPT, TokenBudget
@@ -283,9 +284,13 @@ class Runtime:
         """Cancel the compaction in the background; returns whether there was one."""
         behind, self.behind = self.behind, None
         if behind is not None:
-            behind[0].addErrback(lambda failure: failure.trap(CancelledError) and None)
+            behind[0].addErrback(_trap_cancelled)
             behind[0].cancel()
         return behind is not None
+
+
+def _trap_cancelled(failure: Failure) -> Failure | None:
+    return None if isinstance(failure.value, CancelledError) else failure
 
 
 # The live state of each assistant by its stable id, made at first use.

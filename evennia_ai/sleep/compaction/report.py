@@ -1,5 +1,6 @@
 """What a compaction came to: its outcome, and how staff, players and logs are told."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -63,7 +64,7 @@ def announce(script: Assistant, record: CompactionRecord) -> Done:
     """
     name, report = str((script.obj or script).key), record.report
     logged = replace(record, report=replace(report, query=""))
-    acts = [
+    acts: list[Callable[[], None]] = [
         lambda: script.audit("compaction", trigger=record.trigger, **as_result(Done(record))),
         lambda: script.tell_staff(report_line(name, record), report_line(name, logged)),
     ]
