@@ -37,7 +37,7 @@ from benchmarks.recall import (
     read_conversations,
 )
 from evennia_ai.recall import RecallIndex, Turn
-from evennia_ai.recall.query import parsed_query
+from evennia_ai.recall.lexicon import parsed_query
 from evennia_ai.recall.ranking import WEIGHTS, LinearModel, Reader
 
 ROUNDS = 40

@@ -23,7 +23,7 @@ from evennia_ai.assistant_character import AssistantCharacter, AssistantMixin
 from evennia_ai.game.seeing import name_of, stable_id
 from evennia_ai.history.audience import PUBLIC, members
 from evennia_ai.mind.mind import IndexFile
-from evennia_ai.rag_memory.recall_jobs import RecallJobs
+from evennia_ai.rag_memory.search import RecallJobs
 from evennia_ai.testing import InlineWorker, MemorySemanticStore, ScriptedModel
 
 

@@ -24,7 +24,7 @@ from evennia_ai.background import Worker
 from evennia_ai.game.deletions import delete_queued
 from evennia_ai.history.messages import Message
 from evennia_ai.mind.mind import IndexFile
-from evennia_ai.rag_memory.recall_jobs import RecallJobs
+from evennia_ai.rag_memory.search import RecallJobs
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from evennia_ai.turns.options import OPTIONS
 from evennia_ai.turns.runtime import RUNTIMES

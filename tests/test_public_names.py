@@ -13,9 +13,8 @@ from tests.waiting import wait_for
 FUNCTIONS = {
     "llm_interaction": "build_llm_messages call_llm_simple count_conversation_tokens"
     " format_messages_for_compaction generate_context_summary",
-    "rag_memory.episodic_index": "prune_low_importance_entries",
+    "rag_memory.episodic_index": "prune_low_importance_entries clear_stale_conversations",
     "rag_memory.profiles": "run_entity_consolidation_batch",
-    "rag_memory.working_memory": "clear_stale_conversations",
     "sleep": "run_sleep_tick",
     "sleep.compaction": "compact_conversation_history run_pre_compaction_extraction",
     "sleep.consolidation": "consolidate_memories_to_semantic prune_orphaned_memory_links",

@@ -26,7 +26,7 @@ from evennia_ai.rag_memory.search import Memory
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import seconds
 from evennia_ai.sleep.compaction.due import check_room
-from evennia_ai.sleep.compaction.outbox import empty_outbox
+from evennia_ai.sleep.compaction.rollback import empty_outbox
 from evennia_ai.turns.agent_loop import run_turn
 from evennia_ai.turns.heard import UNJUDGED, Group, Unanswered, by_speaker, wants_answer
 from evennia_ai.turns.moderation import Moderator, moderate

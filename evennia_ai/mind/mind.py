@@ -20,7 +20,7 @@ from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.tokens import counter_for
 from evennia_ai.rag_memory.backend import MemoryBackend
-from evennia_ai.rag_memory.recall_jobs import RecallJobs
+from evennia_ai.rag_memory.search import RecallJobs
 
 if TYPE_CHECKING:
     from evennia_ai.recall import RecallIndex

@@ -26,8 +26,8 @@ from evennia_ai.privacy.closure import Forgetting, Made, plan_forgetting, withou
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.sleep.compaction.outbox import clear_outbox, put_texts
 from evennia_ai.sleep.compaction.remake import next_owed, remake
+from evennia_ai.sleep.compaction.rollback import clear_outbox, put_texts
 
 # The text of a summary until it is made again, and of one that was rolled back.
 EMPTIED = "Part of what this summary was made from is forgotten."

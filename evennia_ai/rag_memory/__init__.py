@@ -14,7 +14,7 @@ _HOMES = {
     "prune_orphaned_memory_links": "sleep.consolidation",
     "run_entity_consolidation_batch": "rag_memory.profiles",
     "prune_low_importance_entries": "rag_memory.episodic_index",
-    "clear_stale_conversations": "rag_memory.working_memory",
+    "clear_stale_conversations": "rag_memory.episodic_index",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604

@@ -1,11 +1,13 @@
 """Episodic index: what of an assistant's life is in the search index, as turns.
 
 Old entries of low importance leave retrieval, so that they do not crowd out what matters. They
-never leave the journal.
+never leave the journal. With whom it is in the middle of a conversation is read off the newest
+messages; nothing of that is stored.
 """
 
 import json
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from typing import Any
 
 from evennia_ai.history.messages import SPEECH, Message, tool_calls
@@ -18,6 +20,8 @@ DAY_S = 86400.0
 KEEP_DAYS, MIN_IMPORTANCE = 30.0, 4
 # Summaries of summaries would only bring recalled text up again.
 INDEXED_ROLES = ("user", "assistant")
+# Seconds of silence after which a conversation is over: who comes back to a tavern starts again.
+MAX_AGE_S = 3600.0
 
 
 def turn_of_message(message: Message, traits: ToolTraits) -> Turn | None:
@@ -85,3 +89,15 @@ def prune_low_importance_entries(entries: Iterable[JournalEntry], now: float) ->
     everything = list(entries)
     pruned = [each.id for each in everything if is_pruned(each.importance, each.timestamp, now)]
     return {"pruned": len(pruned), "kept": len(everything) - len(pruned), "pruned_ids": pruned}
+
+
+def clear_stale_conversations(newest_first: Iterable[Message], now: float) -> dict[str, int]:
+    """Count the conversations that are over: those in which nobody spoke for `MAX_AGE_S`.
+
+    Returns ``{"cleared", "kept"}``: partners whose conversation is over, and goes on.
+    """
+    messages = [m for m in newest_first if m.role == "user" and m.channel in SPEECH]
+    recent = takewhile(lambda m: now - seconds(m.created_at) <= MAX_AGE_S, messages)
+    kept = {message.speaker_id for message in recent} - {""}
+    everybody = {message.speaker_id for message in messages} - {""}
+    return {"cleared": len(everybody - kept), "kept": len(kept)}

@@ -1,17 +1,24 @@
 """One assistant's memory: the recall index and semantic memory, searched together.
 
-The index is derived data that can be rebuilt from Attributes at any time. All its work runs on a
-daemon thread.
+The index is derived data that can be rebuilt from Attributes at any time. All its work runs on the
+daemon thread that owns it (`RecallJobs`).
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred, succeed
+from twisted.internet.defer import (
+    CancelledError,
+    Deferred,
+    gatherResults,
+    inlineCallbacks,
+    maybeDeferred,
+    succeed,
+)
 
-from evennia_ai.background import Steps, in_time
+from evennia_ai.background import Steps, Worker, in_time
 from evennia_ai.history.audience import viewer
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
@@ -22,14 +29,94 @@ from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import Note, found_notes
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.quarantine import Quarantine
-from evennia_ai.rag_memory.recall_jobs import RecallJobs
+from evennia_ai.rag_memory.ranking import DEEP, once, ranked
 from evennia_ai.recall.values import Hit, Query, Turn
+
+if TYPE_CHECKING:
+    from evennia_ai.recall.index import RecallIndex
 
 T = TypeVar("T")
 D = TypeVar("D")
 
+# Most outputs of tools in a result.
+OUTPUTS = 3
 # A turn goes on without its memories rather than wait longer for a store, seconds.
 SEARCH_TIMEOUT_S = 10.0
+
+
+class RecallJobs:
+    """The recall index of all assistants, behind its thread.
+
+    `open_index` is called on that thread; `replaced` counts how often it returned another index
+    than before.
+    """
+
+    def __init__(self, worker: Worker, open_index: Callable[[], "RecallIndex"]):
+        self.worker = worker
+        self.open_index = open_index
+        self.replaced = 0
+        self._index: RecallIndex | None = None
+
+    def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[int]:
+        """Fires with how many turns were new or changed."""
+        return self._later(lambda index: index.add(scope, turns))
+
+    def remove(self, scope: str, ids: Collection[str]) -> Deferred[int]:
+        """Remove turns, ahead of searches and again behind additions; fires with how many."""
+
+        def drop(index: "RecallIndex") -> int:
+            return index.remove(scope, ids)
+
+        both = gatherResults(
+            [self.worker.submit(self._done, drop), self._later(drop)], consumeErrors=True
+        )
+        return both.addCallbacks(sum, lambda failure: failure.value.subFailure)
+
+    def clear(self, scope: str) -> Deferred[int]:
+        """Remove all turns; fires with how many there were."""
+        return self._later(lambda index: index.clear(scope))
+
+    def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
+        """Fires with how many of these turns are not indexed."""
+        return self._later(lambda index: len(ids) - len(index.get(scope, ids)))
+
+    def count(self, scope: str) -> Deferred[int]:
+        """Fires with how many turns are indexed, after those that were added before."""
+        return self._later(lambda index: index.count(scope))
+
+    def search(self, scope: str, query: Query, others: Sequence[Hit] = ()) -> Deferred[list[Hit]]:
+        """Fires with the result of a search, with hits of other sources in their places."""
+
+        def search(index: "RecallIndex") -> list[Hit]:
+            outputs: list[Hit] = []
+            if query.tools:
+                found = index.search(scope, query.text, DEEP, query.audience, tools=True)
+                outputs = [hit for hit in once(found, query) if hit.matches][:OUTPUTS]
+            hits = index.search(scope, query.text, DEEP, query.audience)
+            return ranked(hits, [*others, *outputs], query)
+
+        return self.worker.submit(self._done, search)
+
+    def _later(self, work: Callable[["RecallIndex"], T]) -> Deferred[T]:
+        """Do work, in the order of these calls; searches come first, as somebody waits for them."""
+        return self.worker.submit_later(self._done, work)
+
+    def _done(self, work: Callable[["RecallIndex"], T]) -> T:
+        index = self._opened()
+        try:
+            return work(index)
+        except Exception:
+            if not index.damaged:
+                raise
+        return work(self._opened())  # an empty one by now, unless a game put its own in place
+
+    def _opened(self) -> "RecallIndex":
+        """The index, on its thread; counted if it is another one than before."""
+        index = self.open_index()
+        if self._index is not None and self._index is not index:
+            self.replaced += 1
+        self._index = index
+        return index
 
 
 @dataclass(eq=False)

@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evennia_ai.recall.lexicon import Lexicon, asked_words, stem_of
-from evennia_ai.recall.query import ParsedQuery, parsed_query
+from evennia_ai.recall.lexicon import Lexicon, ParsedQuery, asked_words, parsed_query, stem_of
 from evennia_ai.recall.view import SESSION_GAP_S, Flags, Floats, Ints, View
 
 WEIGHTS = Path(__file__).resolve().parent / "weights.json"

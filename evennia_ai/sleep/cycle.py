@@ -12,14 +12,16 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, ma
 
 from evennia_ai.background import Steps, pause
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory.episodic_index import prune_low_importance_entries
+from evennia_ai.rag_memory.episodic_index import (
+    clear_stale_conversations,
+    prune_low_importance_entries,
+)
 from evennia_ai.rag_memory.profiles import note_met, run_entity_consolidation_batch
-from evennia_ai.rag_memory.working_memory import clear_stale_conversations
 from evennia_ai.sleep.compaction.compact import Compaction, due
 from evennia_ai.sleep.compaction.due import COUNT, SLEEP
-from evennia_ai.sleep.compaction.outbox import empty_outbox
 from evennia_ai.sleep.compaction.remake import better_summaries
 from evennia_ai.sleep.compaction.report import Outcome, Skipped, as_result
+from evennia_ai.sleep.compaction.rollback import empty_outbox
 from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,

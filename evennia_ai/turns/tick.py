@@ -26,9 +26,9 @@ from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED, answer_language
 from evennia_ai.llm_interaction.prompt import context_usage, is_small, shown_history
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.injection import chosen, subject
 from evennia_ai.rag_memory.lore import used
 from evennia_ai.rag_memory.provenance import attributed
+from evennia_ai.rag_memory.ranking import chosen, subject
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick

@@ -13,7 +13,7 @@ from evennia_ai.language.words import (
     telling_words,
 )
 from evennia_ai.recall import RecallIndex, Turn
-from evennia_ai.recall.query import parsed_query
+from evennia_ai.recall.lexicon import parsed_query
 from tests.search_case import ECHO, FACT, QUESTION
 
 HOMES = ("Tam", "mill"), ("Rose", "harbour"), ("Will", "tower"), ("May", "barn"), ("Odo", "attic")

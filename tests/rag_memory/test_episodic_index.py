@@ -7,12 +7,13 @@ from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.episodic_index import (
     DAY_S,
+    MAX_AGE_S,
+    clear_stale_conversations,
     is_indexed,
     prune_low_importance_entries,
     turn_of_message,
 )
 from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry, bounded
-from evennia_ai.rag_memory.working_memory import MAX_AGE_S, clear_stale_conversations
 
 NOW = 1_800_000_000.0
 

@@ -20,8 +20,7 @@ from evennia_ai.rag_memory.indexing import (
     rebuild_index,
     sync_index,
 )
-from evennia_ai.rag_memory.recall_jobs import RecallJobs
-from evennia_ai.rag_memory.search import Memory
+from evennia_ai.rag_memory.search import Memory, RecallJobs
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.cycle import prune_episodic_index

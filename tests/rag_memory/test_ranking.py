@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.language.words import plain
 from evennia_ai.llm_interaction.prompt import _memory_lines
-from evennia_ai.rag_memory.injection import chosen
-from evennia_ai.rag_memory.ranking import crowds_last, exact_first, joined, once, ranked
+from evennia_ai.rag_memory.ranking import chosen, crowds_last, exact_first, joined, once, ranked
 from evennia_ai.recall.values import Hit, Query
 from tests.search_case import ECHO, FACT, MOVED, QUESTION, hit, ids
 from tests.strategies import FEW

@@ -9,7 +9,7 @@ import numpy as np
 
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.recall import RecallIndex, Turn
-from evennia_ai.recall.query import parsed_query
+from evennia_ai.recall.lexicon import parsed_query
 from evennia_ai.recall.ranking import (
     CANDIDATES,
     CROWD_MARGIN,

@@ -31,7 +31,6 @@ from evennia_ai.history.records import CompactionRecord, Report
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage, room_of
 from evennia_ai.llm_interaction.summary import LEVELS
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.sleep.compaction.commit import commit, commit_masks
 from evennia_ai.sleep.compaction.due import (
     COUNT,
     EMERGENCY,
@@ -42,7 +41,7 @@ from evennia_ai.sleep.compaction.due import (
     usage_of,
 )
 from evennia_ai.sleep.compaction.extraction import Extraction, Extractor
-from evennia_ai.sleep.compaction.folding import Fold
+from evennia_ai.sleep.compaction.folding import Fold, commit, commit_masks
 from evennia_ai.sleep.compaction.plan import Plan, spliced
 from evennia_ai.sleep.compaction.report import Done, Failed, Outcome, Skipped, announce, as_result
 

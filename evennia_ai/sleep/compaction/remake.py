@@ -24,9 +24,9 @@ from evennia_ai.sleep.compaction.compact import Locked, at_work, longer, summary
 from evennia_ai.sleep.compaction.due import BETTER
 from evennia_ai.sleep.compaction.extraction import Extraction, Extractor, write_notes
 from evennia_ai.sleep.compaction.folding import Fold
-from evennia_ai.sleep.compaction.outbox import put_texts
 from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.report import Failed, Outcome, Skipped
+from evennia_ai.sleep.compaction.rollback import put_texts
 
 # Tries in vain, with the facts extracted, after which the summaries stay as they are.
 MOST_TRIES = 6
