@@ -1,11 +1,14 @@
 """Typing commands as a player does, through Evennia's own parser, locks and pager."""
 
+import json
+
 from django.test import override_settings
 from evennia.utils.ansi import strip_ansi
 
+from evennia_ai import conf, services
 from evennia_ai.commands import AssistantCmdSet
 from tests.base import AssistantTest
-from tests.waiting import pump_until
+from tests.waiting import pump_until, wait_for
 
 
 class CommandLineTest(AssistantTest):
@@ -58,6 +61,13 @@ class CommandLineTest(AssistantTest):
         for word in words:
             self.assertIn(word, shown)
         return shown
+
+    def logged(self, kind):
+        """Lines of one kind in the audit log, once all are written."""
+        wait_for(services.on_disk(lambda: None))
+        path = conf.log_path()
+        lines = map(json.loads, path.read_text().splitlines() if path.exists() else ())
+        return [line for line in lines if line["kind"] == kind and line["assistant"] == "Aria"]
 
 
 class WholePagesTest(CommandLineTest):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from django.test import override_settings
 from evennia import ObjectDB, create_object
-from evennia.commands.default.general import CmdGet
 from evennia.server.models import ServerConfig
 
 from evennia_ai.cli.new import create_game
@@ -50,14 +49,6 @@ class TestGildedLantern(AssistantTest):
         self.world.find("villager").delete()  # its ticker ends with it
         super().tearDown()
 
-    def type(self, command, args, caller):
-        """Run one of Evennia's commands."""
-        command = command()
-        command.caller, command.args, command.raw_string = caller, args, args
-        command.cmdstring, command.session, command.msg = command.key, None, caller.msg
-        command.parse()
-        command.func()
-
     def ask(self, text):
         """The player says something to Aria, who thinks with the offline model."""
         self.model.default = offline
@@ -96,9 +87,9 @@ class TestGildedLantern(AssistantTest):
 
     def test_players_ask_at_the_bar(self):
         """A player cannot draw; whoever keeps the bar can, with the command `get` as well."""
-        self.type(CmdGet, "ale", self.char2)
+        self.char2.execute_cmd("get ale")
         self.assertIn("Ask for an ale", self.lines[-1])
-        self.type(CmdGet, "ale", self.aria)
+        self.aria.execute_cmd("get ale")
         self.assertEqual([thing.key for thing in self.aria.contents], ["mug of ale"])
         self.assertIs(self.tap.location, self.room1)
 

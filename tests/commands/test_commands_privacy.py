@@ -232,18 +232,13 @@ class TestOtherCommands(ForgettingGameTest):
         self.char2.account = before
         self.assertEqual(self.script.runtime.queue, [])
 
-    def log(self):
-        wait_for(services.on_disk(lambda: None))
-        lines = Path(conf.log_path()).read_text().splitlines()
-        return [found for found in map(json.loads, lines) if found["kind"] == "report"]
-
     def test_a_complaint(self):
         """The log has the words and the last lines the player could hear; one alert a minute."""
         self.typed("whisper Aria = my secret")
         self.say("a public line", self.char2)
         self.char2.execute_cmd("whisper Aria = not for you")
         self.assertTold("ai/report Aria = she is |rrude", "Staff are told")
-        [found] = self.log()
+        [found] = self.logged("report")
         self.assertEqual((found["by"], found["words"]), (stable_id(self.char1), "she is |rrude"))
         lines = "\n".join(found["lines"])
         self.assertIn("a public line", lines)
@@ -251,7 +246,7 @@ class TestOtherCommands(ForgettingGameTest):
         self.assertNotIn("not for you", lines)
         self.assertIn("reports Aria", self.script.runtime.last_error)
         self.assertTold("ai/report Aria", "in a minute")
-        self.assertEqual(len(self.log()), 1)
+        self.assertEqual(len(self.logged("report")), 1)
 
     def test_told_at_login(self):
         """At each login, once, and not where the game does not want it."""

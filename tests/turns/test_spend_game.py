@@ -1,6 +1,5 @@
 """Spend in a real game: who pays, what outlives a restart, who may lift caps, what is shown."""
 
-import json
 from pathlib import Path
 
 from django.test import override_settings
@@ -12,7 +11,7 @@ from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.turns.spend import GAME
 from tests.command_line import CommandLineTest
-from tests.waiting import pump_until, wait_for
+from tests.waiting import wait_for
 
 REPLY = ModelReply(
     content="Your boat is called Gull.",
@@ -47,12 +46,6 @@ class SpendGameTest(CommandLineTest):
         services.use(model=self.model, memories=self.semantic, recall=recall, ready=True)
         del self.script.__dict__["spend"]
 
-    def log_lines(self, kind):
-        path = Path(self.folder.name) / "ai.log"
-        pump_until(lambda: path.exists() and f'"kind": "{kind}"' in path.read_text())
-        rows = map(json.loads, path.read_text().splitlines())
-        return [row for row in rows if row["kind"] == kind]
-
 
 class TestWhoPays(SpendGameTest):
     """A turn is paid by the assistant, the game and the account of the player who asked."""
@@ -64,7 +57,7 @@ class TestWhoPays(SpendGameTest):
         for holder in ("", GAME, self.payer):
             self.assertEqual((self.spent(holder).tokens, self.spent(holder).cost), (1000, 0.25))
             self.assertEqual((self.spent(holder).cached, self.spent(holder).calls), (600, 1))
-        self.assertEqual(self.log_lines("call")[0]["cached"], 600)
+        self.assertEqual(self.logged("call")[0]["cached"], 600)
 
     def test_embeddings_are_paid(self):
         """Where a model is billed for embeddings, they count, and stop at a cap."""

@@ -1,6 +1,5 @@
 """The staff's pages: who sees what, what stands there, and what can be done."""
 
-import json
 import re
 from html import unescape
 from html.parser import HTMLParser
@@ -11,7 +10,7 @@ from django.test import Client, override_settings
 from evennia import create_account
 from twisted.internet.defer import maybeDeferred
 
-from evennia_ai import conf, services
+from evennia_ai import services
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
@@ -148,13 +147,6 @@ class PagesTest(BrowsingTest):
         self.assertEqual(response.status_code, 200)
         text = unescape(response.content.decode())
         self.assertEqual([each for each in words if each in text], [])
-
-    def logged(self, kind):
-        """Lines of one kind in the audit log, once all are written."""
-        wait_for(services.on_disk(lambda: None))
-        path = conf.log_path()
-        lines = map(json.loads, path.read_text().splitlines() if path.exists() else ())
-        return [line for line in lines if line["kind"] == kind and line["assistant"] == "Aria"]
 
 
 class TestWhoSeesWhat(PagesTest):
