@@ -140,17 +140,6 @@ class TestConfig(WholePagesTest):
         with self.assertRaises(AssistantError):
             option_called("conversation_history")
 
-    def test_contradictions(self):
-        """Values that are no use, set by Evennia's own command, are named in the status."""
-        for line, says in (
-            ("tool_levels = {'flying': 'on'}", "there is no such tool"),
-            ("compact_sleep_threshold = 0.9", "above `compact_emergency_threshold` (0.8)"),
-            ("llm_model = [1,2]", "takes the name of a model, or None, not [1, 2]"),
-        ):
-            with self.subTest(line=line):
-                self.typed(f"set/script Aria/{line}")
-                self.assertTold("aistatus Aria", f"Wrong setting: `{line.split()[0]}`", says)
-
 
 class TestBuildersWay(CommandLineTest):
     """Evennia's own commands, as a builder who is no admin types them."""

@@ -18,7 +18,6 @@ from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.episodic_index import turn_of_message
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
@@ -395,8 +394,6 @@ class TestMemory(MemoryLineTest):
         self.assertEqual(wait_for(self.script.memory.count()), 0)
         self.typed("aimemory/rebuild Aria", until="holds 42 items again, in ")
         self.assertTold("aimemory Aria = bees", "Bob keeps bees", until="best first")
-        newest = self.script.history.messages()[-1]
-        self.assertIsNotNone(turn_of_message(newest, self.script.tools.traits))
 
     def test_journal(self):
         """All pages together are the whole journal, newest first; what is not public is marked."""

@@ -16,7 +16,7 @@ from twisted.internet.defer import fail
 from evennia_ai import conf, services, startstop
 from evennia_ai.assistant_script import all_scripts
 from evennia_ai.commands.privacy import EXPORT_EVERY_S, RETRY_S
-from evennia_ai.game.seeing import player_ids, speaker_of, stable_id
+from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.sealed import unseal
@@ -28,7 +28,7 @@ from tests.asked import source_of
 from tests.base import CHARACTER
 from tests.command_line import WholePagesTest
 from tests.steps import verify_history
-from tests.waiting import pump_until, wait_for
+from tests.waiting import wait_for
 
 SECRET = "zorblax"
 
@@ -37,10 +37,6 @@ def parrot(request):
     """A summariser that repeats the end of every line it is given."""
     lines = source_of(request.messages).splitlines()
     return " ".join(line.split()[-1] for line in lines if line)[:1200]
-
-
-class Stopped(BaseException):
-    """The end of the process, staged."""
 
 
 class ForgettingGameTest(WholePagesTest):
@@ -386,30 +382,8 @@ class TestBounds(ForgettingGameTest):
         self.assertEqual(self.script.runtime.pending(), [])
 
 
-class TestInterrupted(ForgettingGameTest):
-    """What a crash or a failing store leaves is finished by the next start."""
-
-    def test_at_each_step(self):
-        """A run that stops before a step stays queued, and the next start finishes it."""
-        self.lived()
-        people = player_ids(self.char1)
-        enqueue(people, utc_iso(time.time()), stable_id(self.account), all_scripts())
-        for step in ("remake", "forget files", "forget database", "forget done"):
-
-            def at_step(this, name, step=step):
-                if name == step:
-                    raise Stopped(name)
-
-            with (
-                patch.object(ForgettingJob, "at_step", at_step),
-                patch.object(type(self.script), "at_commit_step", at_step),
-                self.assertRaises(Stopped),
-            ):
-                wait_for(forget_queued(all_scripts))
-            self.assertEqual(len(queued()), 1)
-        startstop.warm_up()
-        pump_until(lambda: not queued())
-        self.assert_forgotten()
+class TestUnfinished(ForgettingGameTest):
+    """What a failing store or a broken assistant leaves stays queued."""
 
     def test_an_index_that_fails_to_clear(self):
         """It does not count as cleared: the request stays queued, and the player is told."""

@@ -25,12 +25,13 @@ class TestStatus(WholePagesTest):
         self.script.now = lambda: now
 
     def test_a_later_compaction_joins_it(self):
-        """A compaction later in the same sleep is shown beside the steps of the dream."""
+        """The last sleep is told step by step; a later compaction in it stands beside them."""
         self.aria.journal.add("Bob keeps bees.")
         self.script.fall_asleep()
         self.assertEqual(self.tick(), "dreamt")
         dream = self.script.state.last_sleep
-        self.assertTrue(dream["steps"]["context_compaction"]["skipped"])
+        steps = ("memory_links:", "context_compaction: skipped: no history")
+        self.assertTold("aistatus Aria", "Mode: sleep, sleeping", *steps)
         self.later(600)
         self.fill(60)
         self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
@@ -42,7 +43,6 @@ class TestStatus(WholePagesTest):
             for name in ("context_compaction", "pre_compaction_extraction"):
                 each["steps"].pop(name, None)
         self.assertEqual(after, dream)
-        self.assertIn("memory_links", self.typed("aistatus Aria"))
 
     def test_last_trouble(self):
         """It is shown with its age."""
@@ -89,17 +89,6 @@ class TestStatus(WholePagesTest):
         self.assertIn("Journal: 2 entries, 1 not yet consolidated", shown)
         self.assertRegex(shown, r"Last compaction: \d{4}-.* level main, .* = s")
         self.assertRegex(shown, r"Last prompt: System: \d+, Tools: \d+, .*\(total \d+/\d+\)")
-
-    def test_sleep_report(self):
-        """The last sleep is told step by step."""
-        self.typed("ai/sleep Aria")
-        self.assertEqual(self.tick(), "dreamt")
-        self.assertTold(
-            "aistatus Aria",
-            "Mode: sleep, sleeping",
-            "memory_links:",
-            "context_compaction: skipped: no history",
-        )
 
     def test_states(self):
         """Compaction by command only, a stopped timer and a spend limit are told."""
