@@ -88,21 +88,6 @@ class TestPeople(AssistantTest):
             self.say("Aria, it is me", person)
         self.assertEqual({event.speaker_id for event in self.script.runtime.queue}, ids)
 
-    def test_renamed_in_mid_talk(self):
-        """Who is renamed while the model thinks is answered, and known by the new name after."""
-
-        def rename(request):
-            self.dora.key = "Lady Theodora"
-            return call("whisper", target="Dora", text="Psst.")
-
-        self.model.answers = [rename, "Good evening."]
-        self.say("Aria, whisper to me", self.dora)
-        self.assertEqual(self.tick(), "turn")
-        self.assertEqual(self.contents()[-1], ("assistant", "Good evening."))
-        self.say("Aria, and now?", self.dora)
-        self.assertEqual(self.script.runtime.queue[-1].speaker.key, "Lady Theodora")
-        self.assertEqual(self.script.runtime.counts["errors"], 0)
-
     def test_two_characters_of_one_account(self):
         """Two characters of one account are two people; either can be answered alone."""
         self.char2.account, self.char2.location = self.account, self.room1

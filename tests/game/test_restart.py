@@ -89,14 +89,6 @@ class TestRestart(AssistantTest):
         self.restart()
         self.assertEqual(self.script.runtime.queue, [])
 
-    def test_heard_while_the_server_stops(self):
-        """What is said after the server began to stop is heard after the restart."""
-        self.script.at_server_reload()
-        self.say("Aria, my boat is called Heron.")
-        self.restart()
-        (event,) = self.script.runtime.queue
-        self.assertEqual(event.content, "Aria, my boat is called Heron.")
-
     def test_an_error_of_a_deleted_assistant(self):
         """What fails because its assistant was deleted meanwhile is no trouble of the next one."""
         scope = self.script.scope

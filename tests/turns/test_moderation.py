@@ -16,7 +16,7 @@ from evennia_ai.commands.history import why
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message, new_id
 from evennia_ai.history.sealed import unseal
-from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.recall.values import Query
 from evennia_ai.staff.doctor import check_moderation, run_checks
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
@@ -251,15 +251,6 @@ class TestSlow(unittest.TestCase):
         self.assertEqual(self.aria.runtime.passed(), [])
         self.clock.advance(0.2)
         self.assertEqual([each.content for each in self.aria.runtime.passed()], ["hello"])
-
-    def test_said_is_refused(self):
-        """After the timeout, a reply is not said."""
-        running = self.aria.run_turn(TurnRequest(deadline=9e9))
-        self.clock.advance(TIMEOUT_S + 0.1)
-        wait_for(running)
-        self.assertEqual([text for _, _, text, _ in self.begun], ["Good evening."])
-        self.assertEqual(self.aria.game.said, [])
-        self.assertEqual(self.aria.history.messages(), ())
 
     def test_a_flood_waits_in_line(self):
         """A slow function is asked about every text; waiting is no failure."""

@@ -1,10 +1,7 @@
 """How often the timer ticks."""
 
-from unittest import mock
-
 from twisted.internet import reactor
 
-from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.errors import ModelError
 from evennia_ai.game.evennia_internals import pace
 from evennia_ai.turns.runtime import REST_S
@@ -73,15 +70,3 @@ class TestPace(AssistantTest):
         self.assertGreater(self.next_s(), 10)
         self.script.at_server_start()
         self.assertLess(self.next_s(), 2.1)
-
-    def test_the_timer_ticks(self):
-        """As long as the assistant exists and the server does not stop."""
-        with mock.patch.object(AssistantScript, "at_tick") as ticks:
-            self.script.at_repeat()
-            self.assertEqual(ticks.call_count, 1)
-            self.script.runtime.ends = True
-            self.script.at_repeat()
-            self.script.runtime.ends = False
-            self.script.delete()
-            self.script.at_repeat()
-            self.assertEqual(ticks.call_count, 1)

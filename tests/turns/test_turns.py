@@ -89,19 +89,6 @@ class TestForWhom(TurnTest):
             self.assertIn(f"Answer now: {who} [", tail)
             self.assertNotIn(f"Answer now: {other} [", tail)
 
-    def test_two_assistants_decide_once(self):
-        """The one who is called answers; the other hears it."""
-        boris = self.another_assistant()
-        self.talk("Hello Boris")
-        self.assertEqual(self.model.requests, [])
-        self.model.answers = ["Good day."]
-        wait_for(boris.assistant.at_tick())
-        self.assertEqual([m.content for m in boris.assistant.history.messages()][-1], "Good day.")
-        self.say("And how is the river?")  # their talk goes on
-        self.tick()
-        self.assertEqual(len(self.model.requests), 1)
-        self.assertFalse(self.script.runtime.heard())
-
     def test_a_whisper_to_two(self):
         """The same words whispered to one after the other are for each of them."""
         boris = self.another_assistant()

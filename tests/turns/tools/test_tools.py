@@ -7,8 +7,6 @@ from django.test import override_settings
 from evennia import create_object
 from twisted.internet.defer import Deferred
 
-from evennia_ai import conf
-from evennia_ai.errors import ConfigError
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
@@ -150,16 +148,6 @@ class TestOwnTools(AskedTest):
         results = self.ask(call("breaks"), last="Something went wrong.")
         self.assertIn("ZeroDivisionError", results[-1])
         self.assertEqual(self.contents()[-1][1], "Something went wrong.")
-
-    def test_wrong_paths_are_said_plainly(self):
-        """A path that names no tool is a configuration error with the path in it."""
-        for path in (f"{__name__}.Nothing", f"{__name__}.ToolRegistry"):
-            reported = []
-            with override_settings(EVENNIA_AI_TOOLS=[path]):
-                conf.usable_tools(reported.append)
-            (error,) = reported
-            self.assertIsInstance(error, ConfigError)
-            self.assertIn(path, str(error))
 
     def test_a_broken_tool_mutes_nobody(self):
         """It is left out with one trouble, and the others are there."""
