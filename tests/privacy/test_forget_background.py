@@ -1,6 +1,6 @@
 """Forgetting while a compaction runs in the background, with the words in its model's request."""
 
-import copy
+import pickle
 
 from twisted.internet.defer import Deferred
 
@@ -23,7 +23,7 @@ MOST_CALLS = 40
 class TestInTheBackground(ForgettingTest):
     """Nothing of what is forgotten comes back by what a compaction was making."""
 
-    worlds = {}  # each kind's, made once
+    worlds = {}  # each kind's, made once and pickled, which is read faster than a copy is made
 
     def setUp(self):
         """Nothing: each kind of compaction has a world of its own."""
@@ -31,8 +31,8 @@ class TestInTheBackground(ForgettingTest):
     def begin_at(self, kind):
         """The world in which a compaction of this kind is due."""
         if kind not in self.worlds:
-            self.worlds[kind] = self.made_due(kind)
-        self.world, self.others = copy.deepcopy(self.worlds[kind])
+            self.worlds[kind] = pickle.dumps(self.made_due(kind))
+        self.world, self.others = pickle.loads(self.worlds[kind])
         self.held_at, self.calls = None, 0
         self.world.model = ScriptedModel(default=self.answer)
         self.world.restart()
