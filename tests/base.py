@@ -87,8 +87,14 @@ class AssistantTest(TestCase):
             with connection.cursor() as cursor:
                 for statement in AssistantTest.written:
                     cursor.execute(*statement)
-            return
-        written = []
+        else:
+            AssistantTest.world_rows, AssistantTest.written = cls.make_world()
+        forget_instances()
+
+    @staticmethod
+    def make_world():
+        """Make what all tests find in the database; returns `world_rows` and `written`."""
+        world, written = EvenniaTestMixin(), []
 
         def note(execute, sql, params, many, context):
             if sql.startswith(("INSERT", "UPDATE", "DELETE")):
@@ -96,26 +102,18 @@ class AssistantTest(TestCase):
             return execute(sql, params, many, context)
 
         with patch.object(evennia.SESSION_HANDLER, "data_out"), connection.execute_wrapper(note):
-            AssistantTest.world_rows = cls.make_world()
-        AssistantTest.written = written
-        forget_instances()
-
-    @staticmethod
-    def make_world():
-        """Make what all tests find in the database; returns each object's class and key by name."""
-        world = EvenniaTestMixin()
-        world.create_accounts()
-        world.create_rooms()
-        world.create_objs()
-        world.create_chars()
-        world.setup_session()
-        del evennia.SESSION_HANDLER[world.__dict__.pop("session").sessid]
-        world.aria = create_object(CHARACTER, key="Aria", location=world.room1)
-        world.script = world.aria.assistant
-        world.script.stop()
+            world.create_accounts()
+            world.create_rooms()
+            world.create_objs()
+            world.create_chars()
+            world.setup_session()
+            del evennia.SESSION_HANDLER[world.__dict__.pop("session").sessid]
+            world.aria = create_object(CHARACTER, key="Aria", location=world.room1)
+            world.script = world.aria.assistant
+            world.script.stop()
         rows = {name: (value.__dbclass__, value.pk) for name, value in vars(world).items()}
         world.script.pk = None  # what goes on behind this instance ends
-        return rows
+        return rows, written
 
     def setUp(self):
         super().setUp()
