@@ -12,8 +12,6 @@ if TYPE_CHECKING:  # for annotations only
 
     from twisted.internet.defer import Deferred
 
-    from evennia_ai.background import Worker
-
 
 class MemoryBackend(Protocol):
     """Long-term memory, found by meaning; Mem0 by default, another by `EVENNIA_AI_MEMORY_BACKEND`.
@@ -25,14 +23,11 @@ class MemoryBackend(Protocol):
     """
 
     @classmethod
-    def from_settings(
-        cls, directory: Path, setting: Callable[[str], Any], worker: Worker | None = None
-    ) -> MemoryBackend:
+    def from_settings(cls, directory: Path, setting: Callable[[str], Any]) -> MemoryBackend:
         """Make one; nothing slow happens before the first call.
 
         `directory` is the folder for derived data; files belong into a folder of their own in it.
-        `setting` reads a setting of the game by its name without ``EVENNIA_AI_``. `worker` is a
-        daemon thread to work on; without one the back end starts its own when needed.
+        `setting` reads a setting of the game by its name without ``EVENNIA_AI_``.
         """
 
     def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[None]:

@@ -57,7 +57,6 @@ class Mem0Backend:
         directory: Folder of all files; made when missing.
         config: A Mem0 configuration's ``vector_store`` and ``embedder``, where they replace ours.
         embedder: The package's static embedder by default. Unused if `config` names one.
-        worker: The thread to work on; one of its own by default.
 
     Attributes:
             billed_embedder: The model that embeds texts, if a provider bills it; else empty.
@@ -68,10 +67,10 @@ class Mem0Backend:
         directory: str | os.PathLike[str],
         config: Mapping[str, Any] | None = None,
         embedder: StaticEmbedder | None = None,
-        worker: Worker | None = None,
     ):
         self._directory = Path(directory).absolute()
-        self._config, self._embedder, self._worker = dict(config or {}), embedder, worker
+        self._config, self._embedder = dict(config or {}), embedder
+        self._worker = Worker("evennia-ai-memory")
         self._folder = None if self._config.get("vector_store") else self._directory / "qdrant"
         own = embedder is None and not self._config.get("embedder")
         self._near = NEAR if own else NEAR_OTHERS
@@ -81,12 +80,10 @@ class Mem0Backend:
         self._note, self._closed = "", False
 
     @classmethod
-    def from_settings(
-        cls, directory: Path, setting: Callable[[str], Any], worker: Worker | None = None
-    ) -> "Mem0Backend":
+    def from_settings(cls, directory: Path, setting: Callable[[str], Any]) -> "Mem0Backend":
         """In ``mem0`` under the folder for derived data, as ``EVENNIA_AI_MEM0_CONFIG`` says."""
         config = {k: v for k, v in (setting("MEM0_CONFIG") or {}).items() if k != "infer"}
-        return cls(directory / "mem0", config, worker=worker)
+        return cls(directory / "mem0", config)
 
     @inlineCallbacks
     def add(self, scope: str, turns: Sequence[Turn]) -> Steps[None]:
@@ -125,11 +122,9 @@ class Mem0Backend:
     def close(self) -> "Deferred[None]":
         """Release files and locks; the store cannot be used again."""
         self._closed = True
-        return self._worker.submit(self._shut) if self._worker else self._run(self._shut)
+        return self._worker.submit(self._shut)
 
     def _run(self, function: Callable[..., T], *args: Any) -> "Deferred[T]":
-        if self._worker is None:
-            self._worker = Worker("evennia-ai-memory")
         done = self._worker.submit(self._tried, function, *args)
         return in_time(done, STORE_TIMEOUT_S).addErrback(_too_slow)
 

@@ -201,7 +201,8 @@ class TestConfiguration(StoreCase):
         """Each call fails in words after its time, so that no night waits for ever."""
         silent = SimpleNamespace(submit=lambda *args: Deferred())
         with patch.object(mem0, "STORE_TIMEOUT_S", 0.05):
-            memory = Mem0Backend(self.folder, worker=silent)
+            memory = Mem0Backend(self.folder)
+            memory._worker = silent
             for done in (memory.search("aria", "bees"), memory.ids("aria")):
                 with self.assertRaisesRegex(StoreError, "did not answer"):
                     wait_for(done)

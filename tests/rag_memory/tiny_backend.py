@@ -15,7 +15,7 @@ class TinyBackend:
         self.turns = {}
 
     @classmethod
-    def from_settings(cls, directory, setting, worker=None):
+    def from_settings(cls, directory, setting):
         """An empty one."""
         return cls()
 
