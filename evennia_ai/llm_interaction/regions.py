@@ -99,6 +99,7 @@ class Prompt:
     tools: tuple[Schema, ...]
     budget: TokenBudget
     left_out: tuple[str, ...] = ()  # ids of live messages that did not fit, oldest first
+    tools_left: int = 0  # how many tools did not fit
 
     @property
     def fits(self) -> bool:
@@ -251,7 +252,7 @@ def fit_prompt(
     gone = tuple(message.id for message in left_out if message.id)
     facts = {"left_out": len(gone), "left_until": gone[-1] if gone else ""}
     budget = TokenBudget.of(sizes, limit, notes=(*cuts, *notes), **facts)
-    return Prompt(messages, offered, budget, gone)
+    return Prompt(messages, offered, budget, gone, missing)
 
 
 def _fitted(sections: Sequence[_Section], room: int, count: Counter, notes: list[str]) -> list[str]:

@@ -13,7 +13,6 @@ from evennia_ai.llm_interaction.prompt import (
     context_caps,
     context_limit,
     context_usage,
-    is_small,
     limit_source,
     measure_fixed,
     room_of,
@@ -204,8 +203,7 @@ def compaction_state(script: "AssistantScript") -> str:
 
 def warnings(script: "AssistantScript") -> list[str]:
     """What does not work as configured, with the numbers."""
-    offered = measure_fixed(script, script.obj).tools
-    tools = script.tools.offered(False, is_small(script))
+    tools_left = measure_fixed(script, script.obj).tools_left
     name, place = script.obj.key, script.obj.location
     config, caps, limit = script.config, context_caps(script), context_limit(script)
     found = []
@@ -218,10 +216,9 @@ def warnings(script: "AssistantScript") -> list[str]:
             f"{count} of `{name_of_value}` could not be read and are kept aside: "
             f"aihistory/export {name} writes them to a file"
         )
-    if len(offered) < len(tools):
-        missing = len(tools) - len(offered)
+    if tools_left:
         found.append(
-            f"{missing} of the {len(tools)} tools of {name} are not offered: they "
+            f"{tools_left} of the tools of {name} are not offered: they "
             f"leave no room under the limit of {limit:,} tokens. {limit_source(script)[1]}, "
             "or switch tools off by `tool_levels`."
         )

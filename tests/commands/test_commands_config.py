@@ -166,6 +166,13 @@ class TestBuildersWay(CommandLineTest):
         self.aria.location = None
         self.assertIn("is nowhere and hears nothing", " ".join(warnings(self.script)))
 
+    def test_tools_without_room(self):
+        """Tools are said to be missing where the limit leaves them no room, and nowhere else."""
+        for limit, is_told in ((100_000, False), (900, True)):
+            self.configure(max_context_tokens=limit)
+            told = " ".join(warnings(self.script))
+            self.assertEqual("tools of Aria are not offered" in told, is_told, limit)
+
     def test_not_those_of_others(self):
         """Another's assistant stays as it is."""
         self.typed("set/script Aria/compact_sleep_threshold = 0.5")
