@@ -13,7 +13,6 @@ from twisted.internet.defer import maybeDeferred
 from evennia_ai import conf
 from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.commands import AssistantCmdSet
-from evennia_ai.commands.ledger import CmdAIRemember
 from evennia_ai.game.hearing import _as_known
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.sleep import run_sleep_tick
@@ -140,16 +139,6 @@ class TestMasks(AssistantTest):
             self.assertEqual(_as_known("The wind howls.", self.body), "The wind howls.")
             self.assertEqual(asked, [])
             self.assertEqual(_as_known("Quentin howls.", self.body), "x howls.")
-
-    def test_notes(self):
-        """A note bears the name that the assistant knows."""
-        command = CmdAIRemember()
-        command.caller, command.session, command.cmdstring = self.people[1], None, "airemember"
-        command.switches, command.lhs, command.rhs = [], f"#{self.body.pk}", "I like it quiet."
-        command.args = f"{command.lhs} = {command.rhs}"
-        command.func()
-        [note] = self.script.ledger.everything()
-        self.assertEqual(note.by.key, "a man in grey")
 
     def test_it_speaks(self):
         """What it says and shows bears the name that each listener knows."""
