@@ -362,17 +362,25 @@ class _Turn:
             A Deferred that fires with whether a tool ended the turn, and whether nothing new is
             left to tell the model.
         """
-        request, ended, concluded = self.request, False, True
+        history, request = self.script.history, self.request
+        ended, concluded = False, True
         for batch in batches(calls, self.script.tools.ending, self._whispered_to):
             people = {self._whispered_to(call) for call in batch} - {None}
             audience = private(str(person) for person in people) if people else request.audience
             self.store(audience, text, [storable_call(call) for call in batch], reply)
-            outcome = yield execute_tool_calls(batch, self.tools)
-            meta = {**self._meta, ANSWERED: request.audience if outcome.ended else ""}
-            self.script.history.append(
-                replace(self._kept(result), audience=audience, metadata=meta)
-                for result in outcome.results
-            )
+            try:
+                outcome = yield execute_tool_calls(batch, self.tools)
+                meta = {**self._meta, ANSWERED: request.audience if outcome.ended else ""}
+                history.append(
+                    replace(self._kept(result), audience=audience, metadata=meta)
+                    for result in outcome.results
+                )
+            except Exception:
+                try:
+                    history.heal()
+                except Exception as error:  # noqa: BLE001 - what ended the turn is raised, not this
+                    self.script.log_error("a tool call without a result", error)
+                raise
             self.report.tools += [result.name for result in outcome.results]
             ended, concluded = ended or outcome.ended, concluded and outcome.concluded
             text = ""
