@@ -1,8 +1,8 @@
 """Add the package to an existing game, or take it out: three edits, made with ``--apply``.
 
 The files belong to the user, so they are parsed. If one cannot be understood, the installer names
-the line to add by hand and changes no file. What stands in any of the game's modules counts as
-added.
+the line to add by hand and changes no file. A line that stands in another of the game's modules
+counts as added.
 """
 
 import ast
@@ -32,7 +32,7 @@ CMDSET, URLS = "commands.default_cmdsets.CharacterCmdSet", "web.urls"
 
 @dataclass(frozen=True)
 class Edit:
-    """A file's text before and after."""
+    """A file's text before and after; the two are equal if there is nothing to do."""
 
     path: Path
     before: str
@@ -55,8 +55,9 @@ def install(
     edits = [
         _edit(path, change, line)
         for path, change, line, mark in _places(folder)
-        if not _is_added(folder, mark)
+        if not _is_elsewhere(folder, path, mark)
     ]
+    edits = [edit for edit in edits if edit.before != edit.after]
     if not edits:
         say("evennia_ai is already installed in this game: nothing to do.")
     elif _shown(edits, folder, "install", apply, say):
@@ -111,32 +112,57 @@ def uninstall(
 
 def is_installed(folder: Path) -> bool:
     """Whether the settings of a game name the app."""
-    return _is_added(folder, APP)
+    path = folder / "server" / "conf" / "settings.py"
+    text = path.read_text(encoding="utf-8")
+    return with_app(text) == text or _is_elsewhere(folder, path, APP)
 
 
 def _places(folder: Path) -> list[tuple[Path, Callable[[str], str], str, str]]:
     """The files to edit, as the settings name them; how; the line to add, and a mark of it."""
-    module, _, name = _setting(folder, "CMDSET_CHARACTER", CMDSET).rpartition(".")
-    cmdset = _with_class(folder, _file(folder, module), name)
-    urls = _file(folder, _setting(folder, "ROOT_URLCONF", URLS))
+    cmdset = _setting(folder, "CMDSET_CHARACTER", CMDSET)
+    urls = _setting(folder, "ROOT_URLCONF", URLS)
+    module, _, name = cmdset.rpartition(".")
+    module, name = _definition(folder, module, name)
     return [
         (folder / "server" / "conf" / "settings.py", with_app, APP_LINE, APP),
-        (cmdset, lambda text: with_cmdset(text, name), CMDSET_LINE, "AssistantCmdSet"),
-        (urls, with_url, URL_LINE, "evennia_ai.web.urls"),
+        (
+            _file(folder, module),
+            lambda text: with_cmdset(text, name),
+            CMDSET_LINE,
+            "AssistantCmdSet",
+        ),
+        (_file(folder, urls), with_url, URL_LINE, "evennia_ai.web.urls"),
     ]
 
 
-def _with_class(folder: Path, path: Path, name: str) -> Path:
-    """The file that defines a class: this one, or another of the game if this one imports it."""
-    imports = re.search(rf"\b{name}\b|import \*", _text(path))
-    paths = (path, *sorted(folder.rglob("*.py"))) if imports else ()
-    defining = (each for each in paths if re.search(rf"^class {name}\b", _text(each), re.M))
-    return next(defining, path)
+def _definition(folder: Path, module: str, name: str) -> tuple[str, str]:
+    """The game's module that defines a class, and its name there, by way of what is imported."""
+    for node in _body(folder, module):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        inner = _source(folder, module, node)
+        for alias in node.names if inner != module else ():
+            if alias.name == "*" or (alias.asname or alias.name) == name:
+                place = _definition(folder, inner, name if alias.name == "*" else alias.name)
+                if any(getattr(part, "name", "") == place[1] for part in _body(folder, place[0])):
+                    return place
+    return module, name
 
 
-def _text(path: Path) -> str:
-    """What a file holds, as far as it can be read."""
-    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+def _body(folder: Path, module: str) -> list[ast.stmt]:
+    """The statements of a module of the game; none if it has no such module, or cannot read it."""
+    try:
+        return ast.parse(_file(folder, module).read_text(encoding="utf-8")).body
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        return []
+
+
+def _source(folder: Path, module: str, node: ast.ImportFrom) -> str:
+    """The module that an import of a module names."""
+    above = module.split(".")
+    if _file(folder, module).name == "__init__.py":
+        above.append("")
+    return ".".join([*(above[: -node.level] if node.level else ()), *filter(None, [node.module])])
 
 
 def _file(folder: Path, module: str) -> Path:
@@ -145,21 +171,27 @@ def _file(folder: Path, module: str) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-def _setting(folder: Path, name: str, default: str) -> str:
-    """A setting's text, as the settings assign it, or a module beside them; else `default`."""
-    conf = folder / "server" / "conf"
-    for path in (conf / "settings.py", *sorted(conf.rglob("*.py"))):
-        if values := re.findall(rf"^{name} *= *[\"']([\w.]+)[\"']", _text(path), re.M):
-            return values[-1]
+def _setting(folder: Path, name: str, default: str, module: str = "server.conf.settings") -> str:
+    """A setting's text, if the settings or what they take `*` from assign one; else `default`."""
+    for part in ast.walk(ast.Module(_body(folder, module), [])):
+        if isinstance(part, ast.ImportFrom) and _imported(part) == ["*"]:
+            inner = _source(folder, module, part)
+            default = default if inner == module else _setting(folder, name, default, inner)
+        elif isinstance(part, ast.Assign) and _names(part, name):
+            value = getattr(part.value, "value", None)
+            default = value if isinstance(value, str) else default
     return default
 
 
-def _is_added(folder: Path, mark: str) -> bool:
-    """Whether one of the game's modules has what an edit would add, not only as an import."""
+def _is_elsewhere(folder: Path, file: Path, mark: str) -> bool:
+    """Whether another of the game's modules has what an edit would add."""
     within = folder / "server" / "conf" if mark == APP else folder
-    added = rf"^(?!\s*(?:from|import)\b)[^#\n]*[\"'.\s(]{re.escape(mark)}(\.apps\.\w+)?[\"'\s(),]"
-    paths = (path for path in within.rglob("*.py") if not path.name.startswith("test"))
-    return any(re.search(added, _text(path), re.M) for path in paths)
+    for path in within.rglob("*.py"):
+        if path != file and not path.name.startswith("test"):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            if re.search(rf"^[^#\n]*[\"'.\s(]{re.escape(mark)}[\"'\s(),]", text, re.M):
+                return True
+    return False
 
 
 def _without_us(path: Path, text: str, change: Callable[[str], str], line: str) -> str:
@@ -183,9 +215,13 @@ def _backups(path: Path) -> list[Path]:
 
 def with_app(text: str) -> str:
     """Settings with the app in `INSTALLED_APPS`."""
-    if not re.search(r"^(INSTALLED_APPS\b|\s*from .* import \*)", text, re.M):
+    tree = ast.parse(text)
+    uses = [node for node in tree.body if _names(node, "INSTALLED_APPS")]
+    if any(_holds_text(node, APP) for node in uses):
+        return text
+    if not uses and not any(_imported(node) == ["*"] for node in tree.body):
         raise ValueError("it neither takes Evennia's defaults nor sets `INSTALLED_APPS`")
-    line = APPS_LINE if re.search(r"^INSTALLED_APPS\s*=", text, re.M) else APP_LINE
+    line = APPS_LINE if any(isinstance(node, ast.Assign) for node in uses) else APP_LINE
     return _with_lines(text, len(text.splitlines()), ["", line])
 
 
@@ -209,6 +245,9 @@ def with_cmdset(text: str, name: str = "CharacterCmdSet") -> str:
         rows = [f"{indent}{row}".rstrip() for row in rows]
         return with_cmdset(_with_lines(text, last.end_lineno or 0, rows), name)
     method = methods[0]
+    used = {getattr(part, "id", getattr(part, "attr", None)) for part in ast.walk(method)}
+    if "AssistantCmdSet" in used:
+        return text
     first = method.body[0]
     if first.lineno == method.lineno:
         raise ValueError(f"`{name}.at_cmdset_creation` is written on one line")
@@ -221,10 +260,16 @@ def with_cmdset(text: str, name: str = "CharacterCmdSet") -> str:
 
 def with_url(text: str) -> str:
     """URL patterns with the assistants' pages under ``ai/``."""
-    if not re.search(r"^(urlpatterns\b|from .* import .*(\*|\burlpatterns\b))", text, re.M):
+    tree = ast.parse(text)
+    if _holds_text(tree, "evennia_ai.web.urls"):
+        return text
+    if not any(
+        _names(node, "urlpatterns") or {"*", "urlpatterns"} & {*_imported(node)}
+        for node in tree.body
+    ):
         raise ValueError("it sets no `urlpatterns`")
-    has_both = re.search(r"^from django\.urls import (?=.*\binclude\b).*\bpath\b", text, re.M)
-    rows = [URLS_LINE] if has_both else [INCLUDE_LINE, URLS_LINE]
+    known = {name for node in tree.body for name in _imported(node)}
+    rows = [URLS_LINE] if {"include", "path"} <= known else [INCLUDE_LINE, URLS_LINE]
     return _with_lines(text, len(text.splitlines()), ["", *rows])
 
 
@@ -269,3 +314,32 @@ def _with_lines(text: str, after_line: int, new: list[str]) -> str:
     """Text with lines put in after line number `after_line` (0 for the top)."""
     lines = text.splitlines()
     return "\n".join([*lines[:after_line], *new, *lines[after_line:]]) + "\n"
+
+
+def _names(node: ast.stmt, name: str) -> bool:
+    """Whether a statement assigns to a name, or calls a method of it."""
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AugAssign | ast.AnnAssign):
+        targets = [node.target]
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        targets = [getattr(node.value.func, "value", node.value)]  # as `NAME.append(...)`
+    return any(isinstance(target, ast.Name) and target.id == name for target in targets)
+
+
+def _holds_text(node: ast.AST, text: str) -> bool:
+    """Whether a string constant is `text`, or a path that begins with it."""
+    return any(
+        isinstance(part, ast.Constant)
+        and isinstance(part.value, str)
+        and (part.value == text or part.value.startswith(f"{text}.apps."))
+        for part in ast.walk(node)
+    )
+
+
+def _imported(node: ast.AST) -> list[str]:
+    """The names that a `from ... import` binds."""
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    return [alias.asname or alias.name for alias in node.names]
