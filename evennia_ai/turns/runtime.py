@@ -46,6 +46,8 @@ REPEATED_S = 600.0
 # take about a twentieth of a processor. Each has its own, so that those started together do not
 # tick together.
 REST_S = (24.0, 36.0)
+# A clock that is corrected by less than this was not set back.
+_SET_BACK_S = 1.0
 
 
 @dataclass
@@ -117,6 +119,7 @@ class Runtime:
     ends: bool = False  # whether the server stops: what is heard from now on is saved at once
     cannot_store: bool = False  # whether the last tick could not write into the database
     logged: dict[str, float] = field(default_factory=dict)  # when each error was, monotonic clock
+    _last_seen_at: float = 0.0
 
     def hear(self, event: Message, at: float, by_player: bool = True) -> None:
         """Queue an event. If the queue is full, whoever has most lines in it loses his newest."""
@@ -237,6 +240,20 @@ class Runtime:
         """The messages and tools of that prompt; empty if it is not kept any more."""
         packed = next((packed for then, packed in self.prompts if then == at), None)
         return [] if packed is None else list(json.loads(zlib.decompress(packed)))
+
+    def see_clock(self, now: float) -> None:
+        """If the clock was set back, let nothing wait for a time that was close by before."""
+        if now < self._last_seen_at - _SET_BACK_S:
+            self.last_turn_at = 0.0
+            self.last_heard_at = min(self.last_heard_at, now)
+            self.company_at = min(self.company_at, now)
+            self.last_spoke_at = min(self.last_spoke_at, now)
+            self.player_spoke_at = min(self.player_spoke_at, now)
+            self.trouble_shown_at = float("-inf")
+            self.notes.clear()
+            self.told_enough.clear()
+            self.unanswered = {k: replace(late, due=now) for k, late in self.unanswered.items()}
+        self._last_seen_at = now
 
     def quiet_s(self, now: float) -> float:
         """How long nobody has spoken, nor has it answered."""

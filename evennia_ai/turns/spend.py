@@ -158,7 +158,11 @@ class SpendHandler:
 
     def row(self, holder: str = "") -> SpendRow:
         """What a holder has spent in the present day and month."""
-        return self.shared.row(holder or self._own).at(self._script.now())
+        stored = self.shared.row(holder or self._own)
+        row = stored.at(self._script.now())
+        if row.day.label < stored.day.label or row.month.label < stored.month.label:
+            self._put(holder, row)  # made while the clock was wrong
+        return row
 
     @property
     def _own(self) -> str:
@@ -173,8 +177,7 @@ class SpendHandler:
         """Keep caps, by `OWN_LIMITS`, out of reach of Evennia's commands; None: no cap."""
         row = self.row()
         kept = {name: cap for name, cap in {**row.limits, **limits}.items() if cap is not None}
-        if self._script.pk:  # a deleted assistant has nothing to keep
-            self.shared.put(self._own, replace(row, limits=kept))
+        self._put("", replace(row, limits=kept))
 
     def today(self) -> dict[str, Any]:
         """``{"day", "calls", "tokens", "cost", "unpriced", ...}``: the `Amount` of today."""
@@ -297,6 +300,10 @@ class SpendHandler:
             self._settle(call, account, spent)
         shared.note(script.scope, request.purpose, account, reply, script.now())
         return reply
+
+    def _put(self, holder: str, row: SpendRow) -> None:
+        if holder or self._script.pk:  # a deleted assistant has nothing to keep
+            self.shared.put(holder or self._own, row)
 
     def _settle(self, call: str, account: str, amount: Amount) -> None:
         """Count what a call has cost."""

@@ -13,6 +13,8 @@ from evennia_ai.history.records import as_amount, as_count, as_time
 from evennia_ai.history.stored import Stored
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
+# A window that lies further ahead than this was made while the clock was wrong.
+SET_BACK_S = 2 * 86_400.0
 # Share of a cap at which staff are warned.
 NEAR = 0.8
 # Length of a window's label in an ISO 8601 time.
@@ -80,9 +82,14 @@ class Window(Stored):
     spent: Amount = Amount()
 
     def at(self, now: float, length: int) -> "Window":
-        """The window of a time: a new one once this one has passed, not where a clock goes back."""
-        label = utc_iso(as_time(now))[:length]
-        return Window(label) if self.label < label else self
+        """The window of a time: this one, or a new one once it has passed.
+
+        A clock that is set back frees nothing. A window far ahead becomes the present one.
+        """
+        label, ahead = (utc_iso(as_time(at))[:length] for at in (now, now + SET_BACK_S))
+        if self.label < label:
+            return Window(label)
+        return self if self.label <= ahead else replace(self, label=label)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,6 @@ from evennia_ai.turns.initiative import CUE_S, QUIET, lately, note_arrivals, why
 from evennia_ai.turns.messenger import deliver
 from evennia_ai.turns.options import within_hours
 from evennia_ai.turns.routine import follow_routine
-from evennia_ai.turns.runtime import RETRY_WAITS_S
 from evennia_ai.turns.spend import RATE_S
 from evennia_ai.turns.tools.execution import expire
 
@@ -73,6 +72,7 @@ class Tick:
         """One tick; fires with a word for what it did, as ``idle``, ``turn``, ``asleep``."""
         if not self.script.ready:
             return "warming up" if self.script.enabled else "disabled"
+        self.runtime.see_clock(self.script.now())
         expire(self.script)
         if not self.script.enabled:
             self.runtime.stop_behind()
@@ -155,13 +155,11 @@ class Tick:
     def _awake(self) -> Steps[str]:
         runtime, script = self.runtime, self.script
         now = script.now()
-        # One that is far ahead was postponed before the clock was set back.
-        dues = ((late, late.due - now) for late in runtime.unanswered.values())
-        late = next((late for late, left_s in dues if not 0 < left_s <= RETRY_WAITS_S[-1]), None)
+        late = next((late for late in runtime.unanswered.values() if late.due <= now), None)
         if late is None and not runtime.heard():
             unasked: str = yield self._speak_unasked()
             return unasked
-        if 0 <= now - runtime.last_turn_at < script.reply_cooldown_s:  # a clock may be set back
+        if now - runtime.last_turn_at < script.reply_cooldown_s:
             return "cooldown"
         self._begin_answering(late)
         yield self.script.breathe()

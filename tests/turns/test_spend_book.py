@@ -10,6 +10,7 @@ from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.turns.spend_book import (
     CLOSED,
     LIMITS,
+    SET_BACK_S,
     Amount,
     Cap,
     SpendRow,
@@ -45,7 +46,7 @@ junk = st.recursive(
 
 
 class TestWindows(unittest.TestCase):
-    """Days and months, and clocks that are set back."""
+    """Days and months, and clocks that go wrong."""
 
     @FEW
     @given(rows)
@@ -67,7 +68,19 @@ class TestWindows(unittest.TestCase):
         """What was spent stays spent, however far the clock is set back."""
         early, late = sorted((one, other))
         row = SpendRow().at(late).plus(amount)
-        self.assertEqual(row.at(early), row)
+        back = row.at(early)
+        self.assertEqual((back.day.spent, back.month.spent), (row.day.spent, row.month.spent))
+        self.assertEqual(back.at(late).day.spent.tokens in (0, amount.tokens), True)
+
+    @MANY
+    @given(amounts, times, times)
+    def test_a_clock_once_far_ahead_blocks_nobody(self, amount, one, other):
+        """However wrong the clock was, what was spent then is over in a few days or two months."""
+        early, late = sorted((one, other))
+        row = SpendRow().at(late).plus(amount).at(early)
+        later = row.at(early + SET_BACK_S + DAY)
+        self.assertEqual(later.day.spent, Amount())
+        self.assertEqual(later.at(early + 65 * DAY).month.spent, Amount())
 
 
 class TestCaps(unittest.TestCase):
