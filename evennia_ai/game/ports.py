@@ -1,6 +1,8 @@
 """What the script offers to services: the ports of `evennia_ai.protocol`, wired to handlers."""
 
+import errno
 import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -259,10 +261,16 @@ def _is_admin(account: AccountDB) -> bool:
 def write_audit(path: Path, kind: str, fields: Mapping[str, Any], at: float) -> None:
     """Append a JSON line to the audit log; `at` is in seconds since the epoch.
 
-    Long texts in `fields` are cut. They must hold neither prompt text nor keys.
+    Long texts in `fields` are cut. They must hold neither prompt text nor keys. Raises `OSError` if
+    the line has no room; then nothing of it is there.
     """
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
     short = {k: v[:_LONG] if isinstance(v, str) else v for k, v in fields.items()}
-    text = json.dumps({"at": stamp, "kind": kind, **short}, ensure_ascii=False, default=str)
-    with path.open("a", encoding="utf-8", errors="backslashreplace") as log:
-        log.write(f"{text}\n")
+    line = {"at": stamp, "kind": kind, **short}
+    text = json.dumps(line, ensure_ascii=False, default=str) + "\n"
+    data = text.encode("utf-8", "backslashreplace")
+    with path.open("ab", buffering=0) as log:
+        end = log.seek(0, os.SEEK_END)
+        if log.write(data) < len(data):  # a full disk takes what it has room for
+            log.truncate(end)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))

@@ -35,7 +35,7 @@ class ModelRequest:
     extra: Mapping[str, Any] = field(default_factory=dict)
     timeout_s: float = 60.0  # seconds for one attempt
     purpose: str = "tick"  # ``tick``, ``summary``, ``extraction`` and the like, for logs and bills
-    prompt_tokens: int = 0  # tokens of the prompt as we count them; 0 if nobody did
+    prompt_tokens: int = 0  # tokens of the prompt as we count them
     # The tools that a text may call, by name, each with the argument that may follow as plain text;
     # see `dialects.read`.
     called: Mapping[str, str] = field(default_factory=dict)

@@ -21,8 +21,8 @@ from evennia_ai.language.words import mentions
 
 CATEGORY = "ai_bonds"
 GAME, GIFT, STAFF_NOTE, TALK = "game", "gift", "staff", "talk"
-# Points of one event, characters of its reason, and events of a bond that are kept.
-MOST_POINTS, WHY_CHARS, EVENTS_KEPT = 20, 120, 200
+# Points of one event, characters of its reason, and events of a bond that are kept apart.
+MOST_POINTS, WHY_CHARS, EVENTS_KEPT = 20, 120, 40
 # Talk alone never makes a friend: points a scene, a day, and in all.
 SCENE_S, TALK_A_DAY, TALK_IN_ALL = 600.0, 3, 14
 GIFT_POINTS, DAY_S = 2, 86_400.0
@@ -74,8 +74,17 @@ class Bond(Stored):
         return replace(self, events=tuple(filter(keeps, self.events)))
 
     def with_event(self, event: Feeling, name: str) -> "Bond":
-        """With one more event; of too many the oldest goes."""
-        return Bond(name, (*self.events, event)[-EVENTS_KEPT:])
+        """With one more event; of too many, the two oldest of one kind and audience become one."""
+        events = [*self.events, event]
+        while len(events) > EVENTS_KEPT:
+            first = {(each.audience, each.by): each for each in reversed(events)}
+            new = next((e for e in events if first[e.audience, e.by] is not e), events[0])
+            old = first[new.audience, new.by]
+            if old is not new:
+                merged = replace(new, points=old.points + new.points, why="earlier", source="")
+                events[events.index(new)] = merged
+            events.remove(old)
+        return Bond(name, tuple(events))
 
     def line(self, name: str, now: float) -> str:
         """What a prompt says of it, if it is more than neutral: the level, the newest reason."""

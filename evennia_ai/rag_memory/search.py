@@ -207,12 +207,16 @@ class Memory:
 
     def _memories(self, query: Query) -> Deferred[list[Hit]]:
         """Fires with what semantic memory finds."""
-        backend = self.semantic()
-        if backend is None or not self.may_embed([query.text]):
-            return succeed([])
-        # It may be a game's own.
-        found = maybeDeferred(backend.search, self.scope, query.text, query.limit, query.audience)
-        return self._watched(in_time(found, SEARCH_TIMEOUT_S), [], "memory back end")
+
+        def found() -> Any:
+            backend = self.semantic()
+            if backend is None or not self.may_embed([query.text]):
+                return []
+            return backend.search(self.scope, query.text, query.limit, query.audience)
+
+        # The back end may be a game's own.
+        hits = in_time(maybeDeferred(found), SEARCH_TIMEOUT_S).addCallback(list)
+        return self._watched(hits, [], "memory back end")
 
     @inlineCallbacks
     def _watched(self, done: Deferred[T], default: D, what: str = "recall index") -> Steps[T | D]:

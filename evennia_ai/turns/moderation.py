@@ -100,7 +100,13 @@ class Moderator:
 def moderate(script: Assistant, event: Message) -> Steps[None]:
     """Have a queued event judged; it stays in its place in the queue, or leaves it."""
     speaker, is_secret = Speaker(event.speaker_name, event.speaker_id), is_private(event.audience)
-    text = yield _judge(script, "heard", event.content, speaker, event.channel, is_secret)
+    text = event.content
+    try:
+        text = yield _judge(script, "heard", text, speaker, event.channel, is_secret)
+    except (GeneratorExit, CancelledError):
+        raise  # the server stops; the next start asks again
+    except BaseException as error:  # noqa: BLE001 - one that waits for ever holds up all behind it
+        script.log(f"moderation broke off ({type(error).__name__}); a line passed", warning=True)
     script.runtime.judged(event.id, text)
     if script.pk and script.runtime.is_called():
         script.called()

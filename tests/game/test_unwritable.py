@@ -1,12 +1,17 @@
 """A database that cannot be written: nothing heard is lost, staff are told, the log stays short."""
 
+import json
+import resource
+import tempfile
 import unittest
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from unittest.mock import patch
 
 from django.db import OperationalError, connection
 from twisted.python.failure import Failure
 
+from evennia_ai.game.ports import write_audit
 from evennia_ai.turns.runtime import REPEATED_S
 from tests.base import AssistantTest
 from tests.steps import verify_history
@@ -203,3 +208,23 @@ class TestEachStatement(AssistantTest):
         self.assertIsNone(self.script.runtime.lock.running)
         self.clock += 30.0
         self.assertEqual(self.tick(), "turn")
+
+
+class TestAuditLog(unittest.TestCase):
+    """The audit log where no file can grow, as on a full disk."""
+
+    def test_a_line_is_there_whole_or_not_at_all(self):
+        """What has no room leaves nothing behind, and the next line with room is whole."""
+        path = Path(self.enterContext(tempfile.TemporaryDirectory())) / "ai.log"
+        write_audit(path, "error", {"what": "first"}, 0)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, limits[1]))
+        try:
+            for _ in range(2):
+                with self.assertRaises(OSError):
+                    write_audit(path, "error", {"what": "second"}, 0)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        write_audit(path, "error", {"what": "third \ud800"}, 0)
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        self.assertEqual([line["what"] for line in lines], ["first", "third \ud800"])

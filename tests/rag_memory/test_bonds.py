@@ -144,12 +144,15 @@ class TestBonds(MemoryWorldTest):
         self.assertEqual(bond.points(-5.0), 50)
 
     def test_many_events(self):
-        """The newest are kept, and stored as they are."""
-        bond = Bond()
-        for n in range(EVENTS_KEPT + 2):
-            bond = bond.with_event(Feeling(f"b{n}", 0.0, 1, "x"), "Al")
-        self.assertEqual((len(bond.events), bond.events[0].id), (EVENTS_KEPT, "b2"))
-        self.assertEqual(Bond.from_dict(bond.to_dict()), bond)
+        """Old events of one kind and audience become one; nothing of their sum is lost."""
+        few = [PUBLIC, private([ALICE.id])] * 50
+        for audiences, of_public in ((few, 50), ([private([f"o{n}.x"]) for n in range(60)], 0)):
+            bond = Bond()
+            for n, audience in enumerate(audiences):
+                bond = bond.with_event(Feeling(f"b{n}", 0.0, 1, "x", audience=audience), "Al")
+            self.assertEqual(len(bond.events), EVENTS_KEPT)
+            self.assertEqual(bond.only(lambda e: e.audience == PUBLIC).points(0.0), of_public)
+            self.assertEqual(Bond.from_dict(bond.to_dict()), bond)
 
     def test_refused(self):
         """Points outside the range, and no reason."""

@@ -141,6 +141,13 @@ class TestHeard(ModeratedTest):
         self.assertNotIn("xylophone", self.alerts[0])
         self.assertEqual([line["verdict"] for line in self.audits()], ["failed"] * 3)
 
+    def test_staff_who_cannot_be_told(self):
+        """What is raised while staff are told holds up no line."""
+        self.script.alert = lambda text: 1 / 0
+        self.judged("a broken xylophone", "good evening Aria")
+        self.tick()
+        self.assertEqual(self.contents()[0], ("user", "a broken xylophone"))
+
     def test_audit(self):
         """The log names speaker and verdict of what was refused or replaced, never the words."""
         for text in ("a forbidden word", "a rude word", "a good word"):

@@ -67,9 +67,8 @@ def announce(script: Assistant, record: CompactionRecord) -> Done:
     acts: list[Callable[[], None]] = [
         lambda: script.audit("compaction", trigger=record.trigger, **as_result(Done(record))),
         lambda: script.tell_staff(report_line(name, record), report_line(name, logged)),
+        lambda: script.pose("compact") if script.config.compact_notice else None,
     ]
-    if script.config.compact_notice:
-        acts.append(lambda: script.pose("compact"))
     for act in acts:
         try:
             act()

@@ -13,7 +13,7 @@ from evennia_ai.errors import BoundError, ToolError
 from evennia_ai.history.audience import STAFF
 from evennia_ai.history.frames import quoted
 from evennia_ai.history.records import as_dict
-from evennia_ai.history.stored import Stored
+from evennia_ai.history.stored import Stored, Unreadable
 
 KEY = "waiting_calls"
 # How long a call waits, and how many do: of one assistant, and for one person.
@@ -70,6 +70,12 @@ class WaitingCalls(Stored):
 
     calls: tuple[WaitingCall, ...] = ()
     next: int = 1
+
+    def check(self) -> None:
+        """Each call has a number of its own, below the next."""
+        numbers = [call.number for call in self.calls]
+        if len(set(numbers)) < len(numbers) or max(numbers, default=0) >= self.next:
+            raise Unreadable("a number twice, or one that is still to come")
 
     def with_call(self, call: WaitingCall) -> "WaitingCalls":
         """With one more call, under the next number; `ToolError` if there are enough."""
