@@ -2,7 +2,7 @@
 #                 (with MODEL=smollm2: on a small language model of its own; MODEL=offline: without)
 # make demo-stop  stop the demo
 # make install    create the virtual environment (the other targets do this if needed)
-# make test       run the tests (four minutes on two cores)
+# make test       run the tests (three minutes on two cores)
 # make test-e2e   run the tests that start real games
 # make test-games run the package's own suite in eight games that were not written for it
 # make test-all   run all of them with every example, and the long games (hours)
