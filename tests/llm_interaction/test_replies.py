@@ -375,6 +375,8 @@ NOTHING = (
     "I'm an AI assistant, so I do not have a stew.",
     "I am a large language model trained by Google.",
     "I'm sorry, but I can't continue this roleplay.",
+    "I don't have any information about Bram in the text game you are playing.",
+    "I am Aria, a robot designed to provide information and assistance in this place.",
 )
 
 
