@@ -53,11 +53,11 @@ class TestWhoPays(SpendGameTest):
     def test_a_turn_is_paid_and_outlives_a_restart(self):
         """All three rows hold the turn, also after a restart."""
         self.assertEqual(self.ask(), "turn")
+        self.assertEqual(self.logged("call")[0]["cached"], 600)
         self.restart()
         for holder in ("", GAME, self.payer):
             self.assertEqual((self.spent(holder).tokens, self.spent(holder).cost), (1000, 0.25))
             self.assertEqual((self.spent(holder).cached, self.spent(holder).calls), (600, 1))
-        self.assertEqual(self.logged("call")[0]["cached"], 600)
 
     def test_embeddings_are_paid(self):
         """Where a model is billed for embeddings, they count, and stop at a cap."""
