@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
 
@@ -42,6 +42,8 @@ TROUBLE_SHOWN_S = 60.0
 RESTART_S = 60.0
 # Newest messages among whose speakers is looked for one who floods it.
 HEARD_LAST = 50
+
+T = TypeVar("T")
 
 
 class Assistant:
@@ -199,6 +201,17 @@ class Assistant:
             return function()
 
         return self.runtime.lock.run_next(alone)
+
+    def survived(self, what: str, function: Callable[[], T], otherwise: T) -> T:
+        """What a function returns; if it raises, the error is logged, and `otherwise` returned.
+
+        For hooks of Evennia and lists of assistants: a fault of one must not stop the others.
+        """
+        try:
+            return function()
+        except Exception as error:  # noqa: BLE001 - logged and shown in `aistatus`
+            self.log_error(what, error)
+            return otherwise
 
     def between_turns(self, function: Callable[[], Any]) -> Deferred[Any]:
         """As `run_exclusive`, for something short, beside a compaction in the background."""

@@ -4,10 +4,10 @@ import errno
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from django.db import DatabaseError
 from evennia import AccountDB
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from evennia import DefaultObject
     from twisted.python.failure import Failure
 
-T = TypeVar("T")
 _LONG = 300
 
 
@@ -198,17 +197,6 @@ class AssistantPorts(Assistant):
         if self.runtime.cannot_store:
             self.runtime.cannot_store = False
             self.tell_staff(f"{self.obj.key}: the game's database can be written again")
-
-    def survived(self, what: str, function: Callable[[], T], otherwise: T) -> T:
-        """What a function returns; if it raises, the error is logged, and `otherwise` returned.
-
-        For hooks of Evennia and lists of assistants: a fault of one must not stop the others.
-        """
-        try:
-            return function()
-        except Exception as error:  # noqa: BLE001 - logged and shown in `aistatus`
-            self.log_error(what, error)
-            return otherwise
 
     def audit(self, kind: str, **fields: Any) -> None:
         """Write a line to the audit log on a thread, in order; a full disk is logged."""

@@ -100,13 +100,7 @@ class Moderator:
 def moderate(script: Assistant, event: Message) -> Steps[None]:
     """Have a queued event judged; it stays in its place in the queue, or leaves it."""
     speaker, is_secret = Speaker(event.speaker_name, event.speaker_id), is_private(event.audience)
-    text = event.content
-    try:
-        text = yield _judge(script, "heard", text, speaker, event.channel, is_secret)
-    except (GeneratorExit, CancelledError):
-        raise  # the server stops; the next start asks again
-    except BaseException as error:  # noqa: BLE001 - one that waits for ever holds up all behind it
-        script.log(f"moderation broke off ({type(error).__name__}); a line passed", warning=True)
+    text = yield _judge(script, "heard", event.content, speaker, event.channel, is_secret)
     script.runtime.judged(event.id, text)
     if script.pk and script.runtime.is_called():
         script.called()
@@ -167,10 +161,11 @@ def _judge(
         script.audit("moderation", verdict="failed", of=kind, **facts, why=why)
         if script.now() - moderator.told_at > ALERT_EVERY_S:
             moderator.told_at = script.now()
-            script.alert(
+            told = (
                 f"moderation failed ({why}): while it does, what is heard passes and nothing is "
                 "said. Later failures are in the audit log."
             )
+            script.survived("telling staff", lambda: script.alert(told), None)
         return text if kind == "heard" else ""
     passed = storable(answer) if answer and answer.strip() else ""
     if passed != text:
