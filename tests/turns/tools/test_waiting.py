@@ -52,6 +52,13 @@ class TestWaitingCalls(unittest.TestCase):
             self.assertEqual(len(each.line.splitlines()), 1)
             self.assertLessEqual(len(each.act), SHOWN_CHARS + len(each.tool) + 6)
 
+    def test_numbers(self):
+        """A number that stands twice, or is still to come, could mean another call: unreadable."""
+        one = WaitingCalls().with_call(call()).to_dict()
+        self.assertIsNotNone(WaitingCalls.if_readable(one))
+        for wrong in ({"calls": one["calls"] * 2}, {"next": 1}):
+            self.assertIsNone(WaitingCalls.if_readable(one | wrong))
+
     def test_a_full_list(self):
         """One person's calls, and those of many people together, fill only so much."""
         for most, says, number_of in (
