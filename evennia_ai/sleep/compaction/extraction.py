@@ -6,7 +6,7 @@ and its audience is the scope. Nothing is written before all is there.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -247,7 +247,7 @@ class Extractor:
             extraction.iterations += 1
             results = []
             for call in calls:
-                results.append(self._noted(call, scope, owners))
+                results.append((yield self._noted(call, scope, owners)))
                 yield script.breathe()
             names = {call["function"]["name"] for call in calls}
             if names - {ENTRY, OBSERVATION} - script.tools.ending:
@@ -281,8 +281,11 @@ class Extractor:
             calls += tuple(tool_call(new_id("call_"), name, "{}") for name in script.tools.ending)
         return reply, calls
 
-    def _noted(self, call: Mapping[str, Any], scope: str, owners: Mapping[int, Message]) -> str:
-        """Take the note of a call, unless it is none or nothing new; returns the result."""
+    @inlineCallbacks
+    def _noted(
+        self, call: Mapping[str, Any], scope: str, owners: Mapping[int, Message]
+    ) -> Steps[str]:
+        """Take the note of a call, unless it is none or nothing new; fires with the result."""
         name = str(call["function"].get("name") or "")
         if name not in (ENTRY, OBSERVATION):
             return "ok"
@@ -294,7 +297,7 @@ class Extractor:
         note = Note(name, fields, scope)
         at = max((message.created_at for message in cited), default="")
         if not cited:  # it named no lines: those that share most of its words, the best first
-            cited = _bearing_out(note.text, owners.values())
+            cited = yield self.script.mind.work(_bearing_out, note.text, [*owners.values()])
             at = cited[0].created_at if cited else ""
         if _is_recalled(cited):
             return "That repeats a memory; nobody said it now."
@@ -325,9 +328,8 @@ class Extractor:
         return bool(told) and any(words(text)[: len(told)] == told for text in texts)
 
 
-def _bearing_out(text: str, lines: Iterable[Message]) -> list[Message]:
+def _bearing_out(text: str, lines: Sequence[Message]) -> list[Message]:
     """What bears a note out: statements of people, else what was said from memory; best first."""
-    lines = list(lines)
     said = {m.id: m for m in lines if m.role == "user" and statement_of(m).content}
     own = {m.id: m for m in lines if m.role == "assistant" and m.metadata.get(MEMORIES)}
     found = supporting(text, [statement_of(m) for m in said.values()]) or supporting(
