@@ -172,7 +172,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
     def _tick_soon(self) -> None:
         """Begin a tick as soon as the reply cooldown lets it, unless one is about to begin."""
 
-        def begin() -> None:
+        def begin(_: object) -> None:
             if self.pk and self.runtime.called is not None:  # else the timer was faster
                 self.runtime.called = None
                 self.at_tick()
@@ -180,7 +180,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
         runtime = self.runtime
         if runtime.lock.running is None and runtime.called is None:
             rest = self.reply_cooldown_s - max(0.0, self.now() - runtime.last_turn_at)
-            runtime.called = reactor.callLater(max(0.0, rest), begin)
+            turn = partial(self.breathe().addCallback, begin)
+            runtime.called = reactor.callLater(max(0.0, rest), turn)
 
     def _run_sleep_tick(self) -> "Deferred[dict[str, Any]]":
         """Run the sleep cycle now; fires with one entry a step."""

@@ -14,12 +14,13 @@ import sys
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar, cast
 
-from twisted.internet.base import ReactorBase
+from twisted.internet.base import DelayedCall, ReactorBase
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
@@ -41,8 +42,40 @@ def _default_reactor() -> ReactorBase:
     return cast(ReactorBase, reactor)
 
 
+class _Steps:
+    """Steps of long work: one begins in a turn of the reactor, so that players come in between."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Deferred[None]] = deque()
+        self._begins: DelayedCall | None = None
+
+    def wait(self) -> Deferred[None]:
+        step: Deferred[None] = Deferred()
+        self._waiting.append(step)
+        self._plan()
+        return step
+
+    def _plan(self) -> None:
+        if self._waiting and (self._begins is None or not self._begins.active()):
+            self._begins = _default_reactor().callLater(0, self._begin)
+
+    def _begin(self) -> None:
+        step = self._waiting.popleft()
+        self._plan()
+        if not step.called:  # cancelled
+            step.callback(None)
+
+
+_steps = _Steps()
+
+
 def pause(reactor: IReactorTime | None = None, seconds: float = 0.0) -> Deferred[None]:
-    """Give everything else on the reactor a turn; fires after at least `seconds`."""
+    """Give everything else on the reactor a turn; fires after at least `seconds`.
+
+    Of the steps that go on at once only one does in a turn of the reactor.
+    """
+    if reactor is None and not seconds:
+        return _steps.wait()
     return deferLater(reactor or cast(IReactorTime, _default_reactor()), seconds)
 
 

@@ -7,14 +7,41 @@ import tempfile
 import threading
 import time
 import unittest
+from itertools import pairwise
 from pathlib import Path
 
-from twisted.internet.defer import CancelledError
+from twisted.internet import reactor
+from twisted.internet.defer import CancelledError, inlineCallbacks
 
-from evennia_ai.background import AsyncioThread, Worker, wait_for_imports
+from evennia_ai.background import AsyncioThread, Worker, pause, wait_for_imports
 from tests.waiting import pump_until, wait_for
 
 ROOT = Path(__file__).parents[1]
+
+
+class TestPause(unittest.TestCase):
+    def test_one_step_a_turn(self):
+        """Of work that goes on at once one step runs in a turn of the reactor, in its order."""
+        done, turns = [], []
+
+        def turn():
+            turns.append(len(done))
+            if len(done) < 20:
+                reactor.callLater(0, turn)
+
+        @inlineCallbacks
+        def work(name):
+            for step in range(5):
+                yield pause()
+                done.append((step, name))
+
+        others = [work(name) for name in range(4)]
+        pause().addErrback(lambda failure: failure.trap(CancelledError)).cancel()
+        turn()
+        for other in others:
+            wait_for(other)
+        self.assertEqual(done, [(step, name) for step in range(5) for name in range(4)])
+        self.assertLessEqual(max(b - a for a, b in pairwise(turns)), 1)
 
 
 class TestWorker(unittest.TestCase):

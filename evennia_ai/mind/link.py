@@ -281,6 +281,10 @@ class Link:
         number, value, facts = message
         self._missed = 0
         self.facts |= facts
+        # Each goes on in a turn of the reactor of its own, as many may come at once.
+        pause().addCallback(lambda _: self._answered(number, value))
+
+    def _answered(self, number: str, value: Any) -> None:
         request = self._requests.pop(number, None)
         if request is None:
             return
