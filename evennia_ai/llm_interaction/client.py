@@ -35,7 +35,7 @@ from evennia_ai.llm_interaction.own_machine import is_near
 from evennia_ai.llm_interaction.profiles import Profile, is_small_name
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelFacts, ModelReply, ModelRequest
-from evennia_ai.llm_interaction.windows import KnownWindow, Window, figures_of
+from evennia_ai.llm_interaction.windows import KnownWindow, Window, named_window
 
 T = TypeVar("T")
 _log = Logger(namespace="evennia_ai.model")
@@ -321,7 +321,7 @@ class ModelClient:
             outcome = replace(outcome, kind="context_window")
         if outcome.kind == "context_window":
             listed = wire.window_of(self._ready().litellm, where.model)
-            known.window = known.window.overflowed(figures_of(outcome.said), *sizes, listed)
+            known.window = known.window.overflowed(named_window(outcome.said), *sizes, listed)
         elif outcome.kind == "connection":  # one that comes back may have another window
             known.next_lookup = -math.inf
         return outcome

@@ -6,9 +6,7 @@ same text. `KnownWindow` keeps both apart and returns what a prompt may hold by 
 
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from evennia_ai.history.records import as_dict, as_list
 
@@ -46,14 +44,6 @@ class Window:
 
     def __str__(self) -> str:
         return f"{self.tokens:,} tokens, by {self.source}"
-
-
-class Overflow(NamedTuple):
-    """What an error says about a prompt that was too large, in the model's tokens."""
-
-    window: int | None = None  # the model's window, None if it is not named
-    prompt: int | None = None  # tokens of the prompt
-    total: int | None = None  # tokens of the prompt and the reply that was asked for
 
 
 @dataclass(frozen=True)
@@ -108,22 +98,18 @@ class KnownWindow:
         return replace(known, ratio=max(self.ratio, ratio))
 
     def overflowed(
-        self, said: Overflow, prompt_tokens: int, reply_tokens: int, listed: int | None = None
+        self, named: int | None, prompt_tokens: int, reply_tokens: int, listed: int | None = None
     ) -> "KnownWindow":
-        """With what an overflow told: the limit becomes less than the refused request.
+        """With the window that an overflow named: the limit becomes less than what was refused.
 
         The request is by our count; one that nobody counted (0) changes only the window that is
         named.
         """
         known, size, before = self, prompt_tokens + reply_tokens, self.refused
-        is_news = before is None or before.source == HALVED or (said.window or 0) < before.tokens
-        if said.window and is_news:
-            known = replace(known, refused=Window(said.window, NAMED))
-        if not prompt_tokens:
-            return known
-        known = known.counted(prompt_tokens, said.prompt or (said.total or 0) - reply_tokens)
+        if named and (before is None or before.source == HALVED or named < before.tokens):
+            known = replace(known, refused=Window(named, NAMED))
         limit = known.limit(listed)
-        if limit is not None and limit.tokens < size:
+        if not prompt_tokens or limit is not None and limit.tokens < size:
             return known
         ratio = limit.tokens * known.ratio / size * REFUSED_RATIO if limit else math.inf
         if ratio <= MOST_GUESSED_RATIO:
@@ -131,12 +117,11 @@ class KnownWindow:
         return replace(known, refused=Window(max(1, size // 2), HALVED))
 
 
-_KEY = r"[\"']?{}[\"']?\s*[:=]\s*(\d+)"
 _NUMBER = r"(\d[\d,]*)"
 _WINDOWS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        _KEY.format("n_ctx"),
+        r"[\"']?n_ctx[\"']?\s*[:=]\s*(\d+)",
         # "210000 tokens > 200000 maximum", "188240 + 21333 > 200000"
         rf"\d (?:tokens )?> {_NUMBER}(?![\d,]| -)",
         rf"context (?:length|size|window|limit)[^\d.;:]{{0,24}}{_NUMBER}",
@@ -156,29 +141,6 @@ _WINDOWS = tuple(
         rf"configured limit of {_NUMBER}",
     )
 )
-_PROMPTS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        _KEY.format("n_prompt_tokens"),
-        rf"{_NUMBER} in the (?:messages|prompt)",
-        rf"{_NUMBER} input tokens",
-        rf"resulted in {_NUMBER} tokens",
-        rf"prompt \(length {_NUMBER}\)",
-        rf"token count \({_NUMBER}\)",
-        rf"request \({_NUMBER} tokens\)",
-        rf"contains {_NUMBER} tokens",
-        rf"too long: {_NUMBER} tokens",
-        rf"Given: {_NUMBER} `inputs`",
-        rf"context limit: {_NUMBER} \+",
-        rf"current length is {_NUMBER}",
-        rf"first {_NUMBER} tokens",
-        rf"prompt length {_NUMBER}",
-        rf"Limit [\d,]+, Requested {_NUMBER}",
-        rf"requested tokens \({_NUMBER}\)",
-        rf"{_NUMBER} tokens from the input",
-    )
-)
-_TOTAL = re.compile(rf"requested (?:about |a total of )?{_NUMBER} tokens", re.IGNORECASE)
 # Words of an overflow.
 _SAYS = re.compile(
     r"exceed_context_size|context_(?:length|window)_exceeded|string_above_max_length"
@@ -222,14 +184,10 @@ def is_overflow(text: str, is_known: bool = False) -> bool:
     return is_known or bool(_SAYS.search(text))
 
 
-def figures_of(text: str) -> Overflow:
-    """The figures in the text of an error that is known to be an overflow."""
-
-    def first(patterns: Iterable[re.Pattern[str]]) -> int | None:
-        hits = (hit for pattern in patterns for hit in pattern.findall(text))
-        return next((count for hit in hits if (count := _tokens(hit))), None)
-
-    return Overflow(*map(first, (_WINDOWS, _PROMPTS, (_TOTAL,))))
+def named_window(text: str) -> int | None:
+    """The window in the text of an error that is known to be an overflow; None without one."""
+    hits = (hit for pattern in _WINDOWS for hit in pattern.findall(text))
+    return next((count for hit in hits if (count := _tokens(hit))), None)
 
 
 def _tokens(value: object) -> int | None:

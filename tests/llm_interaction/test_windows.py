@@ -16,10 +16,9 @@ from evennia_ai.llm_interaction.windows import (
     PROPS,
     TABLE,
     KnownWindow,
-    Overflow,
     Window,
-    figures_of,
     is_overflow,
+    named_window,
     window_in,
 )
 from tests.strategies import FEW
@@ -30,27 +29,27 @@ LLAMA = (
     '"n_prompt_tokens": 12031, "n_ctx": 8192}}'
 )
 OPENAI = "This model's maximum context length is 8192 tokens. However, "
-# Texts of errors and the window, the prompt and the total that each names.
+# Texts of errors and the window that each names.
 ERRORS = (
-    (LLAMA, 8192, 12031, None),
-    (LLAMA.replace('"', "'"), 8192, 12031, None),
-    (f"{OPENAI}you requested 9000 tokens (8000 in the messages, 1000 in the completion).", 8192, 8000, 9000),
-    (f"{OPENAI}you requested 9000 tokens.", 8192, None, 9000),
-    (f"{OPENAI}your messages resulted in 9,001 tokens.", 8192, 9001, None),
-    ("`max_tokens` is too large: 1024. This model's maximum context length is 4096 tokens and your request has 3500 input tokens (1024 > 4096 - 3500).", 4096, 3500, None),
-    ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", 4096, 5000, None),
-    ("prompt is too long: 210000 tokens > 200000 maximum", 200000, 210000, None),
-    ("input length and max_tokens exceed context limit: 188240 + 21333 > 200000", 200000, 188240, None),
-    ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", 1048576, 1200000, None),
-    ("Prompt contains 40000 tokens, too large for model with 32768 maximum context length", 32768, 40000, None),
-    ("The model is loaded with context length of only 4096 tokens", 4096, None, None),
-    ("`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs`", 4096, 4000, None),
-    ("Current length is 9000 while limit is 8192", 8192, 9000, None),
-    ("Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of 33000 tokens: 32000 tokens from the input messages and 1000 tokens for the completion.", 32768, 32000, 33000),
-    ("Requested tokens (9000) exceed context window of 8192", 8192, 9000, None),
-    ("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens.", 272000, 300000, None),
-    ("Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded with context length of only 32768 tokens, which is not enough.", 32768, 111490, None),
-    ("Input is too long for requested model.", None, None, None),
+    (LLAMA, 8192),
+    (LLAMA.replace('"', "'"), 8192),
+    (f"{OPENAI}you requested 9000 tokens (8000 in the messages, 1000 in the completion).", 8192),
+    (f"{OPENAI}you requested 9000 tokens.", 8192),
+    (f"{OPENAI}your messages resulted in 9,001 tokens.", 8192),
+    ("`max_tokens` is too large: 1024. This model's maximum context length is 4096 tokens and your request has 3500 input tokens (1024 > 4096 - 3500).", 4096),
+    ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", 4096),
+    ("prompt is too long: 210000 tokens > 200000 maximum", 200000),
+    ("input length and max_tokens exceed context limit: 188240 + 21333 > 200000", 200000),
+    ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", 1048576),
+    ("Prompt contains 40000 tokens, too large for model with 32768 maximum context length", 32768),
+    ("The model is loaded with context length of only 4096 tokens", 4096),
+    ("`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs`", 4096),
+    ("Current length is 9000 while limit is 8192", 8192),
+    ("Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of 33000 tokens: 32000 tokens from the input messages and 1000 tokens for the completion.", 32768),
+    ("Requested tokens (9000) exceed context window of 8192", 8192),
+    ("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens.", 272000),
+    ("Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded with context length of only 32768 tokens, which is not enough.", 32768),
+    ("Input is too long for requested model.", None),
 )  # fmt: skip
 
 anything = st.recursive(
@@ -93,11 +92,11 @@ class TestAnswers(unittest.TestCase):
             self.assertTrue(found is None or LEAST_TOKENS <= found.tokens <= MOST_TOKENS)
 
     def test_what_overflow_errors_name(self):
-        """Window, prompt and total are read from the errors of the usual servers."""
-        for text, *figures in ERRORS:
+        """The window is read from the errors of the usual servers."""
+        for text, window in ERRORS:
             with self.subTest(text):
                 self.assertTrue(is_overflow(text))
-                self.assertEqual(figures_of(text), Overflow(*figures))
+                self.assertEqual(named_window(text), window)
 
     def test_other_errors(self):
         """An error about something else is no overflow, and absurd figures are none."""
@@ -107,15 +106,14 @@ class TestAnswers(unittest.TestCase):
             "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
         ):
             self.assertFalse(is_overflow(text), text)
-        self.assertEqual(figures_of("n_ctx: 7, context length 999999999999999999"), Overflow())
+        self.assertIsNone(named_window("n_ctx: 7, context length 999999999999999999"))
 
     @given(st.text())
     @FEW
     def test_any_text(self, text):
-        """Whatever a text holds, its figures lie within bounds."""
-        said = figures_of(text + ' "n_ctx": ' + text)
-        for figure in (said.window, said.prompt, said.total):
-            self.assertTrue(figure is None or LEAST_TOKENS <= figure <= MOST_TOKENS)
+        """Whatever a text holds, its figure lies within bounds."""
+        window = named_window(text + ' "n_ctx": ' + text)
+        self.assertTrue(window is None or LEAST_TOKENS <= window <= MOST_TOKENS)
 
 
 class TestKnown(unittest.TestCase):
@@ -126,7 +124,7 @@ class TestKnown(unittest.TestCase):
         self.assertEqual(known.limit(9000), Window(9000, TABLE))
         known = known.told(Window(8192, PROPS))
         self.assertEqual(known.limit(9000), Window(8192, PROPS))
-        known = known.overflowed(Overflow(4096), 6000, 500)
+        known = known.overflowed(4096, 6000, 500)
         self.assertEqual(known.limit(9000), Window(4096, NAMED))
         # What an overflow told holds until the server says another window.
         for served, limit in ((None, 4096), (8192, 4096), (6000, 6000)):
@@ -135,13 +133,13 @@ class TestKnown(unittest.TestCase):
 
     def test_a_named_window_replaces_a_guess(self):
         """A guess gives way to a window that is named, a named one only to a smaller one."""
-        known = KnownWindow().overflowed(Overflow(), 2000, 0)
+        known = KnownWindow().overflowed(None, 2000, 0)
         self.assertEqual(known.limit(), Window(1000, HALVED))
-        known = known.overflowed(Overflow(1500), 0, 0)
+        known = known.overflowed(1500, 0, 0)
         self.assertEqual(known.limit(), Window(1500, NAMED))
-        self.assertEqual(known.overflowed(Overflow(1600), 0, 0), known)
+        self.assertEqual(known.overflowed(1600, 0, 0), known)
         # A server that refuses far less than its table says has another window.
-        known = KnownWindow().overflowed(Overflow(), 4000, 1000, 128000)
+        known = KnownWindow().overflowed(None, 4000, 1000, 128000)
         self.assertEqual(known.limit(128000), Window(2500, HALVED))
 
     def test_ratio(self):
@@ -153,7 +151,7 @@ class TestKnown(unittest.TestCase):
         self.assertEqual((known.ratio, known.limit().tokens), (1.25, 3276))
         self.assertIn("4,096 of its own tokens, 1.25 for one of ours", known.limit().source)
         self.assertEqual(known.counted(1000, 1100), known)
-        self.assertEqual(known.overflowed(Overflow(total=4700), 3000, 500).ratio, 1.4)
+        self.assertAlmostEqual(known.overflowed(None, 3000, 200).ratio, 1.6, 3)
 
     def test_prompts_that_are_cut(self):
         """Counts that stay at a ceiling while prompts grow are its window."""
@@ -172,7 +170,7 @@ class TestKnown(unittest.TestCase):
                 self.assertEqual(known.limit(), tokens and Window(tokens, CUT))
 
     @given(
-        st.lists(st.tuples(sizes, st.none() | sizes, st.none() | sizes, st.none() | sizes)),
+        st.lists(st.tuples(sizes, st.none() | sizes)),
         st.none() | sizes,
         st.none() | sizes,
     )
@@ -180,8 +178,8 @@ class TestKnown(unittest.TestCase):
     def test_the_limit_falls_below_what_was_refused(self, refused, listed, served):
         """After each overflow the limit is less than the refused request, whatever it named."""
         known = KnownWindow(served and Window(served, PROPS))
-        for prompt, *named in refused:
-            known = known.overflowed(Overflow(*named), prompt, 500, listed)
+        for prompt, named in refused:
+            known = known.overflowed(named, prompt, 500, listed)
             self.assertLess(known.limit(listed).tokens, prompt + 500)
             self.assertGreaterEqual(known.limit(listed).tokens, 1)
             self.assertGreaterEqual(known.ratio, 1)
