@@ -5,7 +5,7 @@ rule names what of a sentence the source does not support; a sentence with anyth
 struck. A good summariser's paraphrase must survive: claims are compared by stems and by words that
 begin alike, and only a sentence most of whose content words stand nowhere near each other in the
 source is an unsupported claim. A claim that is turned round has the words of one clause of the
-source: the tables say which words deny, and how somebody says what they owe.
+source, but for one that denies: the tables say which do.
 
 A summary in another language than its source is held to its names and its larger numbers in
 digits; one in another script to these numbers alone. But where a part of it is in a language that
@@ -77,8 +77,6 @@ LEAST_WORDS = 2
 # The share of them in a denial.
 _DENIED = 0.8
 _SIGNS = regex.compile(r"[\p{Han}\p{Katakana}\p{Hangul}]+")
-# In scripts without spaces: characters of a name.
-_LONGEST, _LEAST = 4, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +99,10 @@ class Grounded:
 
 @dataclass(frozen=True)
 class Clause:
-    """A part of a line, folded: who said it, its words, its names but the first, its stems."""
+    """A part of a line, folded: who said it, its words, its stems."""
 
     speaker: str
     text: str
-    names: frozenset[str]
     stems: frozenset[str]
 
     def share(self, stems: Collection[str]) -> float:
@@ -159,8 +156,6 @@ class Ground:
             Clause(
                 folded(heard.who),
                 folded(part),
-                # without case any word may be a name
-                frozenset(folded(w) for w in _WORD.findall(part)[1:] if not w[0].islower()),
                 frozenset(_telling(with_values(folded(part), code), code)),
             )
             for line in self.text.split("\n")
@@ -267,7 +262,7 @@ def unknown_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
 
 
 def turned_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
-    """What somebody said, denied, or a debt given to whom it is owed."""
+    """What somebody said, denied."""
     code = ground.language
     if not code or len(list(clauses(sentence.text))) > 1:
         return ()
@@ -276,9 +271,7 @@ def turned_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     for name in names:
         text = text.replace(name, " ")
     claim = frozenset(_telling(with_values(text, code), code)) - _narration(code)
-    is_turned = is_denied(claim, text, " ".join(names), ground.clauses, table) or is_swapped(
-        claim, sentence.text, ground.clauses, table
-    )
+    is_turned = is_denied(claim, text, " ".join(names), ground.clauses, table)
     return tuple(claim) if is_turned else ()
 
 
@@ -449,51 +442,3 @@ def _holds(text: str, other: str, plain: Collection[str]) -> bool:
         or (word in text if is_unparted(word) else any(akin(word, each) for each in words))
         for word in _WORD.findall(other)
     )
-
-
-def is_swapped(stems: Collection[str], text: str, told: Iterable[Clause], table: Table) -> bool:
-    """Whether a sentence says that somebody is owed what they said they owe.
-
-    `Konrad owes Oskar` where Oskar said `I owe Konrad`: Konrad begins the sentence, and not the
-    clause. Of most that people do the contrary may be as true: they meet, marry and trade.
-    """
-    text = folded(text)
-    if table.expression("speech", "by").search(text):
-        return False
-    owes, me = table.expression("speech", "owes"), table.expression("speech", "me")
-    topic, joint = table.get("speech", "topic"), table.get("speech", "and")
-    is_free = topic or table.data.get("cases") or is_unparted(text[:1])
-    for clause in told:
-        owed = owes.search(clause.text)
-        if not owed or me.search(clause.text):
-            continue
-        who = rf"(?<!{joint}){regex.escape(clause.speaker)}"
-        subject = _object(text, clause, table)
-        if not subject or not regex.search(who, text.removeprefix(clause.speaker)):
-            continue
-        if topic and regex.match(topic, clause.text.partition(subject)[2]):
-            continue  # somebody else owes something
-        verbs = _WORD.findall(text.removeprefix(subject))[:2]
-        if not is_free and not any(akin(verb, word) for verb in verbs for word in owed[0].split()):
-            continue  # `Konrad gets the coins that Oskar owes`
-        rest = [stem for stem in stems if not akin(stem, subject) and stem not in subject]
-        if len(rest) >= LEAST_WORDS and clause.share(rest) == 1:
-            return True
-    return False
-
-
-def _object(text: str, clause: Clause, table: Table) -> str:
-    """The name that a sentence begins with, as its subject, if it stands within a clause."""
-    if topic := table.get("speech", "topic"):
-        begin = regex.match(rf"(\w+?)(?:{topic})", text)
-        return begin[1] if begin and clause.text.find(begin[1]) > 0 else ""
-    if is_unparted(text[:1]):
-        sizes = (
-            size for size in range(_LONGEST, _LEAST - 1, -1) if clause.text.find(text[:size]) > 0
-        )
-        return text[: next(sizes, 0)]
-    first = next(iter(_WORD.findall(text)), "")
-    # Where names have cases, the one of an object stays what it is.
-    is_same = table.data.get("cases") and first in clause.names
-    is_there = any(akin(first, name) for name in clause.names)
-    return "" if is_same or first in table.words("stop") or not is_there else first

@@ -28,10 +28,10 @@ SLOTS = re.compile(r"\{(\w+)\}")
 # Sections of expressions.
 EXPRESSIONS = ("kinds", "speech", "questions", "signs")
 # Keys that English has no use for.
-ELSEWHERE = {"you", "glued", "endings", "topic"}
+ELSEWHERE = {"you", "glued", "endings"}
 LISTS_ELSEWHERE = {"vocative", "signs", "counters", "calendar", "proclitics", "unit_before_ten"}
 KEYS_ELSEWHERE = {"letters", "script", "script_weight", "unparted", "nouns_have_capitals"}
-KEYS_ELSEWHERE |= {"subject_first", "times", "cases", "verb_prefixes"}
+KEYS_ELSEWHERE |= {"subject_first", "times", "verb_prefixes"}
 
 
 class TestTables(unittest.TestCase):

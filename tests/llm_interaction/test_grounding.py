@@ -249,7 +249,7 @@ class TestTalks(unittest.TestCase):
         """
         told = [(ground(talk), talk["true"][0], text) for talk in TALKS for text in talk["false"]]
         alone = [text for source, _, text in told if not grounded_in(text, *source).struck]
-        self.assertLessEqual(len(alone), 0.18 * len(told), alone)
+        self.assertLessEqual(len(alone), 0.2 * len(told), alone)
         whole = [(text, grounded_in(f"{true}\n{text}", *source)) for source, true, text in told]
         behind = [
             text
