@@ -57,6 +57,7 @@ def _tiktoken_counter(name: str) -> Counter | None:
         encoding: Any = importlib.import_module("tiktoken").get_encoding(name)
     except (ImportError, OSError, ValueError):
         return None
+    encoding._mergeable_ranks = {}  # 14 MB that it was made of, and needs no more
 
     @functools.lru_cache(maxsize=_KNOWN_TEXTS)
     def short(text: str) -> int:
