@@ -22,7 +22,7 @@ from benchmarks.figures import show, spread
 from benchmarks.world import world
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
+from evennia_ai.llm_interaction.prompt import measure_fixed
 from tests.loopback import Answer, LoopbackServer, call, calls, text
 from tests.steps import verify_history
 from tests.waiting import pump_until, wait_for
@@ -73,7 +73,7 @@ class Talk:
 
     def fill_to(self, share: float) -> None:
         """Store talk until the context is so full."""
-        while context_usage(self.script) < share:
+        while self.script.usage() < share:
             self.number += 1
             role = "user" if self.number % 2 else "assistant"
             self.script.history.append([Message(role, WORDS.format(self.number) * 3)])

@@ -73,7 +73,7 @@ def memory(admin: Telnet, player: Telnet, questions: int) -> dict[str, Any]:
         now = _tokens(admin)
         grown.append(now - before)
         before = now
-    shown = admin.ask(f"py round({_usage()}, 4)", r"\n[0-9.]+")
+    shown = admin.ask(f"py round({ARIA}.usage(), 4)", r"\n[0-9.]+")
     return {
         "questions": len(facts),
         "answered_right": right,
@@ -85,10 +85,6 @@ def memory(admin: Telnet, player: Telnet, questions: int) -> dict[str, Any]:
 def _tokens(admin: Telnet) -> int:
     admin.drain(0.2)
     return int(admin.ask(f"py {ARIA}.history.tokens()", r"\n\d+\s").split()[-1])
-
-
-def _usage() -> str:
-    return f"__import__('evennia_ai.llm_interaction.prompt', fromlist=['x']).context_usage({ARIA})"
 
 
 def down(admin: Telnet, player: Telnet, model: Model, down_s: float) -> dict[str, Any]:

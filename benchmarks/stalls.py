@@ -25,7 +25,7 @@ from benchmarks.talker import running
 from benchmarks.world import world
 from evennia_ai import services
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
-from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
+from evennia_ai.llm_interaction.prompt import measure_fixed
 
 ASSISTANTS, LINES_A_SECOND, TALKING_S = 100, 10.0, 60.0
 BEAT_S = 0.005
@@ -121,7 +121,7 @@ class Crew:
         script.state.configure({"max_context_tokens": CONTEXT_TOKENS, **config})
         measure_fixed(script, body)
         wanted = self.rng.uniform(*FILLED)
-        while context_usage(script) < wanted:
+        while script.usage() < wanted:
             heard, own = self._heard(script), Speaker(body.key, body.stable_id)
             reply = replace(heard, role="assistant", speaker=own, content=line(self.rng))
             script.history.append([heard, reply])

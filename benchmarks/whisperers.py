@@ -18,7 +18,7 @@ import re
 from benchmarks.figures import show
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker, is_talk
-from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
+from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.due import MANUAL
@@ -90,7 +90,7 @@ def measured(limit):
     aria = FakeAssistant(model, max_context_tokens=limit)
     measure_fixed(aria, aria.obj)
     aria.history.append(scene())
-    before, talk = context_usage(aria), sum(map(is_talk, scene()))
+    before, talk = aria.usage(), sum(map(is_talk, scene()))
     job, outcomes = Compaction(aria, MANUAL), []
     job.extract().addCallback(lambda _: job.run()).addCallback(outcomes.append)
     kept = [m for m in aria.history.messages() if is_talk(m)]
@@ -106,7 +106,7 @@ def measured(limit):
         "talk": talk,
         "entries_of_the_fact": [entry.audience for entry in facts],
         "usage_before": round(before, 2),
-        "usage_after": round(context_usage(aria), 2),
+        "usage_after": round(aria.usage(), 2),
         "verified": verify_history(aria) == (),
         "told": [text for kind, text in aria.audits if kind == "log" and "hardly room" in text],
     }

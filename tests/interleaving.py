@@ -26,8 +26,6 @@ from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     build_prompt,
-    context_limit,
-    context_usage,
 )
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
@@ -357,7 +355,7 @@ class Interleaving:
         """Let the automatic triggers fire at the usage there is now; if full, an emergency's."""
         self.world.script.state.hold = False
         self.world.script.runtime.compaction_waits = (0, 0.0)
-        share = max(0.02, min(0.98, context_usage(self.world.script)))
+        share = max(0.02, min(0.98, self.world.script.usage()))
         awake = share if is_full else 0.99
         self.world.configure(compact_sleep_threshold=share * 0.9, compact_emergency_threshold=awake)
 
@@ -631,7 +629,7 @@ class Interleaving:
         for audience in AUDIENCES[:4]:
             prompt = build_prompt(script, self.world.body, TurnRequest(audience))
             assert prompt.fits, f"prompt for {audience} is too large: {prompt.budget}"
-            assert prompt.budget.total <= context_limit(script)
+            assert prompt.budget.total <= script.limits().tokens
             check_pairs({"messages": prompt.messages})
             shown = json.dumps(prompt.messages, ensure_ascii=False)
             for number in _SECRET.findall(shown):

@@ -9,7 +9,6 @@ from evennia_ai.errors import Refusal
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import total_tokens
 from evennia_ai.history.verification import verify
-from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.due import MANUAL, make_plan
@@ -83,7 +82,7 @@ class CmdCompact(AssistantCommand):
         """What a compaction would do now; words that the viewer may not see are only counted."""
         script = self.assistant()
         plan, seen = make_plan(script), self.seen(script)
-        lines = [f"{script.obj.key} uses {context_usage(script):.1%} of its context."]
+        lines = [f"{script.obj.key} uses {script.usage():.1%} of its context."]
         if not script.config.compact_enabled:
             lines.append("Compaction is off; compact/on switches it on.")
         if plan.empty:

@@ -15,6 +15,8 @@ from evennia_ai.kinds import Allowed
 from evennia_ai.language.tables import AUTO, language_of, line_in
 from evennia_ai.llm_interaction.budget import BudgetLog
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
+from evennia_ai.llm_interaction.limits import PLAIN_SUMMARY_TOKENS, TAIL_TOKENS, Limits
+from evennia_ai.llm_interaction.regions import Caps
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Character, GameHandler, Mind
 from evennia_ai.rag_memory.bonds import Bonds
@@ -168,6 +170,29 @@ class Assistant:
     def config(self) -> AssistantConfig:
         """The configuration now."""
         return self.state.config()
+
+    def limits(self, model: str = "") -> Limits:
+        """What holds for the requests to a model, its own by default, as it is known now."""
+        config, name = self.config, model or self.model_name
+        is_base, summary = config.llm_api == "completion", self.summary_max_tokens
+        caps = Caps(
+            config.memory_inject_tokens,
+            TAIL_TOKENS,
+            config.reply_reserve_tokens,
+            min(summary, PLAIN_SUMMARY_TOKENS) if is_base else summary,
+            config.ledger_max_tokens,
+        )
+        facts, call = self.mind.model.facts(name), self.spend.call_limits.get("tokens")
+        fixed = self.runtime.fixed_tokens
+        return Limits(name, facts, config.max_context_tokens, call, caps, fixed, is_base)
+
+    def usage(self) -> float:
+        """The share of its room that history, summaries and queued events take; constant time.
+
+        Of the history it is the largest view any one audience has.
+        """
+        tokens = self.history.widest_tokens() + self.runtime.queued_tokens()
+        return self.limits().room.usage(tokens)
 
     def fall_asleep(self) -> None:
         """Go to sleep; the next tick dreams."""

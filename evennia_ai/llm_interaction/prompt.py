@@ -11,7 +11,7 @@ from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import moment_lines, one_line, quoted, row
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, mask_of, unmasked
 from evennia_ai.language.times import leaves_words
-from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, Room, TokenBudget
+from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, TokenBudget
 from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
     CONTEXT_PRE_COMPACTION,
@@ -22,10 +22,10 @@ from evennia_ai.llm_interaction.contexts import (
     system_prompt,
     written_language,
 )
+from evennia_ai.llm_interaction.limits import AS_TEXT, Limits
 from evennia_ai.llm_interaction.offline.acts import asks_to_remember
 from evennia_ai.llm_interaction.regions import (
     HEADINGS,
-    Caps,
     Prompt,
     Regions,
     fit_prompt,
@@ -43,7 +43,6 @@ from evennia_ai.llm_interaction.transcript import (
 )
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL as OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelRequest, TurnRequest
-from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.recall.values import Hit, brief
 
@@ -56,13 +55,7 @@ WISH_LINES = 12
 # Observations of each person present, of the place and of each thing in it that the tail shows
 # at most.
 PROFILE_FACTS = 3
-# Largest size of the prompt's part about room, time and people.
-TAIL_TOKENS = 800
-# Largest size of a summary by a base model.
-PLAIN_SUMMARY_TOKENS = 200
-# Below this window, a model that writes its calls as text gets few tools and short rules.
-SMALL_WINDOW_TOKENS = 16_000
-# Above it a prompt holds the examples of how the assistant talks.
+# Above this window a prompt holds the examples of how the assistant talks.
 EXAMPLES_WINDOW_TOKENS = 8_000
 EXAMPLES_HEAD = "How you talk (examples of style; never say these lines again):"
 # What such a model writes beyond a hundred words is seldom sense, and people wait for each of them.
@@ -75,80 +68,6 @@ COOL, WARM = 0.3, 0.9
 MESSAGES_AGAIN = 4
 # A turn that anybody may hear and nobody asked for.
 ORDINARY = TurnRequest()
-
-
-# How models are told of their tools, and why so.
-NATIVE = "native (the provider's tool calling)"
-CARRIED = "native (the model's template carries tools)"
-DROPPED = "text (the model's template drops tools: calls are written as text)"
-BASE = "text (base models write calls as text)"
-AS_TEXT = (DROPPED, BASE)
-
-
-def tool_protocol(script: Assistant) -> str:
-    """How an assistant's model is told of its tools, as far as is known now."""
-    if script.model_name == OFFLINE_MODEL:
-        return NATIVE
-    if script.config.llm_api == "completion":
-        return BASE
-    carries = script.mind.model.facts(script.model_name).carries_tools
-    return NATIVE if carries is None else CARRIED if carries else DROPPED
-
-
-def context_limit(script: Assistant, model: str = "") -> int:
-    """Most tokens a request to a model (its own by default) and the reply may hold.
-
-    The configured limit, the model's window or the spend limit of a call.
-    """
-    window = learned_window(script, model)
-    known = window.tokens if window else None
-    bounds = (script.config.max_context_tokens, known, script.spend.call_limits.get("tokens"))
-    return min(int(bound) for bound in bounds if bound)
-
-
-def learned_window(script: Assistant, model: str = "") -> Window | None:
-    """The window of a model (its own by default), and where the figure comes from."""
-    return script.mind.model.facts(model or script.model_name).window
-
-
-def limit_source(script: Assistant) -> tuple[str, str]:
-    """What sets the limit of its requests, and what makes it larger, in words."""
-    limit, window = context_limit(script), learned_window(script)
-    if limit == script.config.max_context_tokens:
-        return "`max_context_tokens`", "Raise `max_context_tokens`"
-    if window and limit == window.tokens:
-        name = f"the window of {script.model_name}, by {window.source}"
-        return name, "Give the model's server a larger window"
-    return "the spend limit of a call", "Raise the spend limit of a call"
-
-
-def context_caps(script: Assistant, model: str = "", limit: int = 0) -> Caps:
-    """The caps of the regions as they hold under a limit, by default that of a model, its own."""
-    config, most = script.config, script.summary_max_tokens
-    is_base = config.llm_api == "completion"
-    return Caps(
-        config.memory_inject_tokens,
-        TAIL_TOKENS,
-        config.reply_reserve_tokens,
-        min(most, PLAIN_SUMMARY_TOKENS) if is_base else most,
-        config.ledger_max_tokens,
-    ).under(limit or context_limit(script, model))
-
-
-def room_of(script: Assistant) -> Room:
-    """The room of its history beside the fixed regions of the last prompt; constant time."""
-    limit = context_limit(script)
-    volatile = context_caps(script, limit=limit).volatile
-    return Room(limit, script.runtime.fixed_tokens, volatile)
-
-
-def context_usage(script: Assistant) -> float:
-    """The share of its room that history, summaries and queued events take; constant time.
-
-    Of the history it is the largest view any one audience has.
-    """
-    tokens = script.history.widest_tokens() + script.runtime.queued_tokens()
-    return room_of(script).usage(tokens)
 
 
 def build_prompt(
@@ -186,7 +105,7 @@ def note_request(
         audience=audience,
         trigger=trigger,
         notes=tuple(note[:NOTE_CHARS] for note in budget.notes[:NOTES_KEPT]),
-        usage=round(context_usage(script), 4),
+        usage=round(script.usage(), 4),
     )
     return script.budgets.note(event)
 
@@ -219,7 +138,7 @@ def draft_prompt(
     place, system = script.game.place(request.asker), regions.system
     # A small model says again what stands nearest to its answer, and reads a description of the
     # room anew at each line, if it does not stand before the talk.
-    if is_small(script) and (text := place.pop("description", "")):
+    if script.limits().is_small and (text := place.pop("description", "")):
         system += f"\n\nDescription of {one_line(place['key'])}: {quoted(text)}"
     history, older = shown_history(script, request.audience)
     recalls = script.tools.traits.recalls
@@ -255,16 +174,16 @@ def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[st
 
 def _fitted(script: Assistant, regions: Regions, model: str = "") -> Prompt:
     """The regions as a prompt, its tools counted in the form in which they are sent."""
-    caps, limit = context_caps(script, model), context_limit(script, model)
-    cost = (lambda *_: 0) if only_speaks(script) else _tools_cost(script)
-    return fit_prompt(regions, caps, limit, script.count, cost)
+    limits, own = script.limits(model), script.limits()
+    cost = (lambda *_: 0) if own.only_speaks else _tools_cost(own)
+    return fit_prompt(regions, limits.caps, limits.tokens, script.count, cost)
 
 
-def _tools_cost(script: Assistant) -> Callable[[Sequence[dict[str, Any]], Counter], int]:
+def _tools_cost(limits: Limits) -> Callable[[Sequence[dict[str, Any]], Counter], int]:
     """What counts the tokens of tools as they are sent: described as text, or as schemas."""
-    if tool_protocol(script) not in AS_TEXT:
+    if limits.protocol not in AS_TEXT:
         return tools_tokens
-    brief = is_small(script)
+    brief = limits.is_small
     return lambda tools, count: text_tokens(tool_instructions(tools, brief), count)
 
 
@@ -284,16 +203,16 @@ def _fixed(
     script: Assistant, character: Character, request: TurnRequest, withdrawn: Sequence[str] = ()
 ) -> Regions:
     """The tool schemas, the system text and the notes of the ledger."""
-    situation = CONTEXTS[request.context]
+    situation, small = CONTEXTS[request.context], script.limits().is_small
     serves = _serving(script, request.audience, request.asker)
     tools = tuple(
         tool.schema()
-        for tool in script.tools.offered(not situation.speaks, is_small(script))
+        for tool in script.tools.offered(not situation.speaks, small)
         if (tool.serves in serves or not situation.speaks) and tool.name not in withdrawn
         # Nothing else may be done unasked.
         if request.context != CONTEXT_UNASKED or tool.silent or (tool.speaks and not tool.to_one)
     )
-    rules = situation.short_rules if is_small(script) else None
+    rules = situation.short_rules if small else None
     system = _system(script, character, situation, rules, script.config.language)
     notes = script.seen(request.audience, trusted=True).pinned()
     ledger = tuple((HEADINGS[n.kind], note_line(n.id, n.at, n.by, n.text)) for n in notes)
@@ -311,8 +230,9 @@ def _system(
     config, name = script.config, character.key
     if config.llm_api == "completion" and script.model_name != OFFLINE_MODEL:
         return plain_identity(name, config.persona, language)
-    persona, has_room = config.persona, context_limit(script) >= EXAMPLES_WINDOW_TOKENS
-    if config.examples and has_room and context.speaks and not is_small(script):
+    persona, limits = config.persona, script.limits()
+    has_room = limits.tokens >= EXAMPLES_WINDOW_TOKENS and not limits.is_small
+    if config.examples and has_room and context.speaks:
         persona += f"\n\n{EXAMPLES_HEAD}\n{config.examples}"
     return system_prompt(context, name, persona, rules, language)
 
@@ -341,31 +261,9 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
         "things": (has_things := game.has_things_for(asker)),
         "carried": has_things and bool(game.carried()),
         "older": bool(seen.summaries()),
-        "full": context_usage(script) >= script.config.compact_sleep_threshold / 2,
+        "full": script.usage() >= script.config.compact_sleep_threshold / 2,
     }
     return [*wishes, *(name for name, does in serves.items() if does)]
-
-
-def is_small(script: Assistant) -> bool:
-    """Whether the model gets few tools and short rules.
-
-    It does where it has few parameters, and where calls are written as text, or do not reach it at
-    all, and the window is small: such a model loses its way in a long prompt, and nothing is gained
-    from tools that it does not call.
-    """
-    facts = script.mind.model.facts(script.model_name)
-    if facts.small or context_limit(script) >= SMALL_WINDOW_TOKENS:
-        return facts.small
-    return tool_protocol(script) in AS_TEXT or facts.carries_tools is False
-
-
-def only_speaks(script: Assistant) -> bool:
-    """Whether the model has so few parameters that it gets no tools, and only speaks.
-
-    It looks and notes again and again, and says the results; memories are given to it. The offline
-    model takes the notes and makes the summaries.
-    """
-    return script.mind.model.facts(script.model_name).small
 
 
 def shown_history(script: Assistant, audience: str) -> tuple[tuple[Message, ...], int]:
@@ -381,7 +279,7 @@ def shown_history(script: Assistant, audience: str) -> tuple[tuple[Message, ...]
     raw = [unmasked(m) for m in live if not m.is_summary]
     if len(raw) == len(live):
         return tuple(raw), 0
-    shown, older = seen.as_if_never_compacted(raw, context_limit(script))
+    shown, older = seen.as_if_never_compacted(raw, script.limits().tokens)
     return tuple(shown), older
 
 
@@ -438,12 +336,12 @@ def model_request(
     `model` is its own, the offline one, or a fallback, after which only later ones are asked.
     """
     config, fallbacks = script.config, tuple(script.config.llm_fallback_models)
-    name, small = model or script.model_name, is_small(script)
+    name, limits = model or script.model_name, script.limits()
     if name in fallbacks:
         fallbacks = fallbacks[fallbacks.index(name) + 1 :]
     situation, reserve = CONTEXTS.get(purpose), prompt.budget.regions["Reserve"]
     is_aloud = purpose == READ_AHEAD or (situation is not None and situation.speaks)
-    is_brief = small and is_aloud and name != OFFLINE_MODEL
+    is_brief = limits.is_small and is_aloud and name != OFFLINE_MODEL
     request = ModelRequest(
         model=name,
         messages=prompt.messages,
@@ -457,12 +355,13 @@ def model_request(
     )
     if name == OFFLINE_MODEL:
         return request
-    extra = {**({"repeat_penalty": SMALL_REPEAT_PENALTY} if small else {}), **config.llm_extra}
+    penalty = {"repeat_penalty": SMALL_REPEAT_PENALTY} if limits.is_small else {}
+    extra = {**penalty, **config.llm_extra}
     thinking = config.llm_thinking
     request = replace(request, fallback_models=fallbacks, thinking=thinking, extra=extra)
-    tools = () if is_brief and only_speaks(script) else prompt.tools
-    if prompt.tools and tool_protocol(script) in AS_TEXT:
-        shown = as_text(prompt.messages, tool_instructions(tools, small), request.called)
+    tools = () if is_brief and limits.only_speaks else prompt.tools
+    if prompt.tools and limits.protocol in AS_TEXT:
+        shown = as_text(prompt.messages, tool_instructions(tools, limits.is_small), request.called)
         request, tools = replace(request, messages=tuple(shown)), ()
     request = replace(request, tools=tools)
     if config.llm_api != "completion":
@@ -490,13 +389,14 @@ def job_prompt(
     language = written_language(script.config.language, text.splitlines())
     system = _system(script, character, CONTEXTS[CONTEXT_PRE_COMPACTION], rules, language)
     messages = ({"role": "system", "content": system}, {"role": "user", "content": text})
+    limits = script.limits()
     sizes = {
         "System": text_tokens(system, script.count),
-        "Tools": _tools_cost(script)(tools, script.count),
+        "Tools": _tools_cost(limits)(tools, script.count),
         "History": tokens + OVERHEAD_TOKENS,
-        "Reserve": context_caps(script).reserve + summary_tokens,
+        "Reserve": limits.caps.reserve + summary_tokens,
     }
-    return Prompt(messages, tuple(tools), TokenBudget.of(sizes, context_limit(script)))
+    return Prompt(messages, tuple(tools), TokenBudget.of(sizes, limits.tokens))
 
 
 def job_room(prompt: Prompt) -> int:

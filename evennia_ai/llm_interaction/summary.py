@@ -23,11 +23,8 @@ from evennia_ai.llm_interaction.grounding import MOST_STRUCK, Grounded, grounded
 from evennia_ai.llm_interaction.guards import Around, without_loops, without_repeats
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
-    context_caps,
-    context_limit,
     model_request,
     note_request,
-    only_speaks,
 )
 from evennia_ai.llm_interaction.regions import Prompt, text_tokens
 from evennia_ai.llm_interaction.reply import is_refusal, strip_markup
@@ -143,7 +140,7 @@ def ask_model(
         "History": user_tokens + OVERHEAD_TOKENS,
         "Reserve": max_tokens or config.reply_reserve_tokens,
     }
-    budget = TokenBudget.of(sizes, context_limit(script, name))
+    budget = TokenBudget.of(sizes, script.limits(name).tokens)
     messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
     prompt = Prompt(messages, (), budget)
     request = model_request(script, script.obj, prompt, purpose, model=name)
@@ -212,10 +209,10 @@ def summarise_lines(
     parts: list[Summary] = []
     fits_left = FITS
     while True:
-        most = context_caps(script).summary if cap is None else cap
-        used = script.count(prompt) + context_caps(script).summary + FRAME_TOKENS
+        most = script.limits().caps.summary if cap is None else cap
+        used = script.count(prompt) + script.limits().caps.summary + FRAME_TOKENS
         # Whichever of the models gets it.
-        least = min(context_limit(script, model) for _, model in summary_levels(script))
+        least = min(script.limits(model).tokens for _, model in summary_levels(script))
         runs = yield script.mind.work(packed, lines, max(100, least - used), script.count)
         # Summaries of summaries end: where they are not fewer than before, one request takes all.
         last = bool(made) and len(runs) >= len(parts)
@@ -330,7 +327,7 @@ def summary_levels(script: Assistant) -> list[tuple[str, str]]:
     A model of so few parameters that it only speaks invents in summaries, and confuses people.
     """
     config = script.config
-    own = "" if only_speaks(script) else script.model_name
+    own = "" if script.limits().only_speaks else script.model_name
     named = [("main", main)] if (main := config.compact_model or own) else []
     named += [("fallback", name) for name in config.llm_fallback_models]
     levels = [] if script.over_spend() or script.runtime.extracts else named

@@ -29,6 +29,7 @@ from evennia_ai.background import pause
 from evennia_ai.errors import LocalModelError, ModelError, SpendError
 from evennia_ai.game.ports import shared_spend
 from evennia_ai.history.pages import ASIDE
+from evennia_ai.llm_interaction.limits import DROPPED
 from evennia_ai.llm_interaction.local_models.files import (
     MISSING_EXTRA,
     PREFIX,
@@ -44,7 +45,7 @@ from evennia_ai.llm_interaction.local_models.process import (
     state_file,
 )
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
-from evennia_ai.llm_interaction.prompt import DROPPED, OFFLINE_MODEL
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.processes import is_running
 from evennia_ai.staff.show import counted
 from evennia_ai.staff.status import status_lines

@@ -10,7 +10,7 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError
 from evennia_ai.llm_interaction.budget import TokenBudget
-from evennia_ai.llm_interaction.prompt import context_limit, model_request
+from evennia_ai.llm_interaction.prompt import model_request
 from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply
 from evennia_ai.turns.tools.game import Look
@@ -136,7 +136,7 @@ def asked(
     messages = ({"role": "system", "content": system}, *lines)
     reserve = tokens or script.config.reply_reserve_tokens
     sizes = {"History": sum(map(script.count, (system, *said))), "Reserve": reserve}
-    prompt = Prompt(messages, tuple(tools), TokenBudget.of(sizes, context_limit(script)))
+    prompt = Prompt(messages, tuple(tools), TokenBudget.of(sizes, script.limits().tokens))
     request = model_request(script, script.obj, prompt, "test", max_tokens=tokens)
     reply = script.spend.complete(replace(request, fallback_models=()), asker)
 

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.pages import aside
 from evennia_ai.llm_interaction.contexts import CONTEXTS
-from evennia_ai.llm_interaction.prompt import (
-    TAIL_TOKENS,
-    context_caps,
-    context_limit,
-    context_usage,
-    limit_source,
-    measure_fixed,
-    room_of,
-    tool_protocol,
-)
+from evennia_ai.llm_interaction.limits import TAIL_TOKENS
+from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.sleep.compaction.due import no_room
 from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.show import ago, counted, moment, price_of
@@ -61,7 +53,7 @@ def model_lines(script: "AssistantScript") -> list[str]:
     return [
         f"{script.obj.key}'s model: {name}",
         f"Window: {facts.window or 'unknown'}",
-        f"Tools: {tool_protocol(script)}",
+        f"Tools: {script.limits().protocol}",
         "Learned: " + ("; ".join(facts.profile) or "nothing that it cannot do"),
     ]
 
@@ -85,7 +77,7 @@ def status_lines(script: "AssistantScript") -> list[str]:
         f"Mode: {state.mode}" + (f", {state.phase}" if state.phase else ""),
         f"Enabled: {switched}",
         f"Model: {script.model_name}",
-        f"Tool calls: {tool_protocol(script)}",
+        f"Tool calls: {script.limits().protocol}",
         f"Mind: {script.mind.status()}",
         f"Thinking now: {'yes' if runtime.lock.running is not None else 'no'}",
         *_context_lines(script),
@@ -140,8 +132,8 @@ def _context_lines(script: "AssistantScript") -> list[str]:
             f"; in a lull from {config.compact_sleep_threshold:.0%} full, "
             f"at once from {config.compact_emergency_threshold:.0%}"
         )
-    room, used = room_of(script).tokens, context_usage(script)
-    limit = f"{context_limit(script):,} tokens ({limit_source(script)[0]})"
+    room, used = script.limits().room.tokens, script.usage()
+    limit = f"{script.limits().tokens:,} tokens ({script.limits().source[0]})"
     lines = [
         f"Context: {used:.1%} full, {round(used * room):,} of the {room:,} tokens left for talk in "
         f"{limit}",
@@ -205,7 +197,7 @@ def warnings(script: "AssistantScript") -> list[str]:
     """What does not work as configured, with the numbers."""
     tools_left = measure_fixed(script, script.obj).tools_left
     name, place = script.obj.key, script.obj.location
-    config, caps, limit = script.config, context_caps(script), context_limit(script)
+    config, caps, limit = script.config, script.limits().caps, script.limits().tokens
     found = []
     if place is None:
         found.append(f"{name} is nowhere and hears nothing: teleport it into a room")
@@ -219,7 +211,7 @@ def warnings(script: "AssistantScript") -> list[str]:
     if tools_left:
         found.append(
             f"{tools_left} of the tools of {name} are not offered: they "
-            f"leave no room under the limit of {limit:,} tokens. {limit_source(script)[1]}, "
+            f"leave no room under the limit of {limit:,} tokens. {script.limits().source[1]}, "
             "or switch tools off by `tool_levels`."
         )
     elif reason := no_room(script):
@@ -260,7 +252,7 @@ def overview(script: "AssistantScript") -> dict[str, Any]:
         "room": room_name(script.obj),
         "mode": mode,
         "model": script.model_name,
-        "usage": context_usage(script),
+        "usage": script.usage(),
         "messages": len(script.history.messages()),
         "troubles": script.runtime.counts["troubles"] + script.runtime.counts["errors"],
     }

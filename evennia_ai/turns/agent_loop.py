@@ -21,11 +21,7 @@ from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     asked_once_more,
     build_prompt,
-    context_limit,
-    is_small,
-    learned_window,
     model_request,
-    only_speaks,
 )
 from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, told_apart
@@ -162,7 +158,7 @@ class _Turn:
         """One model call; fires with its reply, or None if a bound is reached."""
         script, request, report = self.script, self.request, self.report
         tokens = report.prompt_tokens + report.completion_tokens
-        if script.now() >= request.deadline or tokens > TURN_CONTEXTS * context_limit(script):
+        if script.now() >= request.deadline or tokens > TURN_CONTEXTS * script.limits().tokens:
             return None
         answer: _Answer | None = None
         for fits_left in range(FITS, -1, -1):
@@ -188,7 +184,7 @@ class _Turn:
             except WindowError as error:
                 if not fits_left:
                     raise
-                window = learned_window(script, error.model) or "unknown"
+                window = script.limits(error.model).facts.window or "unknown"
                 script.log(f"the prompt is too large for {error.model} (window: {window})")
                 # The next one is made for it.
                 self.model = "" if error.model == script.model_name else error.model
@@ -274,7 +270,7 @@ class _Turn:
         reply = yield script.spend.complete(asked, request.asker if is_counted else None)
         yield script.breathe()
         answer = self._read(reply)
-        may_miss = only_speaks(script) and self.is_needed() and self.wants_offline()
+        may_miss = script.limits().only_speaks and self.is_needed() and self.wants_offline()
         if may_miss and answer.text and asked.messages:
             with suppress(StoreError):  # the reply is there, and paid
                 if (yield script.mind.work(misses, [*asked.messages], answer.text)):
@@ -312,8 +308,8 @@ class _Turn:
         if is_guarded:
             is_cut_off = reply.finish_reason == "length"
             text, cuts = guarded(text, self.tools.around(is_cut_off))
-            if is_small(self.script):  # it invents tools, and has no way to choose silence
-                has_tools = not only_speaks(self.script)
+            if self.script.limits().is_small:  # it invents tools, and has no way to choose silence
+                has_tools = not self.script.limits().only_speaks
                 known = {tool.name for tool in offered if has_tools and not tool.ends_turn}
                 calls = tuple(each for each in calls if each["function"]["name"] in known)
                 cuts = cuts if text or cuts or calls else (SAYS_NOTHING,)

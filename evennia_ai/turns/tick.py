@@ -23,7 +23,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.language.words import plain
 from evennia_ai.llm_interaction.budget import shortened
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED, answer_language
-from evennia_ai.llm_interaction.prompt import context_usage, is_small, shown_history
+from evennia_ai.llm_interaction.prompt import shown_history
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.lore import used
@@ -124,7 +124,7 @@ class Tick:
         job = due(self.script, EMERGENCY)
         if job is None:
             return False
-        behind, share = self.runtime.behind, context_usage(self.script)
+        behind, share = self.runtime.behind, self.script.usage()
         if behind is not None and behind[1] == EMERGENCY and share < 1.0:
             return False  # room is being made
         self.script.log(
@@ -372,7 +372,7 @@ class Tick:
         )
         if language:
             answering.append(f"Language of your answer: {language}")
-        if is_small(script):
+        if script.limits().is_small:
             if lines:
                 answering.insert(0, speaking_line(script.obj.key, lines[-1][1].key))
             return (f"Answer in {language}.",) if language else (), tuple(answering)
@@ -397,7 +397,7 @@ class Tick:
         hits = yield seen.search(Query(said, RETRIEVED, exclude=heard, own_name=own_name))
         history, _ = shown_history(script, group.audience)
         shown = [message for message in history if message.id not in self.runtime.left_out]
-        if is_small(script):
+        if script.limits().is_small:
             shown = shown[-SMALL_SEES:]
         texts = {plain(_indexed_text(message)) for message in shown}
         ids = {message.id for message in shown}

@@ -61,10 +61,9 @@ def lower(option):
 
     What waits to be heard does not count: a whisper may be no part of the largest view.
     """
-    from evennia_ai.llm_interaction.prompt import room_of
 
     script = _assistant()
-    usage = room_of(script).usage(script.history.widest_tokens())
+    usage = script.limits().room.usage(script.history.widest_tokens())
     script.attributes.add(option, min(1.0, round(usage * 0.99, 3)))
     return f"The trigger `{option}` is low."
 

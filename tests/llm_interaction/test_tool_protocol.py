@@ -6,16 +6,8 @@ from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.client import TRIAL_PAUSE_S, ModelClient
 from evennia_ai.llm_interaction.contexts import RULES, SHORT_RULES
-from evennia_ai.llm_interaction.prompt import (
-    AS_TEXT,
-    CARRIED,
-    DROPPED,
-    NATIVE,
-    SMALL_REPEAT_PENALTY,
-    SMALL_REPLY_TOKENS,
-    is_small,
-    tool_protocol,
-)
+from evennia_ai.llm_interaction.limits import AS_TEXT, CARRIED, DROPPED, NATIVE
+from evennia_ai.llm_interaction.prompt import SMALL_REPEAT_PENALTY, SMALL_REPLY_TOKENS
 from evennia_ai.llm_interaction.values import ModelRequest, TurnRequest
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.testing import FakeAssistant, ScriptedModel
@@ -124,11 +116,11 @@ class TestToolProtocol(unittest.TestCase):
     def test_what_decides(self):
         """The trial counts; unknown is native, and base models write text."""
         for carries, wanted in ((None, NATIVE), (True, CARRIED), (False, DROPPED)):
-            self.assertEqual(tool_protocol(self.aria(carries)), wanted)
-        self.assertIn(tool_protocol(self.aria(True, llm_api="completion")), AS_TEXT)
+            self.assertEqual(self.aria(carries).limits().protocol, wanted)
+        self.assertIn(self.aria(True, llm_api="completion").limits().protocol, AS_TEXT)
         offline = self.aria(False)
         offline.model_name = "offline/extractive"
-        self.assertEqual(tool_protocol(offline), NATIVE)
+        self.assertEqual(offline.limits().protocol, NATIVE)
         self.assertIn(DROPPED, AS_TEXT)
 
     def asked(self, aria):
@@ -147,7 +139,9 @@ class TestToolProtocol(unittest.TestCase):
         self.assertIn(SHORT_RULES, small)
         self.assertIn("TOOL look (", small)
         self.assertNotIn("TOOL give", small)
-        self.assertTrue(all(tool.basic for tool in aria.tools.offered(False, is_small(aria))))
+        self.assertTrue(
+            all(tool.basic for tool in aria.tools.offered(False, aria.limits().is_small))
+        )
         brief = aria.mind.model.requests[-1]
         self.assertEqual(brief.max_tokens, SMALL_REPLY_TOKENS)
         self.assertEqual(brief.extra, {"repeat_penalty": SMALL_REPEAT_PENALTY})

@@ -5,7 +5,7 @@ import pickle
 from twisted.internet.defer import Deferred
 
 from evennia_ai.llm_interaction.offline.brain import respond
-from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
+from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.privacy.forget import forget_people, remake_summary
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.testing import ScriptedModel, call
@@ -48,7 +48,7 @@ class TestInTheBackground(ForgettingTest):
             reply_cooldown_s=0,
         )
         measure_fixed(self.script, self.body)
-        while context_usage(self.script) < (0.72 if kind == "background" else 0.85):
+        while self.script.usage() < (0.72 if kind == "background" else 0.85):
             self.talk(1)
         if kind == "better":
             self.world.model.default = self.extract

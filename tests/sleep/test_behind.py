@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.offline.brain import respond
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage, measure_fixed
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, measure_fixed
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.compact import WAIT_S
@@ -48,7 +48,7 @@ class BehindTest(MemoryWorldTest):
     def fill_to(self, share):
         """Talk until the context is so full."""
         n = len(self.script.history.messages())
-        while context_usage(self.script) < share:
+        while self.script.usage() < share:
             n += 1
             self.script.history.append([Message("user", LINE.format(n) * 3, speaker=BOB)])
 
@@ -124,7 +124,7 @@ class TestInALull(BehindTest):
         contents = [m.content for m in self.script.history.messages()]
         self.assertIn("Aria, where is the barrel?", contents)
         self.assertIn("Yes, so it was.", contents)
-        self.assertLess(context_usage(self.script), 0.7)
+        self.assertLess(self.script.usage(), 0.7)
         self.assert_proven()
 
     def test_it_waits_for_a_lull(self):
@@ -223,7 +223,7 @@ class TestEmergency(BehindTest):
         [record] = self.records()
         self.assertEqual((record.trigger, record.report.level), ("emergency", "extractive"))
         self.assertEqual(self.script.state.owed, {record.report.summary_id: False})
-        self.assertLess(context_usage(self.script), 0.8)
+        self.assertLess(self.script.usage(), 0.8)
         self.assert_proven()
 
     def test_nor_where_summaries_are_extracts(self):
@@ -368,7 +368,7 @@ class TestInTheGame(AssistantTest):
             pre_compact_extraction_enabled=False,
         )
         measure_fixed(self.script, self.aria)
-        while context_usage(self.script) < 0.72:
+        while self.script.usage() < 0.72:
             self.fill(1, words=60)
 
     def begin(self):

@@ -3,7 +3,7 @@
 import unittest
 
 from evennia_ai.history.messages import Message
-from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
+from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.compact import due
 from evennia_ai.sleep.compaction.due import BACKGROUND, COUNT, EMERGENCY, REQUEST, SLEEP, firing
@@ -52,7 +52,7 @@ class TestDue(unittest.TestCase):
         for lines, fires in ((60, ""), (400, SLEEP)):
             aria = assistant(lines, max_context_tokens=8000, compact_sleep_threshold=0.1)
             aria.state.hold = True
-            self.assertEqual(context_usage(aria) > 1.0, bool(fires))
+            self.assertEqual(aria.usage() > 1.0, bool(fires))
             self.assertEqual(firing(aria, SLEEP), fires)
 
 

@@ -5,7 +5,6 @@ from evennia_ai.history.messages import Message, total_tokens
 from evennia_ai.history.records import UNSUMMARISED
 from evennia_ai.llm_interaction.budget import TARGET_SHARE
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
-from evennia_ai.llm_interaction.prompt import context_limit, context_usage
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import summary_cap
 from evennia_ai.sleep.compaction.due import FEW_STAY, make_plan
@@ -125,11 +124,11 @@ class TestFewLines(CirclesTest):
         self.said(f"line {n}: " + "word " * 12 for n in range(20))
         self.said(["word " * 12 for _ in range(100)], private(["o1.a"]))
         before = self.script.history.messages()
-        self.assertGreater(context_usage(self.script), 0.5)
+        self.assertGreater(self.script.usage(), 0.5)
         result = self.compact()
         self.assertTrue(result["success"])
         self.assertEqual(len(self.archived_alone()), 100)
-        self.assertLessEqual(context_usage(self.script), TARGET_SHARE)
+        self.assertLessEqual(self.script.usage(), TARGET_SHARE)
         world.configure(max_context_tokens=100_000)
         self.assert_can_be_taken_back(before)
 
@@ -164,14 +163,14 @@ class TestOverfull(CirclesTest):
         """The oldest lines, that a prompt would leave out, are shown; each request fits."""
         self.made(max_context_tokens=8000)
         self.said(f"line {n}: " + "word " * 40 for n in range(400))
-        self.assertGreater(context_usage(self.script), 1.5)
+        self.assertGreater(self.script.usage(), 1.5)
         leaving = make_plan(self.script).leaving
         self.extract()
         shown = "\n".join(self.shown())
         names = [message.content.split(":")[0] + ":" for message in leaving]
         self.assertEqual([name for name in names if name not in shown], [])
         budget = self.script.runtime.budgets[-1]
-        self.assertLessEqual(budget.total, context_limit(self.script))
+        self.assertLessEqual(budget.total, self.script.limits().tokens)
         self.assertEqual(budget.left_out, 0)
 
     def test_each_request_shows_one_scope(self):
@@ -181,7 +180,7 @@ class TestOverfull(CirclesTest):
             self.said(f"line {n}: " + "word " * 40 for n in range(150))
             for circle in range(10):
                 self.whispered(circle, 3)
-        self.assertGreater(context_usage(self.script), 3.0)
+        self.assertGreater(self.script.usage(), 3.0)
         self.extract()
         circles = [text for text in self.shown() if "secret" in text]
         self.assertEqual(len(circles), 10)

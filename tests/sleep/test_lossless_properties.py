@@ -20,7 +20,7 @@ from evennia_ai.history.messages import Message, utc_iso, widest_view_tokens
 from evennia_ai.history.pairs import cut_points, unanswered
 from evennia_ai.history.records import ROLLED_BACK
 from evennia_ai.llm_interaction.budget import TARGET_SHARE
-from evennia_ai.llm_interaction.prompt import build_prompt, context_usage, measure_fixed, room_of
+from evennia_ai.llm_interaction.prompt import build_prompt, measure_fixed
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import HEADROOM
@@ -145,7 +145,7 @@ class Run(MemoryWorld):
 
     def mask(self):
         """An automatic compaction, which masks where that is enough."""
-        return self.relieve(min(1.0, context_usage(self.script) * 0.99))
+        return self.relieve(min(1.0, self.script.usage() * 0.99))
 
     def relieve(self, threshold):
         """An automatic compaction at this usage; it gets under the target of all compactions.
@@ -157,14 +157,14 @@ class Run(MemoryWorld):
         if result["success"] and not result.get("skipped") and not self.is_newest_huge():
             is_masked = result["level"] == "masked"
             most = threshold * HEADROOM if is_masked else TARGET_SHARE
-            assert context_usage(self.script) <= most, (context_usage(self.script), most)
+            assert self.script.usage() <= most, (self.script.usage(), most)
         return result
 
     def is_newest_huge(self):
         """Whether the newest exchange takes more than the messages kept may."""
         raw = self.stored()
         newest = max((point for point in cut_points(raw) if point < len(raw)), default=0)
-        return widest_view_tokens(raw[newest:]) > room_of(self.script).kept
+        return widest_view_tokens(raw[newest:]) > self.script.limits().room.kept
 
     def roll_back(self):
         """True if something was taken back; False if there was nothing, or it does not fit."""
@@ -241,7 +241,7 @@ class TestRollback(Counted):
             return
         self.assertIn("no longer fit", run.refusal)
         measure_fixed(control.script, control.body)
-        self.assertGreater(context_usage(control.script), 1.0)
+        self.assertGreater(control.script.usage(), 1.0)
         for each in (run, control):
             each.limit(ROOM)
         self.assertTrue(run.roll_back(), run.refusal)
@@ -346,7 +346,7 @@ class TestTrigger(Counted):
             if number == len(parts) - 1:
                 self.fill(run, threshold)
             run.relieve(threshold)
-            if context_usage(run.script) < threshold:
+            if run.script.usage() < threshold:
                 for viewer in VIEWERS:
                     prompt = build_prompt(run.script, run.body, TurnRequest(viewer))
                     self.assertEqual(prompt.left_out, ())
@@ -355,6 +355,6 @@ class TestTrigger(Counted):
 
     @staticmethod
     def fill(run, threshold):
-        short = (threshold - context_usage(run.script)) * room_of(run.script).tokens
+        short = (threshold - run.script.usage()) * run.script.limits().room.tokens
         run.store([TALK] * (int(short // 80) + 1))
-        assert context_usage(run.script) >= threshold
+        assert run.script.usage() >= threshold

@@ -6,7 +6,7 @@ from dataclasses import replace
 from evennia_ai.history.messages import Message, Speaker, masked, new_id
 from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
 from evennia_ai.llm_interaction.offline.brain import respond
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_caps
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt
 from evennia_ai.llm_interaction.summary import summarise
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply
 from evennia_ai.llm_interaction.windows import Window
@@ -64,7 +64,7 @@ class TestSummarise(unittest.TestCase):
         world = MemoryWorld(model)
         summary, size = self.summarise(world, 1200)
         self.assertLessEqual(size, 2000)
-        self.assertLessEqual(count(summary.text), context_caps(world.script).summary)
+        self.assertLessEqual(count(summary.text), world.script.limits().caps.summary)
 
 
 def said(text):

@@ -8,7 +8,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.items import missing, source_items
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from tests import loopback
@@ -134,7 +134,7 @@ class TestHostileSummariser(WireTest):
             self.assertIn(fact, long.text)
 
     def assert_caps(self):
-        self.assertEqual(context_caps(self.script).summary, SUMMARY_CAP)
+        self.assertEqual(self.script.limits().caps.summary, SUMMARY_CAP)
         for record in self.script.history.summaries():
             self.assertLessEqual(self.script.count(record.text), SUMMARY_CAP)
 

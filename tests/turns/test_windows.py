@@ -6,7 +6,6 @@ from django.test import override_settings
 
 from evennia_ai import conf, services
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.prompt import context_limit, learned_window
 from evennia_ai.llm_interaction.summary import summarise
 from evennia_ai.llm_interaction.windows import HALVED, NAMED, PROPS
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
@@ -108,19 +107,19 @@ class TestOverflow(SmallWindow):
         self.serve()
         self.assert_one_overflow()
         self.assertEqual(len(self.small.refused), 1)
-        self.assertIn(NAMED, learned_window(self.script).source)
+        self.assertIn(NAMED, self.script.limits().facts.window.source)
 
     def test_another_counter(self):
         """A server that counts 1.37 tokens for one of ours, and the reply with the prompt."""
         self.serve(factor=1.37, with_reply=True)
         self.assert_one_overflow()
-        self.assertLess(context_limit(self.script), WINDOW / 1.37)
+        self.assertLess(self.script.limits().tokens, WINDOW / 1.37)
 
     def test_no_figures(self):
         """A server that names nothing: the prompt is halved until it fits, in the same turn."""
         self.serve(error=vague_error)
         self.assert_one_overflow()
-        self.assertIn(HALVED, learned_window(self.script).source)
+        self.assertIn(HALVED, self.script.limits().facts.window.source)
 
 
 class TestAskedFirst(SmallWindow):
@@ -130,7 +129,7 @@ class TestAskedFirst(SmallWindow):
         self.fill(self.LONG, words=60)
         self.live(8)
         self.assertEqual(self.small.refused, [])
-        self.assertIn(PROPS, learned_window(self.script).source)
+        self.assertIn(PROPS, self.script.limits().facts.window.source)
 
     def test_what_compaction_cannot_reach(self):
         """What the window is too small for names the window, not an option that would not help."""
@@ -196,4 +195,4 @@ class TestFallback(SmallWindow):
         self.assertEqual((self.small.refused, self.said()), ([], 1))
         asked = [body["model"] for body in self.small.bodies]
         self.assertEqual((set(asked[:-1]), asked[-1]), ({"large"}, "small"))
-        self.assertEqual(context_limit(self.script), 64_000)
+        self.assertEqual(self.script.limits().tokens, 64_000)

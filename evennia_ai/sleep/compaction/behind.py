@@ -7,7 +7,7 @@ itself cancels it (`assistant.runtime.Runtime`).
 from twisted.internet.defer import CancelledError, inlineCallbacks
 
 from evennia_ai.background import Steps
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage, only_speaks
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.compact import Compaction, due
 from evennia_ai.sleep.compaction.due import BACKGROUND, BETTER, COUNT, EMERGENCY, REQUEST
@@ -20,7 +20,7 @@ def better_follows(script: Assistant) -> bool:
     Not where the offline model is all there is, nor over a spend limit.
     """
     config = script.config
-    own = OFFLINE_MODEL if only_speaks(script) else script.model_name
+    own = OFFLINE_MODEL if script.limits().only_speaks else script.model_name
     models = {own, config.compact_model or own, *config.llm_fallback_models}
     return config.compact_background and models != {OFFLINE_MODEL} and not script.over_spend()
 
@@ -54,7 +54,7 @@ def _due(script: Assistant) -> Compaction | str | None:
         return BETTER
     job = due(script, COUNT, REQUEST, BACKGROUND)
     half = (config.compact_sleep_threshold + config.compact_emergency_threshold) / 2
-    is_early = script.runtime.is_called() and context_usage(script) < half
+    is_early = script.runtime.is_called() and script.usage() < half
     if job is None or (job.trigger != COUNT and is_early):
         return None
     script.runtime.compaction_requested = False

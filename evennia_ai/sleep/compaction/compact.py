@@ -28,7 +28,6 @@ from evennia_ai.history.messages import (
     widest_view_tokens,
 )
 from evennia_ai.history.records import CompactionRecord, Report
-from evennia_ai.llm_interaction.prompt import context_caps, context_usage, room_of
 from evennia_ai.llm_interaction.summary import LEVELS
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.due import (
@@ -168,7 +167,7 @@ class Compaction:
             return "compaction disabled"
         if not script.history.messages():
             return "no history"
-        share, threshold = context_usage(script), self._threshold
+        share, threshold = script.usage(), self._threshold
         if self.trigger in (MANUAL, EMERGENCY):
             return ""
         if share < threshold and not (self.trigger == COUNT and firing(script, COUNT)):
@@ -306,8 +305,8 @@ def summary_cap(script: Assistant, plan: Plan) -> int:
     """
     scopes = {PUBLIC, *plan.summarised, *(m.audience for m in plan.staying if m.is_summary)}
     kept = widest_view_tokens(m for m in plan.staying if not m.is_summary)
-    most = room_of(script).summary_cap(kept, 2 * widest_of(dict.fromkeys(scopes, 1)))
-    return min(context_caps(script).summary, most)
+    most = script.limits().room.summary_cap(kept, 2 * widest_of(dict.fromkeys(scopes, 1)))
+    return min(script.limits().caps.summary, most)
 
 
 def _overtaken(live: Sequence[Message], plan: Plan) -> str:

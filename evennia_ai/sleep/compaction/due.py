@@ -4,11 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from evennia_ai.llm_interaction.prompt import (
-    context_limit,
-    context_usage,
-    limit_source,
     measure_fixed,
-    room_of,
 )
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.plan import FEW_LINES, Plan, plan_compaction
@@ -33,7 +29,7 @@ MUCH_LESS = 0.8
 
 def _is_filling(script: Assistant) -> bool:
     """Usage has reached the threshold for sleep, and for lulls."""
-    return context_usage(script) >= script.config.compact_sleep_threshold
+    return script.usage() >= script.config.compact_sleep_threshold
 
 
 def _by_count(script: Assistant) -> bool:
@@ -45,7 +41,7 @@ def _by_count(script: Assistant) -> bool:
 
 
 RULES: dict[str, Callable[[Assistant], bool]] = {
-    EMERGENCY: lambda script: context_usage(script) >= script.config.compact_emergency_threshold,
+    EMERGENCY: lambda script: script.usage() >= script.config.compact_emergency_threshold,
     COUNT: _by_count,
     REQUEST: lambda script: script.runtime.compaction_requested and _is_filling(script),
     BACKGROUND: _is_filling,
@@ -64,7 +60,7 @@ def firing(script: Assistant, *triggers: str) -> str:
         return ""
     if script.now() < script.runtime.compaction_waits[1]:
         return ""
-    if script.state.hold and context_usage(script) < 1.0:
+    if script.state.hold and script.usage() < 1.0:
         return ""
     return next((each for each in triggers if RULES[each](script)), "")
 
@@ -76,7 +72,7 @@ def make_plan(script: Assistant, trigger: str = MANUAL) -> Plan:
     just those lines leave for which there is a window.
     """
     config, history = script.config, script.history.messages()
-    room, before = room_of(script), datetime.fromtimestamp(script.now(), UTC) - FEW_STAY
+    room, before = script.limits().room, datetime.fromtimestamp(script.now(), UTC) - FEW_STAY
     if trigger == COUNT and config.immediate_window and config.recent_window:
         # One stays over, as more than the two windows hold fires.
         few = min(FEW_LINES, config.recent_window)
@@ -91,12 +87,12 @@ def make_plan(script: Assistant, trigger: str = MANUAL) -> Plan:
 
 def usage_of(script: Assistant, history_tokens: int) -> float:
     """The usage if the widest view of the history held so many tokens."""
-    return room_of(script).usage(history_tokens + script.runtime.queued_tokens())
+    return script.limits().room.usage(history_tokens + script.runtime.queued_tokens())
 
 
 def check_room(script: Assistant) -> None:
     """Say it if there is no room: at the start, for a new configuration, for a smaller limit."""
-    checked, limit = script.runtime.room_for, context_limit(script)
+    checked, limit = script.runtime.room_for, script.limits().tokens
     if checked and checked[0] == script.config and limit > MUCH_LESS * checked[1]:
         return
     script.runtime.room_for = script.config, limit
@@ -107,10 +103,10 @@ def check_room(script: Assistant) -> None:
 
 def no_room(script: Assistant) -> str:
     """Why there is no room for a talk, with the numbers and what to change; empty if there is."""
-    room = room_of(script)
+    room = script.limits().room
     if not room.is_too_small:
         return ""
-    source, remedy = limit_source(script)
+    source, remedy = script.limits().source
     left = max(0, room.limit - room.fixed - room.reserved)
     return (
         f"there is hardly room to talk: of {room.limit:,} tokens rules, tools and ledger take "

@@ -27,12 +27,10 @@ from evennia_ai.llm_interaction.contexts import (
 )
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
-    context_caps,
     job_prompt,
     job_room,
     model_request,
     note_request,
-    only_speaks,
     with_exchange,
 )
 from evennia_ai.llm_interaction.regions import Prompt
@@ -182,7 +180,7 @@ class Extractor:
             return Extraction(stopped_by="too few messages")
         own = not (config.pre_compact_prompt or config.compact_model)
         is_chat = config.llm_api == "chat" and script.model_name != OFFLINE_MODEL
-        self.summarises = self.summarises and own and is_chat and not only_speaks(script)
+        self.summarises = self.summarises and own and is_chat and not script.limits().only_speaks
         if self.most is None:
             is_urgent = self.trigger in (EMERGENCY, BETTER)
             self.most = EMERGENCY_MAX_ITERATIONS if is_urgent else config.pre_compact_max_iterations
@@ -226,7 +224,7 @@ class Extractor:
         rules, more = config.pre_compact_prompt or CONTEXTS[CONTEXT_PRE_COMPACTION].rules, 0
         if self.summarises:
             prompt = summary_prompt(script, self.instructions or "")
-            rules, more = f"{rules}\n{CLOSE_WITH_SUMMARY}\n{prompt}", context_caps(script).summary
+            rules, more = f"{rules}\n{CLOSE_WITH_SUMMARY}\n{prompt}", script.limits().caps.summary
         tools = script.tools.note_schemas()
         return job_prompt(script, script.obj, rules, text, tokens, tools, more)
 
@@ -270,7 +268,7 @@ class Extractor:
         """One model call; fires with the reply and its calls."""
         script, purpose = self.script, CONTEXT_PRE_COMPACTION
         event = note_request(script, prompt.budget, purpose, script.model_name, scope, self.trigger)
-        model = OFFLINE_MODEL if only_speaks(script) else ""
+        model = OFFLINE_MODEL if script.limits().only_speaks else ""
         request = model_request(script, script.obj, prompt, purpose, model=model)
         reply = yield script.spend.complete(request)
         script.spent(reply, purpose, script.budgets.answered(event, reply))

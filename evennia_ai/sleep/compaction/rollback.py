@@ -16,7 +16,6 @@ from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.history.frames import SUMMARY_TITLE
 from evennia_ai.history.messages import Message, in_order, unmasked, utc_iso, widest_view_tokens
 from evennia_ai.history.records import LIVE, ROLLED_BACK, CompactionRecord, Segment
-from evennia_ai.llm_interaction.prompt import room_of
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.due import usage_of
 
@@ -41,7 +40,7 @@ def rollback_compaction(script: Assistant, compaction_id: str | None = None) -> 
     before, history = script.history.tokens(), undo(script, record)
     tokens = widest_view_tokens(history)
     if usage_of(script, tokens) > 1.0:
-        room = room_of(script)
+        room = script.limits().room
         raise AssistantError(
             f"The messages no longer fit: the history would hold {tokens:,} tokens, and there is "
             f"room for {room.tokens:,} of the {room.limit:,} that a request may hold. Raise "

@@ -16,7 +16,6 @@ from evennia_ai.history.messages import SPEECH
 from evennia_ai.llm_interaction.contexts import IDENTITY, RULES, SHORT_RULES
 from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
 from evennia_ai.llm_interaction.offline.prose import line_for
-from evennia_ai.llm_interaction.prompt import is_small
 from evennia_ai.llm_interaction.reply import unaddressed
 from evennia_ai.protocol import Assistant, Character, GameHandler
 from evennia_ai.rag_memory.seen import Seen
@@ -94,7 +93,7 @@ class ToolContext:
 
         `is_cut_off` is whether they ended because they had become too long.
         """
-        small = is_small(self.script)
+        small = self.script.limits().is_small
         said = [each for each in self.script.runtime.said if each[0] == self.audience]
         own = [(text, asker == self.asker) for _, asker, text in said]
         examples = spoken_lines(self.script.config.examples or "", self.character.key)

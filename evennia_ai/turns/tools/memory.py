@@ -16,7 +16,6 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.records import LIVE, ROLLED_BACK, UNSUMMARISED, as_count
 from evennia_ai.language.words import excerpt
 from evennia_ai.llm_interaction.contributors import contributors, newest_turn
-from evennia_ai.llm_interaction.prompt import context_limit, context_usage
 from evennia_ai.rag_memory.profile import Observation, Profile, current
 from evennia_ai.rag_memory.provenance import attributed
 from evennia_ai.recall.values import Hit, Query
@@ -47,7 +46,7 @@ class SearchMemory(Tool):
 
     def run(self, ctx: ToolContext, query: str) -> "Deferred[dict[str, Any]]":
         """What was found, best first, only what the turn's audience may know."""
-        limit = min(MOST_RESULTS, max(5, context_limit(ctx.script) // TOKENS_PER_RESULT))
+        limit = min(MOST_RESULTS, max(5, ctx.script.limits().tokens // TOKENS_PER_RESULT))
         own_name, answered = ctx.character.key, ctx.source_message_ids
         wanted = Query(
             query, limit, exclude=answered, own_name=own_name, observations=True, tools=True
@@ -87,7 +86,7 @@ class ExpandMemory(Tool):
         if found is None:
             raise ToolError(f"there is nothing you may see under `{wanted}`")
         ctx.opened.append(wanted)
-        offset, room = asked.get("offset") or 0, min(MOST_CHARS, context_limit(ctx.script))
+        offset, room = asked.get("offset") or 0, min(MOST_CHARS, ctx.script.limits().tokens)
         # `more` holds texts that follow the first one, read only as far as they are shown.
         more: Iterator[str] = iter(found.pop("more", ()))
         start, shown = len(found["text"]), found["text"][offset:]
@@ -213,7 +212,7 @@ class RequestCompaction(Tool):
         """Grant it above the sleep threshold; the next tick carries it out."""
         config, state = ctx.script.config, ctx.script.state
         runtime, now = ctx.script.runtime, ctx.script.now()
-        share, needed = context_usage(ctx.script), config.compact_sleep_threshold
+        share, needed = ctx.script.usage(), config.compact_sleep_threshold
         for why, holds in {
             "compaction is switched off": not config.compact_enabled,
             "compaction is done only when staff start it": not config.compact_auto,
@@ -240,7 +239,7 @@ class ContextSnapshot(Tool):
         A second line holds the regions.
         """
         script = ctx.script
-        event, limit = newest_turn(script, ctx.audience), context_limit(script)
+        event, limit = newest_turn(script, ctx.audience), script.limits().tokens
         live = ctx.seen.messages()
         markers = [message for message in live if message.is_summary]
         said = sum(bool(m.content) and m.role in ("user", "assistant") for m in live)
