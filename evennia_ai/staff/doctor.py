@@ -26,25 +26,10 @@ from twisted.python.failure import Failure
 
 from evennia_ai import checks, conf, services
 from evennia_ai.background import pause
-from evennia_ai.errors import LocalModelError, ModelError, SpendError
+from evennia_ai.errors import ModelError, SpendError
 from evennia_ai.game.ports import shared_spend
 from evennia_ai.history.pages import ASIDE
 from evennia_ai.llm_interaction.limits import DROPPED
-from evennia_ai.llm_interaction.local_models.files import (
-    MISSING_EXTRA,
-    PREFIX,
-    has_engine,
-    megabytes,
-    read_shape,
-    weights_of,
-)
-from evennia_ai.llm_interaction.local_models.process import (
-    SLOTS,
-    Serving,
-    free_memory,
-    state_file,
-)
-from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.processes import is_running
 from evennia_ai.staff.show import counted
@@ -56,8 +41,6 @@ from evennia_ai.turns.tools.execution import waiting_calls
 _ATTRIBUTES_AT_ONCE = 20
 # Less room than this on a disk is worth a remark.
 _ROOM_MB = 100
-# Models below a billion parameters or so, which is this size of file, seldom use tools.
-_SMALL_MODEL = 600_000_000
 
 
 @dataclass(frozen=True)
@@ -329,47 +312,6 @@ def check_index(in_game: bool) -> Any:
     return _fault(detail, f"Type in the game: aimemory/rebuild {incomplete[0]}")
 
 
-def check_local_model(in_game: bool) -> Any:
-    """The game's local model is installed, fits into memory, and its process answers."""
-    model = conf.model_name()
-    if not model.startswith(PREFIX):
-        return _fine("none is set")
-    return services.on_disk(_local_model, conf.local_models(), model)
-
-
-def _local_model(models: LocalModels, model: str) -> Check:
-    """The finding for a local model; it reads files and asks its process, on a thread."""
-    name = model.removeprefix(PREFIX)
-    if not has_engine():
-        return _fault(*_sentences(MISSING_EXTRA))
-    try:
-        shape = read_shape(weights_of(name, models.folder))
-        running = models.running(name)
-        window = running.window if running else shape.fitting_window(SLOTS, free_memory())
-    except LocalModelError as error:
-        return _fault(*_sentences(f"`{model}`: {error}"))
-    detail = f"`{model}`, window {window:,} tokens, {megabytes(shape.memory(window, SLOTS))} memory"
-    state = Serving.read(state_file(models.folder, name))
-    if running:
-        detail += f", process {running.pid} on port {running.port}"
-    elif state:
-        why = f"did not start: {state.error}" if state.error else "does not answer"
-        log = f"The next line starts it again; server/logs/{models.log.name} says why it ended."
-        return _fault(f"`{model}` {why}", log)
-    else:
-        detail += ", started when it is needed"
-    if shape.file_bytes < _SMALL_MODEL:
-        rude = "small: it talks, seldom acts, makes things up and may be rude"
-        return _remark(f"{detail}; {rude}", "Take a larger one for players: docs/providers.md.")
-    return _fine(detail)
-
-
-def _sentences(text: str) -> tuple[str, str]:
-    """What is wrong, and how to mend it: the first sentence and the others."""
-    first, _, rest = text.partition(". ")
-    return first.rstrip("."), rest
-
-
 def check_mind(in_game: bool) -> Check:
     """Where models and memory run."""
     if not in_game:
@@ -411,6 +353,9 @@ def check_model(in_game: bool) -> Any:
         detail += f"; its window: {facts.window}"
     if facts.carries_tools is False:
         detail += f"; tools: {DROPPED}"
+    if facts.small:
+        rude = "small: it talks, seldom acts, makes things up and may be rude"
+        return _remark(f"{detail}; {rude}", "Take a larger one for players: docs/providers.md.")
     return _fine(detail)
 
 
@@ -433,7 +378,7 @@ _REMEDIES = {
     "connection": f"Start the model's server, or correct `{checks.API_BASE}`.",
     "timeout": f"Check whether the server at `{checks.API_BASE}` is overloaded.",
     "not_found": f"Correct `{checks.MODEL}`: LiteLLM's name, as openai/gpt-4o.",
-    "local_model": "The line `local_model` says more.",
+    "local_model": "Type `evennia-ai model list`; `server/logs/model.log` says why one ended.",
     "rate_limit": "Wait, or ask the provider for a higher limit.",
 }
 
