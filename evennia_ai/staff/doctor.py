@@ -21,7 +21,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.urls import get_resolver
 from django.utils.module_loading import import_string
-from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred, succeed
+from twisted.internet.defer import inlineCallbacks, maybeDeferred
 from twisted.python.failure import Failure
 
 from evennia_ai import checks, conf, services
@@ -209,22 +209,18 @@ def check_moderation(in_game: bool) -> Any:
 @inlineCallbacks
 def check_assistants(in_game: bool) -> Any:
     """What stands in each assistant's Attributes can be used; what cannot is put aside."""
-    from evennia_ai.assistant_script import AssistantScript
+    from evennia_ai.assistant_script import all_assistants
 
     # From a shell, a running game's Attributes are read only: the game has copies in memory.
     mends = in_game or not is_running(settings.GAME_DIR)
     found = [*_without_script()]
-    scripts = sorted(AssistantScript.objects.all_family(), key=lambda script: script.pk)
+    scripts = all_assistants()
     for script in scripts:
-        name = script.obj.key if script.obj else script.key
-        if not script.is_embodied:
-            found.append(_stray(script, name))
-            continue
         try:
-            yield from _examined(script, mends, name, found)
+            yield from _examined(script, mends, script.obj.key, found)
         except Exception as error:  # noqa: BLE001 - a fault of one assistant is a line
-            remedy = "The server log says more."
-            found.append(_fault(f"{name}: {type(error).__name__}: {error}", remedy))
+            what = f"{script.obj.key}: {type(error).__name__}: {error}"
+            found.append(_fault(what, "The server log says more."))
     if worst := [each for each in found if each.ok is False] or found:
         remedies = dict.fromkeys(each.remedy for each in worst)
         detail = "; ".join(each.detail for each in worst)
@@ -244,19 +240,6 @@ def _without_script() -> Iterator[Check]:
         if body.assistant is None:
             remedy = f"Type: script #{body.pk} = {body.script_typeclass}"
             yield _fault(f"{body.key} (#{body.pk}) has no script and hears nothing", remedy)
-
-
-def _stray(script: Any, name: str) -> Check:
-    """The fault of a script that is not the one of an assistant's body."""
-    if script.obj is None:
-        remedy = f"Type: script/delete #{script.pk}"
-        return _fault(f"{name}: script #{script.pk} has no body", remedy)
-    remedy = f"Type: script/delete #{script.obj.pk} = #{script.pk}"
-    first = getattr(script.obj, "assistant", None)
-    if first is None:
-        return _fault(f"{name} is no assistant, but has script #{script.pk} of one", remedy)
-    detail = f"{name} has two scripts, #{first.pk} and #{script.pk}; the second is idle"
-    return _fault(detail, remedy)
 
 
 def _examined(script: Any, mends: bool, name: str, found: list[Check]) -> Iterator[Any]:
@@ -287,29 +270,6 @@ def _examined(script: Any, mends: bool, name: str, found: list[Check]) -> Iterat
         status_lines(script)  # whatever cannot be read of it raises
         remedy = f"Type: aiconfig {name}"
         found += [_remark(f"{name}: {each}", remedy) for each in script.state.problems]
-
-
-@inlineCallbacks
-def check_index(in_game: bool) -> Any:
-    """The search index of each assistant is complete."""
-    from evennia_ai.assistant_script import all_assistants
-    from evennia_ai.rag_memory.indexing import missing_oldest
-
-    incomplete, filling = [], True
-    for script in all_assistants():
-        none: Deferred[int | None] = succeed(0)  # `check_assistants` names what is broken
-        missing = yield script.survived("the doctor", partial(missing_oldest, script), none)
-        if missing is None:
-            return _fault("the search index cannot be read", _INDEX_FILE)
-        if missing:
-            incomplete.append(script.obj.key)
-            filling = filling and script.memory.syncing
-    if not incomplete:
-        return _fine("holds everything that is stored")
-    detail = f"lacks older conversation of {', '.join(incomplete)}"
-    if filling:
-        return _remark(f"{detail}; it is being added")
-    return _fault(detail, f"Type in the game: aimemory/rebuild {incomplete[0]}")
 
 
 def check_mind(in_game: bool) -> Check:
@@ -367,10 +327,6 @@ CHECKS: tuple[Callable[[bool], Any], ...] = tuple(
 _DAMAGED = (
     "Stop the game, keep a copy of the damaged file, and put a backup in its place; see "
     "docs/trouble.md."
-)
-_INDEX_FILE = (
-    "The log says why: the disk may be full, or `recall.sqlite3` in the game's data folder may "
-    "belong to another user. A damaged file is rebuilt automatically."
 )
 _INSTALL = "Run `evennia-ai install`: it shows the lines to add."
 _REMEDIES = {

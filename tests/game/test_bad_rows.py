@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import cycle, product
 from pathlib import Path
 
-from evennia import ScriptDB, create_object
+from evennia import create_object
 from evennia.utils.create import create_script
 from evennia.utils.dbserialize import deserialize
 
@@ -166,40 +166,31 @@ class TestBreaks(BadRowTest):
         self.bad.attributes.add("llm_timeout_s", "often")
         self.assertIn("Borg: `llm_timeout_s` = 'often'", self.examined())
 
-    def cure(self, illness):
-        """The doctor finds something; what it says is typed."""
-        found = self.examined()
-        self.assertIn(illness, found)
-        self.typed(found.split("Type: ")[1])
-
     def test_two_scripts_on_one_body(self):
-        """The second is idle, and the doctor says how to delete it."""
+        """The second is idle."""
         second = create_script(type(self.bad).path, key="Borg", autostart=False)
         second.obj = self.borg
         self.assertEqual([s.obj.key for s in all_assistants()], ["Aria", "Borg"])
         self.assertFalse(second.enabled)
         self.assertTrue(self.bad.enabled)
         self.look_around()
-        self.cure(f"Borg has two scripts, #{self.bad.pk} and #{second.pk}")
-        self.assertFalse(ScriptDB.objects.filter(pk=second.pk))
-        self.assertTrue(self.examined().startswith("ok"))
 
     def test_a_script_without_a_body(self):
-        """It stops nothing, and the doctor says how to delete it."""
+        """It stops nothing."""
         stray = create_script(type(self.bad).path, key="Nobody", autostart=False)
         stray.at_server_reload()
         stray.at_server_start()
         self.assertEqual(wait_for(stray.at_tick()), "disabled")
         self.look_around()
-        self.cure(f"Nobody: script #{stray.pk} has no body")
-        self.assertFalse(ScriptDB.objects.filter(pk=stray.pk))
 
     def test_a_body_without_a_script(self):
         """The room talks on, and the doctor says how to give it one."""
         self.bad.delete()
         self.assert_aria_answers()
         self.assertEqual([s.obj.key for s in all_assistants()], ["Aria"])
-        self.cure(f"Borg (#{self.borg.pk}) has no script")
+        found = self.examined()
+        self.assertIn(f"Borg (#{self.borg.pk}) has no script", found)
+        self.typed(found.split("Type: ")[1])
         self.assertTrue(self.borg.assistant.enabled)
         self.assertTrue(self.examined().startswith("ok"))
 

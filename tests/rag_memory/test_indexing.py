@@ -7,7 +7,6 @@ from tempfile import TemporaryDirectory
 
 from twisted.internet.task import Clock
 
-from evennia_ai import services
 from evennia_ai.errors import StoreError
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import Segment
@@ -24,9 +23,7 @@ from evennia_ai.rag_memory.search import Memory, RecallJobs
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.cycle import prune_episodic_index
-from evennia_ai.staff.doctor import check_index, run_checks
 from evennia_ai.testing import InlineWorker
-from tests.base import AssistantTest
 from tests.search_case import SearchTest, ids
 from tests.waiting import pump_until, wait_for
 
@@ -233,28 +230,3 @@ class TestLostFile(unittest.TestCase):
         self.assertEqual(wait_for(memory.search(Query("key 7"))), [])
         self.addCleanup(self.opened().close)
         self.assertEqual((errors, lost), ([], [0]))
-
-
-class TestDoctor(AssistantTest):
-    def looked(self):
-        (found,) = wait_for(run_checks(False, [check_index]))
-        return found
-
-    def test_index(self):
-        """Whole, lacking what is stored, being mended, and not to be read."""
-        self.aria.journal.add("The key is under the mat.")
-        wait_for(self.script.memory.count())
-        self.assertTrue(self.looked().ok)
-        wait_for(self.script.memory.clear())
-        found = self.looked()
-        self.assertIs(found.ok, False)
-        self.assertIn("aimemory/rebuild Aria", found.remedy)
-        self.script.memory.syncing = True
-        self.assertIsNone(self.looked().ok)
-        self.script.memory.syncing = False
-        wait_for(sync_index(self.script))
-        self.assertTrue(self.looked().ok)
-        closed = RecallIndex(":memory:")
-        closed.close()
-        services.mind().recall.open_index = lambda: closed
-        self.assertIn("cannot be read", self.looked().detail)
