@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.windows import is_overflow
@@ -71,61 +72,72 @@ _SAID: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     for kind, pattern in (
         (
             "credit",
-            r"insufficient[_ -]?(?:quota|credits?|balance|funds|user quota)|payment.?required"
-            r"|credits? balance|balance (?:is )?(?:too low|not enough|insufficient)"
-            r"|(?:out of|no|not enough|run out of|used up|used all|exhausted|depleted)"
-            r"[\w\s]{0,30}\b(?:credits?|balance|funds)\b"
+            r"insufficient[_ -]?(?:\w{1,12}[_ -])?(?:quota|credits?|balance|funds)"
+            r"|payment.?required"
+            r"|credits? balance|(?:balance|quota) (?:is )?(?:too low|not enough|insufficient"
+            r"|exhausted)"
+            r"|(?:out of|no|not[ _]enough|run out of|used up|used all|exhausted|depleted)"
+            r"[\w\s]{0,30}(?:\b|_)(?:credits?|balance|funds)\b"
             r"|credits? (?:(?:has|have|is|are) )?(?:been )?"
             r"(?:exhausted|depleted|used up|exceeded|expired)"
-            r"|exceeded your (?:current quota|monthly|included)"
-            r"|(?:hard|spend(?:ing)?|budget)[_ ]limit"
-            r"|billing_not_active|account is not active|Arrearage|overdue|in arrears|top.?up"
+            r"|exceeded your (?:current quota|monthly|included|quota for this billing)"
+            r"|(?:hard|spend(?:ing)?|budget)[_ ](?:limit|cap)"
+            r"|billing[_ ](?:not_active|disabled|account|to be enabled)|account is not active"
+            r"|Arrearage|overdue|in arrears|top.?up"
             r"|recharge|(?:add|enter) (?:a )?(?:payment|more credits|billing)|purchase"
-            r"|billing to be enabled|not[ _]enough[ _]balance|key limit exceeded"
+            r"|key limit exceeded|\blimit: 0\b"
             r"|account (?:\S+ )?(?:is |has been )?suspended"
             r"|organi[sz]ation[_ ](?:has been )?restricted"
             r"|reached (?:the|your) (?:set|specified|monthly|weekly|usage|spend\w*)"
             r"[\w ]{0,20}limits?"
+            r"|(?:monthly|weekly|usage)[ _](?:\w+[ _])?limit(?: has been)?[ _](?:reached|exceeded)"
             r"|free (?:tier|trial|quota)[^.]{0,40}(?:exhausted|expired|exceeded)"
             r"|over budget|budget has been exceeded|upgrade (?:to a paid|your plan)"
             r"|organi[sz]ation has been disabled"
-            r"|\u4f59\u989d\u4e0d\u8db3|\u6b20\u8d39",
+            r"|\u4f59\u989d\u4e0d\u8db3|\u6b20\u8d39|\u989d\u5ea6(?:\u4e0d\u8db3|\u5df2\u7528)",
         ),
         (
             "auth",
             r"(?:invalid|incorrect|wrong|missing|expired|no)\W{0,3}(?:\w+ )?(?:api|auth\w*|access)"
-            r"[ _-]?(?:key|token|credentials?)|api key (?:not valid|is invalid|expired)"
+            r"[ _-]?(?:key|token|credentials?)|api[ _]key[ _](?:not valid|is invalid|invalid"
+            r"|expired)"
             r"|unauthori[sz]ed|a valid api key|security token included"
             r"|(?:location|country|region)[\w, ]{0,30}not supported",
         ),
         (
             "not_found",
             r"\bmodel\b[^.]{0,80}(?:not found|not exist|unknown|is not available|not a valid"
-            r"|no longer|deprecated|decommissioned|not supported for this account)"
+            r"|no longer|deprecated|decommissioned|end of life|retired"
+            r"|not supported for this account"
+            r"|identifier is invalid)|\bmodel [\"'`]?[\w./:-]+[\"'`]? is not supported"
             r"|(?:unknown|invalid|no such) model|not a valid model|model_not_found"
-            r"|no endpoints found for (?!.*tool)|have access to the model|on-demand throughput"
-            r"|\u6a21\u578b\u4e0d\u5b58\u5728",
+            r"|no endpoints found for (?!.*tool)|no allowed providers|have access to (?:the )?model"
+            r"|on-demand throughput|\u6a21\u578b\u4e0d\u5b58\u5728|\u65e0\u53ef\u7528\u6e20\u9053",
         ),
         (
             "rate_limit",
-            r"rate.?limit|too many requests|resource.?exhausted|throttl|tokens per minute|\bTPM\b"
-            r"|requests per (?:minute|day)|concurren\w+ (?:limit|requests)|error code: 1015"
-            r"|\u901f\u7387\u9650\u5236|\u5e76\u53d1",
+            r"rate.?limit|too many requests|resource.?exhausted|throttl|\b[TR]PM\b"
+            r"|(?:requests|tokens) per (?:minute|day)|concurren\w+ (?:limit|requests)|concurrency"
+            r"|error code: 1015|\u901f\u7387\u9650\u5236|\u5e76\u53d1|\u8fc7\u4e8e\u9891\u7e41",
         ),
         (
             "refused",
             r"content.?(?:policy|filter)|moderation|responsible.?ai|safety (?:system|reasons)"
-            r"|(?:inappropriate|prohibited).?content|new_sensitive|\u654f\u611f",
+            r"|(?:inappropriate|prohibited).?content|new_sensitive|usage polic|blocked by safety"
+            r"|flagged"
+            r"|(?:high|exists) risk|\u654f\u611f|\u5185\u5bb9\u5b89\u5168",
         ),
         (
             "bad_response",
-            r"tool_use_failed|malformed.?function|failed to (?:call a function|parse)"
-            r"|parsing tool call",
+            r"tool_use_failed|failed_generation|malformed.?function|failed to (?:call a function"
+            r"|parse)"
+            r"|parsing tool call|looks like object, but|unexpected tokens remaining",
         ),
         (
             "server",
             r"overloaded|over capacity|currently (?:loading|unavailable|experiencing)"
-            r"|is loading|loading model|has crashed|unloaded|DEGRADED|out of memory"
+            r"|is loading|loading model|not ready|slots? (?:un|not )available|has crashed"
+            r"|unloaded|DEGRADED|out of memory"
             r"|\u8bbf\u95ee\u91cf\u8fc7\u5927|upstream|bad gateway"
             r"|internal (?:server )?error|temporarily|try again",
         ),
@@ -153,8 +165,9 @@ _BY_STATUS = {
     404: "not_found",
     408: "timeout",
     409: "server",
+    410: "not_found",
     413: "context_window",
-    425: "server",
+    **dict.fromkeys((424, 425, 498), "server"),
     429: "rate_limit",
 }
 # Kinds that a text may make another one of: some servers answer anything with 400, 500 or 200.
@@ -244,8 +257,8 @@ def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float
 
     Header names are in lower case. ``retry-after-ms`` is OpenAI's own; ``retry-after`` is seconds
     or an HTTP date (RFC 9110, 10.2.3), read by the response's own date or `now` (epoch seconds).
-    Of limits that are used up, ``x-ratelimit-reset…`` says when they are whole again: in seconds,
-    as ``1m2s``, or as an epoch in seconds or milliseconds.
+    Of limits that are used up, ``…ratelimit…reset…`` says when they are whole again: in seconds, as
+    ``1m2s``, as an epoch in seconds or milliseconds, or as a date (RFC 3339).
     """
     clock = _epoch(headers.get("date")) or (time.time() if now is None else now)
     millis, value = _number(headers.get("retry-after-ms")), headers.get("retry-after")
@@ -256,7 +269,7 @@ def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float
         resets = (
             _reset_s(value, clock)
             for name, value in headers.items()
-            if name.startswith(("x-ratelimit-reset", "ratelimit-reset"))
+            if re.search("ratelimit.*reset", name)
             and _number(headers.get(name.replace("reset", "remaining"), "0")) == 0
         )
         seconds = max((each for each in resets if each is not None), default=None)
@@ -266,7 +279,12 @@ def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float
 def _reset_s(value: str, now: float) -> float | None:
     number = _number(value)
     if number is None:
-        return _spoken_s(value) if _SPOKEN.fullmatch(value.strip()) else None
+        if _SPOKEN.fullmatch(value.strip()):
+            return _spoken_s(value)
+        try:
+            return datetime.fromisoformat(value).timestamp() - now
+        except ValueError:
+            return None
     if number > 1e11:
         number /= 1000
     return number - now if number > 1e9 else number
@@ -279,9 +297,9 @@ _PART = (
 )
 _SPOKEN = re.compile(rf"(?:{_PART}\s*)+", re.I)
 _ASKED = re.compile(
-    r"(?:retry.?delay|(?:re)?try(?:ing)?(?: again)?|wait|available)\W{1,5}"
+    r"(?:retry.?delay|(?:re)?try(?:ing)?(?: again)?|wait|available(?: again)?|resets?)\W{1,5}"
     rf"(?:(?:in|after|for|at least)\W{{1,3}})*(?P<time>{_SPOKEN.pattern})"
-    r"|retry.?after\W{1,5}(?P<seconds>\d+(?:\.\d+)?)",
+    r"|(?:retry.?after|reset\w*in|estimated_time)(?:_?seconds)?\W{1,5}(?P<seconds>\d+(?:\.\d+)?)",
     re.I,
 )
 

@@ -50,7 +50,8 @@ class Profile(Stored):
     )
     short_ids: bool = _trait(
         "wants short ids of calls",
-        r"tool.?call.?id.{0,80}(?:a-z|length|pattern|characters|must be)|length of 9",
+        r"tool.?call.?id.{0,80}(?:a-z|length|pattern|characters|must be)|length of 9"
+        r"|tool_calls\S{0,9}id\W.{0,9}string too long",
     )
     tools_stay: bool = _trait(
         "wants tools beside old calls",
@@ -68,6 +69,8 @@ class Profile(Stored):
         r"|(?:not|n.t|un)[^.]{0,20}support[^.]{0,30}\bsystem\b|developer instruction is not"
         r"|(?:unknown|unexpected|invalid|unsupported|disallowed)[^.]{0,30}\brole[^\w]{0,20}\bsystem"
         r"|use a valid role: user, model"
+        r"|role\W{0,4}system\W{0,4}(?:is )?not|roles are supported\W+got\W+system"
+        r"|system message must be at the|only the first message can be a system"
         r"|only user and assistant roles",
     )
     no_tools: bool = _trait(
@@ -77,8 +80,10 @@ class Profile(Stored):
         r"|\b(?:tools?|tool_choice|tool choice|tool use|functions?(?: call(?:ing)?)?)\b"
         r"[^.]{0,60}(?:(?:is|are) (?:not|un)"
         r"|not (?:be )?(?:supported|enabled|allowed|permitted|available)"
-        r"|unsupported|requires? --|unknown|unrecognized|extra (?:inputs|fields))"
-        r"|enable-auto-tool-choice|no endpoints found that support tool"
+        r"|unsupported|requires?(?: the)? --|a forbidden|unknown|unrecognized|extra (?:inputs"
+        r"|fields))"
+        r"|(?:unrecognized|unknown field|extra inputs)[^.]{0,40}\W(?:tools|tool_choice|functions)\b"
+        r"|enable-auto-tool-choice|no endpoints found that support [^.]{0,20}tool"
         r"|(?:unknown|unexpected|invalid|unsupported|only)[^.]{0,40}(?<!after )\brole"
         r"[^.\w]{0,6}(?:\w+ )?\btool\b"
         r"|only user and assistant roles",
@@ -90,17 +95,20 @@ class Profile(Stored):
         r"|(?:first|last|final)[^.]{0,30}message[^.]{0,40}\b(?:user|assistant)\b"
         r"|(?:must|should)[^.]{0,30}(?:start|begin|end)[^.]{0,30}\buser\b|prefill"
         r"|expected last role|function call turn comes immediately"
-        r"|unexpected role|cannot set `?add_generation_prompt|no user query",
+        r"|expected user message|role: must be|message order|unexpected role"
+        r"|cannot set `?add_generation_prompt|no user query",
     )
     no_empty: bool = _trait(
         "wants text in every message",
         r"(?:content|text|message)s?[^.]{0,60}"
         r"(?:non-?empty|(?:must|can|should|may)(?: ?not|n.t)(?: be)? ?"
-        r"(?:empty|null|none|blank)|(?:is|are|be) (?:empty|null|required|missing))"
+        r"(?:empty|null|none|blank)|(?:is|are|be) (?:a )?(?:empty|null|required|missing))"
         r"|empty (?:content|message|text)|\btext field\b.{0,80}\bblank\b|but not none"
         r"|invalid type: null|must (?:include at least one parts|have a text parameter)"
         r"|(?:expected|valid) (?:a )?string[^.]{0,40}(?:null|none)"
-        r"|got (?:null|none)|at least (?:1|one) (?:token|character)",
+        r"|got (?:null|none)|at least (?:1|one) (?:token|character)|NoneType|properties of null"
+        r"|content\W{1,4}(?:string too short|input should be a valid string)"
+        r"|field required\W+\S*content",
     )
     names_thinking: bool = _trait(
         "wants `enable_thinking` to be false", r"enable_thinking.{0,30} must be .{0,10}false"
@@ -155,7 +163,7 @@ _OPTIONAL = {
     "repeat_penalty": "repeat_penalty",
     "repetition_penalty": "repetition_penalty",
     "seed": "seed",
-    "reasoning_effort": "reasoning(?:_effort)?|thinking",
+    "reasoning_effort": "reasoning(?:_?effort)?|think(?:ing)?",
     "chat_template_kwargs": "chat_template_kwargs",
     "logit_bias": "logit_?bias",
     "max_tokens": "max_tokens",

@@ -145,25 +145,30 @@ _WINDOWS = tuple(
 _SAYS = re.compile(
     r"exceed_context_size|context_(?:length|window)_exceeded|string_above_max_length"
     r"|exceed\w*[\w\s'.,()]{0,30}\b(?:context|(?:max\w*|model) (?:prompt |input |sequence )?length)"
-    r"|(?:prompt|input|request|message|text)s?(?: body| length| size| is| was| are)*"
+    r"|(?:(?:prompt|input|message|text)s?|request)(?: body| length| size| is| was| are)*"
     r" (?:too (?:long|large)|exceeds?|(?:longer|larger|greater) than)"
-    r"|context (?:length|window|size|limit)[\w\s'()]{0,40}(?:exceed|reached|overflow)"
+    r"|\b(?:tokens?|(?:prompt|input|sequence|message)\W{0,3}length)\b[^.;]{0,60}\bexceed"
+    r"|context (?:length|window|size|limit)[\w\s'()]{0,40}(?:exceed|reached|overflow|too small)"
+    r"|context shift is disabled|got -\d|token length must be in|expected maxLength"
+    r"|token count is \d+ but"
     r"|(?:longer|larger|greater) than (?:the |model's |its )*(?:context|max)"
     r"|maximum (?:context|model|prompt|input|sequence|allowed)[\w\s]{0,20}(?:length|size|tokens)"
     r"|maximum number of (?:input )?tokens|max_new_tokens` must be|while limit is"
     r"|too large for model|too many (?:input |prompt )?tokens|tokens in the prompt cannot"
     r"|prompt (?:is )?too long|reduce (?:the|your) (?:length|prompt|input|message|context)"
     r"|context length of only|(?:range of )?input length should be|context[_ ]?overflow"
-    r"|must have less than \d+ tokens|\u8d85\u957f"
+    r"|must have less than \d+ tokens|\u8d85\u957f|\u957f\u5ea6\u8d85"
+    r"|\u8d85[\u8fc7\u51fa].{0,8}(?:\u4e0a\u4e0b\u6587|\u957f\u5ea6)"
     r"|n_keep|max_seq_len|token limit exceeded|tokens? exceeds? (?:the )?(?:limit|max)"
-    r"|(?:not enough|insufficient) (?:space|room) in the (?:kv cache|context)"
+    r"|(?:not enough|insufficient|free) (?:space|room) in the (?:kv cache|context)"
     r"|too big compared to|tokens exceed the configured limit",
     re.IGNORECASE,
 )
 # Words that name tokens and a limit, but of the reply.
 _OF_REPLY = re.compile(
-    r"max_(?:completion_|output_)?tokens\b\W{1,3}(?:is too large|value|must be|\d+ >)"
-    r"|(?:output|completion) tokens (?:for|that)",
+    r"max_(?:completion_|output_)?tokens\b\W{1,3}(?:is too large|value|exceeds"
+    r"|must be(?! at least 1, got -)|\d+(?: >|\) exceeds))"
+    r"|(?:output|completion) tokens (?:for|that)|maximum tokens you requested",
     re.IGNORECASE,
 )
 # Words that name tokens and a limit, but a rate.
