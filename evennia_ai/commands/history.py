@@ -30,8 +30,6 @@ from evennia_ai.staff.show import (
 from evennia_ai.turns.runtime import PROMPTS_KEPT
 
 SEARCH_LIMIT = 20
-# Hits that are shown where words are nowhere.
-NEAREST = 5
 
 
 class CmdAIHistory(AssistantCommand):
@@ -188,7 +186,7 @@ def why(script: AssistantScript, words: str, seen: Seen, is_full: bool = False) 
 
     Only of what the viewer may see; with the whole prompt if `is_full`. Fires with escaped lines.
     """
-    message, hits = yield found_message(words, seen, script.obj.key, script.tools.traits.speaks)
+    message = yield found_message(words, seen, script.tools.traits.speaks)
     at, whose = script.runtime.refused or (0.0, PUBLIC)
     name, refused = script.obj.key, utc_iso(at)
     is_newer = at and (message is None or refused > message.created_at)
@@ -196,19 +194,11 @@ def why(script: AssistantScript, words: str, seen: Seen, is_full: bool = False) 
     news = [f"Moderation refused a newer reply, {moment(refused)}."] if is_told else []
     if message is None:
         silent = f"{name} has no reply in its live history. Name words: ai/why {name} = words"
-        if not words:
-            return [*news, escaped(silent)]
-        nearest = [hit_line(hit) for hit in list(hits or ())[:NEAREST]]
-        lines = [escaped(f"`{words}` is nowhere in the history or the archive of {name}.")]
-        return lines + (
-            ["Search finds nearest:", *nearest] if nearest else ["Search finds nothing."]
-        )
+        nowhere = f"`{words}` is nowhere in the history or the archive of {name}."
+        near = f"{nowhere} What is near it: aihistory/search {name} = {words}"
+        return [*news, escaped(near if words else silent)]
     lines = [*news, f"{escaped(message.id)} {message_line(message, name)}"]
     lines += map(as_record, explanation(script, message, seen, words))
-    if hits is not None:
-        ids = [hit.turn_id for hit in hits]
-        place = f"as result {ids.index(message.id) + 1}" if message.id in ids else "not at all"
-        lines.append(f"A search for these words finds it {place}.")
     if is_full:
         parts = [as_record(f"[{who}] {text}") for who, text in whole_prompt(script, message)]
         gone = f"Its prompt is not kept: only those of the {PROMPTS_KEPT} newest turns are."

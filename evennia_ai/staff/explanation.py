@@ -5,7 +5,6 @@ Plain text, for the command `ai/why` and for the page of the same name.
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from itertools import chain
 from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
@@ -20,39 +19,29 @@ from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.llm_interaction.contributors import newest_turn
 from evennia_ai.rag_memory.episodic_index import spoken_text
 from evennia_ai.rag_memory.seen import Seen
-from evennia_ai.recall.values import Hit, Query
 from evennia_ai.staff.show import audience_mark, cached_part, counted, cuts, moment, price
 
-# Hits among which words are looked for.
-SEARCHED = 20
 BEGINNING_CHARS = 60
 # Names of the tools that say something.
 Speaks = Collection[str]
 
 
 @inlineCallbacks
-def found_message(
-    words: str, seen: Seen, own_name: str, speaks: Speaks
-) -> Steps[tuple[Message | None, tuple[Hit, ...] | None]]:
+def found_message(words: str, seen: Seen, speaks: Speaks) -> Steps[Message | None]:
     """The newest reply, or the newest message that holds these words, that a viewer may see.
 
-    Looks in the live history, then through the search index, then through the whole archive, with
-    pauses. Fires with the message, or None, and what the search gave if there was one. `speaks` are
-    the names of the tools that say something.
+    Looks in the live history, then through the whole archive, with pauses. Fires with the message,
+    or None. `speaks` are the names of the tools that say something.
     """
     heard = [m for m in seen.newest() if not m.is_summary and holds(spoken(m, speaks), words)]
-    found = next((m for m in heard if is_reply(m, speaks)), None)
-    if found or not words:
-        return found, None
-    if heard:
-        return heard[0], None
-    query = Query(words, SEARCHED, own_name=own_name, observations=True, tools=True)
-    hits = tuple((yield seen.search(query)))
-    for stretch in chain([seen.by_ids(hit.turn_id for hit in hits)], seen.stretches()):
+    reply = next((m for m in heard if is_reply(m, speaks)), None)
+    if reply or heard or not words:
+        return reply or (heard[0] if words else None)
+    for stretch in seen.stretches():
         if found := next((m for m in stretch if holds(spoken(m, speaks), words)), None):
-            break
+            return found
         yield pause()
-    return found, hits
+    return None
 
 
 def explanation(
