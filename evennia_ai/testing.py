@@ -254,8 +254,6 @@ class MemoryStore:
 class MemoryRows(dict[str, str]):
     """The rows of `turns.spend.SharedSpend`; nothing is rolled back."""
 
-    all = dict.copy
-
     def load(self, holder: str) -> str:
         return self.get(holder, "")
 

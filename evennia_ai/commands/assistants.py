@@ -13,7 +13,7 @@ from evennia_ai.commands.wizard import ask_builder, body_class, good_name, new_b
 from evennia_ai.errors import Refusal
 from evennia_ai.game.hearing import IGNORED_TAG, is_ignored
 from evennia_ai.game.seeing import name_of, stable_id
-from evennia_ai.history.audience import STAFF, private
+from evennia_ai.history.audience import private
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.llm_interaction.values import ModelReply
@@ -32,9 +32,9 @@ from evennia_ai.staff.show import (
 )
 from evennia_ai.staff.status import (
     facts_or_trouble,
+    game_usage,
     model_lines,
     overview,
-    shared_usage,
     usage_facts,
 )
 from evennia_ai.turns.tools.execution import approve, refuse, waiting_calls
@@ -98,9 +98,8 @@ class CmdAI(AssistantCommand):
                again, and who asked must still be here. Without a number, list
                what waits; calls made in private talk are for admins alone
       refuse - do not let it; it learns so, as it learns what was done
-      usage  - what model calls cost today and this month (UTC): of each
-               assistant, of the game, and for admins of the accounts that
-               cost most; with the spend limits
+      usage  - what model calls cost today and this month (UTC), of each
+               assistant and of the game, with the spend limits
       test   - ask its model something, or who it is; with the tokens, the cost
                and the time. It remembers nothing of this
       model  - what is known of its model: the window, how it is told of tools,
@@ -288,10 +287,7 @@ class CmdAI(AssistantCommand):
         if not scripts:
             return self.tell("There are no assistants yet.")
         found = [facts_or_trouble(usage_facts, script) for script in scripts]
-        shared = shared_usage(scripts[0].spend)
-        if self.audience != STAFF:  # who talks how much is for admins
-            shared = shared[:1]
-        for facts in [*found, *shared]:
+        for facts in [*found, game_usage(scripts[0].spend)]:
             if "broken" in facts:
                 rows.append((facts["name"], *("?" * 5), "see aistatus"))
                 continue

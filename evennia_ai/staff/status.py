@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from evennia_ai.assistant_script import AssistantScript
 
 UNCONSOLIDATED_SHOWN = 200
-# Accounts that a report on spend names.
-ACCOUNTS_SHOWN = 10
 BROKEN = "reading the state"
 
 
@@ -265,17 +263,9 @@ def usage_facts(script: "AssistantScript") -> dict[str, Any]:
     return {**who, **_spent(spend.row(), spend.caps())}
 
 
-def shared_usage(spend: SpendHandler) -> list[dict[str, Any]]:
-    """The same for the whole game and for the accounts that asked this month, dearest first.
-
-    `spend` is that of any assistant of the game.
-    """
-    months = {account: spend.row(account).month.spent for account in spend.shared.accounts()}
-    busy = sorted(months, key=lambda a: (-months[a].cost, -months[a].tokens))[:ACCOUNTS_SHOWN]
-    return [
-        {"name": spend.name_of(holder), **_spent(spend.row(holder), spend.caps(holder))}
-        for holder in (GAME, *(account for account in busy if months[account].calls))
-    ]
+def game_usage(spend: SpendHandler) -> dict[str, Any]:
+    """The same for the whole game; `spend` is that of any assistant in it."""
+    return {"name": spend.name_of(GAME), **_spent(spend.row(GAME), spend.caps(GAME))}
 
 
 def _spent(row: SpendRow, caps: Iterable[Cap]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ charts show may be lost without harm. A thread writes and reads, one thing after
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import starmap
@@ -98,24 +98,12 @@ class Figures:
         found = self.on_thread(self._read, ask, (scope, since))
         return found.addCallback(lambda rows: list(starmap(_prompt, rows)))
 
-    def spend(
-        self, by: str, since: str, where: Mapping[str, str] | None = None
-    ) -> "Deferred[list[SpendFigure]]":
-        """Fires with what was spent since a day, as ``2026-05-17``, added up by one of `SPEND_BY`.
-
-        `where` takes only the rows with these values of other columns of `SPEND_BY`.
-        """
-        names = (by, *(where or ()))
-        if not set(names) <= set(SPEND_BY):
-            raise ValueError(f"spend is added up by {', '.join(SPEND_BY)}, not by {names}")
-        ask = (
-            f"SELECT {by}, {', '.join(f'sum({each})' for each in _SUMS)} FROM spend WHERE day >= ?"
-        )
-        ask += "".join(f" AND {name} = ?" for name in where or ())
-        ask += (
-            f" GROUP BY {by} ORDER BY {by if by == 'day' else 'sum(cost) DESC, sum(prompt) DESC'}"
-        )
-        found = self.on_thread(self._read, ask, (since, *(where or {}).values()))
+    def spend(self, by: str, since: str) -> "Deferred[list[SpendFigure]]":
+        """Fires with what was spent since a day (``2026-05-17``), added up by one of `SPEND_BY`."""
+        sums = ", ".join(f"sum({each})" for each in _SUMS)
+        order = by if by == "day" else "sum(cost) DESC, sum(prompt) DESC"
+        ask = f"SELECT {by}, {sums} FROM spend WHERE day >= ? GROUP BY {by} ORDER BY {order}"
+        found = self.on_thread(self._read, ask, (since,))
         return found.addCallback(lambda rows: [SpendFigure(*row) for row in rows])
 
     def forget(self, accounts: Iterable[str]) -> "Deferred[Any]":

@@ -120,13 +120,6 @@ class SharedSpend:
             self._rows[holder] = _read(self.store.load(holder))
         return self._rows[holder]
 
-    def accounts(self) -> list[str]:
-        """The accounts that have a row."""
-        for holder, text in self.store.all().items():
-            if holder not in self._rows:
-                self._rows[holder] = _read(text)
-        return [each for each in self._rows if each != GAME and not each.startswith(OWN)]
-
     def put(self, holder: str, row: SpendRow) -> None:
         """Store a row."""
         self._rows.pop(holder, None)

@@ -13,8 +13,8 @@ from evennia_ai.staff.show import PURPOSES, log_fields, log_line, price_of
 from evennia_ai.staff.status import (
     answers_line,
     facts_or_trouble,
+    game_usage,
     overview,
-    shared_usage,
     spent_line,
     usage_facts,
 )
@@ -38,10 +38,8 @@ def assistants(visit: Visit) -> Steps[dict[str, Any]]:
         rows.append(facts_or_trouble(_row, script) | {"pk": script.pk})
         if len(rows) % ROWS_AT_ONCE == 0:
             yield pause()
-    shared = (
-        scripts[0].survived("spend", lambda: shared_usage(scripts[0].spend), []) if scripts else []
-    )
-    return {"assistants": rows, "game": next(iter(shared), None), "model": conf.model_name()}
+    spend = scripts and scripts[0].survived("spend", lambda: game_usage(scripts[0].spend), None)
+    return {"assistants": rows, "game": spend or None, "model": conf.model_name()}
 
 
 def _row(script: AssistantScript) -> dict[str, Any]:
@@ -65,12 +63,9 @@ def spend(visit: Visit) -> Steps[dict[str, Any]]:
     days = max(1, number(visit.asked.get("days"), SPEND_DAYS, KEPT_DAYS))
     since = utc_iso(now - (days - 1) * DAY_S)[:10]
     names = {script.scope: script.obj.key for script in scripts}
-    where, column, only = {}, visit.asked.get("by", ""), visit.asked.get("only", "")
-    if column in SPEND_BY and column != "day" and only:
-        where = {column: "" if only == "-" else only}
     tables: dict[str, list[dict[str, Any]]] = {}
     for by in SPEND_BY:
-        rows: list[SpendFigure] = yield figures.spend(by, since, where)
+        rows: list[SpendFigure] = yield figures.spend(by, since)
         tables[by] = [_spent(row, by, names, scripts) for row in rows]
     chart = {
         "at": [row["of"] for row in tables["day"]],
@@ -84,13 +79,12 @@ def spend(visit: Visit) -> Steps[dict[str, Any]]:
         caps.append(usage_facts(script))
         if len(caps) % ROWS_AT_ONCE == 0:
             yield pause()
-    caps += shared_usage(scripts[0].spend) if scripts else []
+    caps += [game_usage(scripts[0].spend)] if scripts else []
     titles = {by: "player" if by == "account" else by for by in SPEND_BY}
     return {
         "days": days,
-        "only": f"{titles[column]} {', '.join(r['name'] for r in tables[column])}" if where else "",
         "chart": chart,
-        "tables": [(titles[by], by, rows) for by, rows in tables.items()],
+        "tables": [(titles[by], rows) for by, rows in tables.items()],
         "caps": [each for each in caps if each["caps"]],
     }
 
@@ -107,7 +101,7 @@ def _spent(
         known = scripts[0].game.account_name(row.of) if row.of and scripts else row.of
         name = ("deleted" if known == row.of else known) if row.of else "nobody"
     cost = price_of(row.calls, row.cost, row.unpriced)
-    return {**vars(row), "name": name or row.of, "key": row.of or "-", "price": cost}
+    return {**vars(row), "name": name or row.of, "price": cost}
 
 
 @inlineCallbacks

@@ -153,10 +153,10 @@ class TestShown(SpendGameTest):
     """What staff see of spend."""
 
     def test_usage(self):
-        """`ai/usage`: assistant, game and account, today and this month, cached apart, caps."""
+        """`ai/usage`: assistant and game, today and this month, cached apart, caps."""
         self.configure(spend_caps={"tokens_day": 5000})
         self.ask()
-        words = ("the game", "account", "today", "month", "1,000", "$0.2500", "600", "$0.0500")
+        words = ("the game", "today", "month", "1,000", "$0.2500", "600", "$0.0500")
         with override_settings(EVENNIA_AI_SPEND_CAPS={"game": {"cost_month": 20.0}}):
             self.assertTold("ai/usage", *words, "5,000", "$20")
 
