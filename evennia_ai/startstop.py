@@ -26,12 +26,8 @@ def at_server_init() -> None:
 def at_server_start() -> None:
     """Prepare the process and schedule `warm_up`; scripts repair themselves in their own hook."""
     import evennia
-    from django.db.models.signals import m2m_changed
-    from evennia import Msg
     from evennia.server.signals import SIGNAL_ACCOUNT_POST_LOGIN
     from twisted.internet import reactor
-
-    from evennia_ai.game.hearing import hear_mail
 
     global _warm_up
     # By default the connection with the Portal holds a small message back until the one before is
@@ -40,8 +36,6 @@ def at_server_start() -> None:
     if portal is not None and portal.transport is not None:
         portal.transport.setTcpNoDelay(True)
     SIGNAL_ACCOUNT_POST_LOGIN.connect(tell_of_listening, dispatch_uid="evennia_ai")
-    receivers = Msg.db_receivers_objects.through
-    m2m_changed.connect(hear_mail, sender=receivers, dispatch_uid="evennia_ai")
     _warm_up = reactor.callLater(WARM_UP_AFTER_S, warm_up)  # type: ignore[attr-defined]
 
 

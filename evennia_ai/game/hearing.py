@@ -7,12 +7,11 @@ what the line looks like; a line that was sent to few is private to them, whatev
 
 import re
 import time
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import regex
-from evennia import AccountDB, ChannelDB, Msg, ObjectDB
+from evennia import AccountDB, ChannelDB, ObjectDB
 from evennia.utils.utils import make_iter
 
 from evennia_ai import conf
@@ -230,18 +229,6 @@ def channel_event(
     audience = PUBLIC if channel.locks.get("listen") == "listen:all()" else STAFF
     words = storable(plain(text)[:LINE_CHARS])
     return event_of(listener, sender, f"on {channel.key}"[:24], words, audience)
-
-
-def hear_mail(sender: object, instance: Msg, action: str, pk_set: Iterable[int], **_: Any) -> None:
-    """Django's signal of a message that got receivers: what has a subject is mail."""
-    if action != "post_add" or not instance.header:
-        return
-    for body in filter(is_assistant, ObjectDB.objects.filter(pk__in=pk_set)):
-        for writer in instance.senders[:1]:
-            account = getattr(writer, "account", None) or writer
-            if not is_ignored(writer):
-                text = f"{instance.header}: {instance.message}"
-                body.listen(paged_event(body, account, plain(text), writer))
 
 
 def is_ignored(speaker: "TypedObject") -> bool:

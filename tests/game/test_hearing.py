@@ -6,14 +6,11 @@ from django.db import connection
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 from evennia import DefaultCharacter, ObjectDB, create_object
-from evennia.comms.models import Msg
-from evennia.contrib.game_systems.mail.mail import CmdMailCharacter
 from evennia.contrib.grid.extended_room import ExtendedRoom
 from evennia.utils.create import create_channel
 from evennia.utils.utils import inherits_from
 from twisted.internet.task import Clock
 
-from evennia_ai.game.hearing import hear_mail
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from tests.base import AssistantTest, command
@@ -454,7 +451,7 @@ class TestOwnCommands(HearingTest):
 
 
 class TestNoHook(HearingTest):
-    """What no hook of Evennia tells: notices, channels, mail."""
+    """What no hook of Evennia tells: notices and channels."""
 
     def test_notice(self):
         """A notice is remembered and not answered; the game says who may know of it."""
@@ -488,19 +485,6 @@ class TestNoHook(HearingTest):
             channel.msg("Gates close at ten.", senders=[self.char1])
         expected = [("on Town", PUBLIC), ("on Watch", STAFF)]
         self.assertEqual([(channel, who) for channel, _, who in self.heard()], expected)
-
-    def test_mail(self):
-        """Mail of Evennia's contrib is heard once, for its writer alone."""
-        from django.db.models.signals import m2m_changed
-
-        receivers = Msg.db_receivers_objects.through  # as when the server starts
-        m2m_changed.connect(hear_mail, sender=receivers, dispatch_uid="evennia_ai")
-        self.addCleanup(m2m_changed.disconnect, sender=receivers, dispatch_uid="evennia_ai")
-        command = CmdMailCharacter()
-        command.caller, command.session, command.account = self.char1, self.session, self.account
-        command.send_mail([self.aria], "The key", "It is under the mat.", self.char1)
-        mail = [event for event in self.heard() if event[0] == "page"]
-        self.assertEqual(mail, [("page", "The key: It is under the mat.", self.circle(self.char1))])
 
 
 class TestThings(HearingTest):
