@@ -258,8 +258,14 @@ class ModelClient:
                 if not where.is_offline:
                     outcome = self._learned(request, where, outcome)
             if isinstance(outcome, ModelReply):
-                reply = replace(outcome, model=model, attempts=len(outcomes))
-                reply = await self._counted(request, reply)
+                tokens = outcome.completion_tokens
+                reply = replace(
+                    outcome,
+                    model=model,
+                    attempts=len(outcomes),
+                    prompt_tokens=outcome.prompt_tokens or request.prompt_tokens,
+                    completion_tokens=tokens or await asyncio.to_thread(_count, outcome.content),
+                )
                 # With what the replies before it cost in vain.
                 all_made = [reply, *(e for e in outcomes[:-1] if isinstance(e, ModelReply))]
                 costs = [each.cost for each in all_made]
@@ -400,15 +406,6 @@ class ModelClient:
             model.succeeded()
         return outcome
 
-    async def _counted(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
-        """A reply with its tokens, by our own counter where the provider did not count."""
-        prompt = reply.prompt_tokens
-        tokens = await asyncio.to_thread(_count, reply.content) if reply.content else 0
-        if not prompt:
-            prompt = await asyncio.to_thread(wire.prompt_tokens, request, _count)
-        said = reply.completion_tokens or tokens
-        return replace(reply, prompt_tokens=prompt, completion_tokens=said, content_tokens=tokens)
-
     async def _probe(self, model: str) -> ModelReply:
         where = self._endpoint(model, model)
         request = ModelRequest(
@@ -423,8 +420,7 @@ class ModelClient:
         outcome = await self._attempt(where, request, PROBE_S, self.models.of(where.model).profile)
         seconds = self._clock() - began
         if isinstance(outcome, ModelReply):
-            reply = await self._counted(request, outcome)
-            return replace(reply, model=model, seconds=seconds)
+            return replace(outcome, model=model, seconds=seconds)
         detail = _described(model, outcome)
         said = wire.masked(outcome.detail, *self._address)
         if said and outcome.kind != "local_model":

@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache, cached_property
+from itertools import chain
 
 import regex
 
@@ -255,7 +256,7 @@ def unknown_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
     is_heading = not sentence.items and sentence.text.rstrip("*").endswith((":", "："))
     if is_heading or len(claim) + len(sentence.items) < LEAST_CLAIM:
         return ()
-    best = max(_found_near(tuple(claim), ground), key=len, default=frozenset())
+    best = _found_near(claim, ground)
     if len(best) >= CLAIM_SHARE * len(claim):
         return ()
     return tuple(stem for stem in claim if stem not in best)
@@ -359,28 +360,19 @@ def _narration(code: str) -> frozenset[str]:
     return frozenset(_telling(tables()[code].get("lists", "narration"), code))
 
 
-def _found_near(stems: Sequence[str], ground: Ground) -> Iterator[frozenset[str]]:
-    """Which of some stems stand together within `NEAR_LINES` lines, for each fullest stretch."""
-    marks = sorted(
-        (place, stem)
+def _found_near(stems: Iterable[str], ground: Ground) -> frozenset[str]:
+    """The most of some stems that stand together within `NEAR_LINES` lines."""
+    begins = {
+        stem: {
+            place - back
+            for other in {stem, *ground.forms_of(stem)}
+            for place in ground.places.get(other, ())
+            for back in range(NEAR_LINES)
+        }
         for stem in stems
-        for other in {stem, *ground.forms_of(stem)}
-        for place in ground.places.get(other, ())
-    )
-    inside: Counter[str] = Counter()
-    begin = 0
-    for place, each in marks:
-        if marks[begin][0] <= place - NEAR_LINES:  # it only grows until it loses its first line
-            yield frozenset(inside)
-        while marks[begin][0] <= place - NEAR_LINES:
-            gone = marks[begin][1]
-            inside[gone] -= 1
-            if not inside[gone]:
-                del inside[gone]
-            begin += 1
-        inside[each] += 1
-    if inside:
-        yield frozenset(inside)
+    }
+    most = Counter(chain.from_iterable(begins.values())).most_common(1)
+    return frozenset(stem for stem, places in begins.items() if most and most[0][0] in places)
 
 
 def _dates(text: str, ground: Ground) -> frozenset[str]:

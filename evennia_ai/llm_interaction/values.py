@@ -61,7 +61,6 @@ class ModelReply:
     cost: float | None = None
     attempts: int = 1  # HTTP calls made, failed ones and other models' included
     seconds: float = 0.0  # from the request to the reply
-    content_tokens: int | None = None  # tokens of `content`, counted on the background thread
     cached_tokens: int = 0  # prompt tokens that the provider read from its cache
     cached_cost: float | None = None  # what these cost, as part of `cost`; None if unknown
     thought: bool = False  # whether there was more than words and calls: thoughts, marks

@@ -20,7 +20,6 @@ from typing import Any
 
 from evennia_ai.errors import LocalModelError, ModelError
 from evennia_ai.history.frames import MEMORIES_LABEL, MOMENT_LABEL
-from evennia_ai.history.messages import Counter
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
 from evennia_ai.llm_interaction.failures import failure_of, sorted_failure
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
@@ -455,9 +454,3 @@ def _listed(litellm: ModuleType, model: str) -> dict[str, Any]:
     """What LiteLLM's list has of a model, by its full or its bare name."""
     names = filter(None, (model, model.partition("/")[2]))
     return next((known for name in names if (known := litellm.model_cost.get(name))), {})
-
-
-def prompt_tokens(request: ModelRequest, count: Counter) -> int:
-    """Tokens of a request by our own counter, for servers that report no usage."""
-    parts = [json.dumps(message, ensure_ascii=False) for message in request.messages]
-    return sum(count(part) for part in parts) + count(request.prompt or "")

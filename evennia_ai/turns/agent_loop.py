@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, SpendError, StoreError, ToolError, WindowError
 from evennia_ai.history.audience import PUBLIC, is_private, private
-from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
+from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
@@ -35,8 +35,6 @@ from evennia_ai.turns.tools.asking import confirmed
 from evennia_ai.turns.tools.base import ToolContext
 from evennia_ai.turns.tools.execution import execute_tool_calls
 
-# Texts of a model that are longer than this are never tokenised on the reactor thread.
-_COUNT_CHARS = 20_000
 # Characters of a reply that are compared with the memories in its prompt, a few milliseconds.
 _DRAWN_CHARS = 8_000
 # Tokens one turn may use, in full contexts: enough for eight calls at half a context each.
@@ -440,14 +438,12 @@ class _Turn:
                 moderated=self.is_moderated,
             )
             metadata[TRACE] = trace.to_text()
-        counted = reply.content_tokens if len(text) > _COUNT_CHARS else None
         message = Message(
             "assistant",
             text,
             speaker=Speaker(self.character.key, self.character.stable_id),
             audience=audience,
             channel=self.request.channel,
-            tokens=counted + OVERHEAD_TOKENS if counted else 0,
             tool_calls=tuple(calls),
             metadata=metadata,
         )

@@ -78,12 +78,11 @@ class TestReplies(LoopbackCase):
         self.assertEqual((reply.content, reply.tool_calls), ("Good evening.", ()))
         self.assertEqual((reply.model, reply.attempts, reply.finish_reason), ("any", 1, "stop"))
         self.assertEqual(reply.prompt_tokens, loopback.count_tokens(self.server.bodies[0]))
-        self.assertEqual((reply.completion_tokens, reply.content_tokens), (3, 3))
+        self.assertEqual(reply.completion_tokens, 3)
         self.assertGreater(reply.seconds, 0)
         self.server.script(text("Hello there.", usage={"prompt_tokens": 0, "completion_tokens": 0}))
-        reply = self.ask()
-        self.assertGreater(reply.prompt_tokens, 0)
-        self.assertEqual(reply.completion_tokens, 3)
+        reply = self.ask(prompt_tokens=9)
+        self.assertEqual((reply.prompt_tokens, reply.completion_tokens), (9, 3))
 
     def test_what_is_sent(self):
         """What is set, to a configured address under the bare name it has there, and no more."""
@@ -139,14 +138,12 @@ class TestReplies(LoopbackCase):
             self.server.script(answer)
             reply = self.ask()
             self.assertEqual((reply.content, reply.tool_calls, reply.attempts), ("", (), 1))
-            self.assertEqual(reply.content_tokens, 0)
 
     def test_huge_reply(self):
-        """Of 200,000 words the beginning arrives, its tokens counted off the reactor thread."""
+        """Of 200,000 words the beginning arrives."""
         self.server.script(loopback.huge(200_000))
         reply = self.ask(timeout_s=20)
         self.assertEqual(len(reply.content), MOST_CHARS)
-        self.assertGreater(reply.content_tokens, 10_000)
 
     def test_cached_tokens_are_priced_apart(self):
         """Tokens that the provider had cached are counted, and cost what LiteLLM lists for them."""
