@@ -14,22 +14,13 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from twisted.logger import Logger
 
 from evennia_ai.llm_interaction.failures import Failure
 from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, learned, plainest
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
-from evennia_ai.llm_interaction.windows import (
-    LOADED,
-    MODELS,
-    PROPS,
-    SHOWN,
-    KnownWindow,
-    Window,
-    window_in,
-)
+from evennia_ai.llm_interaction.windows import PAGES, SHOWN, KnownWindow, Window, window_in
 
 _log = Logger(namespace="evennia_ai.model")
 
@@ -204,19 +195,19 @@ async def ask_server(address: str, api_key: str | None, model: str) -> tuple[Win
     Not so where nobody listens, and where the model is not loaded yet.
     """
     httpx = importlib.import_module("httpx")
-    root, headers = address.rstrip("/").removesuffix("/v1"), {}
-    if api_key:
-        headers["Authorization"] = f"Bearer {api_key}"
+    root = address.rstrip("/").removesuffix("/v1")
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     is_reached = False
 
-    async def asked(source: str, path: str, method: str = "GET", **options: Any) -> Window | None:
+    async def asked(source: str, method: str, path: str) -> Window | None:
         nonlocal is_reached
+        body = {"model": model} if method == "POST" else None
         try:
-            response = await client.request(method, root + path, **options)
+            async with asyncio.timeout(LOOKUP_S):
+                response = await client.request(method, root + path, json=body)
             is_reached |= response.status_code < 500  # llama.cpp is still loading
-            if response.status_code == 200:
-                return window_in(response.json(), model, source)
-        except httpx.TimeoutException:
+            return window_in(response.json(), model, source) if response.is_success else None
+        except TimeoutError:
             is_reached = True  # it listens; another wait would be as long
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
             pass
@@ -224,15 +215,7 @@ async def ask_server(address: str, api_key: str | None, model: str) -> tuple[Win
 
     # A context for TLS takes long to make.
     verify = address.startswith("https:")
-    async with httpx.AsyncClient(headers=headers, timeout=LOOKUP_S, verify=verify) as client:
-        try:
-            async with asyncio.timeout(LOOKUP_S):
-                windows = await asyncio.gather(asked(PROPS, "/props"), asked(MODELS, "/v1/models"))
-                if is_reached and not any(windows):
-                    shown = asked(SHOWN, "/api/show", "POST", json={"model": model})
-                    windows = await asyncio.gather(asked(LOADED, "/api/ps"), shown)
-        except TimeoutError:
-            return None, True
+    async with httpx.AsyncClient(headers=headers, timeout=None, verify=verify) as client:
+        windows = await asyncio.gather(*(asked(*page) for page in PAGES))
     window = min(filter(None, windows), key=lambda each: each.tokens, default=None)
-    is_guess = window is not None and window.source == SHOWN
-    return window, is_reached and not is_guess
+    return window, is_reached and (window is None or window.source != SHOWN)

@@ -24,6 +24,13 @@ REFUSED_RATIO, MOST_GUESSED_RATIO = 1.25, 3.0
 TABLE = "LiteLLM's table"
 PROPS, MODELS = "the server's `/props`", "the server's `/v1/models`"
 LOADED, SHOWN = "Ollama's `/api/ps`", "Ollama's `/api/show`"
+# The pages that say it, each with its method and path.
+PAGES = (
+    (PROPS, "GET", "/props"),
+    (MODELS, "GET", "/v1/models"),
+    (LOADED, "GET", "/api/ps"),
+    (SHOWN, "POST", "/api/show"),
+)
 NAMED = "an overflow error that names it"
 HALVED = "half of a request that was refused as too large"
 CUT = "the tokens that its server counts of longer prompts, which it cuts"
