@@ -13,6 +13,8 @@ from evennia_ai.recall.values import Hit
 OFFLINE_MODEL = "offline/extractive"
 # The purpose of a request whose prompt is only to be read into the server's cache.
 READ_AHEAD = "read ahead"
+# A model that chooses silence ends at once; where more tokens left nothing, they were lost.
+SILENT_TOKENS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +71,9 @@ class ModelReply:
     @property
     def is_empty(self) -> bool:
         """Whether thoughts or marks used up the reply: it was no answer."""
-        return not (self.content or self.tool_calls) and (
-            self.thought or self.finish_reason == "length"
-        )
+        is_lost = self.thought or self.finish_reason == "length"
+        is_lost = is_lost or self.completion_tokens > SILENT_TOKENS
+        return is_lost and not (self.content or self.tool_calls)
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,8 @@ _CLAUDE = "claude"
 _TAIL_LABELS = (MEMORIES_LABEL, MOMENT_LABEL)
 _LONG = ("messages", "tools")  # what grows with the conversation and with the tools
 _OWN_SERVERS_ONLY = ("min_p", "repeat_penalty", "repetition_penalty")
+# The fields of a reply in which servers put what a model thought.
+_THOUGHTS = ("reasoning_content", "reasoning_details", "thinking")
 _EFFORTS = {"off": "none", "low": "low", "high": "high"}
 # Addresses of providers that LiteLLM's list of compatible servers does not hold.
 _PROVIDERS = re.compile(
@@ -342,7 +344,7 @@ class Caller:
                 content=answer.text,
                 tool_calls=_tool_calls(made[:MOST_CALLS], answer.calls, request),
                 native=bool(made),
-                thought=answer.thought or bool(getattr(message, "reasoning_content", None)),
+                thought=answer.thought or any(getattr(message, name, None) for name in _THOUGHTS),
                 finish_reason=str(getattr(choice, "finish_reason", "") or "stop"),
                 prompt_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
                 completion_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
@@ -377,7 +379,7 @@ _NO_REPLY = (
     ),
     (
         "bad_response",
-        r"error|network|malformed|unexpected_tool|missing_thought|too_many_tool",
+        r"error|network|abort|insufficient|malformed|unexpected_tool|missing_thought|too_many_tool",
         "a reply that the provider could not read",
     ),
 )

@@ -354,12 +354,13 @@ class TestProfiles(LoopbackCase):
         self.assertGreater(first.prompt_tokens, second.prompt_tokens)
 
     def test_nothing_but_thoughts(self):
-        """With thinking off, too: the next model answers."""
-        self.server.respond = lambda body: (
-            text("There.") if body["model"] == "other" else text("<think>Hm.</think>")
-        )
-        self.assertEqual(self.ask(fallback_models=("other",)).content, "There.")
-        self.assertEqual(self.fail().kind, "empty")
+        """With thinking off, too, or tokens of which nothing came: the next model answers."""
+        for lost in (text("<think>Hm.</think>"), text("", usage={"completion_tokens": 90})):
+            self.server.respond = lambda body, lost=lost: (
+                text("There.") if body["model"] == "other" else lost
+            )
+            self.assertEqual(self.ask(fallback_models=("other",)).content, "There.")
+            self.assertEqual(self.fail().kind, "empty")
 
     def test_what_is_no_reply(self):
         """A refusal, a filter and an error inside an answer speak no text; the next one answers."""
@@ -370,6 +371,7 @@ class TestProfiles(LoopbackCase):
             choice % (message % "", "content_filter", ""),
             choice % (message % "", "error", ', "error": {"code": 502, "message": "Upstream"}'),
             choice % (message % "", "MALFORMED_FUNCTION_CALL", ""),
+            choice % (message % "", "insufficient_system_resource", ""),
             choice.replace("]}", '], "error": {"code": 429, "message": "Provider returned error"}}')
             % (message % "", "stop", ""),
         ):
