@@ -92,15 +92,22 @@ _BROKEN_OFF = re.compile(
 
 _BESIDE = "emotion|mood|status|state|stats|action|memory|ooc"
 _ALIKE = replacements(
-    (r"&lt;(/?\w[\w:=\"' ]{0,40})&gt;", r"<\1>"),
+    (r"(?:&lt;|\uff1c)(/?[\w|][\w|:=\"' ]{0,40})(?:&gt;|\uff1e)", r"<\1>"),
+    (r"<\s?\|\s?(\w{1,40})\s?\|\s?>", r"<|\1|>"),
+    r"\]<\]\w{1,20}\[>\[|<\|from\|>\s*\w{1,60}\s*",
+    r"\[((?!TOOL_CALL)[A-Z]{1,20}_[A-Z_]{1,20})\][^\n]{0,2000}?\[/\1\]",
+    (r"<\|open\|>(\w{1,20})([^<>|\n]{0,99})<\|sep\|>", r"<\1\2>"),
+    (r"<\|close\|>(\w{1,20})<\|sep\|>", r"</\1>"),
     (
-        r"(</?)(?:\w{1,20}:|\uff5c\w{1,20}\uff5c)"
+        r"(</?)(?:\w{1,20}:|([\uff5c|])\w{1,20}\2)"
         r"(?=(?:tool_calls?|function_calls|invoke|parameter)\b)",
         r"\1",
     ),
     (r"<(/?)(?:[a-z]{1,20}_)?tool_?call(s?)>", r"<\1tool_call\2>"),
+    (r"<(/?)[a-z]{1,20}_(arg_(?:key|value))>", r"<\1\2>"),
     (
-        r"<(?:tool|tool_call|function)(?:=| name=)[\"']?([\w.\-]{1,60})[\"']?>",
+        r"<(?:tool|tool_call|function|call)(?:=| (?:name|tool)=)[\"']?([\w.\-]{1,60})[\"']?"
+        r"(?: index=[^<>\n]{0,9})?>",
         r"<function=\1>",
     ),
     (r"<tool_call (?:id|index)=[^<>\n]{0,60}>", "<tool_call>"),
@@ -122,12 +129,26 @@ def _named_alike(text: str, tools: Tools) -> str:
     text = _BARS.sub(lambda mark: mark[0].replace("\u2581", "_").replace("\uff5c", "|"), text)
     if tools and "<" in text:
         names = "|".join(map(re.escape, tools))
-        text = re.sub(rf"<({names})\s*/>", r"<function=\1></function>", text)
-        text = re.sub(rf"<({names}) \w+=\"([^\"<>]*)\"\s*/?>", r"<function=\1>\2</function>", text)
+        own = re.compile(
+            rf"<(?:invoke name=[\"'])?({names})[\"']?((?:\s+{_ATTRIBUTE})+\s*/?|\s*/)>", re.I
+        )
+        text = own.sub(lambda tag: f"<function={tag[1]}>{_of_attributes(tag[2])}</function>", text)
         text = re.sub(
-            rf"<({names})>(.{{0,2000}}?)</\1>", r"<function=\1>\2</function>", text, flags=re.S
+            rf"<({names})>(.{{0,2000}}?)</\1>",
+            r"<function=\1>\2</function>",
+            text,
+            flags=re.S | re.I,
         )
     return text
+
+
+_ATTRIBUTE = r"\w+=(?:\"[^\"<>]*\"|'[^'<>]*')"
+
+
+def _of_attributes(tag: str) -> str:
+    """The arguments that stand in a tag."""
+    pairs = (each.partition("=") for each in re.findall(_ATTRIBUTE, tag))
+    return _dumped({key: value[1:-1] for key, _, value in pairs})
 
 
 # Channels (OpenAI's Harmony): `<|start|>assistant<|channel|>analysis<|message|>…<|end|>`. Models
@@ -192,7 +213,7 @@ def _called(header: str, tools: Tools) -> list[str]:
 
 _THOUGHT_WORDS = (
     r"\w{0,20}(?:think|thought|reason|scratch_?pad|monologue|reflect|chain_of_thought|analysis)"
-    r"\w{0,20}|details|plan|\u601d\u8003"
+    r"\w{0,20}|inner_(?!prefix|suffix)\w{1,20}|internal|details|plan|\u601d\u8003"
 )
 _THOUGHT = re.compile(
     r"<\s?(/?)\s?(?:\w+:)?(?:" + _THOUGHT_WORDS + r")\b[^<>]*>"  # <think>, <seed:think>
@@ -266,7 +287,8 @@ _TURN = re.compile(
     + _ROLE
     + r"?\s*(?:<\|(?:end_(?:header_id|of_role)|header_end|im_sep|im_middle|content)\|>)?"
     r"|<\|(?:im_end|eot_id|eom_id|eot|eom|end|end_message|return|stop|bom|eos|bos"
-    r"|(?:end|begin|start)_?of_?(?:text|sentence|turn)|START_OF_TURN_TOKEN|END_OF_TURN_TOKEN|(?:USER|CHATBOT|SYSTEM)_TOKEN"
+    r"|(?:end|begin|start)_?of_?(?:text|sentence|turn)|START_OF_TURN_TOKEN|END_OF_TURN_TOKEN"
+    r"|(?:USER|CHATBOT|SYSTEM)_TOKEN"
     r"|START_RESPONSE|END_RESPONSE|end_of_role|end_header_id|header_end|im_sep|im_middle"
     r"|" + _ROLE + r"(?:_(?:start|end))?)\|>"
     r"|<(?:start|end)_of_turn>\s*" + _ROLE + r"?|<turn\|>"
@@ -277,7 +299,9 @@ _TURN = re.compile(
     r"|^[ \t]*(?:\*{3,}|-{3,}|={3,})[ \t]*$"  # what follows is another scene
     r"|\A(?:assistant|model)(?:[ \t]*\n|\s*(?=<\|))"
     r"|(?<=[.!?\"\u2026\u201d*])assistant[ \t]*\n"  # a header without its marks
-    r"|^###\s*(?:Instruction|Response|Human|User|Assistant):?\s*$",
+    r"|^###\s*(?:Instruction|Input|Response|Human|User|Assistant):?\s*$"
+    r"|<role>\s*" + _ROLE + r"\s*</role>|(?<=[.!?\"\u2026\u201d*])\s(?-i:USER|HUMAN|GPT):"
+    r"|^Q: [^\n]+\n+A: |\AA: (?=[^\n]+\n+Q: )",
     re.M | re.I,
 )
 
@@ -297,7 +321,7 @@ _MARKED: tuple[tuple[str, str], ...] = (
     # <tool_call>{"name": …}</tool_call>, also with XML or `name` and <arg_key> inside
     (r"<tool_calls?>", r"</tool_calls?>"),
     (r"<function_?calls?>", r"</function_?calls?>|\Z"),
-    (r"<tool_use>|<tool_code>", r"</tool_use>|</tool_code>"),
+    (r"<(?:tool_use|tool_code|use_mcp_tool)>", r"</(?:tool_use|tool_code|use_mcp_tool)>"),
     (rf"<function=(?P<name>{_NAME})>", r"</function>"),
     (rf"<(?:function|invoke) name=\"?(?P<name>{_NAME})\"?>", r"</(?:function|invoke)>"),
     # [TOOL_CALLS]say[ARGS]{…}, [TOOL_CALLS] [{…}]
@@ -318,7 +342,7 @@ _MARKED: tuple[tuple[str, str], ...] = (
 _OPENING = tuple((re.compile(a, re.M | re.I), re.compile(b, re.M | re.I)) for a, b in _MARKED)
 # A line of the text protocol: `TOOL say: Good evening.`, `TOOL give {"thing": "lamp"}`.
 _LINE = re.compile(
-    rf"^[ \t]*+(?:\*\*)?TOOL\b(?:\*\*)?[ \t]*+(?::[ \t]*+)?(?P<name>{_NAME})?+[ \t]*+"
+    rf"^[ \t>*`\[-]*+TOOL\b(?:\*\*)?[ \t]*+(?::[ \t]*+)?(?P<name>{_NAME})?+[ \t]*+"
     r"(?P<mark>[:(]?)[ \t]*+",
     re.M,
 )
@@ -329,16 +353,18 @@ _OPENERS = re.compile(
     re.M,
 )
 _REACT = re.compile(
-    rf"^[ \t]*Action:[ \t]*(?P<name>{_NAME})(?:[ \t]*\n[ \t]*Action[ _]Input:[ \t]*"
-    r"(?P<body>.*?)(?=\nObservation\b|\Z)|\[(?P<bracketed>[^\]\n]*)\])",
+    r"^[^\w\n]{0,9}(?:Action|(?:(?:Using|Calling) )?(?:Tool|Function)(?:[ _]Name)?)"
+    rf"[^\w\n]{{0,4}}:[^\w\n]{{0,4}}(?P<name>{_NAME})(?:[ \t*]*\n[^\w{{\n]{{0,9}}"
+    r"(?P<label>(?:[a-z]+[ _])?[a-z]+)[^\w\n]{0,4}:(?!//)[ \t*]*(?P<body>.*?)(?=\nObservation\b|\Z)"
+    r"|[ \t*]*\n\s*(?P<object>\{.*)|[\[(](?P<bracketed>[^\])\n]*)[\])])",
     re.M | re.S | re.I,
 )
 # Agents that write the action as an object.
-_ACTION = re.compile(r"\A\s*(?:Thought:.*?\n)?[ \t]*Action:\s*(?=[{\[`])", re.S)
+_ACTION = re.compile(r"\A\s*(?:(?:Question|Plan|Thought):.*?\n)?[ \t]*Action:\s*(?=[{\[`])", re.S)
 _FENCE = re.compile(r"\A\s*```[ \t]*\w*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?:```\s*)?\Z", re.S)
 
 
-_LABEL = re.compile(r"\W*(?:(?:(?:tool|function)[ _]?)?calls?|json|xml)?\W*", re.I)
+_LABEL = re.compile(r"\W*(?:(?:(?:tool|function)[ _]?)?calls?|json|xml|python|tool_code)?\W*", re.I)
 
 
 def _calls(text: str, tools: Tools, reported: bool) -> tuple[list[Call], str]:
@@ -434,11 +460,14 @@ def _of_marks(text: str, start: int, tools: Tools) -> tuple[list[Call], int]:
 def _unmarked(text: str, tools: Tools, any_name: bool) -> list[Call]:
     """Calls of known tools without marks: thought and action, or the whole text."""
     if (found := _REACT.search(text)) and _known(found["name"], tools) in tools:
-        written = found["body"] or found["bracketed"] or ""
-        return [repaired(found["name"], _arguments(written), tools)]
-    body = _unfenced(_ACTION.sub("", text)).strip("`")
+        label = (found["label"] or "input").replace(" ", "_")
+        written = _arguments(found["body"] or found["object"] or found["bracketed"] or "")
+        if _bare(label) not in _ARGUMENT_KEYS:
+            written = _dumped({label: written})
+        return [repaired(found["name"], written, tools)]
+    body = _unfenced(_ACTION.sub("", text)).strip("`*")
     made = [repaired(*each, tools) for each in _payload(body, tools)]
-    is_call = body not in tools  # a word that is also a tool's name
+    is_call = body not in tools or body == "noop"  # others are words, too
     if any_name:
         is_call = bool(re.match(rf"[\[{{]|{_NAME}\(", body))
     elif not all(name in tools for name, _ in made):
@@ -469,9 +498,10 @@ def _of_line(text: str, found: re.Match[str], tools: Tools) -> tuple[list[Call],
 # What stands in a call: JSON, XML, Python, or a name and arguments.
 
 _XML = re.compile(
-    r"<(?:param(?:eter)?[= ](?:name=)?\"?(?P<key>[\w\-]+)\"?[^<>]*|arg_key>\s*(?P<key2>[\w\-]+)\s*"
-    r"</arg_key>\s*<arg_value|(?P<tag>[\w\-]+))>\s*(?P<value>.*?)\s*"
-    r"(?:</(?:param(?:eter)?|arg_value|(?P=tag))>|(?=<param)|\Z)",
+    r"<(?:(?:param(?:eter)?|arg(?:ument)?)[= ](?:name=|key=)?[\"']?(?P<key>[\w\-]+)[\"']?[^<>]*"
+    r"|arg_key>\s*(?P<key2>[\w\-]+)\s*</arg_key>\s*<arg_value"
+    r"|(?P<tag>[\w\-]+))>\s*(?P<value>.*?)\s*"
+    r"(?:</(?:param(?:eter)?|arg(?:ument)?|arg_value|(?P=tag))>|(?=<param)|\Z)",
     re.S,
 )
 _INNER = re.compile(
@@ -486,26 +516,26 @@ _NAMED = re.compile(
 )
 # Marks in a call's body that say nothing, and those in which strings stand.
 _WRAPPERS = re.compile(r"</?(?:tool_calls?|arguments|parameters|input)>")
-_STRING = re.compile(r"(<\|\"\|>|<escape>)(.*?)\1", re.S)
+_STRING = re.compile(r"(<\|\"\|?>|<escape>)(.*?)\1", re.S)
 # What stands before arguments of JSON.
 _LEADING = re.compile(r"\A(?:<\|\w{1,40}\|>|json\b|\s)+(?=\{)")
 _CALL_KEYS = (
     *("tool_calls", "tool_call", "tool_uses", "function_calls", "function_call", "functionCall"),
     "actions",
 )
-_NAME_KEYS = (
-    *("name", "tool", "tool_name", "function", "function_name", "action", "command"),
-    *("recipient_name", "type"),
-)
-_ARGUMENT_KEYS = (
-    *("arguments", "parameters", "args", "input", "action_input", "tool_input", "params", "kwargs"),
-)
+_NAME_KEYS = ("name", "tool", "function", "action", "command", "recipient_name", "type")
+_ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "params", "kwargs")
+
+
+def _bare(key: str) -> str:
+    """A key of a call without what it is the key of: ``tool_name``, ``Action_Input``."""
+    return re.sub(r"\A(?:tool|function|action)_", "", key.lower())
 
 
 def _payload(body: str, tools: Tools) -> Iterator[Call]:
     """The calls that stand in a text as such."""
     body = _STRING.sub(lambda found: _dumped(found[2]), _WRAPPERS.sub("", body))
-    body = _unfenced(body).removeprefix("TOOL ")
+    body = _unfenced(body).removeprefix("TOOL ").removeprefix("await ").rstrip("; \n")
     if inner := list(_INNER.finditer(body)):
         ends = [*(each.start() for each in inner[1:]), len(body)]
         for each, end in zip(inner, ends, strict=True):
@@ -541,17 +571,18 @@ def _of_values(value: object, tools: Tools) -> Iterator[Call]:
         if not more and isinstance(value, Mapping) and _known(str(only), tools) in tools:
             yield str(only), _dumped(value)  # {"say": {"text": …}}
             continue
-        key = next((k for k in _NAME_KEYS if isinstance(item.get(k), str)), None)
-        given = next((k for k in _ARGUMENT_KEYS if k in item), None)
+        keys = {_bare(str(each)): each for each in item}
+        key = next((k for k in _NAME_KEYS if isinstance(item.get(keys.get(k)), str)), None)
+        given = next((keys[k] for k in _ARGUMENT_KEYS if k in keys), None)
         if key is None:
             continue
-        name = str(item[key])
+        name = str(item[keys[key]])
         if given is not None:
             yield name, _dumped({} if item[given] is None else item[given])
-        elif item.keys() == {"name"}:
+        elif [*keys] == ["name"]:
             yield name, "{}"
         elif key != "type" and _known(name, tools) in tools:  # {"action": "say", "text": …}
-            yield name, _dumped({k: v for k, v in item.items() if k != key})
+            yield name, _dumped({k: v for k, v in item.items() if k != keys[key]})
 
 
 def _python(body: str, tools: Tools) -> Iterator[Call]:
@@ -567,7 +598,7 @@ def _python(body: str, tools: Tools) -> Iterator[Call]:
             continue
         try:
             name = ast.unparse(node.func)
-            given = ast.literal_eval(node.args[0]) if node.args else {}
+            given = _literal(node.args[0]) if node.args else {}
             if not isinstance(given, dict):
                 given = {tools[_known(name, tools)]: given}
             given |= {each.arg: ast.literal_eval(each.value) for each in node.keywords if each.arg}
@@ -575,6 +606,14 @@ def _python(body: str, tools: Tools) -> Iterator[Call]:
                 yield name, _dumped(given)
         except (KeyError, ValueError, TypeError, SyntaxError, RecursionError):
             continue
+
+
+def _literal(node: ast.expr) -> Any:
+    """The value that is written; keys of an object need no quotes, as in JavaScript."""
+    if not isinstance(node, ast.Dict):
+        return ast.literal_eval(node)
+    keys = (k.id if isinstance(k, ast.Name) else ast.literal_eval(k) for k in node.keys if k)
+    return dict(zip(keys, map(_literal, node.values), strict=True))
 
 
 def _arguments(body: str) -> str:
@@ -659,8 +698,12 @@ def repaired(name: str, arguments: str, tools: Tools) -> Call:
         value = loaded
     if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
         value = next(filter(None, value), {})  # several: an empty one before the arguments, doubles
-    while isinstance(value, dict) and (inner := _wrapped(value, tools.get(name, ""))):
+    main = tools.get(name, "")
+    while isinstance(value, dict) and (inner := _wrapped(value, main)):
         value = inner
+    if isinstance(value, dict) and main and main not in value:  # by another name
+        alike = (*_SPOKEN_KEYS, "arg_value") if main in _SPOKEN_KEYS else ()
+        value = {main if k.lower() in (main, *alike) else k: v for k, v in value.items()}
     if isinstance(value, dict) and (value or written.startswith("{}")):
         return name, _dumped(value)
     text = value.strip() if isinstance(value, str) else written.strip()
@@ -674,7 +717,7 @@ def _wrapped(value: Mapping[str, Any], main: str) -> Mapping[str, Any] | None:
     keys = [key for key in value if key not in ("type", "required")]
     inner = value[keys[0]] if len(keys) == 1 else None
     inner = _loaded(inner) if isinstance(inner, str) and inner.startswith("{") else inner
-    is_frame = keys != [main] and keys[:1] and keys[0] in (*_ARGUMENT_KEYS, "properties")
+    is_frame = keys != [main] and keys[:1] and _bare(keys[0]) in (*_ARGUMENT_KEYS, "properties")
     return inner if is_frame and isinstance(inner, dict) and inner else None
 
 
@@ -683,10 +726,10 @@ def _wrapped(value: Mapping[str, Any], main: str) -> Mapping[str, Any] | None:
 _MARKS = re.compile(
     r"<\|[^<>|\n]{0,60}\|?>|<\w{1,40}\|>|\[\|\w{1,40}\|\]|\|>|<\|"
     r"|</[A-Za-z][^<>\n]{0,40}>|\[/[A-Za-z][\w ]{0,30}\]"
-    r"|<(?:answer|response|reply|message|dialogue|speech|end|stop|final|output|code|co"
+    r"|<(?:answer|response|reply|message|dialogue|speech|end|stop|final|output|code|co|tools"
     r"|function(?:=[^<>]*)?|invoke|parameter"
     r"|s|eos|bos|pad|unk|unused\d+|0x[0-9A-Fa-f]{2}|\w{1,30}_\w{1,30})(?:[ =:][^<>\n]*)?>"
-    r"|<\w+:(?:think|tool_call)>|\[INST\]|<</?SYS>>"
+    r"|<\w+:(?:think|tool_call|eos|bos|pad)>|\u273f\w+\u273f:?\s*|\[INST\]|<</?SYS>>"
     r"|\[(?:TOOL_CALLS?|ARGS|TOOL_RESULTS?|END_TOOL_REQUEST|TOOL_REQUEST|THINK)\]"
     r"|(?-i:\[(?:PAD|UNK|CLS|SEP|MASK|BOS|EOS)\])|[\u25c1]/?\w{1,20}\u25b7|[\u25c1\u25b7\uff5c]",
     re.I,
@@ -723,13 +766,19 @@ _TASK = (
 )
 _TONE = (
     r"\s?(?:(?:emotion|mood|tone|expression|feeling|voice|to)\b[^\[\]<>(){}\n]{0,40}"
-    r"|happy|sad|angry|calm|neutral|warm(?:ly)?|soft(?:ly)?|excited|serious|joy|laugh|chuckle|sigh|giggle"
+    r"|happy|sad|angry|calm|neutral|warm(?:ly)?|soft(?:ly)?|excited|serious|joy|laugh|chuckle"
+    r"|sigh|giggle"
     r"|gasp|pause|beat)\s?"
 )
 _ARROW = r"(?:[\u27a4\u25b6\u25ba\u2192]|\d\ufe0f?\u20e3)"
 _ROUND = replacements(
     (r"\\n", "\n"),
     r"```\w*\s*```",
+    # thoughts in a fence, as a terminal shows them, as a quotation, as a list
+    r"\A(?s:```(?:think(?:ing)?|thoughts?|reasoning)\n.*?\n```"
+    r"|thinking\.{3}\n.*?\n\.{3}\s?done thinking\.?)\s*",
+    r"\A> ?\**thoughts?\b[^\n]*(?:\n>[^\n]*)*\n",
+    r"\A\W{0,4}thinking process\W*\n(?:[ \t]*(?:\d+\.|[*-])[^\n]*(?:\n\s*|\Z))+",
     r"(?<!\S)/(?:no_?)?think\b[ \t]*",
     r"^\[Result of [^\]\n]+\][^\n]*\n?",
     # The user greets me, so I should answer in character.
@@ -739,10 +788,10 @@ _ROUND = replacements(
     r"|action|turn \d+)\b\W*:[^\n]*\n\s*)+",
     # Thought: … Final Answer: …, Aria's response: …, Dialogue: …
     r"\A\s*(?s:\**(?:here(?:['\u2019]s| is) my )?"
-    r"(?:thoughts?(?: process)?|thinking|reasoning|analysis)\b\W.*?^)?"
+    r"(?:thoughts?(?: process)?|thinking|reasoning|analysis|question)\b\W.*?^)?"
     r"[*#]{0,3}[ \t]?(?:here(?:['\u2019]s| is) my |(?-i:[A-Z])[\w-]{0,20}['\u2019]s )?"
-    r"(?:final )?"
-    r"(?:answer|response|reply|output|dialogue|speech)(?: as [\w ]{1,20})?"
+    r"(?:(?:final |grounded )?(?:answer|response|reply|output|dialogue"
+    r"|speech)(?: as [\w ]{1,20})?|final(?=:))"
     r"(?:\**:\**[ \t]*|\**[ \t]*\n)\n*",
     # Sure! Here is Aria's response: …
     r"\A\s*(?:(?:sure|certainly|of course|okay|ok|absolutely)\b[!,.]*\s*)?"
@@ -767,7 +816,8 @@ _ROUND = replacements(
     # what is not for the room: ((brb)), //ooc brb, [Memory updated: …], {"mood": "happy"}
     r"[ \t]*(?:\(\([^()\n]{1,80}\)\)|\[\[[^\[\]\n]{1,80}\]\])",
     r"\s*(?<![(/])[(/]+ ?ooc\b[^\n]*",
-    r"(?<!\n)(?:\n\s*(?:[\[(*]+[^\n\])*]{0,200}\b(?:response|memory|journal|continue)\b[^\n]*[\])*]+"
+    r"(?<!\n)(?:\n\s*(?:[\[(*]+[^\n\])*]{0,200}\b(?:response|memory|journal"
+    r"|continue)\b[^\n]*[\])*]+"
     r"|(?:tags|summary|translation|english|journal|memory|suggested \w+|scene):[^\n]*"
     r"|(?:#\w+\s*)+|\{\s*\"\w+\":[^\n]*\}|```\w*\s*\{[^`]*\}\s*```"
     r"|how (?:would|do) you (?:like|want) to proceed\?|your turn[!.]"
@@ -798,14 +848,18 @@ _SPOKEN_KEYS = (
 def _undressed(text: str) -> str:
     """The words of a text, also such as stand in an object of JSON."""
     body = _unfenced(text)
-    value = _loaded(body) if body[:1] + body[-1:] in ("{}", "[]") else None
-    if isinstance(value, list):  # the parts of a content
-        parts = [part for part in value if isinstance(part, dict) and "type" in part]
-        said = [part.get("text") for part in parts if part["type"] in ("text", "output_text")]
-        text = "".join(map(str, filter(None, said))) if parts else text
-    if isinstance(value, dict):
-        texts = (value[key] for key in _SPOKEN_KEYS if isinstance(value.get(key), str))
-        text = str(next(texts, text))
+    if re.match(r"\{\s*\"|\[\s*\{", body):
+        text = _spoken(_loaded(body)) or text
     for pattern, instead in _ROUND if len(text) < DRESSED_CHARS else ():
         text = pattern.sub(instead, text)
     return text
+
+
+def _spoken(value: object) -> str:
+    """What a value of JSON says, as an object of a model's own, an API's body or its parts."""
+    if isinstance(value, list):
+        return "".join(map(_spoken, value))
+    if not isinstance(value, dict) or value.get("type") in ("thinking", "reasoning"):
+        return ""
+    texts = (value[key] for key in _SPOKEN_KEYS if isinstance(value.get(key), str))
+    return next(filter(None, itertools.chain(texts, map(_spoken, value.values()))), "")

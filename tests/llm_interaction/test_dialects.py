@@ -103,6 +103,21 @@ SPOKEN = {
         [{"type": "thinking", "thinking": THOUGHT}, {"type": "text", "text": S}]
     ),
     "unknown marks": f"<|some_new_mark|>{S}<|vision_pad|>",
+    "MiniMax 3": f"]<]minimax[>[<mm:think>{THOUGHT}]<]minimax[>[</mm:think>{S}",
+    "Kimi 3": f"<|open|>think<|sep|>{THOUGHT}<|close|>think<|sep|><|open|>message<|sep|>{S}<|close|>message<|sep|>",
+    "wide signs": f"\uff1cthink\uff1e{THOUGHT}\uff1c/think\uff1e{S}&lt;|im_end|&gt;",
+    "blanks in marks": f"{S}< |im_end| >",
+    "Mistral, frames": f"[AVAILABLE_TOOLS][][/AVAILABLE_TOOLS][INST][/INST]{S}",
+    "inner voice": f"<inner_voice>{THOUGHT}</inner_voice>{S}",
+    "thought in a fence": f"```thinking\n{THOUGHT}\n```\n{S}",
+    "thought as in a terminal": f"Thinking...\n{THOUGHT}\n...done thinking.\n\n{S}",
+    "thought as a quotation": f"> **Thought:** {THOUGHT}\n\n{S}",
+    "thought as a list": f"Thinking Process:\n\n1. **Analyze:** {THOUGHT}\n2. Answer.\n\n{S}",
+    "ReAct, question": f"Question: And the ale?\nThought: {THOUGHT}\nFinal Answer: {S}",
+    "Vicuna, next turn": f"{S} USER: And?",
+    "next question": f"A: {S}\n\nQ: And the bread?\nA: Old.",
+    "body of an API": json.dumps({"choices": [{"message": {"content": S}}]}),
+    "object, torn": json.dumps({"thought": THOUGHT, "response": S})[:-1],
 }
 # The same words as a call of `say`.
 CALLED = {
@@ -227,6 +242,31 @@ CALLED = {
     "bold": f"**say**: {J}",
     "attribute": '<say text="' + S.replace('"', "'") + '"/>',
     "text protocol": f"TOOL say {J}",
+    "text protocol, item": f"- TOOL say {J}",
+    "MiniMax 3": f']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="say">]<]minimax[>[<text>{S}'
+    "]<]minimax[>[</text>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>",
+    "Kimi 3": '<|open|>tools<|sep|><|open|>call tool="say" index="1"<|sep|><|open|>argument key="text" '
+    f'type="string"<|sep|>{S}<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>',
+    "DSML, plain bars": '<|DSML|function_calls><|DSML|invoke name="say"><|DSML|parameter name="text">'
+    f"{S}</|DSML|parameter></|DSML|invoke></|DSML|function_calls>",
+    "LongCat, keys": "<longcat_tool_call>say<longcat_arg_key>text</longcat_arg_key>"
+    f"<longcat_arg_value>{S}</longcat_arg_value></longcat_tool_call>",
+    "GLM, key left out": f"<tool_call>say\n<arg_value>{S}</arg_value>\n</tool_call>",
+    "Gemma 4, other quotes": f'<|tool_call|>call:say{{text:<|">{S}<|">}}<tool_call|>',
+    "Functionary 3": f"<|from|> assistant\n<|recipient|> say\n<|content|> {J}",
+    "Qwen agent": f"\u273fFUNCTION\u273f: say\n\u273fARGS\u273f: {J}\n\u273fRESULT\u273f",
+    "Cline": f"<use_mcp_tool><tool_name>say</tool_name><arguments>{J}</arguments></use_mcp_tool>",
+    "JavaScript": f"```js\nawait functions.say({{text: {json.dumps(S)}}});\n```",
+    "ReAct, bold": f"**Thought:** {THOUGHT}\n**Action:** say\n**Action Input:** {J}",
+    "ReAct, brackets of Python": f"Action: say({json.dumps(S)})",
+    "ReAct, plan": f'Plan: I answer.\nAction: ```json\n[{{"tool_name": "say", "parameters": {J}}}]\n```',
+    "labels": f"Tool: say\nArguments: {J}",
+    "labels, YAML": f"action: say\ntext: {S}",
+    "label and object": f"Using tool: say\n{J}",
+    "other keys": f'{{"Tool_Name": "say", "tool_args": {J}}}',
+    "argument by another name": f'{{"name": "say", "arguments": {{"message": {json.dumps(S)}}}}}',
+    "argument miscased": f'{{"Name": "Say", "Arguments": {{"Text": {json.dumps(S)}}}}}',
+    "attribute, alone": '<invoke name="say" text="' + S.replace('"', "'") + '"/>',
     "text protocol, plain": f"TOOL say: {S}",
 }
 SAY_LAMP = (("say", '{"text": "lamp"}'),)
@@ -286,7 +326,7 @@ class TestRead(unittest.TestCase):
             with self.subTest(name):
                 ((tool, arguments),) = read(text, TOOLS).calls
                 said = S.strip("\"'`:<>(){}[]*") if name == "text protocol, plain" else S
-                said = said.replace('"', "'") if name == "attribute" else said
+                said = said.replace('"', "'") if name.startswith("attribute") else said
                 self.assertEqual((tool, json.loads(arguments)), ("say", {"text": said}))
                 self.assertEqual(read(text, TOOLS).text, "")
 
@@ -353,6 +393,8 @@ class TestRead(unittest.TestCase):
             ("<function=noop></function>", (("noop", "{}"),)),
             ("TOOL noop", (("noop", "{}"),)),
             ("TOOL noop.", (("noop", "{}"),)),
+            ("*noop*", (("noop", "{}"),)),
+            ("say({[]: 1})", ()),
             ("TOOL give: lamp", (("give", "lamp"),)),
             ("Action: look\nAction Input:", (("look", "{}"),)),
             ("<function=say>lamp</function>", SAY_LAMP),
