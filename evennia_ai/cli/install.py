@@ -62,7 +62,7 @@ def install(
         say("evennia_ai is already installed in this game: nothing to do.")
     elif _shown(edits, folder, "install", apply, say):
         for edit in edits:
-            backup = _backup(edit)
+            shutil.copy2(edit.path, backup := _backup_of(edit.path))
             _replace(edit)
             say(f"Changed {edit.path.relative_to(folder)}; the old text is in {backup.name}")
         say("Now run `evennia migrate` and `evennia reload`, then `evennia ai doctor`.")
@@ -105,8 +105,7 @@ def uninstall(
     elif _shown(edits, folder, "uninstall", apply, say):
         for edit in edits:
             _replace(edit)
-            for backup in _backups(edit.path):
-                backup.unlink()
+            _backup_of(edit.path).unlink(missing_ok=True)
             say(f"Changed {edit.path.relative_to(folder)}")
 
 
@@ -195,7 +194,7 @@ def _is_elsewhere(folder: Path, file: Path, mark: str) -> bool:
 
 
 def _without_us(path: Path, text: str, change: Callable[[str], str], line: str) -> str:
-    for backup in _backups(path):
+    if (backup := _backup_of(path)).exists():
         before = backup.read_text(encoding="utf-8")
         if change(before.replace("\r\n", "\n")) == text.replace("\r\n", "\n"):
             return before
@@ -209,8 +208,9 @@ def _without_us(path: Path, text: str, change: Callable[[str], str], line: str) 
     return after
 
 
-def _backups(path: Path) -> list[Path]:
-    return sorted(path.resolve().parent.glob(f"{path.name}{BACKUP}*"))
+def _backup_of(path: Path) -> Path:
+    path = path.resolve()
+    return path.with_name(path.name + BACKUP)
 
 
 def with_app(text: str) -> str:
@@ -288,16 +288,6 @@ def _edit(path: Path, change: Callable[[str], str], line: str) -> Edit:
         why = f"`{path}` cannot be understood ({error}); nothing was changed."
         raise ConfigError(f"{why} Add this line by hand: {line}") from error
     return Edit(path, raw, after.replace("\n", "\r\n") if "\r\n" in raw else after)
-
-
-def _backup(edit: Edit) -> Path:
-    """Copy the old file; returns the copy's path."""
-    path = edit.path.resolve()
-    backup, number = path.with_name(path.name + BACKUP), 2
-    while backup.exists():
-        backup, number = path.with_name(f"{path.name}{BACKUP}-{number}"), number + 1
-    shutil.copy2(path, backup)
-    return backup
 
 
 def _replace(edit: Edit) -> None:
