@@ -1,7 +1,7 @@
 """What a model or its server cannot do, learned from its refusals, and requests in its shape. Pure.
 
-`learned` reads a refusal by a table of texts, `reshaped` gives a request the shape that a profile
-asks for. A refusal that no line of the table knows is met with the `plainest` shape.
+`learned` reads a refusal by the tables of `servers.toml`, `reshaped` gives a request the shape that
+a profile asks for. A refusal that no line of the tables knows is met with the `plainest` shape.
 
 >>> profile = learned(UNKNOWN, "Jinja Exception: System role not supported")
 >>> profile.said()
@@ -11,12 +11,13 @@ asks for. A refusal that no line of the table knows is met with the `plainest` s
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evennia_ai.history.stored import Stored
 from evennia_ai.llm_interaction.tool_calls import as_text, tool_instructions
 from evennia_ai.llm_interaction.values import ModelRequest
+from evennia_ai.llm_interaction.windows import SERVERS, joined
 
 Chat = Mapping[str, Any]
 
@@ -24,100 +25,27 @@ Chat = Mapping[str, Any]
 MORE_ROOM = 4
 
 
-def _trait(words: str, refusal: str = "") -> Any:
-    """A flag of a profile, what it is in words, and the texts of refusals that teach it."""
-    return field(default=False, metadata={"words": words, "refusal": refusal})
-
-
 @dataclass(frozen=True)
 class Profile(Stored):
     """What is known of one model beside its window. All defaults: nothing.
 
-    A refusal teaches the first flag whose text fits and that is not known yet. `without` names
-    the fields that it refuses, `most_tokens` bounds its replies; a `guessed` profile, as a refusal
-    was not understood, is the plainest shape.
+    `servers.toml` says each flag in words, and how refusals tell it. `without` names the fields
+    that it refuses, `most_tokens` bounds its replies; a `guessed` profile, as a refusal was not
+    understood, is the plainest shape.
     """
 
-    completion_limit: bool = _trait(
-        "is bounded by `max_completion_tokens`",
-        r"max_completion_tokens.{0,20} instead|use .{0,3}max_completion_tokens",
-    )
-    thoughts_back: bool = _trait(
-        "wants its reasoning back",
-        r"reasoning_content.{0,80}(?:must|missing|required|pass)|thought_signature"
-        r"|(?:missing|must|expected).{0,60}(?:reasoning_content|`?thinking`? block)"
-        r"|expected `?(?:redacted_)?thinking",
-    )
-    short_ids: bool = _trait(
-        "wants short ids of calls",
-        r"tool.?call.?id.{0,80}(?:a-z|length|pattern|characters|must be)|length of 9"
-        r"|tool_calls\S{0,9}id\W.{0,9}string too long",
-    )
-    tools_stay: bool = _trait(
-        "wants tools beside old calls",
-        r"(?:toolConfig|`?tools=?`?)[^.]{0,60}"
-        r"(?:must be|required|expects?|needs?|defined|provided)"
-        r"[^.]{0,100}(?:tool_?(?:calls?|use|result)|toolUse|toolResult|conversation|history)"
-        r"|toolConfig field must"
-        r"|(?:tool[_ ]?(?:call\w*|use|result)|toolUse).{0,60}without.{0,20}tools"
-        r"|expects? the `?tools=?`? param",
-    )
-    no_system: bool = _trait(
-        "takes no system role",
-        r"\bsystem\b.{0,10}(?:role|message|prompt|instruction)s?[^.]{0,40}"
-        r"(?:not (?:be )?(?:support|allow|enabl|permit)|n.t support|unsupported|invalid)"
-        r"|(?:not|n.t|un)[^.]{0,20}support[^.]{0,30}\bsystem\b|developer instruction is not"
-        r"|(?:unknown|unexpected|invalid|unsupported|disallowed)[^.]{0,30}\brole[^\w]{0,20}\bsystem"
-        r"|use a valid role: user, model"
-        r"|role\W{0,4}system\W{0,4}(?:is )?not|roles are supported\W+got\W+system"
-        r"|system message must be at the|only the first message can be a system"
-        r"|only user and assistant roles",
-    )
-    no_tools: bool = _trait(
-        "takes no tools: calls are written as text",
-        r"(?:does ?n.t|do(?:es)? not|not|un|n.t) ?support(?:ed|s)?[^.]{0,60}"
-        r"\b(?:tools?|functions?)\b(?! (?:id|result))"
-        r"|\b(?:tools?|tool_choice|tool choice|tool use|functions?(?: call(?:ing)?)?)\b"
-        r"[^.]{0,60}(?:(?:is|are) (?:not|un)"
-        r"|not (?:be )?(?:supported|enabled|allowed|permitted|available)"
-        r"|unsupported|requires?(?: the)? --|a forbidden|unknown|unrecognized|extra (?:inputs"
-        r"|fields))"
-        r"|(?:unrecognized|unknown field|extra inputs)[^.]{0,40}\W(?:tools|tool_choice|functions)\b"
-        r"|enable-auto-tool-choice|no endpoints found that support [^.]{0,20}tool"
-        r"|(?:unknown|unexpected|invalid|unsupported|only)[^.]{0,40}(?<!after )\brole"
-        r"[^.\w]{0,6}(?:\w+ )?\btool\b"
-        r"|only user and assistant roles",
-    )
-    alternates: bool = _trait(
-        "wants user and assistant to alternate",
-        r"alternat|multiple[^.]{0,30}(?:user|assistant)[^.]{0,20}(?:in a row|messages)"
-        r"|consecutive|successive|same role|after the optional system message|roles? must"
-        r"|(?:first|last|final)[^.]{0,30}message[^.]{0,40}\b(?:user|assistant)\b"
-        r"|(?:must|should)[^.]{0,30}(?:start|begin|end)[^.]{0,30}\buser\b|prefill"
-        r"|expected last role|function call turn comes immediately"
-        r"|expected user message|role: must be|message order|unexpected role"
-        r"|cannot set `?add_generation_prompt|no user query",
-    )
-    no_empty: bool = _trait(
-        "wants text in every message",
-        r"(?:content|text|message)s?[^.]{0,60}"
-        r"(?:non-?empty|(?:must|can|should|may)(?: ?not|n.t)(?: be)? ?"
-        r"(?:empty|null|none|blank)|(?:is|are|be) (?:a )?(?:empty|null|required|missing))"
-        r"|empty (?:content|message|text)|\btext field\b.{0,80}\bblank\b|but not none"
-        r"|invalid type: null|must (?:include at least one parts|have a text parameter)"
-        r"|(?:expected|valid) (?:a )?string[^.]{0,40}(?:null|none)"
-        r"|got (?:null|none)|at least (?:1|one) (?:token|character)|NoneType|properties of null"
-        r"|content\W{1,4}(?:string too short|input should be a valid string)"
-        r"|field required\W+\S*content",
-    )
-    names_thinking: bool = _trait(
-        "wants `enable_thinking` to be false", r"enable_thinking.{0,30} must be .{0,10}false"
-    )
-    thinks: bool = _trait("thinks at length: its replies get more room")
-    thinks_less: bool = _trait("is told not to think")
-    guessed: bool = _trait(
-        "refused something that was not understood: gets the plainest shape until a restart"
-    )
+    completion_limit: bool = False
+    thoughts_back: bool = False
+    short_ids: bool = False
+    tools_stay: bool = False
+    no_system: bool = False
+    no_tools: bool = False
+    alternates: bool = False
+    no_empty: bool = False
+    names_thinking: bool = False
+    thinks: bool = False
+    thinks_less: bool = False
+    guessed: bool = False
     without: tuple[str, ...] = ()
     most_tokens: int = 0
 
@@ -128,18 +56,17 @@ class Profile(Stored):
 
     def said(self) -> list[str]:
         """What is known, in words."""
-        shown = [words for name, words in _WORDS.items() if getattr(self, name)]
+        shown = [flag["words"] for name, flag in SERVERS["flags"].items() if getattr(self, name)]
         if self.most_tokens:
             shown.append(f"gives replies of at most {self.most_tokens} tokens")
         return shown + [f"refuses the field `{name}`" for name in self.without]
 
 
 UNKNOWN = Profile()
-_WORDS = {each.name: each.metadata["words"] for each in fields(Profile) if each.metadata}
 _REFUSALS = tuple(
-    (re.compile(refusal, re.I | re.S), each.name)
-    for each in fields(Profile)
-    if (refusal := each.metadata.get("refusal"))
+    (re.compile(joined(flag["refused"]), re.I | re.S), name)
+    for name, flag in SERVERS["flags"].items()
+    if "refused" in flag
 )
 
 # A size in a model's name: `qwen2.5:1.5b`, `gemma-2-2b-it`, `SmolLM2-360M`; not `8x7b`, not `70b`.
@@ -151,31 +78,8 @@ def is_small_name(model: str) -> bool:
     return bool(_SMALL.search(model))
 
 
-# Fields that are of no weight, and how a refusal names them: it is left out from then on.
-_OPTIONAL = {
-    "stop": r"stop(?:_?sequences?)?(?! \w+ing\b)",
-    "temperature": "temperature",
-    "top_p": "top_?p",
-    "top_k": "top_?k",
-    "min_p": "min_?p",
-    "presence_penalty": "(?:presence_?)?penalty",
-    "frequency_penalty": "(?:frequency_?)?penalty",
-    "repeat_penalty": "repeat_penalty",
-    "repetition_penalty": "repetition_penalty",
-    "seed": "seed",
-    "reasoning_effort": "reasoning(?:_?effort)?|think(?:ing)?",
-    "chat_template_kwargs": "chat_template_kwargs",
-    "logit_bias": "logit_?bias",
-    "max_tokens": "max_tokens",
-    "max_completion_tokens": "max_completion_tokens",
-}
-
-# Words that refuse a field, and words that refuse its value.
-_DENIES = (
-    r"unsupported|(?:not|n.t) (?:be )?(?:support|permit|allow|enabl|accept|recogni[sz])"
-    r"|unknown|unrecogni[sz]ed|unexpected|extra[ _](?:input|field|forbidden)"
-)
-_BOUNDS = r"invalid|\bonly\b|cannot|can.t|mandatory|deprecated|must (?:not )?be|\bvalue"
+# Fields of no weight, and how a refusal names them.
+_OPTIONAL: dict[str, str] = SERVERS["fields"]
 # How a refusal names the most tokens that a reply may have.
 _MOST = re.compile(
     r"(?:at most|up to|no more than|less than or equal to|<=|\d >|(?:not|cannot) exceed"
@@ -195,7 +99,8 @@ def _most_tokens(text: str) -> int:
 def _refuses(text: str, name: str) -> bool:
     """Whether one sentence of a text names a field and refuses it."""
     is_limit = name.endswith("_tokens")
-    words = _DENIES if is_limit else f"{_DENIES}|{_BOUNDS}"
+    denies, bounds = (joined(SERVERS["refuses"][each]) for each in ("field", "value"))
+    words = denies if is_limit else f"{denies}|{bounds}"
     field_ = rf"(?<!use )(?<!use .)(?<!when )\b(?:{_OPTIONAL[name]})\b"
     either = re.compile(rf"(?:{words}).{{0,80}}?{field_}|{field_}.{{0,80}}?(?:{words})", re.I)
     return any(

@@ -6,7 +6,9 @@ same text. `KnownWindow` keeps both apart and returns what a prompt may hold by 
 
 import math
 import re
+import tomllib
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from evennia_ai.history.records import as_dict, as_list
 
@@ -124,62 +126,17 @@ class KnownWindow:
         return replace(known, refused=Window(max(1, size // 2), HALVED))
 
 
-_NUMBER = r"(\d[\d,]*)"
-_WINDOWS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"[\"']?n_ctx[\"']?\s*[:=]\s*(\d+)",
-        # "210000 tokens > 200000 maximum", "188240 + 21333 > 200000"
-        rf"\d (?:tokens )?> {_NUMBER}(?![\d,]| -)",
-        rf"context (?:length|size|window|limit)[^\d.;:]{{0,24}}{_NUMBER}",
-        rf"model length[^\d.;]{{0,12}}{_NUMBER}",
-        rf"maximum (?:number of )?(?:input )?tokens[^\d.;]{{0,16}}{_NUMBER}",
-        rf"maximum input length[^\d.;]{{0,12}}{_NUMBER}",
-        rf"{_NUMBER} (?:tokens? )?maximum context",
-        rf"must be <= {_NUMBER}",
-        rf"less than {_NUMBER} tokens",
-        rf"max\.? size: {_NUMBER} tokens",
-        rf"while limit is {_NUMBER}",
-        rf"maximum prompt length is {_NUMBER}",
-        rf"max_seq_len {_NUMBER}",
-        rf"(?:cannot|must not) exceed {_NUMBER}",
-        rf"should be \[\d+, ?{_NUMBER}\]",
-        rf"\(TPM\): Limit {_NUMBER}",
-        rf"configured limit of {_NUMBER}",
-    )
-)
-# Words of an overflow.
-_SAYS = re.compile(
-    r"exceed_context_size|context_(?:length|window)_exceeded|string_above_max_length"
-    r"|exceed\w*[\w\s'.,()]{0,30}\b(?:context|(?:max\w*|model) (?:prompt |input |sequence )?length)"
-    r"|(?:(?:prompt|input|message|text)s?|request)(?: body| length| size| is| was| are)*"
-    r" (?:too (?:long|large)|exceeds?|(?:longer|larger|greater) than)"
-    r"|\b(?:tokens?|(?:prompt|input|sequence|message)\W{0,3}length)\b[^.;]{0,60}\bexceed"
-    r"|context (?:length|window|size|limit)[\w\s'()]{0,40}(?:exceed|reached|overflow|too small)"
-    r"|context shift is disabled|got -\d|token length must be in|expected maxLength"
-    r"|token count is \d+ but"
-    r"|(?:longer|larger|greater) than (?:the |model's |its )*(?:context|max)"
-    r"|maximum (?:context|model|prompt|input|sequence|allowed)[\w\s]{0,20}(?:length|size|tokens)"
-    r"|maximum number of (?:input )?tokens|max_new_tokens` must be|while limit is"
-    r"|too large for model|too many (?:input |prompt )?tokens|tokens in the prompt cannot"
-    r"|prompt (?:is )?too long|reduce (?:the|your) (?:length|prompt|input|message|context)"
-    r"|context length of only|(?:range of )?input length should be|context[_ ]?overflow"
-    r"|must have less than \d+ tokens|\u8d85\u957f|\u957f\u5ea6\u8d85"
-    r"|\u8d85[\u8fc7\u51fa].{0,8}(?:\u4e0a\u4e0b\u6587|\u957f\u5ea6)"
-    r"|n_keep|max_seq_len|token limit exceeded|tokens? exceeds? (?:the )?(?:limit|max)"
-    r"|(?:not enough|insufficient|free) (?:space|room) in the (?:kv cache|context)"
-    r"|too big compared to|tokens exceed the configured limit",
-    re.IGNORECASE,
-)
-# Words that name tokens and a limit, but of the reply.
-_OF_REPLY = re.compile(
-    r"max_(?:completion_|output_)?tokens\b\W{1,3}(?:is too large|value|exceeds"
-    r"|must be(?! at least 1, got -)|\d+(?: >|\) exceeds))"
-    r"|(?:output|completion) tokens (?:for|that)|maximum tokens you requested",
-    re.IGNORECASE,
-)
-# Words that name tokens and a limit, but a rate.
-_RATE = re.compile(r"per (?:minute|day|hour)|\bTPM\b|rate.?limit|throttl", re.IGNORECASE)
+# What servers say, and what it means.
+SERVERS = tomllib.loads(Path(__file__).with_name("servers.toml").read_text("utf-8"))
+
+
+def joined(lines: str) -> str:
+    """An expression from its alternatives, a line each."""
+    return "|".join(lines.replace("{number}", r"(\d[\d,]*)").splitlines())
+
+
+_WINDOWS = [re.compile(joined(each), re.I) for each in SERVERS["window"]["named"].splitlines()]
+_OVERFLOW = {name: re.compile(joined(of), re.I) for name, of in SERVERS["overflow"].items()}
 
 
 def is_overflow(text: str, is_known: bool = False) -> bool:
@@ -189,11 +146,11 @@ def is_overflow(text: str, is_known: bool = False) -> bool:
         text: What the server said.
         is_known: Whether LiteLLM took it for an overflow.
     """
-    if _RATE.search(text):
+    if _OVERFLOW["rate"].search(text):
         return "too large for model" in text.lower()
-    if _OF_REPLY.search(text) and "context length" not in text:
+    if _OVERFLOW["of_reply"].search(text) and "context length" not in text:
         return False
-    return is_known or bool(_SAYS.search(text))
+    return is_known or bool(_OVERFLOW["says"].search(text))
 
 
 def named_window(text: str) -> int | None:

@@ -16,6 +16,7 @@ from evennia_ai.llm_interaction.profiles import (
     reshaped,
 )
 from evennia_ai.llm_interaction.values import ModelRequest
+from evennia_ai.llm_interaction.windows import SERVERS
 from tests.strategies import FEW, call
 
 # ruff: noqa: E501 - the texts stand as they come
@@ -123,7 +124,7 @@ TALK = (
     {"role": "tool", "tool_call_id": CALL["id"], "name": "look", "content": "A bar."},
     {"role": "user", "content": "Three."},
 )
-FLAGS = [each.name for each in fields(Profile) if each.metadata]
+FLAGS = [each.name for each in fields(Profile) if each.default is False]
 PROFILES = st.builds(
     Profile,
     **{name: st.booleans() for name in FLAGS},
@@ -140,6 +141,9 @@ def roles(asked):
 
 
 class TestLearned(unittest.TestCase):
+    def test_each_flag_has_its_row(self):
+        self.assertEqual([*SERVERS["flags"]], FLAGS)
+
     def test_each_refusal_teaches(self):
         """Each text teaches what its server means."""
         for name, texts in REFUSALS.items():
