@@ -299,13 +299,10 @@ class SpendHandler:
             self.shared.put(holder or self._own, row)
 
     def _settle(self, call: str, account: str, amount: Amount) -> None:
-        """Count what a call has cost."""
+        """Count what a call has cost; where that fails, the reply must not be lost with it."""
         del self.shared.calls[call]
-        try:
-            if amount != Amount():
-                self._count(amount, account)
-        except Exception as error:  # noqa: BLE001 - the reply must not be lost with it
-            self._script.log_error("counting a call", error)
+        if amount != Amount():
+            self._script.survived("counting a call", lambda: self._count(amount, account), None)
 
     def _count(self, amount: Amount, account: str) -> None:
         """Add an amount to the rows of all its holders."""

@@ -70,10 +70,7 @@ def announce(script: Assistant, record: CompactionRecord) -> Done:
         lambda: script.pose("compact") if script.config.compact_notice else None,
     ]
     for act in acts:
-        try:
-            act()
-        except Exception as error:  # noqa: BLE001
-            script.log_error("announcing a compaction", error)
+        script.survived("announcing a compaction", act, None)
     return Done(record)
 
 
