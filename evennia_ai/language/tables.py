@@ -147,13 +147,13 @@ def _owners() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
 
 
 # The language of texts that do not show theirs, while a talk is read; what is said is in it.
-_spoken: ContextVar[str] = ContextVar("language", default="")
+_spoken: ContextVar[tuple[str, str]] = ContextVar("language", default=("", ""))
 
 
 @contextmanager
-def speaking(code: str) -> Iterator[None]:
-    """Take a language for that of the talk."""
-    token = _spoken.set(code if code in tables() else "")
+def speaking(code: str, said: str = "") -> Iterator[None]:
+    """Take a language for that of the talk, in which `said` was the last reply."""
+    token = _spoken.set((code if code in tables() else "", said))
     try:
         yield
     finally:
@@ -162,12 +162,17 @@ def speaking(code: str) -> Iterator[None]:
 
 def spoken() -> Table:
     """The table of the language of the talk, English outside of one."""
-    return tables()[_spoken.get() or DEFAULT]
+    return tables()[_spoken.get()[0] or DEFAULT]
+
+
+def last_said() -> str:
+    """The last reply in the talk, whose lines are not said again at once."""
+    return _spoken.get()[1]
 
 
 def table_of(text: str) -> Table:
     """The table of a text's language, or that of the talk where the text does not show it."""
-    code = language_of(text, _spoken.get())
+    code = language_of(text, _spoken.get()[0])
     return tables()[code] if code else spoken()
 
 

@@ -1,13 +1,13 @@
 """What somebody wants by a line: a greeting, a question, something to be kept, an order."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import regex
 
-from evennia_ai.language.script import is_asked, size
-from evennia_ai.language.tables import language_of, table_of
+from evennia_ai.language.script import is_asked, is_unparted, size
+from evennia_ai.language.tables import Table, language_of, table_of, tables
 from evennia_ai.language.words import asks, content_words, words
 from evennia_ai.llm_interaction.offline.prose import (
     frame_of,
@@ -24,8 +24,13 @@ MAX_ACTS, MAX_SENTENCES = 12, 40
 JOURNAL_CHARS = 1200
 # Kinds that a line has only if it says nothing else: `what day is it`, not `what day is the fair`.
 _BARE = ("attention", "day", "clock", "people", "place")
+_COURTESIES = ("thanks", "farewell", "greeting")
+MAX_NAME = 8  # signs, in a script without spaces, of a name before a courtesy
 SHORT = 5  # words: a line of fewer in no known language, without names and numbers, tells nothing
 _MARKS = r",:!.?،؛؟，、：！？。।–—-"
+_CALLED = regex.compile(r"^[\w\p{M}]+\s*[,،、，:：!！]\s*")
+_BEHIND = regex.compile(rf"\w{{0,4}}\s*(?:[{_MARKS}]|$)")
+_GOES_ON = regex.compile(r"[,،؛、，:：!！–—]+\s*(?=\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,9 @@ def read_acts(line: Line, me: str) -> list[Act]:
         return [Act("chatter", text, line.who)]
     acts: list[Act] = []
     for act in list(_acts(sentences(text)[:MAX_SENTENCES], line.who))[:MAX_ACTS]:
-        if acts and act.kind == acts[-1].kind == "fact":
+        back = act.kind == "chatter" and table_of(act.text).expression("speech", "back")
+        goes_on = act.kind == "fact" or (back and back.match(act.text))
+        if acts and acts[-1].kind == "fact" and goes_on:
             acts[-1] = Act("fact", f"{acts[-1].text} {act.text}", act.who)
         else:
             acts.append(act)
@@ -70,7 +77,7 @@ def vocative(text: str, me: str) -> str:
     hail, before, and_ = (speech(key).pattern for key in ("hail", "before_name", "and"))
     text = regex.sub(rf"(?i)^({hail}) ?{name}\b[\s{_MARKS}]*", r"\1. ", " ".join(text.split()))
     # `Aria and Boris, good night!`
-    others = rf"(?:{and_})\w+(?=\s*[,،，、:：!！])"  # no sentence of its own
+    others = rf"(?:{and_})\w+(?=\s*[,،，、:：])"  # no sentence of its own
     called = rf"^\W*(?:(?:{before}) ?)?(?:\w+(?:{and_}))*{name}(?:{others})?"
     text = regex.sub(rf"(?i){called}(?:\s*[{_MARKS}]+\s*|(?={speech('you').pattern}))", "", text)
     text = regex.sub(rf"(?i)[,،，、]?\s*\b{name}(?=[{_MARKS}]*$)", "", text)
@@ -112,7 +119,7 @@ def _acts(parts: Sequence[str], who: str) -> Iterator[Act]:
         if asked := _reminder(part):
             yield Act("remember", " ".join([asked["rest"], *parts[i + 1 :]]).strip(), who)
             return
-        yield _act(part, who)
+        yield from acts_of(part, who)
 
 
 def _reminder(part: str) -> "regex.Match[str] | None":
@@ -123,14 +130,36 @@ def _reminder(part: str) -> "regex.Match[str] | None":
     return asked if is_meant else None
 
 
-def _act(part: str, who: str) -> Act:
-    table = table_of(part)
+def acts_of(part: str, who: str) -> Iterator[Act]:
+    """What one sentence wants; of several only where it goes on behind a courtesy or an order."""
+    part, table = _uncalled(part), table_of(part)
     for kind, pattern in table.expressions("kinds").items():
         if match := pattern.search(part):
             if kind in _BARE and content_words(pattern.sub(" ", part), table):
                 continue
             groups = match.groupdict()
-            return Act(kind, groups.get("rest") or part, who, groups.get("who") or "")
+            yield Act(kind, groups.get("rest") or part, who, groups.get("who") or "")
+            if kind in (*_COURTESIES, "order") and (mark := _GOES_ON.search(part, match.end())):
+                for act in acts_of(part[mark.end() :], who):  # `Shun the soup, it made me ill.`
+                    is_advice = (kind, act.kind) == ("order", "fact")
+                    yield replace(act, text=part) if is_advice else act
+            return
+    yield _plain_act(part, who, table)
+
+
+def _uncalled(part: str) -> str:
+    """A courtesy without the name before it, in whatever script that is: `アリア、こんばんは！`."""
+    table, letter = table_of(part), r"\X" if is_unparted(part) else r"\w+(?=\W)"
+    courtesies = [table.expression("kinds", kind) for kind in _COURTESIES]
+    for signs in range(1, MAX_NAME + 1):
+        name = regex.match(rf"(?:{letter}){{{signs}}}[\s{_MARKS}]*", part)
+        rest = part[name.end() :] if name else ""
+        if any(at and _BEHIND.match(rest, at.end()) for at in (c.match(rest) for c in courtesies)):
+            return rest
+    return part
+
+
+def _plain_act(part: str, who: str, table: Table) -> Act:
     if is_nonsense(part):
         return Act("nonsense", part, who)
     if is_question(part):
@@ -140,15 +169,22 @@ def _act(part: str, who: str) -> Act:
             if not (own.search(part) and any(each.search(part) for each in questions)):
                 return Act("chatter", part, who)
         return Act("question", part, who)
-    return Act("fact" if is_fact(part) else "chatter", part, who)
+    return Act("fact" if _is_fact(part) else "chatter", part, who)
 
 
-def is_fact(sentence: str) -> bool:
+def _is_fact(sentence: str) -> bool:
     """Whether a statement tells something that somebody may ask for later."""
-    speech = partial(table_of(sentence).expression, "speech")
-    if size(sentence) < 3 or speech("no_fact").match(sentence) or is_fixed(sentence):
+    table, language = table_of(sentence), language_of(sentence)
+    called = _CALLED.sub("", sentence)  # somebody else may be given an order
+    for each in (table,) if language else tables().values():
+        if each.expression("speech", "no_fact").match(sentence):
+            return False
+        if each.expression("kinds", "order").match(called):
+            return False
+    if size(sentence) < 3 or is_fixed(sentence):
         return False
-    is_known = language_of(sentence) or names_in(sentence) or regex.search(r"\d", sentence)
+    is_known = language or names_in(sentence) or regex.search(r"\d", sentence)
     if size(sentence) < SHORT and not is_known and sentence.upper() != sentence.lower():
         return False
-    return len(root_set(sentence)) >= (1 if speech("own").search(sentence) else 2)
+    telling = set(content_words(sentence, table))
+    return len(telling) >= (1 if table.expression("speech", "own").search(sentence) else 2)

@@ -14,7 +14,7 @@ from evennia_ai.language.script import akin, folded, meets, size
 from evennia_ai.language.tables import Table, language_of, spoken, table_of
 from evennia_ai.language.words import CUT, capitals, content_words, words
 from evennia_ai.llm_interaction.offline import prose
-from evennia_ai.llm_interaction.offline.acts import Act, is_fact, read_acts, told_part, vocative
+from evennia_ai.llm_interaction.offline.acts import Act, acts_of, read_acts, told_part, vocative
 from evennia_ai.llm_interaction.offline.prose import (
     beginning,
     frame_of,
@@ -124,7 +124,7 @@ def _claims_of(line: Line, called: tuple[str, ...], language: str) -> tuple[Clai
             passages.append("")
         elif passages and 0 < len(passages[-1]) < MAX_PASSAGE and back.match(part):
             passages[-1] += f" {part}"
-        elif is_fact(part):
+        elif any(act.kind == "fact" for act in acts_of(part, line.who)):
             passages.append(part)
     told = (told_part(passage.strip(f"{CUT} "), me) for passage in passages if passage)
     return tuple(
@@ -193,12 +193,13 @@ def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, in
             continue
         if terms and terms <= frame and not common:
             continue  # words that frame a question are too little without one of them
-        # Who told it, or asks, is no word that both share: then the search must have found it.
-        is_found = places.get(claim.line.id, FOUND) < FOUND
+        # Who told it, or asks, is no word that both share: then the search must have found it, and
+        # it must hold what is asked for.
+        fits = fits_kind(question, claim)
+        is_found = fits and places.get(claim.line.id, FOUND) < FOUND
         said = roots_of(claim.quote, table_of(claim.quote).code)
         if terms and not (common or is_found or _shared(names, said, question.table)):
             continue
-        fits = fits_kind(question, claim)
         sure = held == names and share >= least and fits
         sure = sure and (is_enough or not told.isdisjoint(question.roots))
         place = places.get(claim.line.id, len(places) + 1)
@@ -226,6 +227,12 @@ def fits_kind(question: Question, claim: Claim) -> bool:
     if question.kind in ("why", "name"):
         return bool(signs)
     return any(roots_of(each) - question.roots for each in signs)
+
+
+def shows(question: Question, text: str) -> bool:
+    """Whether a text that nobody told holds something of the kind asked for."""
+    roots = roots_of(text, question.table.code)
+    return fits_kind(question, Claim(Line("", text), text, roots, prose.names_in(text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,8 +326,7 @@ def seen(act: Act, talk: Talk, tools: Set[str]) -> Answer | None:
     text = " ".join(found.result.strip().partition("\n")[2].split())[:MAX_SEEN]
     if found.failed or not text:
         return None
-    claim = Claim(Line("", text), text, roots_of(text, asked.table.code), prose.names_in(text))
-    lead = "" if fits_kind(asked, claim) else line_for("nearest", act.text, act.who) + " "
+    lead = "" if shows(asked, text) else line_for("nearest", act.text, act.who) + " "
     return Answer(lead + text, sure=not lead)
 
 

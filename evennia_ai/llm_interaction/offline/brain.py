@@ -12,7 +12,7 @@ import regex
 from evennia_ai.errors import BoundError, NotObeyedError, UnaskedError
 from evennia_ai.history.frames import MESSAGES_LABEL
 from evennia_ai.language.script import akin, size
-from evennia_ai.language.tables import code_of, language_of, speaking, spoken, table_of
+from evennia_ai.language.tables import DEFAULT, code_of, language_of, speaking, spoken, table_of
 from evennia_ai.language.times import read_time, told_time
 from evennia_ai.language.words import content_words, words
 from evennia_ai.llm_interaction.contexts import fixed_language
@@ -58,7 +58,7 @@ def respond(
             with speaking(language_of(asked)):
                 return Reply(summarise(asked))
     talk = read_talk(messages)
-    with speaking(_language(talk)):
+    with speaking(_language(talk), *talk.replies[-1:]):
         if "add_journal_entry" in offered and _EXTRACTION.search(talk.system):
             return _notes_of(talk, offered)
         # First the tool calls that the turn needs, then the words.
@@ -244,7 +244,10 @@ def _surroundings(act: Act, talk: Talk) -> str | None:
     place, description = moment.get("place", "").rstrip("."), moment.get("description", "")
     match act.kind:
         case "identity":
-            return f"{_in_first_person(talk.persona_opening())} {line_for('identity')}"
+            me, opening = line_for("introduction", name=talk.me), _opening(talk)
+            return " ".join(
+                filter(None, ("" if talk.me in opening else me, opening, line_for("identity")))
+            )
         case "fullness":
             seen = [d.result for d in talk.done if d.name == "context_snapshot" and not d.failed]
             if not seen:
@@ -274,16 +277,26 @@ def _surroundings(act: Act, talk: Talk) -> str | None:
     return " ".join(filter(None, parts))
 
 
+def _opening(talk: Talk) -> str:
+    """How the persona begins, in the first person; ``""`` if it is in another language."""
+    persona = talk.persona()
+    is_spoken = (language_of(persona) or DEFAULT) == spoken().code
+    return next(map(_in_first_person, sentences(persona)), "") if is_spoken else ""
+
+
 def _own_knowledge(question: str, talk: Talk) -> str:
     """What the persona or the room itself answers to a question; ``""`` where they do not.
 
     Most words of the question must stand in one sentence, among them one that tells what it is
     about; of a description two, as the river may be there for the smoothness of a stone.
     """
-    telling = content_words(question, table_of(question))
+    asked = read_question(question, "", talk.me, frozenset())
+    telling = content_words(question, asked.table)
     mine = map(_in_first_person, sentences(talk.persona())) if telling else ()
     shown = sentences(talk.moment.get("description", "")) if len(telling) > 1 else ()
-    return next((part for part in (*mine, *shown) if _share(question, part) >= OWN_SHARE), "")
+    near = (part for part in (*mine, *shown) if _share(question, part) >= OWN_SHARE)
+    fitting = (part for part in near if table_of(part) is asked.table)
+    return next((part for part in fitting if answers.shows(asked, part)), "")
 
 
 def _in_first_person(sentence: str) -> str:

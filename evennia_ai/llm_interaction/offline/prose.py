@@ -12,6 +12,7 @@ from evennia_ai.language.tables import (
     Table,
     each_line,
     language_of,
+    last_said,
     spoken,
     table_of,
     tables,
@@ -127,11 +128,14 @@ def frame_of(table: Table) -> frozenset[str]:
 
 
 def line_for(kind: str, seed: str = "", who: str = "", **slots: str) -> str:
-    """A line in the language of the talk, said to `who`; the same `seed` gives the same."""
-    choices = spoken().get("lines", kind) or LINES[kind]
-    chosen = choices[crc32(seed.encode("utf-8", "replace")) % len(choices)]
-    chosen = chosen if who else _UNNAMED.sub("", chosen)
-    return chosen.format(who=who, **slots)
+    """A line in the language of the talk, said to `who`; the same `seed` gives the same.
+
+    It is another than the last reply holds, where there is one.
+    """
+    variants = spoken().get("lines", kind) or LINES[kind]
+    lines = [(v if who else _UNNAMED.sub("", v)).format(who=who, **slots) for v in variants]
+    lines = [line for line in lines if line not in last_said()] or lines
+    return lines[crc32(seed.encode("utf-8", "replace")) % len(lines)]
 
 
 def listed(names: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import islice
 
 import regex
 
@@ -15,6 +14,7 @@ from evennia_ai.language.words import content_words, words
 from evennia_ai.llm_interaction.offline import transcript
 from evennia_ai.llm_interaction.offline.acts import SHORT
 from evennia_ai.llm_interaction.offline.prose import (
+    holds_word,
     is_nonsense,
     is_question,
     line_for,
@@ -65,13 +65,18 @@ def summarise(user: str) -> str:
 def _distinct(lines: Iterable[Line]) -> dict[Line, float]:
     """The sentences of some lines and their density, each once, where it is densest."""
     best: dict[tuple[str, ...], tuple[Line, float]] = {}
-    told = ((line, text) for line in lines for text in sentences(line.text))
-    for order, (line, text) in enumerate(islice(told, MAX_SENTENCES)):
+    told = [(line, text) for line in lines for text in sentences(line.text)][:MAX_SENTENCES]
+    for order, (line, text) in enumerate(told):
         is_forged = not line.who and line.verb == "assistant" and read_spoken(text)
         key = tuple(words(text))
         if is_forged or is_nonsense(text) or not key:
             continue
-        density = _density(line, text)
+        behind, reply = (told[order + 1 :] or [(line, text)])[0]
+        is_open = is_question(text) and (behind.who in ("", line.who) or is_question(reply))
+        # What the assistant says not of itself it saw, and may see again, or others told.
+        is_own = holds_word(text, table_of(text), "first_person")
+        is_seen = line.verb == "assistant" and not is_own
+        density = _LEAST_DENSITY if is_open or is_seen else _density(line, text)
         if key not in best or best[key][1] < density:
             best[key] = replace(line, text=text, order=order), density
     return dict(best.values())

@@ -82,11 +82,6 @@ class Talk:
         found = _IDENTITY.search(self.system)
         return self.system[found.end() :].strip().split("\n\n")[0].strip() if found else ""
 
-    def persona_opening(self) -> str:
-        """How the persona begins: `You are …`."""
-        first = next(iter(sentences(self.persona())), "")
-        return first if _IDENTITY.match(first) else f"You are {self.me}. {first}".rstrip()
-
     def evidence(self) -> list[Line]:
         """What the request shows of what people told: heard, noted and found lines."""
         lines = [*self.notes, *self.heard]

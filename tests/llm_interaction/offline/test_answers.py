@@ -139,6 +139,21 @@ class TestQuoting(unittest.TestCase):
         reply = play("To whom does Wystan owe money?", [hit(told)])
         self.assertRegex(reply, OFFER + f'Alice told me: "{told}"$')
 
+    def test_orders_and_what_only_a_name_finds_are_not_offered(self):
+        """Of somebody asked about, no order is quoted, and no line without the kind of answer."""
+        hits = [hit("Give me the lantern."), hit("Bob, pass me the salt.", memory_id="m2")]
+        hits.append(hit("I lost a shoe.", memory_id="m3"))
+        for question in ("What did Alice say?", "What colour is Alice's horse?"):
+            self.assertNotRegex(play(question, hits), "lantern|salt")
+        self.assertNotIn("shoe", play("What colour is Alice's horse?", hits))
+
+    def test_advice_is_told(self):
+        """An order that goes on with a statement is kept with it."""
+        told = "Stay off the north bridge, the planks are rotten."
+        [note] = reply_to("Bob", told).tool_calls
+        self.assertEqual(note.arguments["content"], f"Bob: {told}")
+        self.assertIn(told, play("What is rotten on the north bridge?", [hit(told)]))
+
     def test_never_told(self):
         """What nobody told is admitted, however much is told of other things."""
         hits = [hit(BEES), hit("My boat is called Heron.", memory_id="m2")]

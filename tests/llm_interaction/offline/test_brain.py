@@ -104,6 +104,20 @@ class TestSmallTalk(unittest.TestCase):
                     self.assertFalse(reply.tool_calls)
                     self.assertRegex(reply.content, want)
 
+    def test_goes_on_behind_a_greeting(self):
+        """What stands behind a greeting in its sentence is answered, too."""
+        [note] = reply_to("Bob", "Good evening, my brother keeps bees.").tool_calls
+        self.assertEqual(note.arguments["content"], "Bob: My brother keeps bees.")
+        reply = reply_to("Bob", "Aria, good evening, do you have rooms?", tools=())
+        self.assertRegex(reply.content, "(Hello|Good day|Welcome).* I don't know")
+
+    def test_never_the_same_line_twice_in_a_row(self):
+        """Of a line with variants it takes another than the one it said last."""
+        for text in ("Who rules Ys?", "Really.", "Hello!", "Aria, open the door"):
+            first = reply_to("Bob", text, tools=()).content
+            again = reply_to("Bob", text, answered(first), tools=()).content
+            self.assertNotEqual(first, again)
+
     def test_what_was_i_told(self):
         """It lists what the speaker asked it to remember, and nobody else's words."""
         hits = [

@@ -36,6 +36,25 @@ NAMES = {
     "th": ("แมวของฉันชื่ออะไร", "คุณชื่ออะไร", "ฉันชื่ออะไร"),
 }
 
+# A greeting by a name in any script, a courtesy that tells nothing, an order.
+MANNERS = {
+    "en": ("アリア, good evening!", "Good to know, Cora.", "Speak German please."),
+    "de": ("Arja, guten Abend!", "Alles klar, danke.", "Sag Cora guten Tag."),
+    "fr": ("Aria — bonsoir !", "C'est bon à savoir.", "Donne-moi la lanterne."),
+    "es": ("Aria，¡buenas noches!", "Es bueno saberlo.", "Dame la linterna."),
+    "it": ("Arya, buonasera!", "Buono a sapersi, Cora.", "Dammi la lanterna."),
+    "pt": ("Ária, boa noite!", "É bom saber, Cora.", "Traga a lanterna para mim."),
+    "ru": ("Ария, добрый вечер!", "Буду знать, Cora.", "Принеси мне фонарь."),
+    "pl": ("Aria！dobry wieczór！", "Dobrze wiedzieć, Cora.", "Przynieś mi latarnię."),
+    "tr": ("Arya, iyi akşamlar!", "Bilmek güzel, Cora.", "Bana feneri getir."),
+    "ar": ("آريا، مساء الخير!", "جيد أن أعرف.", "أعطني الفانوس من فضلك."),
+    "hi": ("आरिया, शुभ संध्या!", "अच्छा, समझ गया।", "मुझे लालटेन दो।"),
+    "zh": ("阿莉亚晚上好！", "原来如此，知道了。", "把灯笼给我拿来。"),
+    "ja": ("アリア、こんばんは！", "なるほど、わかりました。", "ランタンを持ってきてください。"),
+    "ko": ("아리아, 안녕하세요!", "그렇군요, 알겠습니다.", "등불을 가져와 주세요."),
+    "th": ("อาเรีย, สวัสดีครับ!", "เข้าใจแล้วครับ", "ช่วยหยิบโคมไฟมาให้หน่อย"),
+}
+
 
 def facts():
     """Facts and questions by language."""
@@ -85,13 +104,29 @@ class TestEachLanguage(unittest.TestCase):
                     wrong = [calls for calls in told if [c.name for c in calls] != [WRITES]]
                     self.assertLessEqual(len(wrong), 2)
 
+    def test_manners(self):
+        """Who is greeted by any name greets; courtesies and orders are not written down."""
+        self.assertEqual(MANNERS.keys(), tables().keys())
+        for code, (greeting, *others) in MANNERS.items():
+            with self.subTest(code):
+                lines = [each.format(who="Bob") for each in tables()[code].get("lines", "greeting")]
+                self.assertIn(answer(greeting).content, lines)
+                for text in others:
+                    self.assertFalse(answer(f"Aria, {text}").tool_calls, text)
+
     def test_whose_name(self):
-        """Somebody else's is looked up; the assistant's own and the asker's are known."""
+        """Somebody else's is looked up; the assistant's own and the asker's are known.
+
+        It quotes its persona only in the persona's language.
+        """
         self.assertEqual(NAMES.keys(), tables().keys())
         for code, (others, own, askers) in NAMES.items():
             with self.subTest(code):
                 self.assertEqual([c.name for c in answer(others).tool_calls], ["search_memory"])
-                self.assertIn("Aria", answer(own).content)
+                told = answer(own).content
+                introduction = tables()[code].get("lines", "introduction")[0]
+                self.assertIn(introduction.format(name="Aria"), told)
+                self.assertEqual("A barkeep" in told, code == DEFAULT)
                 self.assertIn("Bob", answer(askers).content)
 
     def test_insults_and_keys_are_not_written_down(self):
@@ -159,6 +194,20 @@ class TestEachLanguage(unittest.TestCase):
             self.assertNotIn("plain", text)
             self.assertIn(told.strip(".。"), text)
             self.assertNotIn(greeting.strip("!！"), text)
+
+    def test_what_is_no_fact_is_not_extracted(self):
+        """Neither a question that nobody answered, nor what the assistant saw."""
+        text = extract(
+            ("Alice", "Aria, what colour is the king's old horse?"),
+            "assistant: Four notices are legible: Rowers needed at the mill.",
+            ("Bob", "My brother Tomas keeps 14 goats in Ford."),
+            "assistant: I will keep the red room for Bob until Friday.",
+            ("Cora", "I sold the mill to Henrik for 300 crowns last winter."),
+            f"tool look: {'a plain room ' * 9}",  # of which room is made
+        )
+        self.assertNotRegex(text, "horse|legible|Rowers")
+        for told in ("goats", "red room", "crowns"):
+            self.assertIn(told, text)
 
     def test_extract_of_one_long_sentence(self):
         """It is the beginning of what was said, never the frame around it."""
