@@ -129,9 +129,15 @@ class TestEachLanguage(unittest.TestCase):
                 self.assertEqual("A barkeep" in told, code == DEFAULT)
                 self.assertIn("Bob", answer(askers).content)
 
-    def test_insults_and_keys_are_not_written_down(self):
-        """Whoever is rude, or hits the keys, is answered and not remembered."""
+    def test_insults_keys_and_wishes_are_not_written_down(self):
+        """Whoever is rude, hits the keys or orders an ale is answered and not remembered."""
         for text in (
+            "Two ales, please.",
+            "Ich hätte gern noch ein Bier.",
+            "Je voudrais une bière.",
+            "Quiero una cerveza.",
+            "Хочу пива.",
+            "再来一杯啤酒。",
             "Aria, you are a stupid bucket of rust.",
             "Aria, du dumme Kuh.",
             "Tu es vraiment minable, Aria.",
