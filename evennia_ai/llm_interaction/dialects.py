@@ -95,7 +95,7 @@ _ALIKE = replacements(
     (r"(?:&lt;|\uff1c)(/?[\w|][\w|:=\"' ]{0,40})(?:&gt;|\uff1e)", r"<\1>"),
     (r"<\s?\|\s?(\w{1,40})\s?\|\s?>", r"<|\1|>"),
     r"\]<\]\w{1,20}\[>\[|<\|from\|>\s*\w{1,60}\s*",
-    r"\[((?!TOOL_CALL)[A-Z]{1,20}_[A-Z_]{1,20})\][^\n]{0,2000}?\[/\1\]",
+    r"\[((?!TOOL_CALL)[A-Z]{1,20}_[A-Z_]{1,20})\][^\n]{0,300}?\[/\1\]",
     (r"<\|open\|>(\w{1,20})([^<>|\n]{0,99})<\|sep\|>", r"<\1\2>"),
     (r"<\|close\|>(\w{1,20})<\|sep\|>", r"</\1>"),
     (
@@ -770,7 +770,34 @@ _TONE = (
     r"|sigh|giggle"
     r"|gasp|pause|beat)\s?"
 )
-_ARROW = r"(?:[\u27a4\u25b6\u25ba\u2192]|\d\ufe0f?\u20e3)"
+_EMOJI = r"[\u2600-\u27bf\U0001f300-\U0001faff][\ufe0f\u200d]*"
+# What stands before a choice: an arrow, a number, a letter, a dash, a picture.
+_ITEM = (
+    rf"(?:[\u27a4\u25b6\u25ba\u2192\u2460-\u2473]|\d\ufe0f?\u20e3|{_EMOJI}|[-*>\u2022](?=[ \t])"
+    r"|\*{0,2}(?:\d\d?|[a-h])[.)])"
+)
+# What is no part of a reply and stands behind it on lines of its own, where no colon announces it.
+_BEHIND = (
+    r"(?:[*_~-]{0,3}[\[{\u3010][^\n]*[\]}\u3011][*_~.]{0,3}"
+    r"|[*_]{0,3}\([^\n]*\b(?:response|memory|journal|continue)\b[^\n]*\)[*_]{0,3}"
+    r"|[*_#]{0,4}(?:\w+['\u2019]s |inner |new )?(?:tags|summary|translation|english|journal|memory"
+    r"|suggested \w+|scene|thoughts?|current (?:location|mood|status)"
+    r"|(?:quest|relationship|affection)\b[^\n:.!?]{0,20})[*_]{0,2}:[^\n]*"
+    rf"|{_EMOJI}\s?[*_]{{0,2}}[\w' ]{{2,24}}[*_]{{0,2}}:[^\n]*|\U0001f4ad[^\n]*|\u203b[^\n]*"
+    r"|(?:#\w+\s*)+|```[^`]{0,600}```|<(?:div|span|stat|status|info|hud|\w+block)\w*\b[^\n]*"
+    r"|[+-]\d+ \w+|(?-i:\[[A-Z]{2}\]|\([A-Z]{2}\))[^\n]*"
+    r"|[*_(-]{0,3}(?:how (?:would|do) you (?:like|want) to proceed\?|your turn[!.]"
+    r"|to be continued|end (?:of )?(?:scene|story|response|chapter)|fades? to black"
+    r"|awaiting [^\n]{0,30}(?:input|message|response)|roll a d\d+[^\n]*"
+    r"|feel free to (?:continue|ask if|adjust)[^\n]*|i hope (?:this|that) helps[!.][^\n]*"
+    r"|(?:this (?:response|reply) (?:is|was|\w{3,}s)|i(?:['\u2019]ve)? kept [^\n]{0,9}(?:response"
+    r"|reply))"
+    r"\b[^\n]*)[*_).!\u2026-]{0,4})"
+)
+_ENDS = r".!?\u2026\u3002\uff01\uff1f"
+_OUT_OF_CHARACTER = r"(?:ooc|\u043e\u043e\u0441|hrp)\b"
+_OPENS, _CLOSES = r"\[({\uff08\u3010", r"\])}\uff09\u3011"
+_REPLIED = r"(?:respon(?:d|se)s?|repl(?:y|ies)|answers?|lines?|dialogue|say)\b"
 _ROUND = replacements(
     (r"\\n", "\n"),
     r"```\w*\s*```",
@@ -784,8 +811,13 @@ _ROUND = replacements(
     # The user greets me, so I should answer in character.
     rf"\A(?:{_ABOUT}\n+)+(?=\S)|(?<=\S)(?:\n+{_ABOUT})+\Z",
     _TASK,
-    r"\A(?:\W*(?:scene|setting|narration|emotion|mood|tone|character|name|speaker"
+    r"\A(?:\W*(?:scene|setting|narrat(?:ion|or)|emotion|mood|tone|character|name|speaker"
     r"|action|turn \d+)\b\W*:[^\n]*\n\s*)+",
+    r"\A(?:\W*(?:location|time|place|date|weather)\b\W*:[^\n]*\n)+\s*\n(?=\s*\S)",
+    r"\A\s*[\[\u3010][^\]\u3011\n]{2,200}[\]\u3011][ \t]*\n\s*\n(?=\s*\S)",
+    r"\A(?:sure|okay|understood|got it|certainly|of course)\b\W{1,3}(?:i(?:['\u2019]ll|['\u2019]m"
+    r"| will| am) )"
+    r"(?:play|now|[\w ]{0,20}\bnow\b|act as|be [A-Z])[^\n]*\n\s*\n",
     # Thought: … Final Answer: …, Aria's response: …, Dialogue: …
     r"\A\s*(?s:\**(?:here(?:['\u2019]s| is) my )?"
     r"(?:thoughts?(?: process)?|thinking|reasoning|analysis|question)\b\W.*?^)?"
@@ -793,14 +825,22 @@ _ROUND = replacements(
     r"(?:(?:final |grounded )?(?:answer|response|reply|output|dialogue"
     r"|speech)(?: as [\w ]{1,20})?|final(?=:))"
     r"(?:\**:\**[ \t]*|\**[ \t]*\n)\n*",
-    # Sure! Here is Aria's response: …
+    # Sure! Here is Aria's response: …, Based on the talk, Aria might say: "…"
     r"\A\s*(?:(?:sure|certainly|of course|okay|ok|absolutely)\b[!,.]*\s*)?"
     r"(?:here(?:['\u2019]s| is| are)|this is)\b[^\n:]{0,60}"
-    r"\b(?:response|reply|answer|line|dialogue)\b[^\n:]{0,30}:\s*",
+    rf"\b{_REPLIED}[^\n:]{{0,30}}:\s*",
+    r"\A(?=[^\n:\"\u201c]{0,120}\b(?:would|might|could|here (?:is|are)|here['\u2019]s)\b)"
+    rf"(?=[^\n:\"\u201c]{{0,120}}\b{_REPLIED})[^\n:\"\u201c]{{1,160}}:\s*(?=\n|[\"\u201c])\s*",
+    # several to choose from: the first
+    r"\A\W*(?:option|version|response|variant) (?:1|a|one)\b\W*:\s*",
+    (r"\A1[.)]\s+([\"\u201c][^\n]*)\n\s*2[.)]\s+[\"\u201c][\s\S]*\Z", r"\1"),
+    r"\n\s*\W{0,4}(?:(?:or|alternative(?:ly)?(?: (?:response|reply|version))?)\W{0,3}(?:\n"
+    r"|:?\s*(?=[\"\u201c]))"
+    r"|(?:option|version|response|variant) (?:2|b|two)\b)[\s\S]*\Z",
     # As Aria, I would say: …, I'll respond as Aria: …, In character: …
     r"\A\s*(?:as [\w' -]{1,40}, )?(?:i(?:['\u2019]d| would| might| will|['\u2019]ll)"
     r" (?:say|respond|reply|answer)[^\n:]{0,30}|in[ -]character):\s*",
-    r"\A#{1,6} [^\n]{1,40}\n",
+    r"\A(?:#{1,6} [^\n]{1,40}|(?-i:INT|EXT)\. [^\n]{1,60})\n",
     r"\A(?-i:[A-Z])\w{1,20}(?:>|, (?!\w*thing|morning|evening)[a-z]{3,15}ing"
     r"(?:(?: \w+ly)?:(?!\s*(?-i:[a-z]))|(?: \w+){0,2}:(?=\s*[\"\u201c])))[ \t]+",
     (r"\A\*\*[\w ]{2,30}\*\*\s*(\*[^*\n]{2,60}\*)\s*:\s*", r"\1 "),
@@ -813,30 +853,45 @@ _ROUND = replacements(
     ),
     (r"\A\s*[\u3010\uff08]([^\u3010\u3011\uff08\uff09\n]{1,40})[\u3011\uff09]\s*", r"*\1* "),
     rf"\A\s*[\[<{{]{_TONE}[\]>}}]\s*|(?<=[.!?\u2026\"])\s*[\[<{{(]{_TONE}[\]>}})]\s*\Z",
-    # what is not for the room: ((brb)), //ooc brb, [Memory updated: …], {"mood": "happy"}
+    # what is not for the room: ((brb)), [OOC: brb], //ooc brb
     r"[ \t]*(?:\(\([^()\n]{1,80}\)\)|\[\[[^\[\]\n]{1,80}\]\])",
-    r"\s*(?<![(/])[(/]+ ?ooc\b[^\n]*",
-    r"(?<!\n)(?:\n\s*(?:[\[(*]+[^\n\])*]{0,200}\b(?:response|memory|journal"
-    r"|continue)\b[^\n]*[\])*]+"
-    r"|(?:tags|summary|translation|english|journal|memory|suggested \w+|scene):[^\n]*"
-    r"|(?:#\w+\s*)+|\{\s*\"\w+\":[^\n]*\}|```\w*\s*\{[^`]*\}\s*```"
-    r"|how (?:would|do) you (?:like|want) to proceed\?|your turn[!.]"
-    r"|(?:\[[^\[\]\n]{1,30}\]\s*){2,}))+\s*\Z",
-    # choices; a list that a colon announces is said
+    rf"\s*[*_]{{0,3}}[{_OPENS}]\s?{_OUT_OF_CHARACTER}[^{_CLOSES}\n]{{0,300}}[{_CLOSES}]"
+    r"[*_]{0,3}[ \t]*",
+    rf"\s*(?<![(/])[(/-]+ ?{_OUT_OF_CHARACTER}[^\n]*",
+    # a translation, also of the sounds
+    r"(?<=[\u0400-\u04ff\u3040-\u30ff\u4e00-\u9fff][.!?\u3002\uff01\uff1f])"
+    r"(?:\s*[(\uff08][\x20-\x27\x2a-\x7e]{3,200}[)\uff09])+",
+    r"[ \t]*\(= ?[^()\n]{2,200}\)",
+    # choices, with what asks for one; a list that a colon announces is said
+    r"\n\s*[*_#]{0,4}(?:you (?:can|could|may)|(?:possible|suggested|available|next|your) \w+"
+    r"|options|choices|choose [\w ]{1,20}|what (?:now|next)\?)[*_:]{0,4}[ \t]*"
+    rf"(?:\n\s*{_ITEM}[^\n]+){{2,}}\s*\Z",
+    rf"(?<=[{_ENDS}\"\u201d])\s*[^{_ENDS}\n\"\u201c]*[?\uff1f][ \t]*"
+    rf"(?:\n\s*{_ITEM}[^\n]+){{2,}}\s*\Z",
     (
-        rf"^[ \t]*+(?!{_ARROW}|[^\n]*[:\uff1a]\W*$)([^\n]*\S)[ \t]*"
-        rf"(?:\n\s*{_ARROW}[^\n]+){{2,}}\Z",
+        rf"^[ \t]*+(?!{_ITEM}|[^\n]*[:\uff1a?\uff1f]\W*$)([^\n]*\S)[ \t]*"
+        rf"(?:\n\s*{_ITEM}[^\n]+){{2,}}\Z",
         r"\1",
+    ),
+    r"\s+(?:do|will|would) you:? \(1\)[^\n]*\Z",
+    # [Memory updated: …], {"mood": "happy"}, a paragraph in brackets or of figures
+    rf"(?<![\n:\uff1a])(?:\n\s*{_BEHIND}"
+    r"|\n[ \t]*\n\s*(?:[*_]{0,3}[(\uff08][^\n]*[)\uff09][*_]{0,3}"
+    r"|[^\n|]*\|[^\n]*(?:\n[^\n|]*\|[^\n]*)*))+\s*\Z",
+    (
+        r"(?<=[.!?\u2026\"])\s*[\[{(]((?-i:[a-z]){2,20}(?:s|ing)\b[^\[\](){}\n]{0,40})[\]})]\s*\Z",
+        r" *\1*",
     ),
     # (Thinking: …), [Internal monologue: …]
     r"[(\[~*]{1,3}\s?(?:(?:internal|inner) (?:monologue|thoughts?)|think(?:s|ing)"
     r"|thoughts?)\b[^()\[\]~*\n]{0,300}[)\]~*]{1,3}[ \t]*\n?",
     r"\A\s*\[\d\d?:\d\d(?::\d\d)?(?: ?[ap]m)?\]\s*",
     r"\A\s*(?:\{\{char\}\}|ai|bot|npc|gpt4 correct \w+)\s*:\s*",
+    (r"\{\{user\}\}(?=\W{0,3}:)", "User"),
     r",?[ \t]?\{\{\w{1,20}\}\}",
     # say Well met.  /me bows.  :bows
-    r"\A\s*(?-i:say)[ :]+(?=(?-i:[\"\u201cA-Z]))",
     (r"\A\s*(?:/(?:me|em|emote|pose)|(?-i:emote|pose))\s+([^\n.!?]{2,120})[.\n]?", r"*\1* "),
+    (r"\A\s*(\*[^*\n]+\*\s*)?(?:/|(?-i:say))(?:(?<=/)say)?[ :]+(?=(?-i:[\"\u201cA-Z]))", r"\1"),
     (r"\A\s*:((?-i:[a-z])[^\n]{2,120})$", r"*\1*"),
 )
 _SPOKEN_KEYS = (

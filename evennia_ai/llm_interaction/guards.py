@@ -120,7 +120,10 @@ def without_prompt(text: str, around: Around) -> str:
 
 
 # Who speaks in the talks that models learned from.
-_ROLES = ("User", "Human", "Player", "System", "You", "{{user}}")
+_ROLES = (
+    *("User", "Human", "Player", "System", "You", "{{user}}"),
+    *("Guest", "Customer", "Patron", "Stranger", "Visitor", "Traveler", "Traveller"),
+)
 
 
 def without_others(text: str, around: Around) -> str:
@@ -138,6 +141,9 @@ def without_others(text: str, around: Around) -> str:
         rf"|\n(?:{anybody})(?P<says>| (?:{verbs}),?)[:：]?(?<=[:：,])(?:(?=[\s「『])|(?<=：))"
         # in any language: `Bram sagt: „…“`
         rf"|\n(?:{here})(?: \p{{Ll}}+){{1,2}}[:：] ?(?=[„«「『\u201c\"])"
+        # `Bram (hungry): I'll have some.`, `Bram - "Some."`, `Bram nods. "Some," he says.`
+        rf"|\n(?:{here}) ?(?:\([^()\n]{{1,40}}\):|[-–—] ?(?=[\"\u201c]))"
+        rf"|\n(?:{here}) \p{{Ll}}+s\b[^\n\"\u201c]{{0,99}}[\"\u201c][^\n\"\u201d]*[.,!?…][\"\u201d]"
         rf"|(?<=[{_ENDS}])\s?(?:{here})(?: (?:{verbs})|\p{{Lo}}{{1,3}})?"
         r"[:：]\s?(?=[„«「『\u201c\"])"
         # `Bob: I want an ale.`; others than he say no `I` behind his name
@@ -158,10 +164,16 @@ def without_others(text: str, around: Around) -> str:
 
 
 # What is no part of a character's line in any language: rules between scenes, choices to pick
-# from. Notes, figures, menus and talk of models are in the languages' tables.
+# from, the makers of models, and ``as an AI`` in languages without a table. Notes, figures, menus
+# and talk of models in others are in their tables.
 _ASIDES = re.compile(
     r"^(?:-{3,}|={3,}|\*{3,})[ \t]*$|(?<!#)#{3,}[ \t]*$"
-    r"|(?<!:\n)^[ >]{0,9}(?:1\)|\[?A[\])])[^\n]+\n[ >]{0,9}(?:2\)|\[?B[\])])",
+    r"|(?<!:\n)^[ >]{0,9}(?:1\)|\[?A[\])])[^\n]+\n[ >]{0,9}(?:2\)|\[?B[\])])"
+    r"|\b(?:ChatGPT|OpenAI|Anthropic|Alibaba Cloud|Mistral AI|Google DeepMind)\b"
+    r"|\u901a\u4e49\u5343\u95ee|\u963f\u91cc\u4e91"
+    r"|\b(?i:als|som|ca|ako|jako|kot|\u044f\u043a|l\u00e0|sebagai) [^.!?,\n]{0,40}?"
+    r"(?:\bAI\b|\u043c\u043e\u0432\u043d\u0430 \u043c\u043e\u0434\u0435\u043b\u044c"
+    r"|\u0448\u0442\u0443\u0447\u043d\w+ \u0456\u043d\u0442\u0435\u043b\u0435\u043a\u0442)",
     re.MULTILINE,
 )
 

@@ -43,7 +43,9 @@ def clean_reply(text: str, names: Iterable[str] = ()) -> str:
     body, own = text[:CLEANED_CHARS].replace("\r\n", "\n").replace("\r", "\n"), [*names]
     body = _CONTROL.sub("", _ANSI.sub("", body).replace("\t", " "))
     if called := "|".join(map(re.escape, filter(None, own))):  # Aria (smiling): …
-        body = re.sub(rf"\A\W*(?:{called})\s*\([^()\n]{{1,40}}\)\s*:\s*", "", body, flags=re.I)
+        aside = r"\([^()\n]{1,40}\)"
+        label = rf"\A\W*(?:{called})\s*(?:{aside}\s*:|\n\s*(?:{aside}\s*\n)?)\s*"
+        body = re.sub(label, "", body, flags=re.I)
     plain = strip_quotes(without_speaker(strip_markup(body), own))
     return _OPEN_END.sub(".", unaddressed(plain, own))
 
@@ -164,7 +166,17 @@ _STARRED = re.compile(
     r"(?<![\w*])(\*{1,3}|_)(?=[^\s*_])(?P<inner>[^*\n]{1,400}?)(?<=\S)\1(?![a-zA-Z0-9_*])"
 )
 _BRACKETED = re.compile(r"\A\s*\((?P<inner>[^()\n]{2,200})\)\s*(?=\S)")
-_SAID = re.compile(r"[\"\u201c](?P<inner>[^\"\u201c\u201d]*)(?:[\"\u201d]|\Z)")
+_SAID = re.compile(
+    r"[\"\u201c„](?P<inner>[^\"\u201c\u201d„]*)(?:[\"\u201c\u201d]|\Z)"
+    r"|«\s?(?P<within>[^«»]*?)\s?(?:»|\Z)"
+    r"|(?m:^)'(?P<line>[^\n]+)'(?m:$)"
+)
+# What one does who tells of oneself and quotes what one says: `I nod. "Well met."`
+_I_DO = re.compile(
+    r"I (?:say|answer|reply|ask|add|smile|nod|grin|look|lean|laugh|sigh|shrug|chuckle|wink|bow"
+    r"|wave|pour|turn"
+    r"|wipe|set|place|lift|raise|glance|gesture|pause)\b"
+)
 # A sentence that is said ends before the closing mark; a word that is quoted does not.
 _SENTENCE_ENDS = ".!?,\u2026\u2014-"
 _ENDED = re.compile(r"[.!?\u2026\u3002\uff01\uff1f\"\u201d*:]\s*\Z")
@@ -237,7 +249,7 @@ def _beside_quotes(text: str, own: tuple[str, ...], is_told: bool) -> tuple[str,
         return text, []
     edges = [0, *(edge for quote in quotes for edge in quote.span()), len(text)]
     beside = [text[a:b].strip() for a, b in zip(edges[::2], edges[1::2], strict=True)]
-    said = [" ".join(quote["inner"].split()) for quote in quotes]
+    said = [" ".join(quote[quote.lastgroup or "inner"].split()) for quote in quotes]
     is_said = said[0][-1:] in tuple(_SENTENCE_ENDS)
     first = next((part.split()[0].lower().strip(",") for part in beside if part), "")
     if re.match(_SAYS, first) and any(
@@ -245,7 +257,7 @@ def _beside_quotes(text: str, own: tuple[str, ...], is_told: bool) -> tuple[str,
     ):
         first = own[0]  # `"Aye," says Aria`
     tellers = own if beside[0] else (*own, *_PRONOUNS, *_THEIRS[:3])
-    is_novel = is_said and bool(first) and first in tellers
+    is_novel = is_said and (first in tellers or bool(_I_DO.match(text)))
     if not is_novel and not (is_told and is_said and not beside[0]):
         return text, []
     speech = " ".join(filter(None, said))
