@@ -19,7 +19,14 @@ from evennia_ai.llm_interaction.contexts import fixed_language
 from evennia_ai.llm_interaction.offline import answers
 from evennia_ai.llm_interaction.offline.acts import Act, journal_text, read_acts
 from evennia_ai.llm_interaction.offline.answers import Answer, read_question
-from evennia_ai.llm_interaction.offline.prose import LINES, line_for, listed, root_set, sentences
+from evennia_ai.llm_interaction.offline.prose import (
+    LINES,
+    holds_word,
+    line_for,
+    listed,
+    root_set,
+    sentences,
+)
 from evennia_ai.llm_interaction.offline.summary import summarise
 from evennia_ai.llm_interaction.offline.transcript import Line, Talk, ToolCall, quotes_of, read_talk
 
@@ -300,9 +307,12 @@ def _own_knowledge(question: str, talk: Talk) -> str:
 
 
 def _in_first_person(sentence: str) -> str:
-    for pattern, instead in table_of(sentence).get("persona", "first_person", ()):
+    """What is said to the assistant, as said by it; ``""`` where it still speaks to somebody."""
+    table = table_of(sentence)
+    for pattern, instead in table.get("persona", "first_person", ()):
         sentence = regex.sub(pattern, instead, sentence)
-    return sentence[:1].upper() + sentence[1:]
+    told = sentence[:1].upper() + sentence[1:]
+    return "" if holds_word(told, table, "second_person") else told
 
 
 def _share(question: str, sentence: str) -> float:

@@ -129,6 +129,18 @@ class TestEachLanguage(unittest.TestCase):
                 self.assertEqual("A barkeep" in told, code == DEFAULT)
                 self.assertIn("Bob", answer(askers).content)
 
+    def test_persona_in_the_language(self):
+        """It tells its persona as its own, and nothing that still speaks to it."""
+        for persona, question, told in (
+            ("Du bist Aria, die Wirtin.", "Wer bist du?", "Ich bin Aria, die Wirtin. "),
+            ("Du kennst jede Straße.", "Wer bist du?", "Ich bin Aria. "),
+            ("你是Aria，客栈老板娘。", "你是谁？", "我是Aria，客栈老板娘。"),
+            ("Tu es Aria, l'aubergiste.", "Who are you?", "I am Aria. To"),
+        ):
+            system = {**SYSTEM, "content": f"You are Aria\n{persona}\n\nRules."}
+            reply = respond([system, said("Bob", question)])
+            self.assertTrue(reply.content.startswith(told), reply)
+
     def test_insults_keys_and_wishes_are_not_written_down(self):
         """Whoever is rude, hits the keys or orders an ale is answered and not remembered."""
         for text in (
