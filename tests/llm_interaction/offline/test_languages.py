@@ -95,6 +95,20 @@ class TestEachLanguage(unittest.TestCase):
                     wrong += [text] * ([call.name for call in answer(text).tool_calls] != [tool])
             self.assertLessEqual(len(wrong), 2, (code, wrong))
 
+    def test_statements_like_orders(self):
+        """A statement that begins or ends as orders do is a fact, as one without a subject."""
+        for text in (
+            "Feribot şafakta gelir.",
+            "할머니는 시장에 가세요.",
+            "船は夜明けに出るって。",
+            "去磨坊的路断了。",
+            "Vende pescado en el puerto.",
+            "Canta ogni sera alla locanda.",
+            "Vende peixe no porto de Ford.",
+            "The well-read men live in Ford.",
+        ):
+            self.assertEqual([call.name for call in answer(text).tool_calls], [WRITES], text)
+
     def test_set_off_in_any_way(self):
         """Whatever mark stands behind the assistant's name, the rest is what was said."""
         for code, rows in facts().items():
