@@ -12,7 +12,6 @@ from evennia_ai.llm_interaction.windows import LOADED, MODELS, NAMED, PROPS, SHO
 from tests import loopback
 from tests.llm_interaction.test_client import KEY, LoopbackCase
 from tests.loopback import RESET, failure
-from tests.waiting import wait_for
 
 PROPS_4096 = {"default_generation_settings": {"n_ctx": 4096}}
 
@@ -68,15 +67,6 @@ class TestLearning(LoopbackCase):
         """The window, and where the figure comes from."""
         window = self.client.facts(model).window
         return (window.tokens, window.source) if window else (None, "")
-
-    def test_asked_at_warm_up(self):
-        """The home model's window is known after warm-up, before any request."""
-        self.server.pages["/props"] = PROPS_4096
-        self.client = self.new_client(home_model="any")
-        self.assertEqual(self.learned(), (None, ""))
-        wait_for(self.client.warm_up())
-        self.assertEqual(self.learned(), (4096, PROPS))
-        self.assertEqual(self.server.requests, [])
 
     def test_asked_once_and_again(self):
         """A server is asked at first use, after a broken connection, and some minutes later."""
